@@ -1,11 +1,11 @@
 /**
- * Answers the questions that a reader asks in the middle of its job: for rows that only the event
+ * Answers the questions that a reader asks during its job. It asks for rows that only the event
  * loop has, for ids, for numbers of sequences, and for settings.
  *
  * - An answer is a bounded piece of work, so other requests run between two answers.
  * - Rows are produced on demand and are not stored here.
- * - A transaction stages the rows of a statement only after everything that the statement reads has
- *   been read. Its staged rows therefore do not change during a job.
+ * - A transaction stages the rows of a statement only after the statement has read all of its rows.
+ *   The staged rows therefore do not change during a job.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -18,28 +18,28 @@ import type { SequenceCalls, SettingCalls } from "../functions/base/function.ts"
 import type { KeyedRow, Question, ReaderAnswer } from "./job.ts";
 import { answeredCall } from "./sequence_questions.ts";
 
-/** An answer has at most this many rows, which take a few tenths of a millisecond to send. */
+/** The maximum number of rows in one answer. Sending them takes a few tenths of a millisecond. */
 const ROWS_MAX = 512;
 const BYTES_MAX: number = 256 * 1024;
 
-/** The maximum time for producing the rows of one answer, if they arrive slowly. */
+/** The maximum time for producing the rows of one answer, which matters if they arrive slowly. */
 const MAKE_MS_MAX = 1;
 
 export interface JobAnswersOptions {
   readonly clock: Clock;
   readonly store: Pick<Store, "snowflakeId">;
-  /** The sequences as the caller may use them; absent for a live query. */
+  /** The sequences, with the rights of the caller; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
   /** The system views that the statement reads, by namespace and name. */
   readonly systemViews: ReadonlyMap<string, SystemView>;
   readonly caller: Omit<SystemCall, "positions">;
-  /** Returns the rows of a table that the caller has staged. */
+  /** Returns the rows of a table that the caller's transaction has staged. */
   readonly stagedOf: (tableId: number) => Iterable<readonly [string, StagedRow]>;
 }
 
-/** The answers to one job. */
+/** Answers the questions of one job. */
 export class JobAnswers {
   readonly #options: JobAnswersOptions;
   readonly #readings = new Map<number, RowReading<Row> | RowReading<KeyedRow>>();
@@ -74,7 +74,7 @@ export class JobAnswers {
     return reading.next(clock);
   }
 
-  /** Ends a reading whose remaining rows are not needed. */
+  /** Ends a reading, because its remaining rows are not needed. */
   leave(reading: number): void {
     this.#readings.get(reading)?.close();
     this.#readings.delete(reading);
@@ -101,7 +101,7 @@ export class JobAnswers {
   }
 }
 
-/** Rows that are produced in portions and split into answers. */
+/** Rows that are produced on demand and divided into answers. */
 class RowReading<T> {
   readonly #portions: Iterator<readonly T[]>;
   readonly #bytesOf: (row: T) => number;
@@ -113,7 +113,10 @@ class RowReading<T> {
     this.#bytesOf = bytesOf;
   }
 
-  /** Returns the next rows: possibly none if they arrive slowly; undefined at the end. */
+  /**
+   * Returns the next rows. The list may be empty if they arrive slowly, and the result is undefined
+   * at the end.
+   */
   next(clock: Clock): readonly T[] | undefined {
     const rows: T[] = [];
     const endMs = clock.monotonicMs() + MAKE_MS_MAX;
@@ -148,8 +151,8 @@ function* columnsOf(
 }
 
 /**
- * Returns the values that a scan shows for each row: the row's own values or the values of its
- * tombstone.
+ * Yields the values that a scan shows for each row: its own values or, if it was deleted, those of
+ * its tombstone.
  */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
   for (const [keyText, { isDeleted, row, stored }] of rows) {

@@ -1,12 +1,12 @@
 /**
- * A query divided among several readers, as the event loop sees it.
+ * Controls, on the event loop, a query that is divided among several readers.
  *
  *     parts ──all have ended──► whole ──► ended
  *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
  *
  * Each reader runs the same part of the plan over its share of one table. Their rows, usually few,
- * are gathered here and given to the first reader, which runs the rest of the plan: it still has
- * the tables open at the snapshot of the statement.
+ * are gathered here and sent to the first reader, which runs the rest of the plan, because it still
+ * has the tables open at the snapshot of the statement.
  */
 import type { Batch } from "../../types/mod.ts";
 import { batchBytes } from "../execute/materialised/memory_budget.ts";
@@ -16,9 +16,9 @@ import type { Dividing } from "./query_readers.ts";
 import type { QueryLedger, ReaderQuery, ReaderRead, ReaderThread, ReadOutcome } from "./reader.ts";
 
 export interface DividedQueryOptions {
-  /** Two or more readers, all free. */
+  /** The readers, two or more, all of which are free. */
   readonly readers: readonly ReaderThread[];
-  /** The number of the plan. */
+  /** The number that identifies the plan in every reader. */
   readonly plan: number;
   readonly division: PlanDivision;
   readonly dividing: Pick<Dividing, "gatheredBytesMax" | "isInTurn">;
@@ -31,7 +31,7 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** The readers that may leave their row groups to the others, by their number. */
+  /** The numbers of the readers that may leave their row groups to the others. */
   readonly #sparable = new Set<number>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
@@ -75,8 +75,8 @@ export class DividedQuery {
   }
 
   /**
-   * Makes one reader leave its row groups to the others, so that another statement gets it. Returns
-   * false if none can leave.
+   * Makes one reader leave its remaining row groups to the others, so that it becomes free for
+   * another statement. Returns false if no reader can leave.
    */
   sparesOne(): boolean {
     for (const number of this.#sparable) {
@@ -156,7 +156,10 @@ export class DividedQuery {
     this.#reads[0]?.goOn({ kind: "whole", gathered });
   }
 
-  /** Makes all readers end. @param failure The statement's error; none if it runs again. */
+  /**
+   * Makes all readers end. @param failure The error of the statement; absent if the statement runs
+   * again.
+   */
   #end(failure?: Error): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -165,7 +168,8 @@ export class DividedQuery {
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;
     this.#wake();
-    // The reader checks whether it was ended before it continues.
+    // The reader checks whether its job was cancelled before it continues, so an empty message
+    // suffices.
     if (this.#isFirstWaiting) this.#runWhole([]);
   }
 
@@ -174,7 +178,10 @@ export class DividedQuery {
   }
 }
 
-/** The ledger of one part: that of the statement, except for the figures of the part alone. */
+/**
+ * The ledger of one part of a query. It is the ledger of the statement, except for the figures that
+ * concern only the part.
+ */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;
   /** Whether the statement no longer needs the part. */

@@ -1,6 +1,6 @@
 /**
- * A reader in the thread of the event loop, for tests and simulations: it gets copies of the same
- * messages, but needs neither a thread nor time of its own.
+ * A reader in the thread of the event loop, for tests and simulations. It receives copies of the
+ * same messages, but needs no thread and takes no simulated time.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { AnswerMessage, FromReader, ToReader } from "./job.ts";
@@ -23,16 +23,16 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // An answer exists when this returns, and no thread has to start.
+        // The answer is available when this call returns, and no thread has to start.
         if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },
       takeAnswer: () => answers.shift(),
-      // Rows are taken in later ticks of this very thread.
+      // The event loop runs in this thread, so it cannot take rows while the reader waits.
       wait: () => false,
-      // No time passes in a job of this thread.
+      // No time passes during a job in this thread.
       sleep: () => false,
-      // The event loop records the same bytes when it takes them.
+      // The event loop records the same bytes when it receives them.
       noteSent: () => undefined,
     });
     return {

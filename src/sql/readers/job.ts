@@ -43,17 +43,23 @@ import type { SequenceCall } from "./sequence_questions.ts";
 
 /** The numbers of a job in shared memory, by their position. */
 export const JOB_WORDS = {
-  /** Why the job has to end: the position in `CANCEL_CAUSES`, from 1; 0 while it may continue. */
+  /**
+   * The reason why the job has to end: its position in `CANCEL_CAUSES` plus 1, or 0 while the job
+   * may continue.
+   */
   cancelled: 0,
-  /** KiB of rows that the event loop has taken. The reader waits for it to grow. */
+  /**
+   * The amount of rows that the event loop has taken, in KiB. A reader with too many rows in
+   * transit waits for it to grow.
+   */
   takenKib: 1,
-  /** Thousands of rows read from tables. */
+  /** The number of rows read from tables, in thousands. */
   kiloRowsRead: 2,
   /** The memory of the statement, in KiB. */
   heldKib: 3,
   /**
-   * The format in which rows are sent as text: its position in `FORMATS`, from 1; 0 while they are
-   * sent as batches.
+   * The format in which rows are sent as text: its position in `FORMATS` plus 1, or 0 while rows
+   * are sent as batches.
    */
   format: 4,
   /** The number of answers that the event loop has sent to the job. */
@@ -67,14 +73,14 @@ export function newJobWords(): JobWords {
   return new Int32Array(new SharedArrayBuffer(JOB_WORDS.count * Int32Array.BYTES_PER_ELEMENT));
 }
 
-/** The maximum KiB of rows in transit to the event loop. */
+/** The maximum amount of rows in transit to the event loop, in KiB. */
 export const WINDOW_KIB = 2048;
 
 export const FORMATS: readonly ResultFormat[] = ["json", "ndjson", "csv"];
 
 export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as const;
 
-/** The relations to which the names in a statement resolve, including its views. */
+/** The relations to which the names in a statement resolve, including those in its views. */
 export interface NamedRelations {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
@@ -82,25 +88,25 @@ export interface NamedRelations {
 }
 
 export interface NamedSystemView extends Pick<SystemView, "columns" | "isOpen"> {
-  /** The name of the view, with its namespace. */
+  /** The qualified name of the view. */
   readonly name: string;
 }
 
 /** The source of a plan. For a change, a reader reads only the rows that the change needs. */
 export interface PlanSource {
   readonly node: QueryStatement;
-  /** Types of the parameters; lifted literals follow them in the slots. */
+  /** The types of the parameters. The types of lifted literals follow, as in the slots. */
   readonly types: readonly DataType[];
   /** The namespace of unqualified names. */
   readonly namespace: string;
   readonly relations: NamedRelations;
-  /** The number of live rows by table, which determines the join order. */
+  /** The number of live rows in each table, which determines the join order. */
   readonly rowCounts: ReadonlyMap<number, number>;
 }
 
 /** The part of a divided query that one reader runs. */
 export interface JobPart {
-  /** The place where the plan is divided, as in `PlanDivision`, and its shape. */
+  /** The point at which the plan is divided, as in `PlanDivision`, and the shape of the plan. */
   readonly at: number;
   readonly shape: string;
   /** Whether this reader also runs the rest of the plan. */
@@ -109,41 +115,41 @@ export interface JobPart {
 }
 
 /**
- * Words in shared memory: the number of row groups taken, then a word for each reader, by its
- * number, which is 1 once the reader should take no more of them.
+ * Words in shared memory. The first is the number of row groups that were taken. A word for each
+ * reader follows, by its number; it is 1 once the reader should take no more row groups.
  */
 export type ClaimWords = Int32Array<SharedArrayBuffer>;
 
-/** The shared state through which readers agree which row groups each of them reads. */
+/** The shared state by which readers agree on the row groups that each of them reads. */
 export type PartClaims =
-  /** Each row group goes to the first reader that takes it. */
+  /** Each row group goes to the first reader that claims it. */
   | { readonly kind: "counter"; readonly words: ClaimWords; readonly number: number }
-  /** The readers take turns, so that the same reader always has the same row groups. */
+  /** Readers alternate in a fixed order, so that the same reader always has the same row groups. */
   | { readonly kind: "turn"; readonly number: number; readonly of: number };
 
 export interface QueryJob {
   readonly kind: "run";
-  /** The number of the plan, the same in every reader. */
+  /** The number of the plan, which is the same in every reader. */
   readonly plan: number;
   /** The source of the plan; absent if the reader already has the plan. */
   readonly source: PlanSource | undefined;
   readonly slots: readonly Value[];
   readonly principal: Principal;
   readonly namespace: string;
-  /** The namespaces of its tables, which decide whether the caller may read history. */
+  /** The namespaces of the tables. They decide whether the caller may read history. */
   readonly namespaces: readonly NamespaceEntry[];
   readonly snapshotSeq: Seq;
   /** The seqs of its past reads, in the order of their indexes. */
   readonly pastSeqs: readonly Seq[];
   readonly nowMicros: number;
-  /** How long the query has slept so far; present if it may sleep. */
+  /** The sleeps of the query so far; present if the query may sleep. */
   readonly slept: SleptSoFar | undefined;
   readonly eras: readonly SeqEra[];
   readonly tables: readonly SharedTable[];
-  /** The ids of tables for which the transaction has staged rows that replace the stored ones. */
+  /** The ids of the tables for which the transaction has staged rows that replace stored rows. */
   readonly stagedTableIds: readonly number[];
   readonly dropped: DroppedShares;
-  /** The time that the job may take, in milliseconds; Infinity for no limit. */
+  /** The time limit of the job in milliseconds; Infinity if there is none. */
   readonly timeMs: number;
   readonly words: JobWords;
   readonly part: JobPart | undefined;
@@ -151,20 +157,20 @@ export interface QueryJob {
   readonly measuredShape: string | undefined;
 }
 
-/** The rows of all parts, for the first reader. */
+/** The rows of all parts, which are sent to the first reader. */
 export interface WholeMessage {
   readonly kind: "whole";
   readonly gathered: readonly Batch[];
 }
 
-/** Asks for the rows of an evaluation. */
+/** Requests the rows of an evaluation. */
 export interface EvaluateMessage {
   readonly kind: "evaluate";
   readonly name: EvaluationName;
   readonly given: Batch;
 }
 
-/** Ends the evaluations. */
+/** Ends the evaluations of a change. */
 export interface FinishMessage {
   readonly kind: "finish";
 }
@@ -177,39 +183,42 @@ export interface DropMessage {
   readonly dropped: DroppedShares;
 }
 
-/** Asks the reader to release unpacked parts of segments, because memory is short. */
+/** Tells the reader to release unpacked parts of segments, because memory is scarce. */
 export interface GiveBackMessage {
   readonly kind: "give back";
 }
 
 /**
- * Asks for rows, ids or numbers that only the event loop has. A reading is one numbered pass over
+ * Asks for rows, ids or numbers that only the event loop has. A reading is a numbered pass over
  * rows.
  */
 export type Question =
-  /** Ids of SNOWFLAKE_ID(). */
+  /** Asks for ids of SNOWFLAKE_ID(). */
   | { readonly kind: "ids"; readonly count: number }
-  /** A call of nextval or its kin. */
+  /** A call of nextval, currval, lastval or setval. */
   | { readonly kind: "sequence"; readonly call: SequenceCall }
-  /** A call of current_setting, or with `set` of set_config. */
+  /** A call of current_setting or, if `set` is present, of set_config. */
   | {
       readonly kind: "setting";
       readonly name: string;
       readonly set?: { readonly value: string | undefined; readonly isLocal: boolean };
     }
-  /** The next rows of a system view, as its caller sees them, of the columns at these positions. */
+  /**
+   * Asks for the next rows of a system view that the caller may see, with the columns at these
+   * positions.
+   */
   | {
       readonly kind: "system";
       readonly reading: number;
       readonly name: string;
       readonly positions: readonly number[];
     }
-  /** The next rows of a table that the transaction has staged. */
+  /** Asks for the next rows of a table that the transaction has staged. */
   | { readonly kind: "staged"; readonly reading: number; readonly tableId: number };
 
 /**
- * The answers by kind of question. An empty list of rows means that more may follow; undefined
- * means the end.
+ * The types of the answers by kind of question. An empty list of rows means that more may follow;
+ * undefined means the end.
  */
 export interface Answers {
   readonly ids: readonly number[];
@@ -224,16 +233,16 @@ export type KeyedRow = readonly [keyText: string, staged: StagedRow];
 export type ReaderAnswer = Answers[keyof Answers];
 
 export interface AnswerMessage {
-  /** The number of the question: a reader may give up a question before the answer arrives. */
+  /** The number of the question. A reader may abandon a question before the answer arrives. */
   readonly number: number;
   readonly answer: ReaderAnswer;
 }
 
 export type ToReader = QueryJob | FurtherMessage | DropMessage | GiveBackMessage;
 
-/** The memory that a reader keeps between statements, in bytes. */
+/** The memory that a reader retains between statements, in bytes. */
 export interface ReaderMemory {
-  /** The memory of its objects, including dead ones and holes. */
+  /** The size of the reader's heap, including unreachable objects and gaps. */
   readonly heapBytes: number;
   /** The size of unpacked segment parts. */
   readonly cacheBytes: number;
@@ -255,7 +264,7 @@ export type FromReader =
   /** The thread has started. This is the first message of each thread. */
   | { readonly kind: "ready" }
   | { readonly kind: "rows"; readonly batch: Batch; readonly kib: number }
-  /** Rows as UTF-8, in the format that the event loop has requested. */
+  /** Rows as UTF-8 text, in the format that the event loop has requested. */
   | {
       readonly kind: "text";
       readonly text: Uint8Array<ArrayBuffer>;
@@ -263,19 +272,19 @@ export type FromReader =
       readonly kib: number;
     }
   | { readonly kind: "end"; readonly totals: JobTotals }
-  /** The reader waits for the answer. */
+  /** A question. The reader waits for the answer. */
   | { readonly kind: "ask"; readonly number: number; readonly question: Question }
   /** A reading of rows was abandoned before its end. */
   | { readonly kind: "left"; readonly reading: number }
-  /** The rows are sent, and the job waits for a further message. */
+  /** All rows have been sent, and the job waits for a further message. */
   | { readonly kind: "parted" }
   | {
       readonly kind: "failed";
       readonly failure: ThreadFailure;
-      /** The column of the faulty value, if it is known and the position is not. */
+      /** The column of the faulty value, if the column is known but the position is not. */
       readonly place?: CellPlace | undefined;
     }
-  /** The reader has a different plan. */
+  /** The reader compiled the statement to a different plan. */
   | { readonly kind: "refused" }
   | {
       readonly kind: "log";

@@ -1,6 +1,6 @@
 /**
- * The ledger of a job in its reader: what the job learns from the event loop, what it reports back,
- * and how it sleeps.
+ * The ledger of a job in its reader. It shows what the event loop tells the job, reports the job's
+ * consumption, and implements its sleeps.
  */
 import type { Clock } from "../../base/clock.ts";
 import { memoryUsage } from "../../base/memory_usage.ts";
@@ -52,14 +52,17 @@ export class JobLedger implements RequestLedger {
     Atomics.store(this.#words, JOB_WORDS.heldKib, Math.ceil(bytes / 1024));
   }
 
-  /** @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN */
+  /**
+   * Checks whether the job has to end. @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED,
+   * SHUTTING_DOWN
+   */
   look(): void {
     this.noteProgress();
     checkDeadline(this, this.#clock);
   }
 }
 
-/** Returns the consumption of a job, and the memory of its reader at its end. */
+/** Returns the total consumption of a job, and the memory of its reader when the job ends. */
 export function takenBy(
   { rowsRead, sleepMs }: JobLedger,
   { cachedBytes }: Pick<ReplicaStore, "cachedBytes">,
@@ -68,7 +71,9 @@ export function takenBy(
   return { memory, rowsRead, sleepMs };
 }
 
-/** The sleeps of a job, for which its thread waits; undefined if it may not sleep. */
+/**
+ * Returns the sleeps of a job, during which its thread waits; undefined if the job may not sleep.
+ */
 export function sleepsIn(
   { slept, words }: QueryJob,
   ledger: JobLedger,

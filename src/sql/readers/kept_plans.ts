@@ -1,7 +1,7 @@
 /**
- * The plans that a reader keeps, by their numbers. It discards the oldest plans beyond a maximum
- * number and a maximum total length of their texts: a plan for a megabyte of SQL takes several
- * megabytes.
+ * The plans that a reader keeps, by their numbers. The oldest plans are discarded beyond a maximum
+ * number and a maximum total length of their texts, because a plan for a megabyte of SQL takes
+ * several megabytes.
  *
  * The event loop keeps the same list for each reader. Both discard plans by the same rule, so a
  * reader has every plan on its list.
@@ -28,7 +28,7 @@ export class KeptPlans<Plan> {
     return this.#plans.get(number)?.plan;
   }
 
-  /** @param node The statement from which the plan was made. */
+  /** @param node The statement from which the plan was compiled. */
   add(number: number, plan: Plan, { _location: { end, start } }: QueryStatement): void {
     const textLength = end - start;
     this.delete(number);

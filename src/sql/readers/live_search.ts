@@ -1,13 +1,13 @@
 /**
- * Finds the rows of live queries in another thread: a snapshot that skips many rows for the few
- * that match its filter would occupy the event loop for as long as a query does.
+ * Finds the rows of live queries in another thread. A snapshot in which few of many rows match the
+ * filter would occupy the event loop for as long as an ordinary query.
  *
  *     waiting for a permit ──► waiting for a reader ──► rows … end
  *              └───────────────────┴────────────────────┴──closed──► nothing more
  *
  * Thousands of clients may reconnect at once, and their searches would occupy every reader.
- * Therefore only a few searches at a time wait for a reader, among the statements of their users,
- * and the others wait for a permit.
+ * Therefore, only a few searches at a time wait for a reader, in line with the statements of their
+ * users; all other searches wait for a permit.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,13 +25,16 @@ import type { QueryReaders } from "./query_readers.ts";
 import { READ_HERE, RowStream } from "./row_stream.ts";
 import { type PlaceRequest, WaitingStatements } from "./waiting_statements.ts";
 
-/** The maximum number of searches that wait for a reader or have one. */
+/** The maximum number of searches that have a reader or wait for one. */
 const UNDER_WAY_MAX = 4;
 
-/** The maximum number of statements that are kept. */
+/** The maximum number of statements that are cached. */
 const STATEMENTS_MAX = 32;
 
-/** A search lasts as long as its rows are wanted. */
+/**
+ * The time limit of a search. There is none, because a search may last as long as its rows are
+ * needed.
+ */
 const WITHOUT_END = { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 };
 
 export interface LiveSearchDeps extends BindingDeps {
@@ -47,7 +50,10 @@ export class LiveSearches {
   readonly #deps: LiveSearchDeps;
   readonly #readers: QueryReaders;
   readonly #waiting: WaitingStatements<SearchPermit>;
-  /** The most recently needed statements: for rows, and for their seqs alone. */
+  /**
+   * The statements that were needed most recently: those that yield rows, and those that yield only
+   * seqs.
+   */
   readonly #ofRows = new Map<LiveRowsQuery, LiveRowsStatement>();
   readonly #ofSeqs = new Map<LiveRowsQuery, LiveRowsStatement>();
   #underWayCount = 0;
@@ -71,7 +77,7 @@ export class LiveSearches {
     return this.#readers.takesAll;
   }
 
-  /** Begins a search, like {@linkcode RowSearch.begin}. */
+  /** Begins a search; see {@linkcode RowSearch.begin}. */
   begin(query: LiveRowsQuery, range: SearchRange, onArrived: () => void): FoundRows | undefined {
     const statement = this.#statementOf(query, range.isOfSeqs);
     if (statement === undefined || !this.#readers.canRead(statement.prepared)) return undefined;
@@ -191,7 +197,7 @@ class ReaderSearch implements FoundRows {
     return this.#isClosed;
   }
 
-  /** Takes over a permit, which is returned at the end. */
+  /** Takes over a permit, which is returned when the search ends. */
   adopt(permit: SearchPermit): void {
     this.#permit = permit;
     if (this.#isClosed) permit.giveBack();
@@ -236,8 +242,8 @@ class ReaderSearch implements FoundRows {
 }
 
 /**
- * Whether rows have to be read on the event loop, because no reader can read them or too many
- * searches wait.
+ * Whether an error means that rows have to be read on the event loop, because no reader can read
+ * them or too many searches are waiting.
  */
 function isRefusal(error: unknown): boolean {
   if (error === READ_HERE) return true;

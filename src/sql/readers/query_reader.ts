@@ -1,9 +1,9 @@
 /**
- * Runs queries, and the reading half of changes, in a thread of their own, one at a time and
- * straight through: no other work waits for this thread.
+ * Runs queries, and the reading half of changes, in a separate thread. Jobs run one at a time and
+ * without pauses, because no other work waits for this thread.
  *
- * It has no catalog and no log of its own. It reads tables that were shared with it and sends its
- * rows to the event loop, for which it waits once many rows are in transit.
+ * The thread has no catalog and no log. It reads tables that were shared with it and sends rows to
+ * the event loop. Once many rows are in transit, it waits for the event loop to take them.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -62,7 +62,7 @@ export interface ReaderSettings {
   /** The memory that the process may use. */
   readonly memoryBytes: number;
   readonly version: string;
-  /** The size of the cache of unpacked segment parts. */
+  /** The size of the cache of unpacked segment parts, in bytes. */
   readonly cacheBytes: number;
   readonly spill: {
     readonly directory: string;
@@ -81,26 +81,24 @@ export interface QueryReaderParts {
   readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
   /**
    * Waits until the event loop has taken more rows than `takenKib`, or for a while. Returns false
-   * if it cannot take any in the meantime.
+   * if the event loop cannot take rows in the meantime.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
-  /**
-   * Waits until the job is cancelled, or for `ms`. Returns false if it cannot wait.
-   */
+  /** Waits until the job is cancelled, or for `ms`. Returns false if waiting is impossible. */
   readonly sleep: (words: JobWords, ms: number) => boolean;
   /**
    * Waits until the event loop has sent more answers than `answeredCount`, or for a while. Returns
    * the oldest answer that was not taken yet, if there is one.
    */
   readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
-  /** Records the size of rows that were sent, which leave garbage in this thread. */
+  /** Records the size of rows that were sent, because they leave garbage in this thread. */
   readonly noteSent: (bytes: number) => void;
 }
 
 /** Signals that this reader's plan is not the one that was divided. This is not a failure. */
 const OTHER_PLAN: Error = new Error("The reader made a different plan");
 
-/** A plan that is compiled for the readers that divide it. */
+/** A plan that is compiled for the readers among which it is divided. */
 interface CompiledDivision {
   readonly at: number;
   readonly shape: string;
@@ -111,7 +109,7 @@ interface CompiledDivision {
 
 type JobMeasures = JobTotals["measures"];
 
-/** A job whose rows are sent, and which runs evaluations now. */
+/** A job whose rows have been sent, and which now runs evaluations. */
 interface EvaluatingJob {
   readonly evaluations: readonly Evaluation[];
   readonly context: ExecutionContext;
@@ -143,10 +141,13 @@ export class QueryReader {
   readonly #spillSpace: SpillSpace;
   readonly #plans = new KeptPlans<Prepared>();
   readonly #divided = new WeakMap<Prepared, CompiledDivision>();
-  /** The questions of the current job. */
+  /** The questions that the current job asks. */
   #questions: Questions | undefined;
   #questionCount = 0;
-  /** How long the job had worked before the current message, and when that message arrived. */
+  /**
+   * The time that the job had worked before the current message, and the time at which that message
+   * arrived.
+   */
   #workedMs = 0;
   #sinceMs = 0;
   /** Continues a job that waits for a message. */
@@ -168,7 +169,7 @@ export class QueryReader {
     if (message.kind === "give back") return this.#store.giveBackMemory();
     const further = this.#further;
     this.#further = undefined;
-    // The job may have failed before this message was sent.
+    // The job may already have failed when this message was sent.
     if (message.kind !== "run" && further === undefined) return;
     this.#sinceMs = this.#parts.clock.monotonicMs();
     try {
@@ -182,7 +183,7 @@ export class QueryReader {
       if (error === OTHER_PLAN) this.#post({ kind: "refused" });
       else this.#fail(error);
     }
-    // The questions may contain many rows.
+    // The answers to the questions may contain many rows, so they are released.
     if (this.#further === undefined) this.#questions = undefined;
   }
 
@@ -256,13 +257,13 @@ export class QueryReader {
     this.#post({ kind: "parted" });
   }
 
-  /** Leaves a job until the next message. */
+  /** Suspends a job until the next message. */
   #wait(further: (message: FurtherMessage) => void): void {
     this.#further = further;
     this.#workedMs = this.#worked();
   }
 
-  /** Runs evaluations of a change, as many as are asked for. */
+  /** Runs evaluations of a change, as many as are requested. */
   #evaluate(job: EvaluatingJob): void {
     const { evaluations, ledger, measured, context, sender } = job;
     this.#wait((message) => {
@@ -284,7 +285,7 @@ export class QueryReader {
     });
   }
 
-  /** The last step of a job. */
+  /** Runs the last step of a job. */
   #ending(ledger: JobLedger, work: () => void, measured: () => JobMeasures): void {
     closingIfFailed(ledger, () => {
       work();
@@ -300,7 +301,7 @@ export class QueryReader {
     return this.#workedMs + this.#parts.clock.monotonicMs() - this.#sinceMs;
   }
 
-  /** @throws OTHER_PLAN if this reader has made a different plan. */
+  /** @throws OTHER_PLAN if this reader has compiled a different plan. */
   #profileOf({ measuredShape: shape }: QueryJob, { plan }: Prepared): Profile | undefined {
     if (shape === undefined) return undefined;
     if (plan === undefined || measuredShape(plan) !== shape) throw OTHER_PLAN;
@@ -339,7 +340,7 @@ export class QueryReader {
     this.#post({ kind: "failed", failure, place: cell?.place });
   }
 
-  /** @throws OTHER_PLAN if this reader has made a different plan. */
+  /** @throws OTHER_PLAN if this reader has compiled a different plan. */
   #dividedOf(prepared: Prepared, part: JobPart): CompiledDivision {
     const { plan } = prepared;
     const known = this.#divided.get(prepared);
@@ -445,8 +446,8 @@ class RowSender {
   }
 
   /**
-   * Sends rows. Time spent waiting counts as the client's. @throws {DatabaseError} CANCELLED,
-   * SHUTTING_DOWN
+   * Sends rows. The time spent waiting for the client does not count towards the time limit.
+   * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   send(rows: Batch, columnCount: number, ledger: JobLedger): void {
     const { clock, noteSent, wait } = this.#parts;
@@ -484,7 +485,10 @@ class RowSender {
   }
 }
 
-/** The rows of a change are stored, so the event loop need not create strings from their bytes. */
+/**
+ * Represents strings as bytes. The rows of a change are stored, so the event loop need not create
+ * strings from their bytes.
+ */
 function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
   return {
     rowCount,
@@ -495,8 +499,8 @@ function withTextsAsBytes({ columns, rowCount }: Batch): Batch {
 }
 
 /**
- * Chooses the row groups that one reader reads in a scan divided among several. A reader that is
- * slow or began late takes fewer of them.
+ * Chooses the row groups that one reader reads in a scan that is divided among several readers. A
+ * reader that is slow or began late takes fewer of them.
  */
 function newDivision({ claims }: Pick<JobPart, "claims">): QueryShare {
   return { share: shareOf(claims), gathered: [] };
@@ -507,8 +511,9 @@ function shareOf(claims: PartClaims): ScanShare {
 }
 
 /**
- * Takes a row group when the scan reaches one while none is in hand. All groups up to the one in
- * hand are therefore taken, by this reader or by others, and no reader is ever past its own group.
+ * Claims the next row group when the scan reaches a row group and none is claimed. All groups up to
+ * the claimed one are therefore claimed by this reader or by others, and no reader ever passes its
+ * claimed group.
  */
 class CountedShare implements ScanShare {
   readonly #words: ClaimWords;

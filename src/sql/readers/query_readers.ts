@@ -1,12 +1,12 @@
 /**
- * The readers in other threads, as the event loop sees them: which statement gets one, and how many
+ * Manages the reader threads on the event loop: decides which statement gets a reader, and how many
  * readers a query has.
  *
- * - A statement in a reader pins the files that it reads, until the reader is done with it.
- * - A statement that finds none free waits in line (`waiting_statements.ts`). If several readers
- *   divide a query, that query gives up one of them for it.
- * - One extra reader is reserved for statements that inspect the server. Otherwise operators could
- *   not find out which statements occupy the readers, and end them.
+ * - A statement in a reader pins the files that it reads until the reader has finished it.
+ * - A statement that finds no free reader waits in a queue (`waiting_statements.ts`). A query that
+ *   is divided among several readers gives up one of them for such a statement.
+ * - One extra reader is reserved for statements that inspect the server. Otherwise, operators could
+ *   not find and end the statements that occupy the readers.
  */
 import { FIRST_SLICE_MS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SeldomLog } from "../../base/seldom_log.ts";
@@ -24,13 +24,16 @@ import {
 import type { PlaceRequest } from "./waiting_statements.ts";
 
 export interface QueryReadersParts extends ReaderPoolParts {
-  /** Whether queries are sent before they turn out to be long. Only tests set this. */
+  /**
+   * Whether queries are sent to readers before they turn out to be long. Only tests set this
+   * option.
+   */
   readonly takesAll?: boolean | undefined;
-  /** The rules by which queries are divided among readers. Only tests set them. */
+  /** The rules by which queries are divided among readers. Only tests set this option. */
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** The place where one statement reads its rows: a reader, or the event loop. */
+/** Where one statement reads its rows: in a reader, or on the event loop. */
 export interface ReadingPlace {
   /** The time for which the statement waited for the reader. */
   readonly waitedMs: number;
@@ -41,29 +44,29 @@ export interface ReadingPlace {
    * @throws {DatabaseError} @throws {CorruptionError} If a table cannot be read.
    */
   begin(query: ReaderQuery): StartedRead | undefined;
-  /** Returns the place if it was not used. */
+  /** Returns the place to the pool if it was not used. */
   giveBack(): void;
 }
 
-/** The counts of readers, for monitoring. */
+/** The number of readers by state, for monitoring. */
 export interface ReaderCounts extends PoolCounts {
-  /** The number of queries that readers have begun since startup. */
+  /** The number of queries that readers have started since startup. */
   readonly queries: number;
 }
 
 /** The rules by which queries are divided among readers. */
 export interface Dividing {
-  /** The minimum number of table rows per reader. */
+  /** The minimum number of table rows per reader of a divided query. */
   readonly rowsEach: number;
-  /** A query that one reader runs in less time than this is not divided. */
+  /** The minimum time that a query takes in one reader to be divided, in milliseconds. */
   readonly msMin: number;
-  /** A query that is not large is divided only after it has run this often. */
+  /** The minimum number of runs before a query is divided, unless it is large. */
   readonly runsMin: number;
   /** Whether the same reader always reads the same row groups. */
   readonly isInTurn: boolean;
   /**
-   * If the parts yield more than this, they have hardly reduced their rows, and the rest of the
-   * plan would take as long as the whole query does in one reader.
+   * The maximum size of the rows that parts yield. If they yield more, they hardly reduce their
+   * rows, and the rest of the plan would take as long as the whole query takes in one reader.
    */
   readonly gatheredBytesMax: number;
 }
@@ -82,8 +85,8 @@ const DIVIDING: Dividing = {
 };
 
 /**
- * A query of this many rows counts as long before it has run, and one that took this long is worth
- * dividing at once.
+ * The number of rows from which a query counts as long before it has run. A query that took this
+ * long is also worth dividing at once.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
@@ -95,13 +98,16 @@ export class QueryReaders {
   readonly #parts: QueryReadersParts;
   readonly #pool: ReaderPool;
   readonly #inspecting: ReaderPool;
-  /** Plans that a reader compiled differently. */
+  /** Plans that a reader compiled differently, so that it refused them. */
   readonly #refused = new WeakSet<Prepared>();
-  /** Plans that one reader runs as fast, or that readers compile differently. */
+  /**
+   * Plans that are not divided, because one reader runs them as fast or because readers compile
+   * them differently.
+   */
   readonly #undivided = new WeakSet<Prepared>();
-  /** The time that the last run would have taken in one reader. */
+  /** For each plan, the time that its last run would have taken in one reader. */
   readonly #aloneMs = new WeakMap<Prepared, number>();
-  /** The number of times that plans have run in readers. */
+  /** For each plan, the number of its runs in readers. */
   readonly #runCounts = new WeakMap<Prepared, number>();
   /** The divided queries in progress. */
   readonly #divided = new Set<DividedQuery>();
@@ -159,20 +165,22 @@ export class QueryReaders {
     return [...this.#pool.readers, ...this.#inspecting.readers];
   }
 
-  /** Whether a reader can read the rows of a statement, or those that a change needs. */
+  /** Whether a reader can read the rows of a statement or, for a change, the rows that it needs. */
   canRead(prepared: Prepared): boolean {
     const isForReaders = prepared.plan !== undefined || prepared.evaluations.length > 0;
     return isForReaders && !this.#refused.has(prepared);
   }
 
-  /** Whether the last run in a reader took no longer than a tick of the event loop. */
+  /**
+   * Whether the last run of a statement in a reader took no longer than a tick of the event loop.
+   */
   isShort(prepared: Prepared): boolean {
     return (this.#aloneMs.get(prepared) ?? Number.POSITIVE_INFINITY) < FIRST_SLICE_MS_MAX;
   }
 
   /**
-   * Resolves with a place once it is the statement's turn. The statement begins in that tick of the
-   * event loop, or gives the place back.
+   * Waits in the queue, and resolves with a place. The statement must begin in the same tick of the
+   * event loop, or return the place.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -218,16 +226,19 @@ export class QueryReaders {
     return this.#runCounts.get(prepared) ?? 0;
   }
 
-  /** Makes a query that several readers divide give up one of them, for the waiting statement. */
+  /** Makes a divided query give up one of its readers for the waiting statement. */
   #spareOne(): void {
     for (const divided of this.#divided) if (divided.sparesOne()) return;
   }
 
-  /** Returns undefined if one reader is enough, or there is only one. */
+  /**
+   * Begins a query in several readers. Returns undefined if one reader is enough, or there is only
+   * one.
+   */
   #beginDivided(query: ReaderQuery, first: ReaderThread): StartedRead | undefined {
     const { prepared } = query;
     const dividing = { ...DIVIDING, ...this.#parts.dividing };
-    // A change takes its rows in the order in which the event loop would read them.
+    // The rows of a change must arrive in the order in which the event loop would read them.
     if (prepared.kind !== "query" || this.#undivided.has(prepared)) return undefined;
     if (!isOfStoredRows(query)) return undefined;
     const division = divisionOf(prepared.plan);
@@ -237,7 +248,7 @@ export class QueryReaders {
     if (!isLarge && this.#runCountOf(prepared) < dividing.runsMin) return undefined;
     if (aloneMs !== undefined && aloneMs < dividing.msMin) return undefined;
     const countMax = Math.floor(Math.max(1, division.rowCount) / dividing.rowsEach);
-    // Free readers are for waiting statements.
+    // Free readers are reserved for waiting statements.
     if (countMax < 2 || this.#pool.isAwaited) return undefined;
     const readers = [first, ...this.#pool.takeFree(countMax - 1)];
     if (readers.length === 1) return undefined;
@@ -256,7 +267,9 @@ export class QueryReaders {
     return { outcome, goOn: () => undefined, stop: () => divided.stop() };
   }
 
-  /** Makes readers release unpacked parts. Busy readers do so after their statement. */
+  /**
+   * Tells readers to release unpacked parts of segments. Busy readers do so after their statement.
+   */
   giveBackMemory(): void {
     for (const reader of this.#all) reader.giveBackMemory();
   }
@@ -291,8 +304,8 @@ export class QueryReaders {
 }
 
 /**
- * Whether all readers would read the same rows. The event loop answers with the state at the moment
- * of the question.
+ * Whether all readers of a statement would read the same rows. The event loop, in contrast, answers
+ * a question with the state at that moment.
  */
 function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(
@@ -303,7 +316,7 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   );
 }
 
-/** Whether a statement reads views that tell operators about the server. */
+/** Whether a statement reads system views that inform operators about the server. */
 export function isInspecting({ requirements }: Prepared): boolean {
   return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
 }

@@ -1,7 +1,8 @@
 /**
- * The questions of a statement in a reader to the event loop: for rows of system views, rows that
- * its transaction has staged, ids, numbers of sequences, and settings. Each is asked when the
- * statement needs the answer, which therefore reflects the same moment as on the event loop.
+ * Sends the questions of a statement in a reader to the event loop. They ask for rows of system
+ * views, rows that the transaction has staged, ids, numbers of sequences, and settings. Each
+ * question is sent when the statement needs the answer, so the answer reflects the same moment as
+ * on the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";
@@ -11,12 +12,17 @@ import type { SettingCalls } from "../functions/base/function.ts";
 import type { Answers, Question } from "./job.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
-/** The first question asks for the smaller number of ids. Unused ids are discarded. */
+/**
+ * The minimum number of ids that are requested at once; the first question requests this many.
+ * Unused ids are discarded.
+ */
 const IDS_MIN = 16;
 const IDS_MAX = 1024;
 
 export interface QuestionsOptions {
-  /** Waits for the answer. @throws {DatabaseError} If the statement has to end. */
+  /**
+   * Sends a question and waits for the answer. @throws {DatabaseError} If the statement has to end.
+   */
   readonly ask: <K extends Question["kind"]>(question: QuestionOf<K>) => Answers[K];
   /** Reports that no more rows of a reading are needed. */
   readonly leave: (reading: number) => void;
@@ -43,7 +49,7 @@ export class Questions implements StagedRows, SettingCalls {
     this.#stagedTableIds = new Set(options.stagedTableIds);
   }
 
-  /** The bytes of the staged rows that are stored here. */
+  /** The size of the staged rows that are stored here, in bytes. */
   get stagedBytes(): number {
     return this.#stagedBytes;
   }
@@ -58,7 +64,7 @@ export class Questions implements StagedRows, SettingCalls {
     return this.#ids[this.#idsTaken - 1] as number;
   }
 
-  /** Returns the value of a setting. Each is asked for once. */
+  /** Returns the value of a setting. It is requested only once. */
   current(name: string): string | undefined {
     if (!this.#settings.has(name)) {
       this.#settings.set(name, this.#options.ask<"setting">({ kind: "setting", name }));
@@ -77,7 +83,10 @@ export class Questions implements StagedRows, SettingCalls {
     return this.#stagedTableIds.has(tableId);
   }
 
-  /** The rows of the caller: no other owner has any that this statement may read. */
+  /**
+   * Returns the staged rows. They belong to the caller, because this statement can read no other
+   * owner's rows.
+   */
   stagedOf(tableId: number): ReadonlyMap<string, StagedRow> | undefined {
     if (!this.hasStaged(tableId)) return undefined;
     let staged = this.#staged.get(tableId);

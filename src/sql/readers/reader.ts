@@ -1,6 +1,6 @@
 /**
- * One reader in another thread, as the event loop sees it: the messages it was sent, and the
- * statement that it runs.
+ * Represents one reader thread on the event loop: the messages that it was sent, and the statement
+ * that it runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -42,11 +42,11 @@ import { RunningJob } from "./running_job.ts";
 /** The source of a plan. */
 export interface QuerySource {
   readonly node: QueryStatement;
-  /** Types of the parameters; lifted literals follow them in the slots. */
+  /** The types of the parameters. The types of lifted literals follow, as in the slots. */
   readonly types: readonly DataType[];
 }
 
-/** The limits and the consumption of a query. */
+/** The limits of a query, and its resource consumption. */
 export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "rowsRead" | "wake"> {
   readonly cancelledBy: RequestLedger["cancelledBy"];
   readonly deadlineMs: number;
@@ -55,36 +55,38 @@ export interface QueryLedger extends Pick<RequestLedger, "bytesElsewhere" | "row
 /** A statement whose rows a reader will read. */
 export interface ReaderQuery {
   readonly prepared: Prepared;
-  /** Returns the source of the plan, for a reader that does not know the plan. */
+  /** Returns the source of the plan, for a reader that does not have the plan. */
   source(): QuerySource;
   readonly slots: readonly Value[];
   readonly principal: Principal;
   readonly namespace: string;
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seqs of its past reads, in the order of their indexes. Called in the tick in which
-   * the tables are shared.
+   * Returns the seqs of the statement's past reads, in the order of their indexes. It is called in
+   * the tick in which the tables are shared.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE …
    */
   pastSeqs(): readonly Seq[];
   readonly nowMicros: number;
-  /** The rows that its transaction has staged. */
+  /** The rows that the statement's transaction has staged. */
   readonly staged: StagedRows | undefined;
-  /** The sequences as the caller may use them; absent for a live query. */
+  /** The sequences, with the rights of the caller; absent for a live query. */
   readonly sequences: SequenceCalls | undefined;
   /** The settings of the request; absent for a live query. */
   readonly settings: SettingCalls | undefined;
   /** The sleeps of the query; absent if it may not sleep. */
   readonly sleeps?: Sleeps | undefined;
   readonly ledger: QueryLedger;
-  /** Present for EXPLAIN ANALYZE. */
+  /** The measurements; present for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Receives rows. @throws {DatabaseError} Ends the statement. */
+  /** Receives rows. @throws {DatabaseError} An error that ends the statement. */
   onBatch(batch: Batch): void;
-  /** Receives further rows, once `textFormat` has returned a format. @throws {DatabaseError} */
+  /**
+   * Receives further rows as text, once `textFormat` has returned a format. @throws {DatabaseError}
+   */
   onText?(text: RowText): void;
-  /** Returns the format of the further rows; undefined as long as batches are wanted. */
+  /** Returns the text format of further rows; undefined as long as batches are needed. */
   textFormat?(): ResultFormat | undefined;
   /** Resolves when the reader may send more; undefined if the reader may continue immediately. */
   taken?(): Promise<void> | undefined;
@@ -93,18 +95,18 @@ export interface ReaderQuery {
 }
 
 /**
- * Whether all rows arrived, or none of them. If no rows arrived, the statement begins again in a
- * different way: in one reader instead of several, or on the event loop. `unstarted` means that the
- * thread of the reader could not start.
+ * The outcome of a read. "read" means that all rows have arrived. Otherwise, no rows have arrived,
+ * and the statement begins again, in one reader instead of several or on the event loop.
+ * `unstarted` means that the thread of the reader could not start.
  */
 export type ReadOutcome = "read" | "refused" | "unstarted";
 
-/** A read that a reader has begun for a statement. */
+/** A read that a reader has started for a statement. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
-  /** Makes a waiting reader continue; does nothing once it has ended. */
+  /** Makes a waiting reader continue. Has no effect once the reader has ended. */
   goOn(message: FurtherMessage): void;
-  /** Ends the read, because its rows are no longer needed. The outcome is then a failure. */
+  /** Ends the read, because its rows are no longer needed. The outcome is then an error. */
   stop(): void;
 }
 
@@ -114,7 +116,7 @@ export interface ReaderRead extends StartedRead {
   readonly done: Promise<void>;
 }
 
-/** A thread that reads, or a stand-in in the thread of the event loop. */
+/** A reader thread, or a stand-in in the thread of the event loop. */
 export interface ReaderPort extends MessageThread<ToReader> {
   /** Answers the question for which the reader waits. */
   answer(message: AnswerMessage): void;
@@ -128,20 +130,20 @@ export interface ReaderParts {
   readonly log: Log;
 }
 
-/** The events of a reader, for the pool that chooses among readers. */
+/** Callbacks by which a reader notifies the pool that chooses among readers. */
 export interface ReaderWatch {
-  /** Called when its thread has started. */
+  /** Called when the thread of the reader has started. */
   readonly onReady: () => void;
-  /** Called when it begins a statement of a user. */
+  /** Called when the reader begins a statement of a user. */
   readonly onBegun: (userId: string) => void;
   /**
    * Called when the reader has finished the statement. The reader is then free, unless it has
    * ended.
    */
   readonly onDone: (userId: string) => void;
-  /** Called now and then while the client of its statement does not take the rows. */
+  /** Called from time to time while the client of the statement does not read the rows. */
   readonly onHeldUp: () => void;
-  /** Called when it can no longer run statements. */
+  /** Called when the reader can no longer run statements. */
   readonly onGone: (reason: string) => void;
 }
 
@@ -150,7 +152,7 @@ export class ReaderThread {
   readonly #parts: ReaderParts;
   readonly #watch: ReaderWatch;
   readonly #sharing: TableSharing;
-  /** The plans that the reader has; both sides discard plans by the same rule. */
+  /** The plans that the reader has. Both sides discard plans by the same rule. */
   readonly #plans = new KeptPlans<true>();
   #port: ReaderPort | undefined;
   #isReady = false;
@@ -177,7 +179,7 @@ export class ReaderThread {
     this.#port = port;
   }
 
-  /** Whether its thread has started. */
+  /** Whether the thread of the reader has started. */
   get isReady(): boolean {
     return this.#isReady;
   }
@@ -187,8 +189,8 @@ export class ReaderThread {
   }
 
   /**
-   * The time for which the reader has waited for the client of its statement; undefined if it does
-   * not wait.
+   * The time for which the reader has been waiting for the client of its statement; undefined if it
+   * is not waiting.
    */
   get heldUpMs(): number | undefined {
     return this.#job?.heldUpMs;
@@ -199,7 +201,7 @@ export class ReaderThread {
     return this.#memory;
   }
 
-  /** Ends the statement that it runs. */
+  /** Ends the current statement of the reader. */
   abandon(error: Error): void {
     this.#job?.abandon(error);
   }
@@ -220,7 +222,7 @@ export class ReaderThread {
     this.#port?.post({ kind: "drop", dropped });
   }
 
-  /** Makes it release unpacked parts of segments. */
+  /** Makes the reader release unpacked parts of segments. */
   giveBackMemory(): void {
     this.#port?.post({ kind: "give back" });
   }
@@ -233,7 +235,7 @@ export class ReaderThread {
     const { ledger, namespace, nowMicros, prepared, principal, profile } = query;
     const { slots, snapshotSeq } = query;
     const tables = tablesOf(prepared, catalog);
-    // A reader that reads tombstones also gets the history of its tables.
+    // A reader that reads tombstones also receives the history of the tables.
     const withTombstones = mayReadTombstones(prepared);
     const pastSeqs = query.pastSeqs();
     const source = this.knows(plan) ? undefined : this.#sourceOf(query, tables);
@@ -283,14 +285,14 @@ export class ReaderThread {
         measuredShape: profile && prepared.plan && measuredShape(prepared.plan),
       });
     } catch (error) {
-      // The reader has not received a message that it is assumed to have.
+      // The reader did not receive a message that it should have received.
       this.#replace(error, "its statement could not be sent");
     }
     return job;
   }
 
   #goOn(job: RunningJob, message: FurtherMessage): void {
-    // The job may have failed, and the reader may have a different job.
+    // The job may have failed, and the reader may already run a different job.
     if (this.#job !== job) return;
     try {
       this.#port?.post(message);
@@ -326,7 +328,7 @@ export class ReaderThread {
       systemViews: systemViewsIn(prepared.requirements),
       caller: { isImpersonated, role, userId },
       stagedOf: (tableId) => {
-        // The catalog may have dropped it since.
+        // The table may have been dropped from the catalog since.
         const table = tables.find((each) => each.tableId === tableId);
         const owner = ownerOf(principal, defined(table, "a job reads tables that it was given"));
         return staged?.stagedOf(tableId, owner) ?? [];
@@ -341,7 +343,7 @@ export class ReaderThread {
     }
     if (message.kind === "ready") {
       this.#isReady = true;
-      // No statement waits for the reader yet in the tick in which it is opened.
+      // In the tick in which a reader is opened, no statement waits for it yet.
       if (this.#port !== undefined) this.#watch.onReady();
       return;
     }
@@ -384,7 +386,7 @@ export class ReaderThread {
     this.#lose("it did not end its statement in time");
   }
 
-  /** Ends the thread, and its statement with an error. */
+  /** Ends the thread, and ends its statement with an error. */
   #replace(error: unknown, reason: string): void {
     this.#port?.close();
     const job = this.#job;
@@ -411,12 +413,12 @@ function errorOf({ failure, place }: Extract<FromReader, { kind: "failed" }>): E
   return isInCell ? new CellError(error, place) : error;
 }
 
-/** Returns the tables that a statement reads, from the catalog. */
+/** Returns the catalog entries of the tables that a statement reads. */
 function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntry[] {
   const byId = new Map<number, TableEntry>();
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;
-    // An INSERT reads its target table only if its query names it.
+    // An INSERT reads its target table only if the query of the INSERT names it.
     if (requirement.action === "write" && kind === "insert") continue;
     const { tableId } = requirement.table;
     const table = catalog.tableById(tableId);

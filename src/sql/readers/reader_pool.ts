@@ -4,10 +4,11 @@
  *     none ──first long statement──► free ──chosen──► reserved ──► busy ──► free
  *                                      └──failed, hung, or closed──► none
  *
- * - A reader that fails, ends or hangs fails its own statement only, and is replaced.
- * - A reader that waits for the client of its statement does not count: another may be opened in
- *   its place, up to twice as many in total. When all of them wait for clients, and a statement
- *   waits for a reader, the client that has kept one waiting the longest gets an error.
+ * - If a reader fails, ends or hangs, only its own statement fails, and the reader is replaced.
+ * - A reader that waits for the client of its statement does not count towards the limit: another
+ *   may be opened in its place, up to twice as many in total. If all readers wait for clients while
+ *   a statement waits for a reader, the client that has kept its reader waiting the longest gets an
+ *   error.
  * - If no reader can be opened, statements are sent to the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -31,21 +32,24 @@ export interface ReaderPoolParts extends ReaderParts {
   readonly open: OpenReader;
   /** Removes the temporary files that a reader has left, by its number. */
   readonly cleanUp?: ((number: number) => void) | undefined;
-  /** The maximum number of readers at work at a time; 0 for no readers. */
+  /** The maximum number of readers that work at the same time; 0 for no readers. */
   readonly countMax: number;
-  /** Whether all statements together use less memory than they may. */
+  /** Whether the memory of all statements together is within the limit. */
   readonly hasMemory: () => boolean;
 }
 
-/** The dependencies that all pools share: the log, and numbers that no two of them use twice. */
+/**
+ * The dependencies that all pools share: the log, and reader numbers that are unique among all
+ * pools.
+ */
 export interface PoolCommons {
   nextReader(): number;
   ofPlan(prepared: Prepared): number;
-  /** The log for warnings that every pool would repeat. */
+  /** A log for warnings that every pool would otherwise repeat. */
   readonly seldomLog: SeldomLog;
 }
 
-/** The counts of readers, for monitoring. */
+/** The number of readers by state, for monitoring. */
 export interface PoolCounts extends WaitingCounts {
   readonly open: number;
   /** The number of open readers that run a statement. */
@@ -54,27 +58,27 @@ export interface PoolCounts extends WaitingCounts {
 
 /** A reader that was chosen for one statement. */
 export interface ChosenReader {
-  /** Undefined if the statement runs on the event loop. */
+  /** The reader; undefined if the statement runs on the event loop. */
   readonly reader: ReaderThread | undefined;
   /** The time for which the statement waited. */
   readonly waitedMs: number;
-  /** Called when the statement has begun, or will not begin. */
+  /** Called when the statement has begun, or will not begin after all. */
   readonly giveBack: () => void;
 }
 
 /**
- * The maximum number of waiting statements of one user. Each takes 4 KB of heap in addition to its
- * connection.
+ * The maximum number of waiting statements per user. A waiting statement takes 4 KB of heap, in
+ * addition to its connection.
  */
 export const WAITING_PER_USER_MAX = 2000;
 
-/** A client that has kept a reader waiting for this long may get an error. */
+/** The time for which a client may keep a reader waiting before it may get an error. */
 const HELD_UP_MS_MAX = 10_000;
 
-/** The time that the pool waits before it starts a thread again after a failure to start one. */
+/** The time that the pool waits after a failure to start a thread before it tries again. */
 const OPEN_AGAIN_MS = 1000;
 
-/** The temporary files of a reader are removed this long after its end. */
+/** The time between the end of a reader and the removal of its temporary files. */
 const CLEAN_UP_MS = 1000;
 
 export class ReaderPool {
@@ -83,10 +87,12 @@ export class ReaderPool {
   /** The readers by slot. An empty slot was never used, or its reader has ended. */
   readonly #readers: (ReaderThread | undefined)[];
   readonly #waiting: WaitingStatements<ChosenReader>;
-  /** Readers that were chosen for a statement that has not begun. */
+  /** The readers that were chosen for statements that have not begun yet. */
   readonly #reserved = new Set<ReaderThread>();
   #isOpen = true;
-  /** When a thread may be started again after one could not be, in monotonic milliseconds. */
+  /**
+   * The monotonic time from which a thread may be started again after a failure, in milliseconds.
+   */
   #openAgainMs = 0;
 
   constructor(parts: ReaderPoolParts, common: PoolCommons) {
@@ -112,18 +118,18 @@ export class ReaderPool {
     return this.#readers.filter((reader) => reader !== undefined);
   }
 
-  /** Whether a statement waits. */
+  /** Whether any statement is waiting. */
   get isAwaited(): boolean {
     return this.#waiting.areThere;
   }
 
-  /** Whether a statement would not have to wait. */
+  /** Whether a statement could run without waiting. */
   isFreeFor(prepared: Prepared): boolean {
     return !this.isAwaited && this.#parts.hasMemory() && this.#free(prepared) !== undefined;
   }
 
   /**
-   * Resolves with a reader once it is the statement's turn.
+   * Waits in the queue, and resolves with a reader.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -133,7 +139,7 @@ export class ReaderPool {
     return this.#waiting.place(asking);
   }
 
-  /** Returns free readers that each run a part of a statement; opens further ones if allowed. */
+  /** Returns free readers among which a statement is divided, and opens further ones if allowed. */
   takeFree(countMax: number): ReaderThread[] {
     const most = Math.min(countMax, this.#roomLeft);
     const free = this.readers.filter((reader) => this.#isFree(reader));
@@ -151,7 +157,7 @@ export class ReaderPool {
     for (const reader of this.readers) reader.close("the server stops");
   }
 
-  /** Returns undefined while the statement has to wait. */
+  /** Chooses a reader for the next statement. Returns undefined while the statement has to wait. */
   #chosenFor({ prepared, userId }: PlaceRequest, waitedMs: number): ChosenReader | undefined {
     if (!this.#isOpen) return undefined;
     const reader = this.#free(prepared);
@@ -198,14 +204,14 @@ export class ReaderPool {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
-  /** The number of readers that may begin to work. */
+  /** The number of further readers that may begin to work. */
   get #roomLeft(): number {
     const isAtWork = (reader: ReaderThread): boolean =>
       !this.#isFree(reader) && reader.heldUpMs === undefined;
     return Math.max(0, this.#parts.countMax - this.readers.filter(isAtWork).length);
   }
 
-  /** Ends readers that were opened to replace readers that waited for clients. */
+  /** Closes readers that were opened in place of readers that waited for clients. */
   #closeSurplus(): void {
     for (const [at, reader] of this.#readers.entries()) {
       if (this.readers.length <= this.#parts.countMax) return;
@@ -215,7 +221,7 @@ export class ReaderPool {
     }
   }
 
-  /** Returns a free reader, preferably one that knows the plan; opens one if none is free. */
+  /** Returns a free reader, preferably one that has the plan, and opens one if none is free. */
   #free(prepared: Prepared): ReaderThread | undefined {
     if (this.#roomLeft === 0) return undefined;
     const plan = this.#common.ofPlan(prepared);
@@ -224,8 +230,8 @@ export class ReaderPool {
   }
 
   /**
-   * Opens one at a time: a starting thread has not opened its files yet, so it is unknown whether
-   * there is room for another.
+   * Opens one reader at a time. A thread that is still starting has not opened its files yet, so it
+   * is unknown whether another thread would have enough file handles.
    */
   #opened(): ReaderThread | undefined {
     const place = this.#readers.indexOf(undefined);
@@ -269,7 +275,7 @@ export class ReaderPool {
       wanted: countMax,
       reason,
     });
-    // Statements that wait for a starting reader may have to run without one.
+    // Statements that wait for a reader which is starting may have to run without one.
     clock.after(OPEN_AGAIN_MS, () => this.#waiting.serve());
   }
 }

@@ -1,13 +1,13 @@
 /**
- * The order in which waiting statements get a reader. It is fair to users: however many statements
- * one of them has sent, a statement of another waits for about one of those.
+ * Orders the statements that wait for a reader. The order is fair to users: however many statements
+ * one user has sent, a statement of another user waits for about one of them.
  *
- * - The user with the fewest readers at work comes first. Among equals, it is the user who has been
- *   without a reader for longest. For a user who has not had one yet, the time counts from the
- *   first statement that waits, so new users cannot keep others from their turn.
+ * - The user with the fewest working readers comes first. Among equals, it is the user who has been
+ *   without a reader for the longest time. For a user who has not had a reader yet, this time
+ *   counts from the first waiting statement, so new users cannot overtake others indefinitely.
  * - The statements of one user are taken in order of arrival.
  *
- * Invariant: a user is listed while a statement of the user waits or has a reader.
+ * Invariant: a user is in the list as long as one of the user's statements waits or has a reader.
  */
 import { assert, defined } from "../../base/assert.ts";
 
@@ -19,7 +19,9 @@ interface QueuedUser<Entry> {
   /** The entries, in order of arrival. */
   readonly waiting: Set<Entry>;
   readersAtWork: number;
-  /** When the user last had a reader, or began to wait: larger is later. */
+  /**
+   * The time when the user last had a reader, or began to wait, as a counter: larger means later.
+   */
   since: number;
 }
 
@@ -41,7 +43,7 @@ export class ReaderQueue<Entry extends Queued> {
     return [...this.#users.values()].flatMap(({ waiting }) => waiting.values().toArray());
   }
 
-  /** Returns the next statement, which continues to wait. */
+  /** Returns the next statement, without removing it from the queue. */
   first(): Entry | undefined {
     let best: QueuedUser<Entry> | undefined;
     for (const user of this.#users.values()) {
@@ -55,7 +57,7 @@ export class ReaderQueue<Entry extends Queued> {
     this.#length += 1;
   }
 
-  /** Removes a statement that no longer waits, for whatever reason. */
+  /** Removes a statement that no longer waits, whatever the reason. */
   remove(entry: Entry): void {
     const { userId } = entry;
     const wasThere = this.#users.get(userId)?.waiting.delete(entry) === true;

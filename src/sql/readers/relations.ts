@@ -1,6 +1,6 @@
 /**
- * Resolves the names in a statement to the same relations in two threads: the event loop records
- * the relations, and a reader, which has no catalog, binds the statement against them.
+ * Makes the names in a statement resolve to the same relations in two threads. The event loop
+ * records the relations, and a reader, which has no catalog, binds the statement against them.
  */
 import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
@@ -32,8 +32,8 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
 }
 
 /**
- * Binds a statement to find out which relations it names. It has been bound before without an
- * error.
+ * Binds a statement in order to record the relations that it names. The statement has been bound
+ * before without an error.
  */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,

@@ -16,15 +16,18 @@ export const READ_HERE: Error = new Error("Only the event loop can read the rows
 
 export class RowStream implements Elsewhere {
   #read: StartedRead | undefined;
-  /** The batch that has arrived and is not taken yet. */
+  /** The batch that has arrived but has not been taken yet. */
   #batch: Batch | undefined;
   #end: { readonly error: unknown } | "end" | undefined;
-  /** Whether the reader has sent everything that was requested, and waits. */
+  /** Whether the reader has sent everything that was requested, and now waits. */
   #isParted = false;
   readonly #taken = new Signal();
   readonly #arrived = new Signal();
 
-  /** Returns undefined if the place is the event loop. @throws {DatabaseError} */
+  /**
+   * Begins to read in a reader. Returns undefined if the place is the event loop. @throws
+   * {DatabaseError}
+   */
   static begin(
     place: ReadingPlace,
     query: Omit<ReaderQuery, "onBatch" | "onParted" | "taken">,
@@ -59,7 +62,7 @@ export class RowStream implements Elsewhere {
 
   /** @throws READ_HERE @throws {DatabaseError} */
   async evaluate(name: EvaluationName, given: Batch): Promise<Batch> {
-    // A change that reads no rows has not waited for the end of its row stream yet.
+    // A change that reads no rows has not yet waited for the end of its row stream.
     if (await this.next()) throw new Error("Earlier rows have not been read yet");
     this.#isParted = false;
     const { batch } = portableBatch(given, given.columns.length);
@@ -90,7 +93,10 @@ export class RowStream implements Elsewhere {
     this.#arrived.give();
   }
 
-  /** Lets a waiting reader end; a working one notices this after its work. */
+  /**
+   * Lets the reader end: a waiting reader ends at once, and a working one notices this after its
+   * work.
+   */
   #leave(): void {
     this.#read?.goOn({ kind: "finish" });
   }
@@ -105,7 +111,7 @@ export class RowStream implements Elsewhere {
   }
 }
 
-/** An event that occurs repeatedly and can be waited for. */
+/** An event that occurs repeatedly and can be awaited. */
 class Signal {
   #waiting: PromiseWithResolvers<void> | undefined;
 

@@ -1,6 +1,6 @@
 /**
- * The statement that a reader runs, as the event loop sees it: its rows, which are passed on in
- * order, its questions, and the reason why it has to end.
+ * Represents, on the event loop, the statement that a reader runs. It passes on the rows in order,
+ * answers the questions, and ends the statement if necessary.
  */
 import { defined } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -25,12 +25,14 @@ import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 /** The interval at which the event loop checks a busy reader. */
 const LOOK_MS = 50;
 
-/** A reader that continues for this long after its statement had to end counts as hanging. */
+/**
+ * The time for which a reader may continue after its statement had to end, before it counts as
+ * hanging.
+ */
 const HUNG_MS = 2000;
 
 /**
- * The time that a reader may continue while its thread starts, which takes seconds on a busy
- * machine.
+ * The time for which a reader may take to start its thread, which takes seconds on a busy machine.
  */
 const START_MS_MAX = 30_000;
 
@@ -44,9 +46,9 @@ export interface RunningJobOptions {
   /** Whether the thread of the reader has started. */
   readonly isStarted: () => boolean;
   readonly onHung: () => void;
-  /** Sends the reader a message, if it still has the job. */
+  /** Sends a message to the reader, if it still has the job. */
   readonly goOn: (message: FurtherMessage) => void;
-  /** Called now and then while the statement is held up. */
+  /** Called from time to time while the client does not read the rows of the statement. */
   readonly onHeldUp: () => void;
 }
 
@@ -68,7 +70,7 @@ export class RunningJob implements ReaderRead {
   #isPumping = false;
   /** Whether the reader waits for a further message. */
   #isParted = false;
-  /** The outcome in the reader, while rows still wait here. */
+  /** The outcome that the reader has reported, while rows are still waiting here. */
   #ended: ReadOutcome | Error | undefined;
   #isOver = false;
   #pendingKib = 0;
@@ -110,7 +112,10 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) void this.#pump();
   }
 
-  /** Returns undefined if the statement has failed: the reader has to end, and needs no answer. */
+  /**
+   * Answers a question. Returns undefined if the statement has failed: the reader then has to end
+   * and needs no answer.
+   */
   answerTo({ number, question }: Extract<FromReader, { kind: "ask" }>): AnswerMessage | undefined {
     if (this.#isOver) return undefined;
     try {
@@ -149,7 +154,7 @@ export class RunningJob implements ReaderRead {
     if (!this.#isPumping) this.#settle();
   }
 
-  /** Ends the job of a thread that failed before it could begin. */
+  /** Ends the job of a reader whose thread failed before it could begin. */
   endUnstarted(): void {
     this.#letGo();
     this.#ended = this.reasonToEnd() ?? "unstarted";
@@ -168,7 +173,9 @@ export class RunningJob implements ReaderRead {
     }
   }
 
-  /** Fails the job of a reader that is done or has ended. Its earlier rows are still taken. */
+  /**
+   * Fails the job of a reader that has finished or ended. Rows that arrived before are still taken.
+   */
   fail(error: Error): void {
     this.#ended = error;
     if (!this.#isPumping || this.reasonToEnd() !== undefined) this.#settle();
@@ -181,8 +188,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * The time for which the reader has waited for the client to take its rows; undefined if it does
-   * not wait.
+   * The time for which the reader has been waiting for the client to take its rows; undefined if it
+   * is not waiting.
    */
   get heldUpMs(): number | undefined {
     const sinceMs = this.#heldUpSinceMs;
@@ -196,7 +203,7 @@ export class RunningJob implements ReaderRead {
     this.#reject(error);
   }
 
-  /** Returns why the statement has to end; undefined while it may continue. */
+  /** Returns the reason why the statement has to end; undefined while it may continue. */
   reasonToEnd(): Error | undefined {
     try {
       checkDeadline(this.#query.ledger, this.#clock);
@@ -233,7 +240,7 @@ export class RunningJob implements ReaderRead {
     else this.#query.onText?.(message);
   }
 
-  /** Makes the reader encode the further rows, if they go into a streamed answer. */
+  /** Makes the reader encode further rows as text, if they are written to a streamed response. */
   #askForText(): void {
     const format = this.#query.textFormat?.();
     if (format === undefined) return;
@@ -249,11 +256,11 @@ export class RunningJob implements ReaderRead {
 
   #look(): void {
     const { ledger } = this.#query;
-    // The deadline of a client that takes rows is extended by the time that it needs for them.
+    // The time that a client needs to take rows is added to the deadline.
     const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
     const reason = mayEnd ? this.reasonToEnd() : undefined;
     if (reason !== undefined) {
-      // The caller need not wait until the reader has noticed.
+      // The caller need not wait until the reader notices.
       this.#raise(ledger.cancelledBy ?? "kill");
       this.#reject(reason);
     }
@@ -274,7 +281,7 @@ export class RunningJob implements ReaderRead {
     if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= hungMs) this.#onHung();
   }
 
-  /** The rows of a change are taken by the event loop, and not by a client. */
+  /** The rows of a change are taken by the event loop rather than by a client. */
   #noteHeldUp(isWaiting: boolean, nowMs: number): void {
     const isHeldUp = isWaiting && this.#query.prepared.kind === "query";
     this.#heldUpSinceMs = isHeldUp ? (this.#heldUpSinceMs ?? nowMs) : undefined;

@@ -1,16 +1,19 @@
 /**
- * The calls of nextval and its kin by a statement in a reader, which asks the event loop: there, a
- * sequence is counted and its numbers are reserved durably. Numbers are asked for in blocks, and
- * those that are left at the end are a gap.
+ * Carries out calls of nextval, currval, lastval and setval by a statement in a reader. The reader
+ * asks the event loop, which counts sequences and reserves their numbers durably. Numbers are
+ * requested in blocks, and the unused numbers of a block become a gap.
  */
 import { defined } from "../../base/assert.ts";
 import type { Value, Whole } from "../../types/mod.ts";
 import type { NextNumberRight, SequenceCalls } from "../functions/base/function.ts";
 
-/** The first question asks for one number, each further one for twice as many. */
+/**
+ * The maximum number of numbers in one request. The first request asks for one number, and each
+ * further one for twice as many.
+ */
 const NUMBERS_MAX = 1024;
 
-/** A call, as a question. */
+/** A call in the form of a question. */
 export type SequenceCall =
   | {
       readonly op: "next";
@@ -57,7 +60,7 @@ export class AskedSequenceCalls implements SequenceCalls {
   readonly #ask: (call: SequenceCall) => readonly Value[];
   readonly #blocks = new Map<string, AskedNumbers>();
 
-  /** @param ask Waits for the answer. @throws {DatabaseError} */
+  /** @param ask Sends a question and waits for the answer. @throws {DatabaseError} */
   constructor(ask: (call: SequenceCall) => readonly Value[]) {
     this.#ask = ask;
   }
@@ -97,7 +100,7 @@ export class AskedSequenceCalls implements SequenceCalls {
     this.#ask({ op: "note", name, value });
   }
 
-  /** Tells the event loop which number of each block was the last one taken. */
+  /** Tells the event loop which number of each block was taken last. */
   finish(): void {
     for (const [name, block] of this.#blocks) {
       if (block.taken < block.values.length) this.note(name, lastIn(block));

@@ -1,11 +1,11 @@
 /**
- * Statements that wait for a reader, and for memory.
+ * Holds statements until a reader is free and memory is available.
  *
  *     waiting ──a reader is free, and memory──► given a place
  *        └──killed, out of time, client gone, server stops──► refused
  *
- * - A statement that waits uses no rows, no snapshot and no file.
- * - While all statements together hold as much memory as they may, none is given a place.
+ * - A waiting statement uses no rows, no snapshot and no file.
+ * - No statement is given a place while all statements together have reached the memory limit.
  */
 import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -13,7 +13,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { Prepared } from "../prepare/prepared.ts";
 import { ReaderQueue } from "./reader_queue.ts";
 
-/** A statement that asks for a place to read its rows. */
+/** A statement that requests a place where its rows are read. */
 export interface PlaceRequest {
   readonly userId: string;
   readonly prepared: Prepared;
@@ -25,22 +25,22 @@ export interface PlaceRequest {
 
 export interface WaitingOptions<Place> {
   readonly clock: Clock;
-  /** The maximum number of waiting statements of one user; unlimited if absent. */
+  /** The maximum number of waiting statements per user; unlimited if absent. */
   readonly perUserMax?: number | undefined;
-  /** Whether all statements together use less memory than they may. */
+  /** Whether the memory of all statements together is within the limit. */
   readonly hasMemory: () => boolean;
   /** Chooses a place for the next statement; undefined if it has to wait. */
   readonly placeFor: (asking: PlaceRequest, waitedMs: number) => Place | undefined;
 }
 
-/** The number of statements that wait, and that have waited since startup. */
+/** The number of statements that are waiting now, and the number that have waited since startup. */
 export interface WaitingCounts {
   readonly waiting: number;
   readonly waited: number;
   readonly waitedMs: number;
 }
 
-/** The interval at which to check whether memory is free again. */
+/** The interval at which the queue checks whether memory is available again. */
 const LOOK_MS = 20;
 
 interface WaitingStatement<Place> extends PlaceRequest {
@@ -65,13 +65,13 @@ export class WaitingStatements<Place> {
     return { waiting: this.#queue.length, waited: this.#waitedCount, waitedMs: this.#waitedMs };
   }
 
-  /** Whether a statement waits. */
+  /** Whether any statement is waiting. */
   get areThere(): boolean {
     return this.#queue.length > 0;
   }
 
   /**
-   * Resolves with a place once it is the statement's turn.
+   * Waits in the queue, and resolves with a place.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN, as a
    *   rejection.
@@ -94,12 +94,12 @@ export class WaitingStatements<Place> {
       refuse,
       cancelTimer: undefined,
     };
-    // The memory of the statement's first time slice is forgotten.
+    // The memory that the first time slice of the statement used has been released.
     ledger.memory = undefined;
     ledger.isWaiting = true;
     ledger.wake = () => this.#look(waiting);
     this.#queue.add(waiting);
-    // If others wait already, there is no place for them either.
+    // If other statements are already waiting, there is no place for this one either.
     if (this.#queue.length === 1) this.serve();
     if (ledger.isWaiting) {
       this.#waitedCount += 1;
@@ -140,7 +140,7 @@ export class WaitingStatements<Place> {
     }
   }
 
-  /** Ends the wait if the statement may wait no longer. */
+  /** Ends the wait of a statement that may not wait any longer. */
   #look(waiting: WaitingStatement<Place>): void {
     const { clock } = this.#options;
     const { ledger } = waiting;

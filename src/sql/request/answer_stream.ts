@@ -1,16 +1,17 @@
 /**
- * Streams an answer that is too long for memory: the statements continue while the answer is read.
+ * Streams a response that is too long for memory: the statements continue while the client reads
+ * the response.
  *
  *     not open ──first rows pushed──► open ──all statements ended──► ended
  *        └──all statements ended──► never: the whole answer is given at once
  *
  * - Pushed rows wait for the reader, and the query that pushed them pauses until they are taken, so
  *   at most the rows of one tick of the event loop are held.
- * - While the process has nearly used up its memory, the reader gets nothing. Since everything that
- *   it takes becomes garbage soon, a fast reader could otherwise cause the process to be killed.
- * - A pause does not count towards the time of the request, since the client determines how fast
- *   rows are read. But if a reader takes nothing for long, or disconnects, the request ends like
- *   KILL QUERY.
+ * - While the process has nearly used up its memory, the reader receives nothing. Everything that
+ *   it takes soon becomes garbage, so a fast reader could otherwise cause the process to be killed.
+ * - A pause does not count towards the time limit of the request, because the client determines how
+ *   fast rows are read. If a reader takes nothing for a long time, or disconnects, the request ends
+ *   as if by KILL QUERY.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -34,8 +35,9 @@ import type {
 import type { RowText } from "../result/row_text.ts";
 
 /**
- * The number of bytes, as counted in memory, at which rows begin to be streamed. Each byte of JSON
- * counts as at most 8, so the first 64 KiB of the body exist when the stream opens.
+ * The number of bytes, as counted in memory, at which rows begin to be streamed. A byte of JSON
+ * counts as at most 8 bytes in memory, so the first 64 KiB of the body are available when the
+ * stream opens.
  */
 export const OPENING_BYTES: number = 8 * 64 * 1024;
 
@@ -68,7 +70,7 @@ export class AnswerChannel implements AnswerStream {
   readonly #format: ResultFormat;
   readonly #memoryGate: MemoryGate;
   readonly #parts: AnswerPart[] = [];
-  /** An unexpected failure. */
+  /** A failure that is not an error of the statement. */
   #failure: Error | undefined;
   #isOpen = false;
   #isWatched = false;
@@ -84,13 +86,14 @@ export class AnswerChannel implements AnswerStream {
     this.#reader = reader;
   }
 
-  /** The format of the answer. */
+  /** The format of the response. */
   get format(): ResultFormat {
     return this.#format;
   }
 
   /**
-   * The request lasts longer than a time slice, so from now on it ends when its reader disconnects.
+   * Watches the client: the request lasts longer than a time slice, so from now on it ends when its
+   * client disconnects.
    */
   watchReader(): void {
     if (this.#isWatched) return;
@@ -98,15 +101,16 @@ export class AnswerChannel implements AnswerStream {
     this.#reader.onLeave(() => this.cancel());
   }
 
-  /** Whether the first rows were pushed. */
+  /** Whether the first rows have been pushed. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   /**
-   * Returns the answer: all of it, or the part before the stream opened, together with the stream.
+   * Returns the response: either the whole of it, or the part before the stream opened, together
+   * with the stream.
    *
-   * @param completed The entries before the one whose rows open the stream.
+   * @param completed The entries that precede the entry whose rows open the stream.
    */
   answerOf(
     whole: Promise<SqlResponse>,
@@ -163,7 +167,7 @@ export class AnswerChannel implements AnswerStream {
   }
 
   /**
-   * Resolves when everything pushed has been taken.
+   * Resolves when all pushed rows and entries have been taken.
    * @throws {DatabaseError} CANCELLED, SHUTTING_DOWN
    */
   async taken(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Adds the statement to a failure. Code below the request does not know the statement's number in
- * the text, and damage found on disk is not tied to a statement.
+ * Adds the number of the statement to an error. Code below the request does not know this number,
+ * and damage found on disk is not tied to a statement.
  *
  * A bug fails only its own request; the log contains the stack trace and the statements.
  */
@@ -20,18 +20,18 @@ export interface FailedRequest {
 }
 
 /**
- * Returns the error with which a statement is answered.
- * @throws Any error that is not a failure of the statement.
+ * Returns the error that the response contains for a statement.
+ * @throws Any error that is not an error of the statement.
  */
 export function expectedFailure(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
-  // Other damage does not belong to a table, and has not been logged yet.
+  // Damage without a table has not been logged yet.
   if (error instanceof CorruptionError && error.isLogged) return refusalFor(error);
   throw error;
 }
 
 /**
- * Returns the error with which a statement is answered; a bug becomes INTERNAL_ERROR.
+ * Returns the error that the response contains for a statement. A bug becomes INTERNAL_ERROR.
  *
  * @throws Errors of the disk, and errors that leave the state of the store in doubt.
  */
@@ -50,14 +50,14 @@ export function failureFrom(error: unknown, failed: FailedRequest): DatabaseErro
   );
 }
 
-/** Adds the number of the statement, from 0, to a failure without a statement number. */
+/** Adds the number of the statement, counted from 0, to an error that has none yet. */
 export function atStatement(error: DatabaseError, statementIndex: number): DatabaseError {
   if (error.statementIndex !== undefined) return error;
   return withDetails(error, { statementIndex });
 }
 
 /**
- * Returns the answer to a request whose first statement failed. @throws The errors of {@linkcode
+ * Returns the response to a request whose first statement failed. @throws The errors of {@linkcode
  * failureFrom}.
  */
 export function failedResponse(error: unknown, failed: FailedRequest): SqlResponse {

@@ -21,16 +21,16 @@ import { isKnownLong, noteLong, queryFor, type Readable } from "./read_elsewhere
 export interface NewChange extends Readable {
   readonly prepared: PreparedDml;
   readonly store: Pick<Store, "appliedSeq" | "visibleSeq">;
-  /** The readers that can read its rows; undefined if it stays on the event loop. */
+  /** The readers that can read the rows of the change; undefined if it stays on the event loop. */
   readonly readers: QueryReaders | undefined;
-  /** Creates a run that reads at a seq, or at that of its transaction. */
+  /** Creates a run that reads at a seq or, within a transaction, at the seq of the transaction. */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
 }
 
 /**
- * Runs the first time slice of a change, and all of it if that is enough.
+ * Runs the first time slice of a change, which may complete it.
  *
- * @throws SLICE_OVER if a reader has to read its rows. @throws {DatabaseError}
+ * @throws SLICE_OVER if a reader has to read the rows. @throws {DatabaseError}
  */
 export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome> {
   const { ledger, prepared, readers, runAt, store } = change;
@@ -49,16 +49,16 @@ export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome>
   }
 }
 
-/** Reads on the event loop, slice by slice. */
+/** Reads the rows on the event loop, slice by slice. */
 function changeHere({ prepared, runAt, store }: NewChange): DmlOutcome | Promise<DmlOutcome> {
   return prepared.program(runAt(store.appliedSeq, false));
 }
 
 /**
- * Begins a change with the place that was chosen for reading its rows; without one it reads here.
+ * Begins a change that reads its rows in the given place or, without a place, on the event loop.
  *
- * A reader may read only durable data, so it reads at the visible seq. If a row was changed above
- * it, the commit detects the conflict, and the statement is run again.
+ * A reader may read only durable data, so it reads at the visible seq. If a row was changed after
+ * that seq, the commit detects the conflict, and the statement is run again.
  */
 export function beginChangeIn(
   place: ReadingPlace | undefined,

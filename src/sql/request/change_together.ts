@@ -1,8 +1,9 @@
 /**
- * Runs a change that other rows follow, as ON DELETE and ON UPDATE say. It runs in its own
- * transaction, which reads at the newest applied state. A short one begins and commits in one tick,
- * so it never encounters a conflict; a long one that does is run again, the last time with its
- * tables closed to others. A statement whose WITH changes rows runs in the same way.
+ * Runs a change that affects further rows through ON DELETE or ON UPDATE. It runs in its own
+ * transaction, which reads at the newest applied state. A short change begins and commits in one
+ * tick, so it never encounters a conflict. A long change that encounters a conflict is run again;
+ * in the last attempt, its tables are closed to other writers. A statement whose WITH changes rows
+ * also runs in such a transaction.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";

@@ -1,6 +1,6 @@
 /**
- * Collects the rows of a query for its answer. They are held until its end, because most answers
- * are short, or passed to the reader of the request once there are many.
+ * Collects the rows of a query for the response. The rows are held until the end, because most
+ * responses are short. If there are many, they are passed on to the client while the query runs.
  */
 import { assert } from "../../base/assert.ts";
 import type { Batch } from "../../types/mod.ts";
@@ -14,37 +14,40 @@ import { type AnswerChannel, type EntryHead, OPENING_BYTES } from "./answer_stre
 
 export interface CollectedRowsOptions {
   readonly cells: CellRows;
-  /** Writes the rows of a COPY TO, which are never cells. */
+  /** Writes the rows of a COPY TO, which are not represented as wire cells. */
   readonly copy?: CopyText | undefined;
   readonly head: EntryHead;
   readonly memory: MemoryBudget;
   /** The maximum number of rows; 0 means no limit. */
   readonly rowsMax: number;
-  /** Whether rows are only counted, as for EXPLAIN ANALYZE. */
+  /** Whether rows are only counted rather than collected, as for EXPLAIN ANALYZE. */
   readonly isCounted: boolean;
 }
 
 export class CollectedRows {
   readonly #options: CollectedRowsOptions;
   #rows: unknown[][] = [];
-  /** Later rows, as text. */
+  /** Rows that follow `#rows`, as text. */
   #texts: RowText[] = [];
-  /** The bytes of `#rows`, counted in the memory of the statement. */
+  /** The bytes of `#rows`, as counted against the memory of the statement. */
   #bytes = 0;
   #rowCount = 0;
-  /** Receives the rows once some were passed on. */
+  /** The channel through which rows are passed on, once some were. */
   #channel: AnswerChannel | undefined;
 
   constructor(options: CollectedRowsOptions) {
     this.#options = options;
   }
 
-  /** Whether so many rows wait that the reader should receive them first. */
+  /**
+   * Whether so many rows are waiting that the client should receive them before further rows are
+   * read.
+   */
   get areMany(): boolean {
     return this.#bytes >= OPENING_BYTES;
   }
 
-  /** Discards the rows, none of which may have been passed on. */
+  /** Discards the rows. None of them may have been passed on. */
   clear(): void {
     assert(this.#channel === undefined, "rows that were passed on cannot be discarded");
     this.#rows = [];
@@ -54,7 +57,7 @@ export class CollectedRows {
     this.#rowCount = 0;
   }
 
-  /** @throws {DatabaseError} MEMORY_EXCEEDED, RESULT_TOO_LARGE */
+  /** Adds the rows of a batch. @throws {DatabaseError} MEMORY_EXCEEDED, RESULT_TOO_LARGE */
   add(batch: Batch): void {
     const { cells, copy, isCounted, memory, rowsMax } = this.#options;
     this.#rowCount += batch.rowCount;
@@ -76,17 +79,20 @@ export class CollectedRows {
     this.#options.memory.take(text.text.length);
   }
 
-  /** Whether the reader may write the further rows itself, as text. */
+  /** Whether the reader thread may itself write further rows as text. */
   get takesText(): boolean {
     return this.isStreamed && this.#options.copy === undefined;
   }
 
-  /** Whether some rows were passed on. Later ones may be text. */
+  /** Whether some rows have been passed on. Further rows may then be text. */
   get isStreamed(): boolean {
     return this.#channel !== undefined;
   }
 
-  /** Adds rows after those that were passed on. @throws {DatabaseError} RESULT_TOO_LARGE */
+  /**
+   * Adds rows as text, which follow rows that were passed on. @throws {DatabaseError}
+   * RESULT_TOO_LARGE
+   */
   addText(text: RowText): void {
     assert(this.isStreamed, "rows are added as text only to a streamed result");
     this.#rowCount += text.rowCount;
@@ -95,8 +101,8 @@ export class CollectedRows {
   }
 
   /**
-   * Passes the rows to the reader if there are many. Returns a promise to wait for before adding
-   * more.
+   * Passes the rows on if there are many. Returns a promise that must be awaited before more rows
+   * are added, if necessary.
    */
   send(channel: AnswerChannel): Promise<void> | undefined {
     if (this.#channel === undefined && !this.areMany) return undefined;

@@ -1,5 +1,5 @@
 /**
- * COPY within a request: which requests may contain one, and where its data come from.
+ * COPY within a request: checks whether the request may contain one, and finds its data.
  *
  *     POST /v1/api/copy     one COPY, whose data are the body of the request or of the answer
  *     any other text        COPY FROM with its data after it, as in the output of pg_dump
@@ -13,10 +13,10 @@ import type { CopySourceStatement, Statement } from "../parse/ast/ast.ts";
 import { copySourceNode, copyToNode } from "../parse/ast/query_nodes.ts";
 import type { CopyBody, SqlRequest, StatementResult } from "../ports/engine.ts";
 
-/** The time after which a client that sends nothing is considered disconnected. */
+/** The time after which a client that sends nothing is considered to have disconnected. */
 const SILENT_MS_MAX = 60_000;
 
-/** @throws {DatabaseError} INVALID_INPUT if a COPY lacks a body, or a body its COPY. */
+/** @throws {DatabaseError} INVALID_INPUT if a COPY has no body, or a body has no COPY. */
 export function requireCopyBodies(
   nodes: readonly Statement[],
   { check, copy }: Pick<SqlRequest, "check" | "copy">,
@@ -55,14 +55,14 @@ export function requireCopyBodies(
   }
 }
 
-/** The data of a COPY FROM, with what was read of them. */
+/** The data of a COPY FROM, with counts of what was read. */
 export interface CopyFeed extends CopyInput {
   readonly skippedCount: number;
-  /** Ends the reading early. */
+  /** Stops reading before the end. */
   cancel(): void;
 }
 
-/** Returns the data of a statement; undefined if it is no COPY FROM. */
+/** Returns the data for a statement; undefined if it is not a COPY FROM. */
 export function copyFeedOf(
   node: Statement,
   { copy }: Pick<SqlRequest, "copy">,
@@ -98,7 +98,10 @@ export function copyResult(result: StatementResult, feed: CopyFeed): StatementRe
   return { ...result, notices: [...(result.notices ?? []), notice] };
 }
 
-/** Waits for the pieces of a body. The time of waiting is the client's, not the statement's. */
+/**
+ * Reads the pieces of a body. The time spent waiting for the client does not count towards the time
+ * limit of the statement.
+ */
 class BodyFeed implements CopyFeed {
   readonly #body: CopyBody;
   readonly #clock: Clock;

@@ -1,13 +1,13 @@
 /**
- * The fast path of a request: one statement whose plan is cached, or can be.
+ * The fast path of a request, for a single statement whose plan is or can be cached.
  *
- * The literals of the text are lifted out, and the rest is the key of its plan. A request that
+ * The literals are lifted out of the text, and the rest is the key of the plan. A request that
  * cannot use this path is recognised before anything runs, and takes the general path. Objects that
- * only some runs need are created on demand: most runs end in the tick in which they began.
+ * only some runs need are created on demand, because most runs end in the tick in which they began.
  *
- * A request should touch little memory: halving the garbage of a read by key from 10 KB nearly
- * halved its time. Such reads and plain INSERTs therefore create no operators, no closures per row,
- * and no promise that nothing waits for.
+ * A request should use little memory: halving the garbage of a read by key from 10 KB nearly halved
+ * its time. Such reads and plain INSERTs therefore create no operators, no closures per row, and no
+ * unneeded promises.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -56,7 +56,7 @@ class FastStatement implements RunOptions, RunnerOptions {
   readonly principal: Principal;
   readonly namespace: string;
   readonly parameters: readonly Value[];
-  /** The lifted literals, as written in the text. They are the last of the parameters. */
+  /** The lifted literals, as written in the text. They are the last values of the parameters. */
   readonly literals: readonly SlotLiteral[];
   readonly transaction: undefined;
   readonly files: undefined;
@@ -66,7 +66,7 @@ class FastStatement implements RunOptions, RunnerOptions {
   readonly ledger: RequestLedger;
   readonly isStreamed: boolean;
   #settings: RequestSettings | undefined;
-  /** The channel; set once the statement takes longer than a time slice. */
+  /** The channel for rows; set once the statement takes longer than a time slice. */
   channel: AnswerChannel | undefined;
   /** The entry in the list of running requests; set once the statement is listed. */
   running: RunningRequest | undefined;
@@ -85,7 +85,7 @@ class FastStatement implements RunOptions, RunnerOptions {
     this.#operations = options.operations;
   }
 
-  /** The settings of the request, which no statement before this one has changed. */
+  /** The settings of the request, which no earlier statement has changed. */
   get settings(): RequestSettings {
     this.#settings ??= this.#operations.newSettings();
     return this.#settings;
@@ -105,7 +105,7 @@ class FastStatement implements RunOptions, RunnerOptions {
     return this.channel;
   }
 
-  /** Returns the position of the literal of a slot in the text; undefined for a parameter. */
+  /** Returns the position of a slot's literal in the text; undefined for a parameter. */
   startOf(slot: number): number | undefined {
     return this.literals[slot - this.parameters.length + this.literals.length]?.start;
   }
@@ -125,7 +125,7 @@ interface PathOperations {
   readonly memoryGate: MemoryGate;
 }
 
-/** A text with its key in the plan cache, and the other values that its plan depends on. */
+/** A text with its key in the plan cache, and the other values on which its plan depends. */
 interface KeyedText {
   readonly key: CacheKey;
   readonly namespace: string;
@@ -160,16 +160,16 @@ export class FastPath {
     };
   }
 
-  /** The estimated memory of all kept plans. */
+  /** The estimated memory of all cached plans. */
   get planBytes(): number {
     return this.#plans.bytes;
   }
 
   /**
-   * Runs the one statement of a text through the plan cache; returns undefined for the general
-   * path.
+   * Runs a text that consists of one statement through the plan cache. Returns undefined if it has
+   * to take the general path.
    *
-   * @throws Failures before the statement runs: the caller closes the request.
+   * @throws Errors before the statement runs; the caller then closes the request.
    */
   run(
     principal: Principal,
@@ -216,7 +216,7 @@ export class FastPath {
       return this.#failed(statement, error);
     }
     if (!(asked instanceof Promise)) return this.#ended(statement, asked);
-    // A change that only waits for the disk can no longer be ended, and is not listed.
+    // A change that only waits for the disk can no longer be killed, so it is not listed.
     if (prepared.kind === "query" || runner.isUnderWay) statement.running = this.#begin(statement);
     return this.#endedLater(statement, asked);
   }
@@ -281,7 +281,9 @@ export class FastPath {
     return now;
   }
 
-  /** Returns the source of a plan by parsing again, because it is seldom needed. */
+  /**
+   * Returns the source of a plan. The text is parsed again, because the source is seldom needed.
+   */
   #sourceOf({ namespace, request }: FastStatement): QuerySource | undefined {
     const { limits } = this.#deps;
     const { types } = typedParameters(request.params, limits);
@@ -313,15 +315,15 @@ export class FastPath {
   }
 
   /**
-   * Prepares the statement without its literals; returns undefined if it may be valid only with
-   * them.
+   * Prepares the statement without its literals. Returns undefined if it may be valid only with its
+   * literals.
    */
   #prepareFirst(request: SqlRequest, keyed: KeyedText): Prepared | undefined {
     try {
       return this.#prepare(request, keyed);
     } catch (error) {
       const isOfQuery = error instanceof DatabaseError && error.code === "INVALID_QUERY";
-      // Two equal expressions may differ once their literals are lifted out.
+      // Two equal expressions may differ once their literals have been lifted out.
       if (isOfQuery && keyed.key.normalized.literals.length > 0) return undefined;
       throw error;
     }
@@ -345,7 +347,8 @@ export class FastPath {
       prepare(node, { deps, statement }),
     );
     requireNoGap(statement.usedParameters, types.length);
-    // The plan is not cached if a constant fails, because the next text may have it elsewhere.
+    // If a constant cannot be converted, the plan is not cached, because the next text may have the
+    // constant at a different position.
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
     return prepared;
   }

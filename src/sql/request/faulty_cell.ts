@@ -1,10 +1,10 @@
-/** Finds the value that a column rejected, by reading the statement after it has failed. */
+/** Finds the value that a column rejected, by reading the statement again after it has failed. */
 import { type DatabaseError, withDetails } from "../../base/errors.ts";
 import { CellError, type CellPlace } from "../bind/cell_error.ts";
 import type { Expr, QueryStatement, SetStatement, Statement } from "../parse/ast/ast.ts";
 import { isChanging, rowsNode } from "../parse/ast/query_nodes.ts";
 
-/** Adds the position of the value, or the number of its parameter, to a failure. */
+/** Adds the position of the rejected value, or the number of its parameter, to an error. */
 export function atCell(
   error: DatabaseError,
   statement: () => Statement | undefined,
@@ -24,7 +24,7 @@ export function atCell(
 
 function cellAt(query: QueryStatement, place: CellPlace): Expr | undefined {
   if (query.type === "with" || query.type === "with recursive") {
-    // Several changes of a WITH may have met the value, so no cell can be named.
+    // If several changes in a WITH may have rejected the value, no cell can be named.
     const isOfParts = query.bind.some(({ statement }) => isChanging(statement));
     return isOfParts ? undefined : cellAt(query.in, place);
   }

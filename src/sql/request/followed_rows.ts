@@ -1,6 +1,6 @@
 /**
  * Evaluates queries that are followed as a whole. An evaluation is an ordinary statement: it begins
- * on the event loop, and one that takes longer than a time slice is read in another thread.
+ * on the event loop and, if it takes longer than a time slice, is read in another thread.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -22,7 +22,7 @@ import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
-/** Completes a planned query with the means to evaluate it. */
+/** Completes a planned query with the functions that evaluate it. */
 export function resultPlanOf(
   deps: FollowedRowsDeps,
   query: WholeQuery,
@@ -92,7 +92,7 @@ async function rowsOf(
     parameters: slots,
     files: undefined,
     source: () => ({ node, types }),
-    // Each attempt reads the newest state, and the last one is the answer.
+    // Each attempt reads the newest state, and the last attempt gives the result.
     atSeq: () => {
       seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);
       return seq;
@@ -104,7 +104,10 @@ async function rowsOf(
   return { seq, rows: rows as readonly (readonly WireCell[])[] };
 }
 
-/** Returns the seq of the state at an earlier one. @throws {DatabaseError} HISTORY_TOO_OLD */
+/**
+ * Returns the seq of the state that was current at an earlier seq. @throws {DatabaseError}
+ * HISTORY_TOO_OLD
+ */
 function earlierSeq(store: PastStore, tables: readonly ResultTable[], at: Seq): Seq {
   let seq = at;
   for (const { owner, tableId } of tables) {

@@ -1,21 +1,23 @@
 /**
- * Runs requests with a key at most once. The answer is kept in an internal table of the store,
- * written by the commit that writes the request's changes, so that after a crash both exist or
- * neither does.
+ * Runs requests with a key at most once. The response is stored in an internal table. The commit
+ * that writes the request's changes also writes the response, so that after a crash either both
+ * exist or neither does.
  *
  *     no record ──run──► record ──same body──► the kept answer
  *                                ──another body──► IDEMPOTENCY_CONFLICT
  *                                ──older than the TTL──► as if there were none
  *
- * - A key belongs to its user: the record is one of that owner's rows.
- * - A user who has lost the right to run the request does not get its answer again.
- * - A repeated request waits for the first one while that runs. A request that fails or changes no
- *   row leaves no record, so it may run again.
- * - A user's records take at most `idempotencyBytesMax`; a request that would exceed it fails.
- * - The record is the last row of its commit, so its `_seq` is the `last_seq` of that commit.
+ * - A key belongs to its user: the record is a row of that owner.
+ * - A user who has lost the right to run the request does not get its response again.
+ * - A repeated request waits while the first one runs. A request that fails or changes no row
+ *   leaves no record, so it may run again.
+ * - The records of a user take at most `idempotencyBytesMax` bytes; a request that would exceed
+ *   this limit fails.
+ * - The record is the last row of its commit, so the `_seq` of the record is the `last_seq` of the
+ *   commit.
  * - The store removes expired records, including those of inactive owners. If a segment with
- *   records is damaged, requests of owners who may have a record in it are refused until its last
- *   record has expired.
+ *   records is damaged, requests of owners who may have a record in the segment are refused until
+ *   the last record in it has expired.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -28,26 +30,32 @@ import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.t
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
 
-/** The bytes of a record besides its answer: key, digest, and overhead in the store. */
+/**
+ * The bytes that a record takes besides its response: the key, the digest, and overhead in the
+ * store.
+ */
 const RECORD_BYTES = 512;
 
-/** The maximum length of a kept answer. A longer one is reduced to its counts. */
+/** The maximum length of a stored response. A longer response is reduced to its counts. */
 const ANSWER_LENGTH_MAX = 1024 * 1024;
 
-/** Makes the writes that record an answer, in the tick in which its changes are committed. */
+/** Creates the writes that record a response, in the tick in which its changes are committed. */
 export type AnswerRecorder = (answer: KeptAnswer) => readonly TableWrite[];
 
 export interface KeptAnswer {
   readonly results: readonly StatementResult[];
-  /** The entry whose `last_seq` is that of the record: COMMIT, or else the last change. */
+  /**
+   * The index of the entry whose `last_seq` is that of the record: the COMMIT or, without one, the
+   * last change.
+   */
   readonly commitIndex?: number;
 }
 
 /** A request with a key, and the operations on it. */
 export interface KeyedRequest {
-  /** Runs it. Its commit must contain the writes of the recorder. */
+  /** Runs the request. Its commit must contain the writes of the recorder. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
-  /** Whether its caller still has the required rights. */
+  /** Whether the caller still has the required rights. */
   readonly isStillAllowed: () => Promise<boolean>;
 }
 
@@ -69,7 +77,9 @@ export class IdempotentRequests {
     this.#kept = new KeptBytes(deps.clock, deps.limits.idempotencyTtlMs);
   }
 
-  /** @throws {DatabaseError} IDEMPOTENCY_CONFLICT */
+  /**
+   * Runs a request, or returns its stored response. @throws {DatabaseError} IDEMPOTENCY_CONFLICT
+   */
   async execute(
     principal: Principal,
     { key, digest }: NonNullable<SqlRequest["idempotency"]>,
@@ -133,7 +143,10 @@ export class IdempotentRequests {
     }
   }
 
-  /** Users cannot drop this table, so the usual advice does not apply. */
+  /**
+   * Replaces the message about damage. Users cannot drop this table, so the usual advice does not
+   * apply.
+   */
   #damaged({ message }: DatabaseError): DatabaseError {
     const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
     return new DatabaseError(
@@ -146,8 +159,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Also applies to records that the store still has: if a `_seq` is ahead of the clock, its row
-   * lives longer.
+   * Whether a record has expired. The store may still have it: if its `_seq` is ahead of the clock,
+   * the row lives longer.
    */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#deps;
@@ -183,7 +196,7 @@ export class IdempotentRequests {
   }
 }
 
-/** Returns an answer without its rows. */
+/** Returns a response without its rows. */
 function countsOf(answer: KeptAnswer): KeptAnswer {
   const results = answer.results.map(
     ({ asUser, lastSeq, message, notices, rowCount }): StatementResult => ({
@@ -214,16 +227,16 @@ interface KeptBytesPart {
 }
 
 /**
- * Counts the bytes of kept answers by owner, as far as this process wrote them. Answers written
- * before a restart are not counted; they expire by themselves.
+ * Counts the bytes of stored responses by owner. Only responses that this process wrote are
+ * counted; older ones expire by themselves.
  *
- * Expiry times are rounded up to a fraction of the time to live, so an owner takes a few numbers
- * however many answers there are. An owner without answers is removed at the next check.
+ * Expiry times are rounded up to a fraction of the time to live, so an owner takes a few numbers,
+ * however many responses there are. An owner without responses is removed at the next check.
  */
 class KeptBytes {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** The parts of each owner, oldest first. */
+  /** For each owner, the counts by expiry time, oldest first. */
   readonly #byOwner = new Map<number, KeptBytesPart[]>();
 
   constructor(clock: Clock, ttlMs: number) {
@@ -231,7 +244,7 @@ class KeptBytes {
     this.#ttlMs = ttlMs;
   }
 
-  /** The bytes of an owner that have not expired. */
+  /** Returns the bytes of an owner's responses that have not expired. */
   of(owner: number): number {
     return this.#standing(owner).reduce((sum, { bytes }) => sum + bytes, 0);
   }

@@ -1,6 +1,6 @@
 /**
- * Transactions that span requests: opens them for a session, tells their state, and lets requests
- * continue them. `activity/open_transactions.ts` decides how long they live.
+ * Opens transactions that span requests, returns their state, and lets requests continue them.
+ * `activity/open_transactions.ts` decides how long such a transaction lives.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -14,7 +14,7 @@ import { RequestTransaction } from "./request_transaction.ts";
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {
   readonly held: RequestTransaction;
-  /** The namespace of a request that names no namespace. */
+  /** The namespace for requests that do not name one. */
   readonly namespace: string | undefined;
 }
 
@@ -57,7 +57,7 @@ export class InteractiveTransactions {
     return { held, namespace };
   }
 
-  /** Returns how a transaction has ended; undefined if it is open, or not known. */
+  /** Returns how a transaction has ended; undefined if it is open or unknown. */
   ended(principal: Principal, id: string): TransactionInfo | undefined {
     const ended = this.#transactions.endedOf(principal, id);
     if (ended === undefined) return undefined;
@@ -81,7 +81,7 @@ export class InteractiveTransactions {
   }
 }
 
-/** The ledger of a transaction before its first request, which has no deadline. */
+/** Returns the ledger of a transaction before its first request; it has no deadline. */
 function ledgerAt(startMs: number): RequestLedger {
   return newLedger(startMs, { timeoutMs: 0, timeoutMsDefault: 0, timeoutMsMax: 0 });
 }

@@ -1,10 +1,10 @@
 /**
- * SELECT … FOR UPDATE, NO KEY UPDATE, SHARE and KEY SHARE.
+ * Runs SELECT … FOR UPDATE, NO KEY UPDATE, SHARE and KEY SHARE.
  *
- * The query runs with the `_seq` of each locked row beside its own columns. Within a transaction,
- * these versions become its locks: its commit fails if one of the rows was changed meanwhile, and
- * another transaction that locks one of them fails or, with SKIP LOCKED, passes it by. Rows that
- * the transaction has written itself need no lock.
+ * The query also selects the `_seq` of each row that it locks. Within a transaction, these versions
+ * become its locks: the commit fails if one of the rows has been changed in the meantime, and
+ * another transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows
+ * that the transaction has written itself need no lock.
  */
 import { type Principal, requireWrite } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -22,12 +22,14 @@ import type { StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 
-/** The number of attempts of SKIP LOCKED while others lock rows that were found. */
+/**
+ * The maximum number of attempts of SKIP LOCKED if other transactions lock rows that were found.
+ */
 const ATTEMPTS_MAX = 10;
 
 /** A table whose rows are locked. */
 interface LockedTable {
-  /** Its name in the query. */
+  /** The name of the table in the query. */
   readonly alias: string;
   readonly table: TableEntry;
 }
@@ -37,7 +39,7 @@ export interface LockingReadOptions {
   readonly locks: RowLocks;
   readonly principal: Principal;
   readonly namespace: string;
-  /** Absent if the statement is on its own, and its locks would end with it. */
+  /** The transaction; absent for a statement on its own, whose locks would end with it. */
   readonly transaction: Transaction | undefined;
   /** Runs a query on the event loop. */
   readonly run: (query: SelectFromStatement) => Promise<StatementResult>;
@@ -127,8 +129,8 @@ export function lockedTables(
 }
 
 /**
- * Returns the query with the `_seq` of each locked row behind its columns, and without the rows to
- * pass by. Rows that the transaction has written have no `_seq` yet.
+ * Returns the query with the `_seq` of each locked row after its columns, and without the rows to
+ * be skipped. Rows that the transaction has written have no `_seq` yet.
  */
 function withSeqs(
   { query }: SelectForStatement,
@@ -156,7 +158,7 @@ function both(left: Expr | undefined, right: Expr | undefined): Expr | undefined
   return { type: "binary", op: "AND", left, right, _location: left._location };
 }
 
-/** Takes the last columns away, and returns the seqs in them. */
+/** Removes the columns with the seqs from the rows, and returns the seqs. */
 function withoutSeqs(
   { rows = [], schema = [], ...rest }: StatementResult,
   count: number,

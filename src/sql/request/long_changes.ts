@@ -10,7 +10,7 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { ReadingPlace } from "../readers/query_readers.ts";
 import { READ_HERE } from "../readers/row_stream.ts";
 
-/** The number of attempts. During the last one, other writers of its table wait. */
+/** The maximum number of attempts. During the last attempt, other writers of the table wait. */
 const ATTEMPTS_MAX = 3;
 
 export interface FinishOptions {
@@ -23,8 +23,8 @@ export interface FinishOptions {
   /** Runs the statement again with the definitions and rows of this tick. */
   readonly begin: (place: ReadingPlace | undefined) => DmlOutcome | Promise<DmlOutcome>;
   /**
-   * Whether to repeat on a conflict. In a transaction, the caller receives the conflict and repeats
-   * the whole transaction.
+   * Whether the change is repeated after a conflict. In a transaction, the caller receives the
+   * conflict and repeats the whole transaction.
    */
   readonly isRepeatable: boolean;
 }
@@ -40,7 +40,7 @@ export async function finishChange(
     let place: ReadingPlace | undefined;
     try {
       if (attempt > 1) {
-        // Statements that a closed gate blocks do not wait for the reader of this one.
+        // Statements that a closed gate blocks must not wait for the reader of this one.
         place = await options.place();
         open = await readyAgain(attempt, options);
         begun = options.begin(place);
@@ -79,7 +79,7 @@ async function finished(
     return await begun;
   } catch (error) {
     if (error !== READ_HERE) throw error;
-    // The rows that were staged before are discarded.
+    // The rows that were staged in an earlier attempt have been discarded.
     return await begin(undefined);
   }
 }

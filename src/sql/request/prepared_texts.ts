@@ -1,8 +1,8 @@
 /**
- * PREPARE, EXECUTE and DEALLOCATE within the text of one request: each EXECUTE becomes the prepared
- * statement with its values as constants, before anything is bound. Statements run in the order of
- * the text, so nothing else needs to know of them. Within a transaction that spans requests, the
- * names of earlier requests are known, too.
+ * Expands PREPARE, EXECUTE and DEALLOCATE within the text of one request. Before anything is bound,
+ * each EXECUTE is replaced by the prepared statement, with the given values as constants.
+ * Statements run in the order of the text, so no other code needs to handle prepared statements.
+ * Within a transaction that spans requests, the names of earlier requests are known, too.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {
@@ -18,8 +18,8 @@ import { partsOf, relocated } from "../parse/ast/tree_parts.ts";
 
 /**
  * @param earlier The statements that earlier requests of the transaction have prepared.
- * @param lengthMax How long the text may be with the statements in place of each EXECUTE, since a
- *   short text could otherwise stand for any number of trees.
+ * @param lengthMax The maximum length of the expanded text, because a short text could otherwise
+ * expand to any number of trees.
  * @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_PARAMETER, INVALID_SQL
  */
 export function withPrepared(
@@ -90,7 +90,7 @@ function preparedTwice({ _location, name }: Name, statementIndex: number): Datab
   );
 }
 
-/** Returns the prepared statement with its values, as if it stood where EXECUTE does. */
+/** Returns the prepared statement with its values, at the position of EXECUTE. */
 function executed(
   { parameterCount, statement, types }: PrepareStatement,
   { _location, args, name }: ExecutePreparedStatement,
@@ -112,7 +112,7 @@ function executed(
   return copy;
 }
 
-/** Replaces the parameters directly in a part of a copied tree. */
+/** Replaces the parameters that are direct members of a part of a copied tree. */
 function putValues(part: object, values: readonly Expr[]): void {
   for (const [key, { value }] of Object.entries(Object.getOwnPropertyDescriptors(part))) {
     const child: Partial<Expr> = typeof value === "object" && value !== null ? value : {};

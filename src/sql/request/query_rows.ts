@@ -5,8 +5,8 @@
  *     begun here ──ends within the first time slice──► done
  *         └──does not──► forgotten ──► waits for a reader ──► begun again in it ──► done
  *
- * Reading changes nothing, so a restarted query gives the same answer. The next time, a query that
- * took longer than a time slice waits for a reader at once. While it waits it has no snapshot: it
+ * Reading changes nothing, so a restarted query gives the same result. If a query took longer than
+ * a time slice, it waits for a reader at once the next time. A waiting query has no snapshot: it
  * reads the newest state when it begins.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -29,14 +29,14 @@ export interface QueryRowsOptions extends Readable {
   readonly clock: Clock;
   /** Returns the channel for many rows; absent if rows are only collected. */
   readonly channel: (() => AnswerChannel) | undefined;
-  /** The pacing on the event loop. */
+  /** Controls the pace of the query on the event loop. */
   readonly slices: Pick<DrainOptions, "isEnough" | "onSlice">;
 }
 
 /**
  * Reads all rows on the event loop. Returns undefined if one tick was enough.
  *
- * @param mayLeave Whether the query is restarted elsewhere if one tick is not enough.
+ * @param mayLeave Whether the query is restarted in a reader if one tick is not enough.
  * @throws SLICE_OVER, possibly as a rejection @throws {DatabaseError}
  */
 export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<void> | undefined {
@@ -45,7 +45,7 @@ export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<
     : drainedWithSleeps(options, { mayLeave, sleeps: options.context.sleeps });
 }
 
-/** The total time that a query with repeated sleeps may run on the event loop. */
+/** The maximum total time that a query with several sleeps may work on the event loop. */
 const BUSY_MS_MAX = 50;
 
 /** Runs a query that is restarted after each of its sleeps. */

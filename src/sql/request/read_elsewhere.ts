@@ -1,8 +1,9 @@
 /**
- * Decides which statements have their rows read in another thread, and prepares them for a reader.
+ * Decides whether the rows of a statement are read in another thread, and prepares the statement
+ * for a reader.
  *
- * Statements begin on the event loop. One that takes longer than a time slice is discarded, begins
- * again in a reader, and goes there at once the next time.
+ * Every statement begins on the event loop. A statement that takes longer than a time slice is
+ * discarded and begins again in a reader. The next time, it goes to a reader at once.
  */
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { orderedColumnOf } from "../plan/ordered_input.ts";
@@ -17,11 +18,11 @@ export interface Readable {
   readonly prepared: Prepared;
   readonly ledger: RequestLedger;
   readonly namespace: string;
-  /** Returns the source of the bound statement; undefined if it is no longer known. */
+  /** Returns the source of the bound statement; undefined if the source has been discarded. */
   source(): QuerySource | undefined;
 }
 
-/** Statements that took longer than a time slice. */
+/** Statements that once took longer than a time slice. */
 const LONG = new WeakSet<Prepared>();
 
 /**
@@ -36,8 +37,8 @@ export function readersFor(
 }
 
 /**
- * Whether a statement goes to a reader without trying the event loop. One that may sleep does not:
- * on the event loop it occupies no reader while it sleeps.
+ * Whether a statement goes to a reader without trying the event loop. A statement that may sleep
+ * does not, because it occupies no reader while it sleeps on the event loop.
  */
 export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
   if (maySleep(prepared)) return false;
@@ -54,7 +55,10 @@ export function noteLong(prepared: Prepared): void {
   if (!mayReadInOrder(prepared.plan)) LONG.add(prepared);
 }
 
-/** Whether the query needs the first rows of a table in an order that the event loop may have. */
+/**
+ * Whether the query needs the first rows of a table in an order that only the event loop may
+ * maintain.
+ */
 function mayReadInOrder(plan: PlanNode | undefined): boolean {
   if (plan === undefined) return false;
   return nodesOf(plan).some((node) => {
@@ -64,7 +68,7 @@ function mayReadInOrder(plan: PlanNode | undefined): boolean {
   });
 }
 
-/** Returns the query for a reader; undefined if its source is no longer known. */
+/** Returns the query for a reader; undefined if the source of the statement has been discarded. */
 export function queryFor(
   { ledger, namespace, prepared, ...readable }: Readable,
   context: StatementContext,

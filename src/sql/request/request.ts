@@ -1,9 +1,10 @@
 /**
- * One request: all its statements are bound and authorised first, then run in order. A request with
- * a key is one transaction: either its text begins and commits it, or the request does.
+ * Runs one request. All statements are first bound and authorised, and then run in order. A request
+ * with an idempotency key is one transaction, which either its text or the request itself begins
+ * and commits.
  *
- * A statement after a definition in the same text may use the new object: if it cannot be bound at
- * first, it is bound at its turn. Any other fault is found before anything runs.
+ * A statement after a definition in the same text may use the new object. If it cannot be bound at
+ * first, it is bound just before it runs. Any other error is found before anything runs.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -70,24 +71,26 @@ import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 import { createTableAs } from "./table_as.ts";
 import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
 
-/** The dependencies of an engine, and the system views that it has created for all its requests. */
+/** The dependencies of an engine, with the system views that all its requests share. */
 export type RequestDeps = SqlEnvironment & NameDeps & Pick<StatementDeps, "readers">;
 
 export interface RequestOptions {
   readonly deps: RequestDeps;
   readonly principal: Principal;
   readonly request: SqlRequest;
-  /** For a request with a key: its writes go into the commit. */
+  /** For a request with a key: provides the writes that are added to the commit. */
   readonly recorder?: AnswerRecorder;
-  /** The transaction that an earlier request opened, and this one continues. */
+  /** The transaction that an earlier request opened and this request continues. */
   readonly held?: RequestTransaction | undefined;
   /** The entry in the list of running requests. */
   readonly running: RunningRequest;
-  /** Receives rows when there are too many to keep in memory; if absent, all rows are kept. */
+  /** Receives rows if there are too many to keep in memory. If it is absent, all rows are kept. */
   readonly channel?: AnswerChannel | undefined;
 }
 
-/** The statements after which no ROLLBACK TO can undo an earlier failure. */
+/**
+ * Statements that end a transaction, so that a later ROLLBACK TO cannot undo an earlier failure.
+ */
 const ENDS_TRANSACTION: ReadonlySet<Statement["type"]> = new Set<Statement["type"]>([
   "begin",
   "start transaction",
@@ -105,11 +108,11 @@ export class RequestRunner {
   readonly #definitions: DefinitionStatements;
   readonly #administration: Administration;
   readonly #runner: StatementRunner;
-  /** Runs queries whose rows are needed here. */
+  /** Runs queries whose rows this object itself needs. */
   readonly #lockingRunner: StatementRunner;
   readonly #channel: AnswerChannel | undefined;
   readonly #results: StatementResult[] = [];
-  /** Lets other work run between two statements, or two steps of binding. */
+  /** Lets other work run between two statements or two binding steps. */
   readonly #pause: () => Promise<void>;
   readonly #binding: RequestBinding;
   readonly #settings: RequestSettings;
@@ -162,7 +165,7 @@ export class RequestRunner {
     });
   }
 
-  /** The entries of the statements that have ended. */
+  /** The result entries of the statements that have ended. */
   get completed(): readonly StatementResult[] {
     return this.#results;
   }
@@ -199,7 +202,7 @@ export class RequestRunner {
       const failed = units[this.#statementIndex]?.node;
       if (failed !== undefined) await this.#audit(failed, failure);
       const placed = atCell(failure, () => failed);
-      // Results that were undone with their transaction are left out.
+      // Results that were undone with their transaction are omitted.
       const results = this.#results.slice(0, this.#transaction.beginIndex);
       return { results, error: atStatement(placed, this.#statementIndex) };
     }
@@ -220,7 +223,7 @@ export class RequestRunner {
     return nodes.map(unboundUnit);
   }
 
-  /** Binds and authorises all statements before any runs. */
+  /** Binds and authorises all statements before any statement runs. */
   async #bindAll(units: readonly BoundUnit[], parameterCount: number): Promise<void> {
     const isAlone = units.length === 1 && this.#request.check !== true;
     for (const [index, unit] of units.entries()) {
@@ -229,12 +232,15 @@ export class RequestRunner {
       const steps = this.#binding.bind(unit, { isAlone });
       while (steps.next().done !== true) await this.#pause();
     }
-    // The parameters belong to the whole text.
+    // Errors in parameters concern the whole text, so they are reported for its first statement.
     this.#statementIndex = 0;
     this.#binding.requireNoGap(parameterCount);
   }
 
-  /** Runs the statements in order. A failure skips to the ROLLBACK TO that undoes it, if any. */
+  /**
+   * Runs the statements in order. After a failure, execution continues at the ROLLBACK TO that
+   * undoes it, if there is one.
+   */
   async #runAll(units: readonly BoundUnit[], parameters: readonly Value[]): Promise<void> {
     for (let index = 0; index < units.length; index += 1) {
       const unit = defined(units[index], "the index is in the list");
@@ -279,7 +285,7 @@ export class RequestRunner {
     return undefined;
   }
 
-  /** Returns the entries of a failed statement and of the skipped ones after it. */
+  /** Returns the result entries of a failed statement and of the statements skipped after it. */
   #undoneResults({ message }: DatabaseError, count: number): StatementResult[] {
     const { userId } = this.#principal;
     return Array.from({ length: count }, (_, index) =>
@@ -295,13 +301,16 @@ export class RequestRunner {
     });
   }
 
-  /** With SET, a statement may have less time than its request. */
+  /**
+   * Runs a statement under statement_timeout, which may be shorter than the time of its request.
+   */
   async #timed(run: () => Promise<StatementResult>): Promise<StatementResult> {
     const ledger = this.#ledger;
     const limitMs = this.#settings.statementTimeoutMs;
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // Time that the statement waits for its reader is added while it runs, and stays added.
+    // The time that the statement waits for its client is added to the deadline while it runs, and
+    // remains added.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;
     try {
@@ -337,7 +346,9 @@ export class RequestRunner {
     return stats.ofShape(shape, () => textOfStatement(node));
   }
 
-  /** Runs a statement that changes the request itself; returns undefined for any other. */
+  /**
+   * Runs a statement that changes the request itself. Returns undefined for any other statement.
+   */
   async #runOwn(node: Statement): Promise<StatementResult | undefined> {
     switch (node.type) {
       case "begin":
@@ -442,7 +453,7 @@ export class RequestRunner {
     );
   }
 
-  /** Runs a change that the text does not contain as it is. */
+  /** Runs a change that does not occur in the text in this form. */
   async #change(
     node: DeleteStatement | InsertStatement,
     parameters: readonly Value[],
@@ -463,8 +474,8 @@ export class RequestRunner {
   }
 
   /**
-   * Runs on the event loop, where locks are taken in the tick in which no other transaction
-   * excludes them.
+   * Runs on the event loop, where locks are taken in a tick in which no other transaction excludes
+   * them.
    */
   #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
     const { namespace } = this.#binding;
@@ -547,7 +558,7 @@ export class RequestRunner {
     }
   }
 
-  /** Acknowledges messages with the commit of the open transaction. */
+  /** Acknowledges messages as part of the commit of the open transaction. */
   async #ackWithin(node: AckStatement, parameters: readonly Value[]): Promise<StatementResult> {
     this.#administration.authorize(node, this.#principal);
     const { namespace } = this.#binding;
@@ -562,8 +573,8 @@ export class RequestRunner {
   }
 
   /**
-   * If there is a failure after the catalog has changed, its outcome is in doubt, because the other
-   * layers must follow the catalog.
+   * If an error occurs after the catalog has changed, the outcome of the definition is in doubt,
+   * because the other layers must follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     const { catalog } = this.#deps;
@@ -598,7 +609,7 @@ export class RequestRunner {
             profile,
             source: () => this.#binding.sourceOf(unit),
             renewed: () => {
-              // The reader plans it as well, with the current numbers of rows.
+              // The reader also plans the statement, with the current row counts.
               if (!isPlannedAnew) this.#binding.forget(unit);
               isPlannedAnew = true;
               return this.#binding.renewed(unit) ?? prepared;
@@ -606,20 +617,21 @@ export class RequestRunner {
           });
     const tookMs = clock.monotonicMs() - startMs;
     const call = { principal, slots: parameters, profile, outcome, tookMs };
-    // The statement may have been bound again while it waited.
+    // The statement may have been bound again while it was waiting.
     return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
   }
 
   /**
-   * Returns the last seq; null if nothing had to be written.
+   * Commits the open transaction. Returns the last seq, or null if nothing had to be written.
    *
-   * @param entry The entry of COMMIT, without its `last_seq`; absent if the request has no COMMIT.
+   * @param entry The result entry of COMMIT, without its `last_seq`; absent if the request has no
+   * COMMIT.
    */
   #commit(entry?: StatementResult): Promise<number | null> {
     return this.#transaction.commit((changesRows) => this.#recordOf(entry, changesRows));
   }
 
-  /** Commits a request that contains no COMMIT: its last change has the `last_seq`. */
+  /** Commits a request without a COMMIT. The entry of its last change gets the `last_seq`. */
   async #commitWhole(): Promise<void> {
     const lastSeq = await this.#commit();
     const index = this.#lastChangeIndex();
@@ -627,12 +639,17 @@ export class RequestRunner {
     if (lastSeq !== null && entry !== undefined) this.#results[index] = { ...entry, lastSeq };
   }
 
-  /** Returns a negative number if no statement changed a row. */
+  /**
+   * Returns the index of the last statement that changed rows, or a negative number if there is
+   * none.
+   */
   #lastChangeIndex(): number {
     return this.#results.findLastIndex(({ lastSeq, rowCount }) => lastSeq === null && rowCount > 0);
   }
 
-  /** Returns the writes that record the answer to a request with a key; none if no row changes. */
+  /**
+   * Returns the writes that record the response to a request with a key; empty if no row changes.
+   */
   #recordOf(entry: StatementResult | undefined, changesRows: boolean): readonly TableWrite[] {
     if (this.#recorder === undefined || !changesRows) return [];
     const results =
@@ -677,7 +694,7 @@ function savepointMessage({ name: { name }, type }: SavepointStatement): string 
   }
 }
 
-/** Answers PREPARE and DEALLOCATE, which are done when the text is read. */
+/** Returns the results of PREPARE and DEALLOCATE, which take effect when the text is read. */
 function preparedAnswer(
   node: PrepareStatement | DeallocateStatement,
   asUser: string,

@@ -1,8 +1,8 @@
 /**
- * The statements of one request, from parsing until their turn comes: each is bound and authorised
- * before any runs, and again at its turn if the definitions or rights have changed.
+ * Binds the statements of one request. Each statement is bound and authorised before any statement
+ * runs, and again just before it runs if definitions or rights have changed.
  *
- * Invariant: few statements are kept bound at a time, however many a text has.
+ * Only a limited number of statements are kept bound at a time, however many the text contains.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -38,17 +38,17 @@ import { rowsOf, tableOf } from "./table_as.ts";
 import { deletesOf } from "./truncation.ts";
 
 /**
- * The number of statements that are kept bound until their turn; later ones are bound again. Each
- * takes 10 KB, and a text of a megabyte may contain a hundred thousand.
+ * The maximum number of statements that are kept bound until they run; later ones are bound again.
+ * Each takes 10 KB, and a text of a megabyte may contain a hundred thousand statements.
  */
 const KEPT_MAX = 1000;
 
-/** A statement between binding and its turn. */
+/** A statement of the text, between binding and execution. */
 export interface BoundUnit {
   readonly node: Statement;
-  /** Set for a statement that reads or writes rows, while it is kept bound. */
+  /** The prepared form of a statement that reads or writes rows, while it is kept. */
   prepared: Prepared | undefined;
-  /** The catalog version and the namespace that it was bound with. */
+  /** The catalog version and the namespace for which the statement was bound. */
   catalogVersion: number;
   namespace: string;
 }
@@ -75,7 +75,7 @@ export class RequestBinding {
   #parameterTypes: readonly DataType[] = [];
   #parameters: readonly Value[] = [];
   readonly #usedParameters = new Set<number>();
-  /** The names that the bound statements define. */
+  /** The names that earlier statements define. */
   readonly #defined = new DefinedNames();
   #keptCount = 0;
   #takesParameters = false;
@@ -85,7 +85,7 @@ export class RequestBinding {
     this.leaveNamespaces();
   }
 
-  /** Returns to the namespace in which the request began. */
+  /** Restores the namespace in which the request began. */
   leaveNamespaces(): void {
     this.namespace = this.#options.request.namespace ?? DEFAULT_NAMESPACE;
   }
@@ -101,16 +101,16 @@ export class RequestBinding {
 
   /** @throws {DatabaseError} INVALID_PARAMETER if no statement uses a parameter. */
   requireNoGap(parameterCount: number): void {
-    // A definition takes no parameter, and reports that itself.
+    // A definition accepts no parameters, and reports them itself.
     if (this.#takesParameters) requireNoGap(this.#usedParameters, parameterCount);
   }
 
   /**
    * Binds and authorises a statement before anything runs, in small steps. A statement that cannot
-   * be bound may be bound at its turn if it uses a name that an earlier one defines.
+   * be bound yet is bound just before it runs, if it uses a name that an earlier statement defines.
    *
-   * @param options.isAlone Whether it is the whole text; a definition is then bound only at its
-   *   turn.
+   * @param options.isAlone Whether the statement is the whole text; a definition is then bound only
+   * when it runs.
    * @throws {DatabaseError}
    */
   *bind(unit: BoundUnit, { isAlone }: { isAlone: boolean }): Generator<void, void> {
@@ -129,26 +129,28 @@ export class RequestBinding {
     if (unit.prepared === undefined) return;
     this.#takesParameters = true;
     this.#keptCount += 1;
-    // A check reports every bound statement, and none has a turn.
+    // If the request is only checked, every statement counts as finished once it is bound.
     if (this.#keptCount > KEPT_MAX && this.#options.request.check !== true) this.forget(unit);
   }
 
   /**
    * Whether a statement's error may disappear once the earlier definitions have run.
    *
-   * @param runsAs Undefined if the error is that the caller may not act for the other user.
+   * @param runsAs The principal as which the statement runs; undefined if the caller may not act
+   * for that user.
    */
   #isMendable(node: Statement, error: unknown, runsAs: Principal | undefined): boolean {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
-    // A definition may open a table to the user that a statement runs as; the caller has its role.
+    // A definition may give the user as whom a statement runs access to a table, but not the
+    // caller, whose role is fixed.
     const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
     return this.#defined.mayMend(node, code, this.namespace);
   }
 
-  /** Checks the names in a statement that is not about rows. @throws {DatabaseError} */
+  /** Checks the names in a statement that neither reads nor writes rows. @throws {DatabaseError} */
   #check(node: Statement): void {
     const { administration, definitions, ledger, principal, request, deps } = this.#options;
     const { namespace } = this;
@@ -170,8 +172,8 @@ export class RequestBinding {
   }
 
   /**
-   * Binds a statement again if needed, in small steps. Changes during these steps are left to
-   * {@linkcode renewed}, which takes one tick.
+   * Binds a statement again if necessary, in small steps. If definitions change between these
+   * steps, {@linkcode renewed} binds the statement once more, in one tick.
    *
    * @throws {DatabaseError}
    */
@@ -181,9 +183,9 @@ export class RequestBinding {
   }
 
   /**
-   * Returns a statement that reads or writes rows, bound to the definitions of this tick; undefined
-   * for any other statement. Rights are checked again, since an earlier statement or another caller
-   * may have changed them.
+   * Returns a statement that reads or writes rows, bound to the definitions of this tick, and
+   * undefined for any other statement. Rights are checked again, because an earlier statement or
+   * another caller may have changed them.
    */
   renewed(unit: BoundUnit): Prepared | undefined {
     const { catalog } = this.#options.deps;
@@ -194,7 +196,7 @@ export class RequestBinding {
     return prepared;
   }
 
-  /** Binds and authorises a query that the text does not contain as it is. */
+  /** Binds and authorises a query that does not occur in the text in this form. */
   prepareNow(node: SelectStatement): Prepared {
     return defined(this.renewed(unboundUnit(node)), "a query reads rows");
   }
@@ -213,7 +215,10 @@ export class RequestBinding {
     return prepared === undefined || catalogVersion !== version || namespace !== this.namespace;
   }
 
-  /** Releases the bound form: the statement has had its turn, or is bound again at its turn. */
+  /**
+   * Releases the bound form of a statement that has run, or that will be bound again before it
+   * runs.
+   */
   forget(unit: BoundUnit): void {
     unit.prepared = undefined;
   }
@@ -264,7 +269,8 @@ export class RequestBinding {
     const { namespace } = this;
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: runsAs, statement });
     const { catalog } = deps;
-    // The statement was not bound against a definition made between two steps.
+    // Definitions that changed between two steps were not considered, so the statement does not
+    // count as bound to them.
     const { version } = catalog;
     const prepared = yield* boundInSteps(
       { catalog, principal: runsAs, statement },

@@ -1,5 +1,5 @@
 /**
- * The end of a request, successful or not: releases its resources, and logs a slow request.
+ * Ends a request, whether it succeeded or not: releases its resources, and logs it if it was slow.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -21,7 +21,7 @@ interface EndedRequest {
 
 type ClosingDeps = Pick<SqlEnvironment, "clock" | "limits" | "log">;
 
-/** Releases the resources of a request, however it ended. Returns the time of its end. */
+/** Releases the resources of a request, however it ended. Returns the time at which it ended. */
 export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
   const { clock, limits } = deps;
   const atMs = clock.monotonicMs();
@@ -35,7 +35,10 @@ export function closeRequest(deps: ClosingDeps, ended: EndedRequest): number {
   return atMs;
 }
 
-/** Prints the statements from their syntax trees, so that no password gets into the log. */
+/**
+ * Logs a slow request. The statements are printed from their syntax trees, so that no password is
+ * logged.
+ */
 function logSlow(
   { limits: sqlLimits, log }: ClosingDeps,
   { principal: { userId }, request: { origin, sql }, running }: EndedRequest,

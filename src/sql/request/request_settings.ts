@@ -1,6 +1,6 @@
 /**
- * SET, RESET, SHOW, set_config and current_setting: settings that one request changes for its later
- * statements.
+ * Implements SET, RESET, SHOW, set_config and current_setting, which change and read settings for
+ * the later statements of one request.
  *
  * Invariant: the effect of SET LOCAL ends with its transaction, and ROLLBACK restores the settings
  * at BEGIN.
@@ -14,19 +14,19 @@ import { fixedSettings, isOwnName, SETTING_KINDS, settingKind } from "./setting_
 
 type SettingStatement = SetStatementVariable | SetTimezone;
 
-/** The limits that bound settings, and the configuration, whose names no request may use. */
+/** The limits that bound settings, and the configuration, whose names a request may not use. */
 export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 
-/** The most settings with names of their own that a request may have. */
+/** The maximum number of settings that a request may define under its own names. */
 const OWN_SETTINGS_MAX = 100;
 
-/** A change as a statement or a call asks for it. */
+/** A change as requested by a statement or a function call. */
 interface AskedChange {
   readonly name: string;
   /** The new value; undefined for DEFAULT. */
   readonly value: string | undefined;
   readonly isLocal: boolean;
-  /** The position in the text; undefined for a call. */
+  /** The position in the text; undefined for a function call. */
   readonly position?: number;
 }
 
@@ -49,16 +49,16 @@ export interface SettingsMark {
 export class RequestSettings {
   readonly #deps: SettingDeps;
   #changed: Changed = new Map();
-  /** The settings at BEGIN. */
+  /** The settings at the time of BEGIN. */
   #before: Changed | undefined;
-  /** The settings after COMMIT, without those set for the transaction only. */
+  /** The settings that remain after COMMIT: without those set for the transaction only. */
   #lasting: Changed = new Map();
 
   constructor(deps: SettingDeps) {
     this.#deps = deps;
   }
 
-  /** The statement timeout set by SET; undefined if the request's own time applies. */
+  /** The statement timeout set by SET; undefined if the time limit of the request applies. */
   get statementTimeoutMs(): number | undefined {
     const text = this.#changed.get("statement_timeout");
     return text === undefined || text === "0" ? undefined : Number(text);
@@ -76,13 +76,13 @@ export class RequestSettings {
     return rows;
   }
 
-  /** Applies SET, and returns the value that is set. @throws {DatabaseError} */
+  /** Applies SET, and returns the new value. @throws {DatabaseError} */
   set(node: SettingStatement): { readonly name: string; readonly value: string } {
     return this.change(askedBy(node));
   }
 
   /**
-   * Applies a change, and returns the value that is set. @throws {DatabaseError} INVALID_OPTION,
+   * Applies a change, and returns the new value. @throws {DatabaseError} INVALID_OPTION,
    * TRANSACTION_REQUIRED
    */
   change(asked: AskedChange): { readonly name: string; readonly value: string } {
@@ -102,7 +102,7 @@ export class RequestSettings {
     return { name, value: this.#valueOf(name) };
   }
 
-  /** Returns the value of a setting of the request; undefined if there is none of this name. */
+  /** Returns the value of a setting; undefined if the request has no setting of this name. */
   current(name: string): string | undefined {
     const kind = settingKind(name);
     return kind === undefined ? this.#changed.get(name.toLowerCase()) : this.#valueOf(kind.name);

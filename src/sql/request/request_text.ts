@@ -1,6 +1,6 @@
 /**
- * Parses the text of a request and checks which statements may be combined, before anything is
- * bound and without the catalog.
+ * Parses the text of a request and checks that its statements may be combined. This happens before
+ * anything is bound, and does not need the catalog.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ExecuteAsStatement, PrepareStatement, Statement } from "../parse/ast/ast.ts";
@@ -13,7 +13,7 @@ import { withPrepared } from "./prepared_texts.ts";
 
 export interface RequestTextOptions {
   readonly limits: SqlLimits;
-  /** Set for a request with a key. */
+  /** Set for a request with an idempotency key. */
   readonly isRepeatable: boolean;
   /** Set for a request that continues a transaction. */
   readonly isHeld: boolean;
@@ -65,7 +65,8 @@ export function statementsOf(
 }
 
 /**
- * The key of a transaction that spans requests belongs to its COMMIT, which alone has an effect.
+ * In a transaction that spans requests, a key must belong to the request with the COMMIT, because
+ * only the COMMIT has an effect.
  *
  * @throws {DatabaseError} INVALID_INPUT
  */
@@ -100,7 +101,7 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
   }
 }
 
-/** Returns the error for a statement that EXECUTE AS may not contain. */
+/** Returns the error for a statement that is not allowed within EXECUTE AS. */
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",

@@ -1,5 +1,6 @@
 /**
- * The transaction of a request: whether one is open, and the effects of its beginning and end.
+ * Manages the transaction of a request: tracks whether one is open, and carries out its beginning
+ * and end.
  *
  *     idle ──begin──► open ──commit──► idle
  *                      ├──rollback──► idle
@@ -8,10 +9,10 @@
  *     held ──fail──► failed ──rollback to a savepoint──► held
  *                       └──commit, rollback──► idle
  *
- * - A failed commit leaves it open, so that `fail` can still undo the uploads.
- * - A request that ends while it is open has failed, unless the transaction is held: it was begun
- *   by an earlier request, and later ones continue it. It then outlives a failed statement, but
- *   nothing of it can be committed before ROLLBACK TO has undone that statement.
+ * - A failed commit leaves the transaction open, so that `fail` can still undo the uploads.
+ * - A request that ends while the transaction is open has failed, unless the transaction is held,
+ *   which means that it spans requests. A held transaction outlives a failed statement, but it
+ *   cannot be committed before ROLLBACK TO has undone that statement.
  * - Changes by SET are kept or undone with the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -45,15 +46,15 @@ import { TransactionAcks } from "./transaction_acks.ts";
 
 export interface RequestTransactionOptions {
   readonly deps: ExecutionDeps & Pick<SqlEnvironment, "activity" | "topics" | "writeGates">;
-  /** The ledger of the request that runs now. */
+  /** The ledger of the current request. */
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
 }
 
-/** The options with which a transaction begins. */
+/** The options with which a transaction is opened. */
 export interface OpeningOptions {
   readonly isReadOnly: boolean;
-  /** The index of the BEGIN in the answer; absent for a held transaction. */
+  /** The index of the BEGIN in the response; absent for a held transaction. */
   readonly entryIndex?: number;
   /**
    * The time for which the transaction may stay open; `limits.transaction_timeout_secs` if absent.
@@ -62,10 +63,10 @@ export interface OpeningOptions {
   readonly onGrow?: ((bytes: number) => void) | undefined;
 }
 
-/** Returns the writes to add to a commit, depending on whether it changes rows. */
+/** Returns the writes to be added to a commit. They depend on whether the commit changes rows. */
 export type RecordedWrites = (changesRows: boolean) => readonly TableWrite[];
 
-/** The end of a transaction. */
+/** The result of ending a transaction. */
 interface Written {
   readonly changesRows: boolean;
   /** The commit; undefined if there was nothing to write. */
@@ -82,10 +83,10 @@ export class RequestTransaction implements HeldTransaction {
   readonly #savepoints = new Savepoints();
   #isHeld = false;
   #isFailed = false;
-  /** Whether the last step was a commit, which leaves nothing to continue if it fails. */
+  /** Whether the last step was a commit. If it fails, there is nothing to continue. */
   #isEnding = false;
   #outcome: TransactionOutcome | undefined;
-  /** The statements that PREPARE has named, for the further requests of a held transaction. */
+  /** The statements named by PREPARE, for later requests of a held transaction. */
   readonly #prepared = new Map<string, PrepareStatement>();
 
   constructor({ ledger, settings, deps }: RequestTransactionOptions) {
@@ -101,14 +102,14 @@ export class RequestTransaction implements HeldTransaction {
     this.#isHeld = true;
   }
 
-  /** The statements that EXECUTE finds by name, from earlier requests. */
+  /** The statements from earlier requests that EXECUTE can name. */
   get prepared(): ReadonlyMap<string, PrepareStatement> {
     return this.#prepared;
   }
 
   /**
-   * Called at the turn of PREPARE and DEALLOCATE. @throws {DatabaseError} TRANSACTION_LIMIT if the
-   * texts of all prepared statements would be too long.
+   * Called when PREPARE or DEALLOCATE runs. @throws {DatabaseError} TRANSACTION_LIMIT if the total
+   * text of all prepared statements would be too long.
    */
   notePrepared(node: PrepareStatement | DeallocateStatement): void {
     if (!this.#isHeld) return;
@@ -141,12 +142,12 @@ export class RequestTransaction implements HeldTransaction {
     return this.#isFailed;
   }
 
-  /** The way in which the held transaction ended; undefined while it is open. */
+  /** How the held transaction ended; undefined while it is open. */
   get outcome(): TransactionOutcome | undefined {
     return this.#outcome;
   }
 
-  /** The open transaction. */
+  /** The open transaction; undefined if there is none. */
   get current(): Transaction | undefined {
     return this.#current;
   }
@@ -163,13 +164,13 @@ export class RequestTransaction implements HeldTransaction {
     return this.#current?.bytes ?? 0;
   }
 
-  /** The index of the BEGIN whose changes are not in effect yet. */
+  /** The index of the BEGIN whose changes have not been committed yet. */
   get beginIndex(): number | undefined {
     return this.#beginIndex;
   }
 
   /**
-   * @param entryIndex The index of the BEGIN in the answer.
+   * @param entryIndex The index of the BEGIN in the response.
    * @throws {DatabaseError} INVALID_TRANSACTION_STATE
    */
   begin(node: BeginStatement, entryIndex: number): void {
@@ -181,7 +182,7 @@ export class RequestTransaction implements HeldTransaction {
     this.open({ isReadOnly: node.writeable === "read only", entryIndex });
   }
 
-  /** Opens the transaction of a request that is one transaction but contains no BEGIN. */
+  /** Opens the transaction of a request that is a single transaction but contains no BEGIN. */
   open({ entryIndex, isReadOnly, onGrow, timeoutMs }: OpeningOptions): void {
     this.#beginIndex = entryIndex;
     const { clock, limits, storageQuota, store } = this.#deps;
@@ -220,8 +221,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Decides when foreign keys are checked. Foreign keys that become immediate are checked
-   * immediately.
+   * Sets when foreign keys are checked. Foreign keys that become immediate are checked at once.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION, FOREIGN_KEY_VIOLATION
    */
@@ -261,16 +261,16 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called before a statement that may run inside a transaction: an open one must not have timed
-   * out, and its tables must be unchanged.
+   * Called before a statement that may run inside a transaction. An open transaction must not have
+   * timed out, and its tables must be unchanged.
    */
   requireUsable(): void {
     if (this.#current !== undefined) this.#requireUsable(this.#current);
   }
 
   /**
-   * Acknowledges messages with the commit. Returns the committed offset that the group will have,
-   * exclusive.
+   * Acknowledges messages as part of the commit. Returns the committed offset (exclusive) that the
+   * group will then have.
    *
    * @throws {DatabaseError}
    */
@@ -287,7 +287,7 @@ export class RequestTransaction implements HeldTransaction {
     return this.#acks.add(request, node);
   }
 
-  /** @returns The last seq; null if nothing had to be written. */
+  /** Commits the open transaction. @returns The last seq; null if nothing had to be written. */
   async commit(record: RecordedWrites): Promise<number | null> {
     const transaction = this.#required("COMMIT");
     this.#isEnding = true;
@@ -339,8 +339,7 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Called when a statement has failed. Ends the open transaction, if there is one, unless it is
-   * held.
+   * Called when a statement has failed. Ends the open transaction, if any, unless it is held.
    *
    * @returns The error to report.
    */
@@ -354,7 +353,7 @@ export class RequestTransaction implements HeldTransaction {
       return failUploads(transaction, error);
     }
     this.#isFailed = true;
-    // Without a savepoint, nothing of it can be committed any more.
+    // Without a savepoint, the transaction can never be committed.
     if (!this.#savepoints.isEmpty) return error;
     this.#deps.activity.locks.release(transaction);
     transaction.release();
@@ -372,8 +371,8 @@ export class RequestTransaction implements HeldTransaction {
   }
 
   /**
-   * Commits once no other writer blocks it. After that, only the disk can delay it, and only a
-   * conflict can fail it.
+   * Commits once no other writer blocks the commit. After that, only the disk can delay it, and
+   * only a conflict can make it fail.
    */
   async #write(transaction: Transaction, record: RecordedWrites): Promise<number | null> {
     const { store } = this.#deps;
@@ -438,7 +437,7 @@ export class RequestTransaction implements HeldTransaction {
     });
   }
 
-  /** Makes a commit in this tick, including the rows that acknowledge messages. */
+  /** Makes a commit in this tick that includes the rows which acknowledge messages. */
   #withAcks(commit: (writes: readonly TableWrite[]) => Written): Written {
     const acks = this.#acks.prepare();
     let written: Written;
@@ -461,7 +460,8 @@ export class RequestTransaction implements HeldTransaction {
       staged.add(write);
     }
     const changesRows = staged.rowCount > 0;
-    // Settled before and after, because acknowledgements by others in between are conflicts.
+    // Offsets are settled before and after the commit, because acknowledgements by other consumers
+    // in between are conflicts.
     const settled = async (): Promise<void> => {
       while (!staged.settle()) await pause();
     };
@@ -487,7 +487,7 @@ export class RequestTransaction implements HeldTransaction {
     }
   }
 
-  /** Makes the commit, and lists the uploads with it. */
+  /** Makes the commit, and lists the uploads in the same tick. */
   #made(transaction: Transaction, make: () => Commit): Commit {
     const { clock, storageQuota } = this.#deps;
     const makeAll = (): Commit => {
@@ -534,7 +534,8 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
     try {
       each.fail(error);
     } catch (worse) {
-      // Reported instead of the other error, because a failing disk or catalog needs attention.
+      // This error is reported instead of the original one, because a failing disk or catalog needs
+      // attention.
       reported = worse;
     }
   }

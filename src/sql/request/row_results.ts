@@ -24,7 +24,7 @@ const VERBS = {
   select: "Selected",
 } as const;
 
-/** The messages of most changes, so that the same strings are used every time. */
+/** The messages of the most frequent changes, so that the same strings are reused. */
 const MESSAGES_OF_ONE = {
   insert: "Inserted 1 row(s)",
   update: "Updated 1 row(s)",
@@ -33,7 +33,7 @@ const MESSAGES_OF_ONE = {
   select: "Selected 1 row(s)",
 } as const;
 
-/** Builds the answer to a durable change. */
+/** Builds the result entry of a durable change. */
 export function changeResult(
   { cells, fields, kind, storedNumbers }: PreparedDml,
   { applied, returned, rowCount }: DmlOutcome,
@@ -52,8 +52,8 @@ export function changeResult(
 }
 
 /**
- * Builds the answer to a durable change of many rows, over several ticks. The commit is made, so
- * nothing can cancel this.
+ * Builds the result entry of a durable change of many rows, over several ticks. The commit has been
+ * made, so the work cannot be cancelled.
  */
 export async function changeResultInTicks(
   prepared: PreparedDml,

@@ -1,6 +1,6 @@
 /**
- * The savepoints of an open transaction, and the state to which each of them returns: staged rows,
- * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements and settings.
+ * Keeps the savepoints of an open transaction, and the state to which each of them returns: staged
+ * rows, row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements and settings.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
@@ -12,7 +12,7 @@ import type { SavepointStatement } from "../parse/ast/ast.ts";
 import type { RequestSettings, SettingsMark } from "./request_settings.ts";
 import type { AcksMark, TransactionAcks } from "./transaction_acks.ts";
 
-/** The maximum number of savepoints of one transaction. */
+/** The maximum number of savepoints in one transaction. */
 const SAVEPOINTS_MAX = 1000;
 
 interface Savepoint {
@@ -22,7 +22,7 @@ interface Savepoint {
   readonly settings: SettingsMark;
 }
 
-/** The parts of a transaction that a savepoint restores. */
+/** The parts of a transaction that ROLLBACK TO restores. */
 export interface RestoredParts {
   readonly transaction: Transaction;
   readonly acks: TransactionAcks;

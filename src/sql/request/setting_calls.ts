@@ -1,8 +1,8 @@
 /**
- * The calls of current_setting and set_config by one statement on the event loop.
+ * Carries out the calls of current_setting and set_config by one statement on the event loop.
  *
- * A setting of the request comes before the values that nobody can set, and these before the
- * configuration, which only those may read who may inspect the server.
+ * Settings of the request take precedence over fixed values, and fixed values over the
+ * configuration. Only a caller who may inspect the server can read the configuration.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -40,7 +40,8 @@ export class OwnSettingCalls implements SettingCalls {
     if (name.toLowerCase() !== "search_path") {
       return this.#settings.change({ name, value, isLocal }).value;
     }
-    // An empty path leaves the namespace as it is: names are then written in full anyway.
+    // An empty search path leaves the namespace unchanged: a program that sets it qualifies all
+    // names anyway.
     if (value === "") return value;
     throw new DatabaseError("INVALID_OPTION", "Cannot set search_path within an expression", {
       hint: "USE NAMESPACE name, or SELECT set_config('search_path', 'name', false) by itself",

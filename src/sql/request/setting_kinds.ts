@@ -1,13 +1,13 @@
 /**
- * The settings that a request may change: what each accepts, and its value without SET.
+ * Defines the settings that a request may change: the values that each accepts, and its default.
  *
- * Most of them exist for programs that were written for PostgreSQL, and begin by setting what is so
- * here anyway. Such a setting accepts the values that describe this server, and refuses all others
- * by name, so that nothing that a program asks for is ignored.
+ * Most of them exist for programs that were written for PostgreSQL and begin by setting options
+ * that are already in effect here. Such a setting accepts the values that describe this server, and
+ * refuses all others with an error, so that no request of a program is ignored silently.
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** Why a value cannot be set, and what to do instead. */
+/** The reason why a value cannot be set, and what to do instead. */
 export interface Refusal {
   readonly why: string;
   readonly hint?: string;
@@ -16,9 +16,9 @@ export interface Refusal {
 export interface SettingKind {
   readonly name: string;
   readonly description: string;
-  /** The value without SET. */
+  /** Returns the value that applies without SET. */
   defaultOf(limits: SqlLimits): string;
-  /** Returns the value as it is kept, or why it is refused. */
+  /** Returns the value in the form in which it is stored, or the reason why it is refused. */
   read(text: string, limits: SqlLimits): string | Refusal;
 }
 
@@ -54,7 +54,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
   read(text, { timeoutMs }) {
     const ms = readMs(text);
     if (ms === undefined) return NO_LENGTH;
-    // A program that lifts its limit gets the server's.
+    // A program that removes its time limit gets the limit of the server.
     if (ms === 0) return String(timeoutMs);
     if (timeoutMs > 0 && ms > timeoutMs) {
       return {
@@ -66,7 +66,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
   },
 };
 
-/** In the order in which SHOW lists them. */
+/** The settings in the order in which SHOW lists them. */
 const KINDS: readonly SettingKind[] = [
   STATEMENT_TIMEOUT,
   {
@@ -141,15 +141,15 @@ export function settingKind(name: string): SettingKind | undefined {
   return BY_NAME.get(name.toLowerCase());
 }
 
-/** A name with a dot, such as app.user_id. */
+/** The name of a custom setting, which contains a dot, such as app.user_id. */
 const OWN_NAME = /^[a-z_][\w$]*(?:\.[a-z_][\w$]*)+$/;
 
-/** The longest name of a setting that a program defines for itself. */
+/** The maximum length of the name of a custom setting. */
 const OWN_NAME_LENGTH_MAX = 128;
 
 /**
- * Whether a program may define a setting of this name for itself. The names of the configuration
- * have dots, too, so their first parts are not free.
+ * Whether a program may define a custom setting of this name. Names of the configuration also
+ * contain dots, so their first parts are reserved.
  */
 export function isOwnName(name: string, configured: readonly { readonly name: string }[]): boolean {
   if (name.length > OWN_NAME_LENGTH_MAX || !OWN_NAME.test(name)) return false;
@@ -157,7 +157,10 @@ export function isOwnName(name: string, configured: readonly { readonly name: st
   return !configured.some((each) => each.name.startsWith(section));
 }
 
-/** The major version of PostgreSQL whose SQL this is. Programs decide by it what to send. */
+/**
+ * The version of PostgreSQL whose SQL dialect this server supports. Programs use it to decide which
+ * statements to send.
+ */
 const POSTGRES_VERSION = "15.0";
 
 /** Values that programs request with SHOW, and that cannot be set. */
@@ -180,7 +183,9 @@ function anyText(name: string, description: string): SettingKind {
   return { name, description, defaultOf: () => "", read: (text) => text };
 }
 
-/** A setting with one value, which has several spellings. The first one is shown. */
+/**
+ * Defines a setting with a single value that has several spellings. The first spelling is shown.
+ */
 function only(name: string, spellings: readonly string[], description: string): SettingKind {
   const [shown = ""] = spellings;
   return {
@@ -205,7 +210,10 @@ function flag(name: string, description: string, initial: string): SettingKind {
   };
 }
 
-/** @param words The first one is the default. */
+/**
+ * Defines a setting whose value is one of several words. @param words The first word is the
+ * default.
+ */
 function word(name: string, words: readonly string[], description: string): SettingKind {
   const [initial = ""] = words;
   return {

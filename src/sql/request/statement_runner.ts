@@ -50,13 +50,15 @@ export interface RunOptions {
   /** The parameters, followed by the lifted literals. */
   readonly parameters: readonly Value[];
   readonly files: ReadonlyMap<string, UploadedFile> | undefined;
-  /** The data of a COPY FROM. They can be read once, so the statement cannot be run again. */
+  /** The data of a COPY FROM. They can be read only once, so the statement cannot be run again. */
   readonly copyInput?: CopyInput | undefined;
   /** The options of a COPY TO. */
   readonly copyTo?: CopySettings | undefined;
   /** The measurements, for EXPLAIN ANALYZE. */
   readonly profile?: Profile | undefined;
-  /** Returns the seq at which an attempt reads; the newest visible one if absent. */
+  /**
+   * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
+   */
   atSeq?(): Seq;
   /** Returns the source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
@@ -68,11 +70,13 @@ export interface RunnerOptions {
   readonly ledger: RequestLedger;
   readonly settings: RequestSettings;
   /**
-   * Whether a reader receives the rows if there are too many to keep in memory; otherwise, all rows
-   * are in the result.
+   * Whether the client receives rows while the statement runs if there are too many to keep in
+   * memory. Otherwise, all rows are in the result.
    */
   readonly isStreamed: boolean;
-  /** Returns the channel for those rows, once a query takes longer than a time slice. */
+  /**
+   * Returns the channel for these rows. It is called once a query takes longer than a time slice.
+   */
   channelFor(): AnswerChannel;
 }
 
@@ -81,7 +85,7 @@ export interface StatementDeps
   extends ExecutionDeps,
     UploadDeps,
     Pick<SqlEnvironment, "memoryGate" | "settings" | "writeGates"> {
-  /** Absent if every query runs on the event loop. */
+  /** The reader threads; absent if every query runs on the event loop. */
   readonly readers: QueryReaders | undefined;
 }
 
@@ -96,7 +100,7 @@ export class StatementRunner {
   readonly #deps: StatementDeps;
   readonly #options: RunnerOptions;
   #isWaiting = false;
-  /** Whether the statement already ran a second time because of the storage limit. */
+  /** Whether the statement has already been run a second time because of the storage limit. */
   #hasRunTwice = false;
 
   constructor(deps: StatementDeps, options: RunnerOptions) {
@@ -105,7 +109,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the work that `run` has begun can still be ended: it does more than wait for the disk.
+   * Whether the work that `run` has started can still be ended, because it does more than wait for
+   * the disk.
    */
   get isUnderWay(): boolean {
     return !this.#isWaiting;
@@ -113,7 +118,7 @@ export class StatementRunner {
 
   /**
    * The time at which a statement that begins now has to leave the event loop; undefined if it
-   * cannot.
+   * cannot leave.
    */
   #sliceEndMs(mayLeave: boolean): number | undefined {
     return mayLeave ? this.#deps.clock.monotonicMs() + FIRST_SLICE_MS_MAX : undefined;
@@ -145,8 +150,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the statement has to wait because memory is tight. Transactions and statements that
-   * inspect the server continue.
+   * Whether the statement has to wait because memory is scarce. Transactions, and statements that
+   * inspect the server, need not wait.
    */
   #mustWait(prepared: Prepared, { transaction }: RunOptions): boolean {
     return this.#deps.memoryGate.isClosed && transaction === undefined && !isInspecting(prepared);
@@ -200,8 +205,8 @@ export class StatementRunner {
   }
 
   /**
-   * Runs a query by key, which never takes long, as it reads one row. Returns undefined if it has
-   * to be run in the general way.
+   * Runs a query by key, which reads one row and so never takes long. Returns undefined if the
+   * query has to be run by operators.
    */
   #queryByKey(
     prepared: PreparedQuery,
@@ -213,7 +218,7 @@ export class StatementRunner {
     return queryResult(prepared, row === undefined ? [] : [prepared.cells.cellsOf(row)], options);
   }
 
-  /** Waits for a reader, and begins with the definitions and rows of that tick. */
+  /** Waits for a reader, and then begins with the definitions and rows of that tick. */
   async #queryInPlace(
     readers: QueryReaders,
     given: PreparedQuery,
@@ -263,7 +268,7 @@ export class StatementRunner {
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
     if (!maySleep(prepared)) return undefined;
     const { clock } = this.#deps;
-    // The next statement of an expired transaction is refused.
+    // A query may sleep past the end of its transaction, whose next statement is then refused.
     const msMax = (): number =>
       transaction === undefined
         ? Number.POSITIVE_INFINITY
@@ -279,14 +284,14 @@ export class StatementRunner {
     const { clock, limits } = this.#deps;
     const { ledger } = this.#options;
     const isMeasured = options.profile !== undefined;
-    // Rows that were sent cannot be taken back after a sleep.
+    // Rows that have been sent cannot be revoked when a query restarts after a sleep.
     const isStreamed = this.#options.isStreamed && !isMeasured && context.sleeps === undefined;
     const { copyTo } = options;
     const collected = new CollectedRows({
       cells: prepared.cells,
       copy: copyTo === undefined ? undefined : new CopyText(copyFieldsOf(prepared), copyTo),
       head: { schema: prepared.fields ?? [], asUser: options.principal.userId },
-      // A reader receives its rows before there are many, so they need no budget.
+      // The client receives rows before there are many of them, so they need no memory budget.
       memory: isStreamed ? context.memory.elastic() : context.memory,
       rowsMax: limits.resultRowsMax,
       isCounted: isMeasured,
@@ -305,7 +310,7 @@ export class StatementRunner {
           isEnough: () => collected.areMany,
           onSlice: () => collected.send(this.#channel()),
         }),
-        // A statement that streams no rows still ends when its client disconnects.
+        // A statement that does not stream rows still ends when its client disconnects.
         ...(this.#options.isStreamed && !isStreamed && { onSlice: () => void this.#channel() }),
       },
     };
@@ -318,10 +323,10 @@ export class StatementRunner {
   }
 
   /**
-   * Begins in the tick in which the statement was bound, because a definition may change in a later
-   * one.
+   * Begins a change in the tick in which the statement was bound, because definitions may change in
+   * later ticks.
    *
-   * @param place The place where its rows are read; absent to read them in its first time slice.
+   * @param place The place where the rows are read; absent to read them in the first time slice.
    */
   #change(change: RunningChange, place?: ReadingPlace): StatementResult | Promise<StatementResult> {
     let outcome: DmlOutcome | Promise<DmlOutcome>;
@@ -344,7 +349,7 @@ export class StatementRunner {
     return lastSeq === undefined ? result : this.#deps.store.durable(lastSeq).then(() => result);
   }
 
-  /** Whether a change may also change rows of other tables, or further rows of its own table. */
+  /** Whether a change may also change rows of other tables, or further rows of the same table. */
   #takesOthersAlong({ options, prepared }: RunningChange): boolean {
     if (options.transaction !== undefined) return false;
     const { catalog } = this.#deps;
@@ -376,7 +381,7 @@ export class StatementRunner {
     return result;
   }
 
-  /** Whether the rows of its table and of its owner may be changed in this tick. */
+  /** Whether the caller's rows in the table may be changed in this tick. */
   #isReady({ options, prepared }: RunningChange): boolean {
     const { storageQuota, writeGates } = this.#deps;
     if (writeGates.areClosed(prepared.tableIds)) return false;
@@ -407,7 +412,7 @@ export class StatementRunner {
     return await this.#placeIn(readers, change.prepared, change.options);
   }
 
-  /** Whether the statement was refused for lack of storage that may since have become free. */
+  /** Whether the statement was refused for lack of storage that may have become free since. */
   #isRunAgain(error: unknown, { copyInput, principal, transaction }: RunOptions): boolean {
     const { storageQuota } = this.#deps;
     if (copyInput !== undefined) return false;
@@ -517,7 +522,7 @@ function renewedChange(change: RunningChange): RunningChange {
   return { ...change, prepared };
 }
 
-/** The first write of a user assigns the owner number of that user's rows. */
+/** Returns the caller with an owner number. The first write of a user assigns the number. */
 function ownerOfWrites(principal: Principal, catalog: Catalog): Principal {
   if (principal.owner !== undefined) return principal;
   return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };

@@ -1,8 +1,8 @@
 /**
- * CREATE TABLE … AS and SELECT … INTO: a definition with the columns of the query, then an INSERT
- * of its rows in one commit, which may be long and read in a reader.
+ * Runs CREATE TABLE … AS and SELECT … INTO. The table is first created with the columns of the
+ * query; its rows are then inserted in one commit, and may be read in a reader thread.
  *
- * If the INSERT fails, the table is dropped again. Others see the table without rows until the
+ * If the INSERT fails, the table is dropped again. Other users see the table without rows until the
  * commit.
  */
 import { defined } from "../../base/assert.ts";
@@ -30,7 +30,7 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
   return { type: "create table", kind, name, ifNotExists, columns: [], options, _location };
 }
 
-/** Returns the query without the system columns that `*` has in a statement of its own. */
+/** Returns the query without the system columns that `*` includes in a separate statement. */
 export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStatement {
   const around = parsed("SELECT * FROM (SELECT 1) AS rows", "select");
   const [item] = around.from ?? [];
@@ -60,7 +60,7 @@ export async function createTableAs(
     catalog.table(name.schema ?? namespace, name.name)?.tableId;
   const isThere = found() !== undefined;
   const created = await define(definitionOf(node, prepare(rowsOf(node))));
-  // Only IF NOT EXISTS lets a table be there.
+  // The table may already exist only if the statement says IF NOT EXISTS.
   if (isThere || !withData) return created;
   const tableId = found();
   try {
@@ -76,7 +76,7 @@ export async function createTableAs(
   }
 }
 
-/** Returns the definition of a table that holds the rows of a query. @throws {DatabaseError} */
+/** Returns the definition of a table for the rows of a query. @throws {DatabaseError} */
 function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateTableStatement {
   const { _location, columnNames = [] } = node;
   if (prepared.kind !== "query") throw new Error("CREATE TABLE … AS reads a query");
@@ -97,7 +97,7 @@ function definitionOf(node: CreateTableAsStatement, prepared: Prepared): CreateT
   return { ...tableOf(node), columns: relocated(table, _location).columns };
 }
 
-/** Parses a text that the server writes, of any length. */
+/** Parses SQL text that the server has generated, of any length. */
 function parsed<Type extends "create table" | "insert" | "select">(
   text: string,
   type: Type,

@@ -1,24 +1,23 @@
 /**
- * The acknowledgements of a transaction: they are written by its commit, so that the effects of a
- * message and its acknowledgement both exist, or neither does.
+ * The acknowledgements of a transaction. They are written by its commit, so that the effects of a
+ * message and its acknowledgement either both exist or neither does.
  *
  * - Other consumers of a group may acknowledge messages in the meantime. The rows to write are
- *   therefore made in the tick of the commit, and the snapshot of the transaction does not apply to
- *   them.
- * - A message that another consumer has acknowledged fails the transaction, because its effects are
- *   already committed.
+ *   therefore created in the tick of the commit, regardless of the snapshot of the transaction.
+ * - If another consumer has acknowledged a message, the transaction fails, because the effects of
+ *   the message are already committed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableWrite } from "../../storage/mod.ts";
 import type { AckStatement } from "../parse/ast/ast.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../ports/ports.ts";
 
-/** The acknowledgements in the form that a commit needs. */
+/** The acknowledgements in the form in which a commit writes them. */
 export interface CommittedAcks {
   readonly writes: readonly TableWrite[];
   /** Called in the tick of the commit. */
   done(): void;
-  /** Called instead if there is no commit. */
+  /** Called in place of `done` if there is no commit. */
   abandoned(): void;
 }
 
@@ -35,8 +34,8 @@ export class TransactionAcks {
   }
 
   /**
-   * Checks an acknowledgement and keeps it for the commit. Returns the committed offset that the
-   * group will have, exclusive.
+   * Checks an acknowledgement and keeps it for the commit. Returns the committed offset (exclusive)
+   * that the group will then have.
    *
    * @throws {DatabaseError} ALREADY_ACKNOWLEDGED, INVALID_OPERATION, and errors of the topic
    */
@@ -54,7 +53,7 @@ export class TransactionAcks {
     return new Map(this.#requests);
   }
 
-  /** Forgets the acknowledgements since a mark. */
+  /** Discards the acknowledgements added since a mark. */
   returnTo(mark: AcksMark): void {
     this.#requests = new Map(mark);
   }
@@ -63,7 +62,7 @@ export class TransactionAcks {
     return this.#requests.size === 0;
   }
 
-  /** Makes the writes, from the state of this tick. @throws {DatabaseError} */
+  /** Creates the writes from the state of this tick. @throws {DatabaseError} */
   prepare(): CommittedAcks {
     const prepared: PreparedTopicAck[] = [];
     const abandoned = (): void => {

@@ -1,13 +1,13 @@
 /**
- * TRUNCATE: deletes all rows of its tables in one commit, as DELETE does, and with RESTART IDENTITY
- * lets the sequences of their columns begin again.
+ * TRUNCATE deletes all rows of its tables in one commit, as DELETE does. With RESTART IDENTITY, it
+ * also restarts the sequences of their columns.
  *
- * No action of a foreign key takes part: TRUNCATE is refused if a table that it leaves out refers
- * to one of its own. With CASCADE, such a table also loses all of its rows. Tables that refer to
- * others come first, so that no row ever refers to nothing.
+ * No actions of foreign keys are carried out: TRUNCATE is refused if a table that it does not name
+ * refers to one that it names. With CASCADE, such a table also loses all its rows. Referring tables
+ * are emptied first, so that no row ever refers to a missing row.
  *
- * Subscribers and topics get the deleted rows, so it costs a version for each row. In a
- * USER table, it deletes the caller's own rows.
+ * Subscribers and topics receive the deleted rows, so every row costs a version. In a USER table,
+ * TRUNCATE deletes only the caller's own rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -21,7 +21,7 @@ import { qnameText } from "../parse/print/print_expressions.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type DefiningStatement, isDefining } from "../rights/statement_kinds.ts";
 
-/** Returns the DELETE of each table, at the place of its name. */
+/** Returns the DELETE statement for each table, at the position of the table's name. */
 export function deletesOf({ tables }: TruncateStatement): readonly DeleteStatement[] {
   return tables.map((table) => {
     const [parsed] = parseStatements(`DELETE FROM ${qnameText(table)} WHERE TRUE`);
@@ -32,7 +32,7 @@ export function deletesOf({ tables }: TruncateStatement): readonly DeleteStateme
 }
 
 /**
- * Returns the statement with the names of all tables that it concerns, in the order in which they
+ * Returns the statement with the names of all tables that it affects, in the order in which they
  * are emptied.
  */
 export function wholeTruncation(
@@ -57,14 +57,16 @@ export function wholeTruncation(
   return { ...node, tables };
 }
 
-/** Orders tables so that each comes before those to which it refers, as far as that is possible. */
+/**
+ * Orders tables so that each table precedes those to which it refers, as far as that is possible.
+ */
 function childrenFirst(tables: readonly TableEntry[]): readonly TableEntry[] {
   const rest = new Set(tables);
   const ordered: TableEntry[] = [];
   while (rest.size > 0) {
     const isFree = (table: TableEntry): boolean =>
       [...rest].every((other) => other === table || !refersTo(other, table));
-    // Tables that refer to each other in a circle are left to the checks of their foreign keys.
+    // If tables refer to each other in a cycle, the checks of their foreign keys decide.
     const next = [...rest].find(isFree) ?? defined([...rest][0], "the rest is not empty");
     ordered.push(next);
     rest.delete(next);
@@ -104,7 +106,7 @@ export function restartsOf(
   });
 }
 
-/** Refuses to restart sequences within a transaction, which could not undo it. */
+/** Refuses to restart sequences within a transaction, because a rollback could not undo it. */
 export function requireNoRestart({ _location, restart }: TruncateStatement): void {
   if (restart !== true) return;
   throw new DatabaseError(
