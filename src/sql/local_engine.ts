@@ -101,10 +101,7 @@ export class LocalSqlEngine implements SqlEngine {
     return answer.then((response) => ({ ...response, copyFormat: runner.copyFormat }));
   }
 
-  /**
-   * Returns a request with the open transaction that it names, if any.
-   * @throws {DatabaseError} TRANSACTION_NOT_FOUND
-   */
+  /** Adds the open transaction that a request names, if any. */
   #continuing(long: LongRequest): LongRequest {
     const { principal, request } = long;
     if (request.transaction === undefined) return long;
@@ -113,11 +110,12 @@ export class LocalSqlEngine implements SqlEngine {
       ...long,
       request: { ...request, namespace: request.namespace ?? namespace },
     };
-    // A check changes nothing, so it does not take part in the transaction.
+    // A request that only checks a statement changes nothing, so it does not take part in the
+    // transaction.
     return request.check === true ? continued : { ...continued, held };
   }
 
-  /** Runs a request, within its transaction once earlier requests of it are done. */
+  /** Runs a request. Within a transaction, earlier requests of the transaction finish first. */
   async #run(long: LongRequest, runner: RequestRunner): Promise<SqlResponse> {
     const { held, principal, request, running } = long;
     const { transaction: id } = request;
@@ -130,7 +128,7 @@ export class LocalSqlEngine implements SqlEngine {
     }
   }
 
-  /** Runs a request with an idempotency key, or returns the answer of its first run. */
+  /** Runs a request with an idempotency key, or returns the response of its first run. */
   #once(long: LongRequest, key: NonNullable<SqlRequest["idempotency"]>): Promise<SqlResponse> {
     const run = (recorder: AnswerRecorder): Promise<SqlResponse> => {
       const continuing = this.#continuing(long);
@@ -175,13 +173,14 @@ export class LocalSqlEngine implements SqlEngine {
       const lastSeq = results.at(-1)?.lastSeq ?? null;
       return isEnded() ?? { id, state: "committed", lastSeq };
     }
-    // An earlier request, whose answer was lost, may have ended it while this one waited.
+    // An earlier request, whose response was lost, may have ended the transaction while this one
+    // waited.
     const now = error.code === "TRANSACTION_NOT_FOUND" ? isEnded() : undefined;
     if (now !== undefined) return now;
     throw error;
   }
 
-  /** Releases the resources of a request once it has its response or has failed. */
+  /** Releases the resources of a request that has succeeded or failed. */
   async #ended(
     { principal, request, running }: LongRequest,
     response: Promise<SqlResponse>,
@@ -220,7 +219,7 @@ export class LocalSqlEngine implements SqlEngine {
     });
   }
 
-  /** The estimated memory of all kept plans. */
+  /** The estimated memory of all cached plans. */
   get planBytes(): number {
     return this.#fastPath.planBytes;
   }
@@ -241,7 +240,10 @@ async function failedLater(error: unknown, long: LongRequest): Promise<SqlRespon
   return failedResponse(error, long);
 }
 
-/** Reads the address up front, because it is gone once the client has disconnected. */
+/**
+ * Stores the client's address in the request at once, because it is unavailable after the client
+ * has disconnected.
+ */
 function withOrigin(request: SqlRequest): SqlRequest {
   if (request.origin === undefined) return request;
   const { address, requestId } = request.origin;

@@ -1,6 +1,4 @@
-/**
- * The SQL layer: turns text into statements, binds and plans them, and produces rows.
- */
+/** The SQL layer: parses SQL text, binds and plans the statements, and produces rows. */
 
 export { activeBytesOf, newActivity } from "./activity/activity.ts";
 export { MemoryGate } from "./admission/memory_gate.ts";

@@ -20,7 +20,7 @@ import { QueryStats } from "./query_stats.ts";
 import { strangersText } from "./query_text.ts";
 import { RowLocks } from "./row_locks.ts";
 
-/** The number of characters of a statement that are shown. */
+/** The maximum number of characters of a statement that are shown. */
 const SHOWN_SQL_LENGTH_MAX = 2000;
 
 /** A running request. */
@@ -28,7 +28,7 @@ export interface RunningRequest {
   readonly queryId: string;
   /** The user who sent it. */
   readonly userId: string;
-  /** The user as whom the current statement runs. */
+  /** The user as whom the current statement runs; differs from `userId` inside EXECUTE AS. */
   asUser: string;
   readonly sql: string;
   readonly startedAtMs: number;

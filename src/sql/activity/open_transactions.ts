@@ -9,8 +9,9 @@
  * - Its statements run one after another, in the order in which they arrived.
  * - While a statement runs, the end of the transaction cancels it, and takes effect once it has
  *   stopped.
- * - The outcome of the last transactions is kept, so that a client that lost an answer can ask.
- * - All of this is memory: a crash leaves nothing of an open transaction.
+ * - The outcomes of the most recent transactions are kept, so that a client that missed a response
+ *   can query them.
+ * - All state is in memory: after a crash, nothing of an open transaction remains.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -25,23 +26,23 @@ const ENDED_MAX = 10_000;
 
 const ID_BYTES = 12;
 
-/** The way in which a transaction ended. */
+/** How a transaction ended. */
 export type TransactionOutcome =
   | { readonly kind: "committed"; readonly lastSeq: number | null }
   | { readonly kind: "rolled back" }
-  /** Whether its commit is durable is not known. */
+  /** It is unknown whether the commit is durable. */
   | { readonly kind: "unknown" };
 
 /** The work of an open transaction. */
 export interface HeldTransaction {
   /** Whether a statement has failed and was not undone. */
   readonly isFailed: boolean;
-  /** Undefined while it is open. */
+  /** How the transaction ended; undefined while it is open. */
   readonly outcome: TransactionOutcome | undefined;
   readonly snapshotSeq: Seq;
   readonly stagedRowCount: number;
   readonly stagedBytes: number;
-  /** Rolls it back, from outside of any request. */
+  /** Rolls the transaction back from outside a request. */
   abandon(): void;
 }
 
@@ -78,22 +79,22 @@ export interface OpenTransaction extends OpeningRequest {
   ledger: RequestLedger | undefined;
 }
 
-/** A transaction that has ended, as its session sees it. */
+/** A transaction that has ended, as shown to the session that opened it. */
 export interface EndedTransaction {
   readonly id: string;
   readonly outcome: TransactionOutcome;
-  /** Completes a message: "it was …". */
+  /** The reason, worded to complete "it was …" in a message. */
   readonly why: string;
 }
 
 interface TransactionEntry extends OpenTransaction {
   readonly cancelTimeout: CancelTimer;
   cancelIdle: CancelTimer | undefined;
-  /** The number of requests that run or wait. */
+  /** The number of requests of the transaction that run or wait. */
   requestCount: number;
   /** Settles when all requests that have arrived so far are done. */
   tail: Promise<void>;
-  /** Set when it must end as soon as its request has stopped. */
+  /** The reason for which the transaction must end once its request has stopped, if it must. */
   endsBecause: string | undefined;
 }
 
@@ -125,7 +126,8 @@ export class OpenTransactions {
   }
 
   /**
-   * @param begin Begins the work; it reports the memory that it uses through its argument.
+   * @param begin Begins the work, and receives a function through which the work reports the memory
+   * that it uses.
    * @throws {DatabaseError} LIMIT_EXCEEDED, SHUTTING_DOWN
    */
   open(
@@ -286,7 +288,7 @@ export class OpenTransactions {
     });
   }
 
-  /** Begins to wait for the next request. */
+  /** Starts the idle timer: the transaction ends if the next request comes too late. */
   #awaitUse(entry: TransactionEntry): void {
     const { clock, limits } = this.#parts;
     const { transactionIdleMs: idleMs } = limits;

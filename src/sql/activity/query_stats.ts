@@ -75,11 +75,11 @@ function upperMsOf(bucket: number): number {
 export class QueryStats {
   readonly #byFingerprint = new Map<string, QueryStat>();
   /**
-   * Statistics by an object that all executions of a statement share, so that its text is not
-   * hashed again.
+   * Statistics by an object that all executions of a statement share. Lookups by this object avoid
+   * hashing the text of the statement.
    */
   #byStatement = new WeakMap<object, QueryStat>();
-  /** Statistics by the shape that bulk loads share, so that none of them is printed again. */
+  /** Statistics by the shape that bulk loads share, so that a repeated load need not be printed. */
   readonly #byShape = new Map<string, QueryStat>();
 
   /**
@@ -92,7 +92,7 @@ export class QueryStats {
   }
 
   /**
-   * Returns the statistics of a statement that is not kept.
+   * Returns the statistics of a statement whose syntax tree is not cached.
    *
    * @param shape Statements of one shape have the same text.
    */

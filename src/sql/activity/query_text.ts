@@ -1,10 +1,10 @@
 /**
  * Returns the text of a statement without its literals and secrets, for `system.query_stats`.
  *
- * Readers of that view may not see users' rows, whose data is in the literals. The plan cache keeps
- * some literals in its key; strings among them are removed here. If the cache cannot normalise a
- * text, numbers are removed as well. Otherwise they stay, so `SELECT 1` and `SELECT 2` are two
- * statements.
+ * Readers of that view may not see users' rows, and literals contain data of those rows. The plan
+ * cache keeps some literals in its key; strings among them are removed here. If the cache cannot
+ * normalise a text, numbers are removed as well. Otherwise they stay, so `SELECT 1` and `SELECT 2`
+ * are two statements.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -22,7 +22,7 @@ import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse
 
 const LENGTH_MAX = 2000;
 
-/** Every list that is read without a syntax tree is longer. */
+/** A longer list is always read without a syntax tree. */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
 /**
@@ -86,7 +86,8 @@ function withOneRow(node: Statement): Statement {
 
 /**
  * Shortens a tree to the parts that will be shown. Once the limit is used up, a list keeps only its
- * first item and a pair of operands only the left one. `taken` counts both.
+ * first item, and a pair of operands keeps only the left one. `taken` counts the items and operands
+ * kept so far.
  */
 function abridged(part: unknown, taken: { items: number }): unknown {
   if (Array.isArray(part)) {
@@ -144,7 +145,7 @@ function oneRow(columnCount: number): LiteralList {
   };
 }
 
-/** Returns a text with `?` in place of each token of some kinds. */
+/** Returns a text with `?` in place of each token of the given kinds. */
 function cleared(text: string, kinds: ReadonlySet<number>): string {
   try {
     const { ends, kinds: found, starts } = tokenize(text);

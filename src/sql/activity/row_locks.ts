@@ -1,14 +1,16 @@
 /**
  * The rows that open transactions have locked by SELECT … FOR UPDATE and its kin.
  *
- * A lock delays nobody. It makes two transactions that lock the same row conflict, although
- * neither may write it: the later one fails when it locks the row, or passes it by.
+ * A lock delays nobody. If two transactions lock the same row, they conflict even if neither writes
+ * it: the later one fails, or skips the row, when it tries to lock it.
  *
- * - A row is known by the seq of its version, so a lock does not outlive a change of its row.
+ * - A lock identifies its row by the seq of the row version, so it does not outlive a change of the
+ *   row.
  * - A lock of a committed transaction still counts for transactions with an older snapshot, because
- *   they do not see what that transaction has done. It is forgotten once no snapshot can be as old.
- * - If there are too many of those, the oldest are forgotten, and transactions with a snapshot as
- *   old can lock nothing any more.
+ *   they do not see what that transaction has done. Such a lock is forgotten once no transaction
+ *   can have an older snapshot.
+ * - If there are too many locks of committed transactions, the oldest are forgotten. Transactions
+ *   with older snapshots can then no longer lock rows.
  */
 import type { Clock } from "../../base/clock.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -17,7 +19,7 @@ import type { LockStrength } from "../parse/ast/ast.ts";
 /** The number of locks of committed transactions that are kept. */
 const PAST_MAX = 100_000;
 
-/** The strengths that exclude each strength, as in PostgreSQL. */
+/** For each strength, the strengths that exclude it, as in PostgreSQL. */
 const EXCLUDES: Readonly<Record<LockStrength, readonly LockStrength[]>> = {
   update: ["update", "no key update", "share", "key share"],
   "no key update": ["update", "no key update", "share"],
@@ -51,7 +53,7 @@ export class RowLocks {
   readonly #seqsOf = new Map<LockHolder, Set<number>>();
   /** Locks of committed transactions by seq, oldest first. */
   readonly #past = new Map<number, PastLock>();
-  /** Locks up to this seq of their commit may be forgotten. */
+  /** Locks of transactions that committed at or before this seq may have been forgotten. */
   #forgottenSeq: Seq = SEQ_ZERO;
 
   constructor(clock: Clock, snapshotMsMax: number) {
@@ -59,7 +61,7 @@ export class RowLocks {
     this.#snapshotMsMax = snapshotMsMax;
   }
 
-  /** Returns the rows of a table that exclude a lock of this strength by `holder`. */
+  /** Returns the rows of a table on which `holder` cannot take a lock of this strength. */
   excluding(
     tableId: number,
     strength: LockStrength,
@@ -84,7 +86,7 @@ export class RowLocks {
     return past !== undefined && isExcludedBy(past, strength, holder);
   }
 
-  /** Returns how strongly a transaction holds a row; undefined if not at all. */
+  /** Returns the strongest lock that a transaction has on a row, or undefined if it has none. */
   strengthOf(seq: number, holder: LockHolder): LockStrength | undefined {
     return this.#open.get(seq)?.holders.get(holder);
   }
@@ -102,7 +104,9 @@ export class RowLocks {
     this.#seqsOf.get(holder)?.delete(seq);
   }
 
-  /** Locks a row that no lock of another transaction excludes. */
+  /**
+   * Locks a row for a transaction. No other transaction may have a lock that excludes the new one.
+   */
   take(
     { seq, tableId }: { seq: number; tableId: number },
     strength: LockStrength,
@@ -141,7 +145,7 @@ export class RowLocks {
       const { tableId } = lock;
       const past = this.#past.get(seq)?.strength ?? strength;
       const stronger = EXCLUDES[past].length > EXCLUDES[strength].length ? past : strength;
-      // Moved to the end, because it counts for longer now.
+      // Moves the lock to the end of the map, because it counts for longer now.
       this.#past.delete(seq);
       this.#past.set(seq, { seq, tableId, strength: stronger, committedSeq, atMs });
     }
@@ -169,7 +173,10 @@ function isExcluded(
   return false;
 }
 
-/** Whether a transaction cannot see the changes of the transaction that had a past lock. */
+/**
+ * Whether a past lock excludes a transaction, because the transaction cannot see the changes of the
+ * lock's owner.
+ */
 function isExcludedBy(
   { committedSeq, strength: held }: PastLock,
   strength: LockStrength,

@@ -1,5 +1,5 @@
 /**
- * A gate that row statements pass before they begin, and long answers before each of their parts.
+ * A gate that row statements pass before they begin, and that long responses pass before each part.
  * It is closed while the process has nearly used up its memory (`base/memory_pressure.ts`). Other
  * work in progress continues and releases memory as it ends. A statement that waits too long is
  * refused.
@@ -12,7 +12,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 /** The interval at which a waiting statement checks the gate. */
 const LOOK_MS = 20;
 
-/** The maximum time that a statement, or a part of its answer, waits. */
+/** The maximum time that a statement, or a part of its response, waits. */
 const WAIT_MS_MAX = 10_000;
 
 export type GatePressure = Pick<MemoryPressure, "isTight" | "noteAllocated">;
@@ -36,7 +36,7 @@ export class MemoryGate {
   }
 
   /**
-   * Resolves in a tick in which the gate is open.
+   * Waits until the gate is open; the caller may continue within the same tick.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -45,8 +45,8 @@ export class MemoryGate {
   }
 
   /**
-   * Resolves in a tick in which the gate is open for a part of an answer. The deadline is extended
-   * only once the part has been taken.
+   * Waits until the gate is open for the next part of a response. The deadline is extended only
+   * once the client has received the part.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, CANCELLED, SHUTTING_DOWN
    */

@@ -7,8 +7,8 @@
  *   write after startup. From then on, each commit adds the difference that it makes.
  * - A check and its commit share one tick of the event loop, so two commits of one owner never use
  *   the same free space.
- * - Rows of STREAM tables expire and files are swept without a commit of their owner. If that may
- *   have made room, a refusal marks the usage as doubtful, and the statement runs once more after
+ * - Rows of STREAM tables expire and files are swept without a commit of their owner. If this may
+ *   have freed space, a refusal marks the usage as doubtful, and the statement runs once more after
  *   the usage has been read again. Altered or dropped tables and commits that the disk lost also
  *   cause this.
  * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
@@ -26,7 +26,7 @@ import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 /** Owners whose usage is kept in memory, at about 100 bytes each. */
 const OWNERS_MAX = 65_536;
 
-/** A usage older than this may have shrunk by itself. */
+/** A usage read longer ago than this may have shrunk in the meantime. */
 const FRESH_MS = 1000;
 
 /** The interval at which a waiting statement checks whether it was ended. */
@@ -45,12 +45,15 @@ interface Usage {
   readonly readAtMs: number;
 }
 
-/** The changes committed since a reading began. */
+/** Changes that were committed after a reading of the usage began. */
 interface Meanwhile {
   bytes: number;
   readonly tables: Map<number, number>;
   mayShrink: boolean;
-  /** True if files changed: the list of files is not read at a single moment. */
+  /**
+   * True if files were added or removed. The list of files is not read at a single moment, so the
+   * difference cannot simply be added.
+   */
   hasFiles: boolean;
 }
 

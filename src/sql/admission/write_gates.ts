@@ -21,13 +21,13 @@ export class WriteGates {
     this.#clock = clock;
   }
 
-  /** Whether any of the tables is closed. */
+  /** Whether the gate of any of the tables is closed. */
   areClosed(tableIds: readonly number[]): boolean {
     return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
   }
 
   /**
-   * Resolves in a tick in which none of the gates is closed.
+   * Waits until none of the gates is closed; the caller may continue within the same tick.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */

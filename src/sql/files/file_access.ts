@@ -2,9 +2,9 @@
  * File access for the layers above: decides whether a caller may read a file, and returns its
  * bytes.
  *
- * A file is found by its id in the catalog. The path must agree with the stored one, and a row must
- * still refer to the file. The owner of the files follows from the caller, never from the path. The
- * bytes are verified against their checksum once, before any of them is sent.
+ * A file is found by its id in the catalog. The requested path must match the stored path, and a
+ * row must still refer to the file. The owner of the files is derived from the caller, never from
+ * the path. The bytes are verified against their checksum once, before any of them is sent.
  */
 import { mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -14,8 +14,8 @@ import { visibleTable } from "../names/table_names.ts";
 import { type FileDeps, isFileLive } from "./uploads.ts";
 
 /**
- * The maximum number of files that are remembered as verified since startup: enough for all files
- * in use.
+ * The maximum number of files that are remembered as verified since startup. It suffices for all
+ * files in use.
  */
 const VERIFIED_COUNT_MAX = 65536;
 
@@ -24,9 +24,9 @@ export interface FilePath {
   readonly namespace: string;
   readonly table: string;
   readonly sub: string;
-  /** The stored name of the file, or only its id. */
+  /** The stored name of the file, or just its id. */
   readonly storedName: string;
-  /** The owner of the file, if it is not the caller. */
+  /** The owner of the file if it is not the caller. */
   readonly userId: string | undefined;
 }
 
@@ -79,7 +79,10 @@ export class LocalFileAccess implements FileAccess {
     return table;
   }
 
-  /** Returns the owner of the rows with the file; undefined if that user never had any rows. */
+  /**
+   * Returns the owner number of the rows that may refer to the file; undefined if that user never
+   * had any rows.
+   */
   #owner(table: TableEntry, principal: Principal, { userId }: FilePath): number | undefined {
     const { catalog } = this.#parts;
     const name = `${table.namespace}.${table.name}`;
@@ -126,7 +129,8 @@ export class LocalFileAccess implements FileAccess {
         size += piece.length;
       }
     } catch (error) {
-      // Reports the system's reason: the file is unreadable, or was removed after it was found.
+      // The error contains the system's reason: the file is unreadable, or was removed after it was
+      // found.
       throw damaged(entry, `its bytes cannot be read (${String(error)})`);
     }
     if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);

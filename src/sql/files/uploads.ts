@@ -1,14 +1,14 @@
 /**
- * The uploads of one statement: staged before it runs, listed in the tick in which their rows
- * commit, and removed without a trace if it fails.
+ * The uploads of one statement. They are staged before the statement runs, listed in the tick in
+ * which their rows are committed, and removed completely if the statement fails.
  *
- * In the tick of the commit they are first listed in the catalog with the keys of their rows, then
- * renamed to their final names, and then the rows commit. A crash can therefore leave an entry
- * without bytes, but never bytes without an entry. A failure undoes everything, unless it is
- * unknown whether the rows are durable.
+ * In the tick of the commit, the uploads are first listed in the catalog with the keys of their
+ * rows and then renamed to their final names; after that, the rows are committed. A crash can
+ * therefore leave an entry without bytes, but never bytes without an entry. A failure undoes
+ * everything, unless it is unknown whether the rows are durable.
  *
- * A file may be downloaded while the row for which it was uploaded still refers to it: the list
- * holds the key of that row, so nothing has to be updated when the row changes.
+ * A file may be downloaded while the row for which it was uploaded still refers to it. The list
+ * contains the key of that row, so nothing has to be updated when the row changes.
  */
 import { assert } from "../../base/assert.ts";
 import { StateInDoubtError } from "../../base/bugs.ts";
@@ -23,17 +23,19 @@ import type { UploadTarget } from "../execute/context/execution_context.ts";
 import type { UploadedFile } from "../ports/engine.ts";
 import type { SqlLimits } from "../ports/environment.ts";
 
-/** The maximum number of characters of a file name that its URL keeps. */
+/** The maximum number of characters of a file name that are kept in its URL. */
 const SLUG_LENGTH_MAX = 50;
 
-/** A row commits within this time after its files are listed. */
+/** The maximum time between the listing of files and the commit of their rows. */
 const COMMIT_DELAY_MS_MAX = 60_000;
 
 interface Upload {
   readonly blob: StagedBlob;
   readonly part: UploadedFile;
   readonly id: string;
-  /** The FILE value. Its `sub` is final, because folders are filled in the order of uploads. */
+  /**
+   * The FILE value. Its `sub` is already final, because folders are filled in the order of uploads.
+   */
   readonly reference: string;
   readonly sub: string;
   readonly storedName: string;
@@ -45,7 +47,7 @@ export class Uploads {
   readonly #uploads: readonly Upload[];
   /** The dependencies; absent if there are no uploads. */
   readonly #deps: UploadPlaces | undefined;
-  /** Entries of the files that rows refer to, and the upload to rename for each. */
+  /** The entries of files to which rows refer, each with the upload to rename. */
   #placed: readonly { readonly entry: Omit<FileEntry, "createdAtMs">; readonly upload: Upload }[] =
     [];
   #isListed = false;
@@ -93,7 +95,7 @@ export class Uploads {
   }
 
   /**
-   * Determines which rows refer to which files.
+   * Assigns each upload to the row that refers to it.
    *
    * @throws {DatabaseError} INVALID_INPUT for a file in several cells.
    */
@@ -119,9 +121,9 @@ export class Uploads {
   }
 
   /**
-   * Lists the placed files and renames them, in the tick in which their rows commit. They are
-   * listed first: a crash can then leave an entry without bytes, which the sweep removes, but never
-   * bytes without an entry.
+   * Lists the placed files and renames them, in the tick in which their rows are committed. The
+   * files are listed before they are renamed, so a crash may leave an entry without bytes, which
+   * the sweep removes, but never bytes without an entry.
    */
   list(nowMs: number): void {
     if (this.#placed.length === 0) return;
@@ -168,7 +170,7 @@ export class Uploads {
 
   /** Called once the statement or its transaction has failed with `error`: removes everything. */
   fail(error: unknown): void {
-    // After a restart the rows may exist and refer to the files.
+    // After a restart, the rows may exist and refer to the files, so the files are kept.
     const isUnknown = error instanceof DatabaseError && error.code === "COMMIT_UNKNOWN";
     if (isUnknown || error instanceof StateInDoubtError) this.keep();
     else this.#discard();
@@ -206,7 +208,9 @@ export interface SweepDeps extends FileDeps {
 export interface SweepOptions {
   readonly historyMsOf: (table: TableEntry) => number;
   readonly nowMs: number;
-  /** Whether the rest is left to the next sweep; checked after each pause. */
+  /**
+   * Whether the remaining files should be left to the next sweep. It is checked after each pause.
+   */
   readonly isEnded: () => boolean;
 }
 
@@ -216,8 +220,7 @@ export function isFileLive(entry: FileEntry, deps: FileDeps): boolean {
 }
 
 /**
- * Removes files to which no retained version of a row refers: neither a live row, nor a row at the
- * start of the retained history.
+ * Removes files to which neither a live row nor a row at the start of the retained history refers.
  *
  * @returns The number of removed files.
  */
@@ -299,7 +302,8 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether a row refers to a file, now or at the start of the history, as far as rows are readable.
+ * Whether a row refers to a file, either now or at the start of the history. Unreadable rows count
+ * as referring.
  */
 function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolean {
   try {
@@ -326,7 +330,7 @@ function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): b
 }
 
 /**
- * A key value as JSON, tagged if JSON cannot hold it exactly. Do not add tags: an older server
+ * A key value as JSON, tagged if JSON cannot represent it exactly. Do not add tags: an older server
  * would find no row by them, and remove the file.
  */
 type UploadKeyPart =
@@ -360,7 +364,7 @@ function keyFromJson(text: string): Row {
   });
 }
 
-/** Returns `{id}-{slug}.{ext}`, which is safe in a path and readable in a URL. */
+/** Returns `{id}-{slug}.{ext}`, which is safe in paths and readable in URLs. */
 function storedNameOf(id: string, fileName: string): string {
   const dot = fileName.lastIndexOf(".");
   const stem = dot === -1 ? fileName : fileName.slice(0, dot);

@@ -1,5 +1,6 @@
 /**
- * Which foreign keys refer to a table. The catalog keeps a foreign key with the table that refers.
+ * Finds the foreign keys that refer to a table. The catalog stores a foreign key with the referring
+ * table.
  */
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";

@@ -1,6 +1,6 @@
 /**
  * Resolves the names of sequences in strings such as 'app.orders_id_seq', in statements and in
- * DEFAULTs, and checks who may use the sequences.
+ * DEFAULTs, and checks the rights to use them.
  *
  * A sequence that a column owns follows the rights of its table: whoever may write the table takes
  * numbers, and whoever may alter the table sets them. Any other sequence follows its namespace:
@@ -18,7 +18,7 @@ import { findNamespace } from "./table_names.ts";
 
 export type SequenceUse = "take" | "set";
 
-/** Returns "namespace.name", with quotes where a text needs them. */
+/** Returns "namespace.name", quoted where SQL text requires it. */
 export function sequenceText({
   name,
   namespace,
@@ -103,13 +103,13 @@ export function requireSequenceUse(
   );
 }
 
-/** A sequence's name in an expression, and where its text is. */
+/** The name of a sequence in an expression, with its position in the text. */
 interface NamedSequence extends NameInText {
   readonly start: number;
   readonly end: number;
 }
 
-/** Returns the sequences of which an expression takes numbers by a literal name. */
+/** Returns the sequences from which an expression takes numbers by a literal name. */
 function sequencesNamedIn(node: Expr): NamedSequence[] {
   const named: NamedSequence[] = [];
   for (const part of partsOf(node)) {
@@ -124,7 +124,7 @@ function sequencesNamedIn(node: Expr): NamedSequence[] {
   return named;
 }
 
-/** Whether the DEFAULT of a column takes numbers of a sequence. */
+/** Whether the DEFAULT of a column takes numbers from a sequence. */
 function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boolean {
   if (defaultSql === undefined || !/nextval/i.test(defaultSql)) return false;
   return sequencesNamedIn(parseExpression(defaultSql)).some(
@@ -132,7 +132,7 @@ function takesFrom(defaultSql: string | undefined, sequence: SequenceEntry): boo
   );
 }
 
-/** Returns a column whose DEFAULT names a sequence as it is called now. */
+/** Returns a column whose DEFAULT uses the current name of a sequence. */
 export function withRenamedSequence(
   column: ColumnEntry,
   before: SequenceEntry,
@@ -150,13 +150,13 @@ export function withRenamedSequence(
   return { ...column, defaultSql: text };
 }
 
-/** A column whose DEFAULT takes numbers of a sequence. */
+/** A column whose DEFAULT takes numbers from a sequence. */
 export interface NumberedColumn {
   readonly table: TableEntry;
   readonly columnId: number;
 }
 
-/** Returns the columns of other tables that take numbers of these sequences. */
+/** Returns the columns of other tables that take numbers from the given sequences. */
 export function columnsTakingFrom(
   catalog: Pick<Catalog, "tables">,
   sequences: readonly SequenceEntry[],
@@ -172,9 +172,9 @@ export function columnsTakingFrom(
 }
 
 /**
- * Returns a DEFAULT whose sequences have their namespaces, since it runs in the namespace of any
- * caller. Whoever defines it must be allowed to take their numbers: later, each writer of the table
- * does.
+ * Returns a DEFAULT in which sequences are qualified by their namespaces, because it runs in the
+ * namespace of any caller. The user who defines it must have the right to take numbers from the
+ * sequences, because every later writer of the table takes them.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME
  */

@@ -1,11 +1,12 @@
-/**
- * The storage that every database has, and the default place of tables within a storage.
- */
+/** The storage that every database has, and the default directory of tables within a storage. */
 
-/** The data directory. */
+/** The name of the storage that is the data directory. */
 export const LOCAL_STORAGE = "local";
 
-/** Returns the storage name of an object. An object without one is in the data directory. */
+/**
+ * Returns the name of the storage of an object. An object without a storage is in the data
+ * directory.
+ */
 export function storageIdOf({ storageId }: { readonly storageId?: string | undefined }): string {
   return storageId ?? LOCAL_STORAGE;
 }

@@ -1,5 +1,6 @@
 /**
- * Resolves names of tables, namespaces and storages to catalog entries, with hints for wrong names.
+ * Resolves names of tables, namespaces and storages to catalog entries, with hints for unknown
+ * names.
  */
 import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
@@ -115,7 +116,10 @@ function systemNames({ systemViews }: NamedDeps, name: string, principal: Princi
   });
 }
 
-/** Prefers the same name in other namespaces, then the name with the nearest spelling. */
+/**
+ * Returns the name that was probably meant: the same name in another namespace or, if there is
+ * none, the nearest spelling.
+ */
 function meantBy(shown: string, name: string, known: readonly string[]): string | undefined {
   const alike = known.filter((each) => each.endsWith(`.${name}`)).slice(0, ALIKE_MAX);
   return alike.length > 0 ? alike.join(" or ") : nearestName(shown, known);
@@ -128,7 +132,7 @@ function anywhere(name: string, known: readonly string[]): string | undefined {
   return near === undefined ? undefined : shownOf.get(near);
 }
 
-/** Explains in which namespace an unqualified name is looked up. */
+/** Returns a hint that explains in which namespace an unqualified name is looked up. */
 function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "SELECT without FROM returns one row";
   if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
@@ -138,7 +142,7 @@ function whereNamesLead(namespace: string, name: string): string {
 }
 
 /**
- * Returns the failure for an unknown name in a system namespace.
+ * Returns the error for an unknown name in a system namespace.
  * @param known Views that the caller may read.
  */
 export function noSystemView(

@@ -34,13 +34,13 @@ export function findTopic(
   });
 }
 
-/** Returns the topics with a source of this table, in force or dropped. */
+/** Returns the topics that have the table as a source, including dropped sources. */
 export function topicsOf(catalog: Pick<Catalog, "topics">, tableId: number): TopicEntry[] {
   return catalog.topics().filter(({ sources }) => sources.some((each) => each.tableId === tableId));
 }
 
 /**
- * Refuses a name that a topic has, because tables, views and topics share names.
+ * Refuses a name that a topic already has, because tables, views and topics share one set of names.
  * @throws {DatabaseError} ALREADY_EXISTS
  */
 export function refuseTopicName(
@@ -98,7 +98,7 @@ export function webhooksIn(catalog: Pick<Catalog, "topics">): PlacedWebhook[] {
 }
 
 /**
- * Refuses to drop a topic whose messages webhooks deliver.
+ * Refuses to drop a topic that has webhooks.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS
  */

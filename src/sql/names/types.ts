@@ -1,5 +1,6 @@
 /**
- * Resolves the names of types in statements, and finds the columns and texts that name a type.
+ * Resolves the names of types in statements, and finds the columns and the stored SQL texts that
+ * refer to a type.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -32,7 +33,7 @@ export function findType(
   });
 }
 
-/** Returns the columns that have a type, or arrays of it, as "namespace.table.column". */
+/** Returns the columns of a type, or of arrays of it, as "namespace.table.column". */
 export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): string[] {
   return catalog
     .tables()
@@ -43,7 +44,7 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: Type
     );
 }
 
-/** Returns what holds a text that names a type: tables, views and topics. */
+/** Returns the tables, views and topics whose stored SQL texts name a type. */
 export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): string[] {
   return textsWhere(catalog, (tree) =>
     typeNamesIn(tree).some(
@@ -52,7 +53,7 @@ export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry
   );
 }
 
-/** Returns what holds a text in which a label of a type may be written. */
+/** Returns the objects whose stored SQL texts may contain a label of a type. */
 export function textsWithLabel(
   catalog: TextHolders,
   { typeId }: TypeEntry,
@@ -75,7 +76,8 @@ export function textsWithLabel(
 type TextHolders = Pick<Catalog, "tables" | "topics" | "views">;
 
 /**
- * @param holds Whether a tree is wanted. Its second argument are the tables that the text is about.
+ * @param holds Selects syntax trees. The second argument contains the tables to which the text
+ * refers.
  */
 function textsWhere(
   catalog: TextHolders,
@@ -86,7 +88,7 @@ function textsWhere(
     .filter((table) =>
       storedTexts(table).some(({ sql }) => holds(parseExpression(sql), [table.tableId])),
     );
-  // The limits apply to requests: these texts were accepted before.
+  // The parser's limits apply to requests. These texts were accepted before.
   const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
   const inViews = catalog.views().filter(({ sql, tables }) => {
     const tableIds = tables.map(({ tableId }) => tableId);
@@ -107,8 +109,9 @@ function textsWhere(
 }
 
 /**
- * Requires that the texts of a table can be read without the catalog: a DEFAULT names no type but
- * that of its column, and other texts name types of the columns that they may read.
+ * Requires that the stored SQL texts of a table can be bound without the catalog. A DEFAULT may
+ * name only the type of its column, and other texts may name only types of columns that they can
+ * read.
  *
  * @throws {DatabaseError} INVALID_DEFINITION
  */
@@ -133,7 +136,7 @@ type StoringTable = Pick<TableEntry, "checks" | "columns" | "indexes">;
 
 interface StoredText {
   readonly sql: string;
-  /** The columns whose types it may name. */
+  /** The columns whose types the expression may name. */
   readonly columns: readonly ColumnEntry[];
 }
 

@@ -1,9 +1,10 @@
 /**
- * Stored views as relations: the meaning of their names, their dependencies, and their readers.
+ * Treats stored views as relations: resolves the names in a view, its dependencies, and the rights
+ * of its readers.
  *
- * The text of a view keeps its meaning: within it a table has the columns and names that it had
- * when the view was created. A column that was added later is hidden, a renamed one keeps its old
- * name in the view, as a renamed table does, and a column that the view needs cannot be dropped.
+ * The text of a view keeps its meaning: within the view, a table has the name and the columns that
+ * it had when the view was created. A column that was added later is hidden, renamed columns and
+ * tables keep their old names in the view, and a column that the view needs cannot be dropped.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -34,7 +35,7 @@ const queries = new WeakMap<ViewEntry, SelectStatement>();
 function queryOf(entry: ViewEntry, { catalog }: ViewDeps): SelectStatement {
   let query = queries.get(entry);
   if (query === undefined) {
-    // Current limits apply only to requests: the text of the view was accepted when the view was
+    // The parser's limits apply to requests. The text of the view was accepted when the view was
     // created.
     const limits = { ...PARSE_LIMITS, sqlBytesMax: Number.POSITIVE_INFINITY };
     query = parseStatements(entry.sql, limits)[0] as SelectStatement;
@@ -82,7 +83,7 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
   };
 }
 
-/** Returns the table that a name in the text means, if the table has another name by now. */
+/** Returns the table to which a name in the text refers, if the table has been renamed since. */
 function renamedIn(
   { tables }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },
@@ -96,7 +97,7 @@ function renamedIn(
   return undefined;
 }
 
-/** Returns the columns that a table had when the view was created, as far as they still exist. */
+/** Returns the columns that a table had when the view was created and still has. */
 function columnsThen(
   { columns }: TableEntry,
   then: readonly { readonly columnId: number; readonly name: string }[],
@@ -115,7 +116,7 @@ function missing({ name, namespace }: ViewEntry, table: string, node: AstNode): 
   );
 }
 
-/** The columns and dependencies of a view. */
+/** The columns and the dependencies of a view. */
 export interface ViewShape {
   readonly columns: readonly ViewColumn[];
   readonly requirements: readonly Requirement[];
@@ -124,13 +125,16 @@ export interface ViewShape {
 export interface ViewColumn {
   readonly name: string;
   readonly type: DataType;
-  /** Whether a table or a cast determines the digits of its type, rather than a computation. */
+  /**
+   * Whether the precision and scale of the type were declared by a table or a cast, rather than
+   * computed.
+   */
   readonly isDeclared: boolean;
 }
 
 const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape: ViewShape }>();
 
-/** @throws {DatabaseError} If its query can no longer be bound. */
+/** Binds the query of a view. @throws {DatabaseError} If the query can no longer be bound. */
 export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
@@ -168,7 +172,7 @@ export function visibleViews(
   });
 }
 
-/** Returns the rights that a reader of a view needs; none while the view cannot be read. */
+/** Returns the rights that a reader of a view needs; empty while the view cannot be bound. */
 export function requirementsOf(
   entry: ViewEntry,
   catalog: Catalog,
@@ -177,7 +181,7 @@ export function requirementsOf(
   return currentShape(entry, catalog, systemView)?.requirements ?? [];
 }
 
-/** Returns the shape of a view; undefined while it cannot be read. */
+/** Returns the shape of a view; undefined while the view cannot be bound. */
 function currentShape(
   entry: ViewEntry,
   catalog: Catalog,
@@ -191,7 +195,7 @@ function currentShape(
     shapes.set(entry, { version, shape });
     return shape;
   } catch (error) {
-    // Reading the view itself reports the reason; a list leaves the view out.
+    // A statement that reads the view reports the reason. A list of views just omits the view.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }

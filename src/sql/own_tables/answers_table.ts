@@ -1,28 +1,28 @@
 /**
- * The table of kept answers to requests with an idempotency key. It is not in any catalog.
- * `sql/request/idempotency.ts` writes and reads it.
+ * The internal table that stores the responses to requests with an idempotency key. It is not in
+ * any catalog. `sql/request/idempotency.ts` writes and reads it.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, TEXT } from "../../types/mod.ts";
 
-/** No catalog table ever gets this id: catalog ids count up from 1. */
+/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
 const TABLE_ID = 0xffff_ffff;
 
 const KEY = 1;
 const DIGEST = 2;
 const ANSWER = 3;
 const CREATED_AT_MS = 4;
-/** The ids of the columns: key, digest of the request, answer and creation time. */
+/** The ids of the columns: key, digest of the request, response and creation time. */
 export const ANSWER_COLUMN_IDS: readonly number[] = [KEY, DIGEST, ANSWER, CREATED_AT_MS];
 
-/** The table's id and name, as needed to check its files. */
+/** The id and name of the table, as needed to check its files. */
 export const ANSWERS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.idempotent_answers",
 };
 
-/** Returns the definition of the table, whose rows expire automatically after `ttlMs`. */
+/** Returns the definition of the table. Its rows expire after `ttlMs`. */
 export function answersTable(ttlMs: number): TableDefinition {
   return {
     ...ANSWERS_TABLE,

@@ -8,9 +8,10 @@
  *   that anyone can trigger at will, such as logins and refused statements, have a ring of their
  *   own, so that they cannot displace changes.
  * - A change waits until its event is durable. Logins and statements in another user's name do not
- *   wait, so a crash may lose those of the last milliseconds.
+ *   wait, so a crash may lose their events of the last milliseconds.
  * - If an event cannot be written, it goes to the server's log, and the audited action continues: a
- *   full disk must not prevent users from dropping a table, nor a damaged one from logging in.
+ *   full disk must not prevent users from dropping tables, and a damaged table must not prevent
+ *   them from logging in.
  * - The id of an event is its `_seq`.
  */
 import type { AuditEvent } from "../../auth/mod.ts";
@@ -27,7 +28,7 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, valueAt } from "../../types/mod.ts";
 
-/** No catalog table ever gets this id: catalog ids count up from 1. */
+/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
 const TABLE_ID = 0xffff_fffe;
 
 const PLACE = 1;
@@ -55,18 +56,21 @@ const COLUMN_IDS: readonly number[] = [
 export const AUDIT_RING_EVENTS = 20_000;
 
 /**
- * The maximum length of a name. Longer names are truncated, because strangers can choose some of
- * them.
+ * The maximum length of a name. Longer names are truncated, because unauthenticated clients can
+ * choose some of them.
  */
 const NAME_LENGTH_MAX = 300;
 
-/** The maximum when rows must be short: three names in any script fit the lowest possible limit. */
+/**
+ * The maximum length of a name if rows must be short. Three names of this length fit the lowest
+ * possible limit in any script.
+ */
 const BRIEF_NAME_LENGTH_MAX = 60;
 
-/** Frequent actions. All other actions change something, unless they fail. */
+/** Frequent actions that change nothing. Any other action changes something, unless it fails. */
 const ACCESS: ReadonlySet<string> = new Set(["login", "logout", "execute as"]);
 
-/** The table's id and name, as needed to check its files. */
+/** The id and name of the table, as needed to check its files. */
 export const AUDIT_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.audit_log",
@@ -102,7 +106,7 @@ export class AuditLog {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** The next place in each ring; unknown until the first event. */
+  /** The next position in each ring; unknown until the first event. */
   #next: [changes: number, access: number] | undefined;
 
   constructor({ clock, log, store }: { store: Store; clock: Clock; log: Log }) {
@@ -111,7 +115,10 @@ export class AuditLog {
     this.#log = log;
   }
 
-  /** Writes an event. Resolves when it is durable or was given to the server's log instead. */
+  /**
+   * Writes an event. Resolves when the event is durable, or was written to the server's log
+   * instead.
+   */
   async note(event: AuditEvent): Promise<void> {
     try {
       await this.#store.durable(this.#apply(event));
@@ -141,7 +148,7 @@ export class AuditLog {
     try {
       return this.#store.apply({ writes: [this.#write(event)], usesReserve: true }).lastSeq;
     } catch (error) {
-      // If rows must be short, a long statement must still be recorded.
+      // Even if rows must be short, a long statement has to be recorded.
       if (!(error instanceof DatabaseError && error.code === "ROW_TOO_LARGE")) throw error;
       const writes = [this.#write(briefly(event))];
       return this.#store.apply({ writes, usesReserve: true }).lastSeq;
@@ -200,7 +207,7 @@ export class AuditLog {
   }
 }
 
-/** Returns an event with only its names, shortened. */
+/** Returns an event that contains only names, in shortened form. */
 function briefly({ action, actor, address, outcome, subject, target }: AuditEvent): AuditEvent {
   const event = { action, actor: shortened(actor), target: shortened(target), outcome, address };
   return subject === undefined ? event : { ...event, subject: shortened(subject) };

@@ -2,8 +2,8 @@
  * The table of dead letters: messages that were delivered to a group as often as its topic allows
  * but never acknowledged. It is not in any catalog; the topics layer writes and reads it.
  *
- * Each row is one message. Its insertion is also a message of the dead-letter topic. The owner of a
- * row is the owner of its message.
+ * Each row is one message. The insertion of the row is itself a message of the dead-letter topic.
+ * The owner of a row is the owner of the message.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import {
@@ -14,19 +14,19 @@ import {
 } from "../../storage/mod.ts";
 import { BIGINT, type Row, TEXT, type Value, valueAt } from "../../types/mod.ts";
 
-/** The index of the column that names the owner of a letter's message. */
+/** The index of the column with the user who owns the message. */
 const USER_INDEX = 9;
 
-/** No catalog table ever gets this id: catalog ids count up from 1. */
+/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
 const TABLE_ID = 0xffff_fffb;
 
-/** The table's id and name, as needed to check its files. */
+/** The id and name of the table, as needed to check its files. */
 export const DEAD_LETTERS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.dead_letters",
 };
 
-/** The columns, in the order of the values of a row. */
+/** The columns, in the order in which a row contains their values. */
 export const DEAD_LETTER_COLUMNS: readonly StoredColumn[] = [
   { columnId: 1, name: "letter_id", type: TEXT, missing: null },
   { columnId: 2, name: "dead_letter_topic", type: BIGINT, missing: null },
@@ -54,7 +54,7 @@ export function deadLettersTable(): TableDefinition {
 
 /**
  * Deletes the letters about a user that have no owner, because they were written before letters had
- * owners. The topic leaves them out from then on; their bytes go with its retention.
+ * owners. The topic no longer shows them from then on, and its retention removes their bytes later.
  *
  * @returns The number of deleted letters.
  */

@@ -7,7 +7,7 @@ import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES, TEXT } from "../../types/mod.ts";
 
-/** No catalog table ever gets this id: catalog ids count up from 1. */
+/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
 const TABLE_ID = 0xffff_fffc;
 
 const TOPIC_ID = 1;
@@ -30,7 +30,7 @@ export const TOPIC_GROUP_COLUMN_IDS: readonly number[] = [
   BODY,
 ];
 
-/** The table's id and name, as needed to check its files. */
+/** The id and name of the table, as needed to check its files. */
 export const TOPIC_GROUPS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.topic_groups",

@@ -3,13 +3,13 @@
  * it.
  *
  * Each row is a page: consecutive messages of one partition. The row of partition -1 has no
- * messages; its body says up to which seq the topic is counted.
+ * messages; its body contains the seq up to which the messages of the topic are counted.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { TableDefinition } from "../../storage/mod.ts";
 import { BIGINT, BYTES } from "../../types/mod.ts";
 
-/** No catalog table ever gets this id: catalog ids count up from 1. */
+/** The id of the table. Ids in the catalog count up from 1, so no other table ever gets it. */
 const TABLE_ID = 0xffff_fffd;
 
 const TOPIC_ID = 1;
@@ -36,7 +36,7 @@ export const TOPIC_OFFSET_COLUMN_IDS: readonly number[] = [
   BODY,
 ];
 
-/** The table's id and name, as needed to check its files. */
+/** The id and name of the table, as needed to check its files. */
 export const TOPIC_OFFSETS_TABLE: { readonly tableId: number; readonly name: string } = {
   tableId: TABLE_ID,
   name: "system.topic_pages",

@@ -1,6 +1,4 @@
-/**
- * Writes an array's cell of the wire as PostgreSQL writes the array, which CSV and people read.
- */
+/** Formats an array from a wire cell as PostgreSQL does, for CSV and for human readers. */
 import type { DataTypeWord } from "../../protocol/mod.ts";
 import {
   type ArrayValue,
@@ -18,7 +16,7 @@ import {
   wholeFromBigint,
 } from "../../types/mod.ts";
 
-/** The types whose cells are numbers in place of a text. */
+/** The types whose cells contain numbers instead of strings. */
 const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["Date", DATE],
   ["Time", TIME],
@@ -26,7 +24,7 @@ const MOMENTS: ReadonlyMap<string, DataType> = new Map([
   ["DateTime", DATETIME],
 ]);
 
-/** @param element The type of the elements. */
+/** Formats the cell of an array. @param element The type of the elements. */
 export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
   const type = typeof element === "string" ? MOMENTS.get(element) : undefined;
   const isBytes = element === "Bytes";
@@ -40,7 +38,7 @@ export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
   });
 }
 
-/** Turns the lists of numbers within a cell into bytes. An empty list among them has no bytes. */
+/** Converts the lists of numbers within a cell to bytes. An empty list represents no bytes. */
 function bytesIn(items: readonly unknown[]): ArrayValue {
   return items.map((item): Value => {
     if (!Array.isArray(item)) return null;

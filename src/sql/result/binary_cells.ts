@@ -1,6 +1,6 @@
 /**
- * Writes rows in PostgreSQL's binary format. `sql/execute/copy/binary_columns.ts` reads them and
- * shows the bytes of each type.
+ * Writes rows in PostgreSQL's binary format. `sql/execute/copy/binary_columns.ts` reads this
+ * format, and describes the bytes of each type.
  */
 import {
   type Batch,
@@ -18,7 +18,10 @@ import { DECIMAL_MINUS, EPOCH_DAYS, EPOCH_MICROS } from "../execute/copy/binary_
 
 const HIGH = 4_294_967_296;
 
-/** The numbers by which PostgreSQL names the types of elements; text for any other. */
+/**
+ * The numbers by which PostgreSQL identifies the types of elements; all other types are sent as
+ * text.
+ */
 const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["boolean", 16],
   ["bytes", 17],
@@ -39,7 +42,7 @@ const TYPE_NUMBERS: ReadonlyMap<string, number> = new Map([
 const TEXT_NUMBER = 25;
 const JSONB_NUMBER = 3802;
 
-/** Returns the rows of a batch, each of the given columns. */
+/** Encodes the rows of a batch, with the given columns. */
 export function binaryRows({ columns, rowCount }: Batch, types: readonly DataType[]): Buffer {
   const bytes = new GrowingBytes();
   for (let row = 0; row < rowCount; row += 1) {
@@ -52,7 +55,7 @@ export function binaryRows({ columns, rowCount }: Batch, types: readonly DataTyp
   return bytes.written();
 }
 
-/** Writes a cell with its length. */
+/** Writes a cell, preceded by its length. */
 function writeCell(bytes: GrowingBytes, type: DataType, value: Value): void {
   const lengthAt = bytes.length;
   bytes.int32(-1);
@@ -118,7 +121,7 @@ function writeEmbedding(bytes: GrowingBytes, numbers: Float32Array): void {
   for (const number of numbers) bytes.float(number);
 }
 
-/** Writes a number as its sign and digits to the base of 10,000. */
+/** Writes a decimal as its sign and its base-10,000 digits. */
 function writeDecimal(bytes: GrowingBytes, value: Whole, scale: number): void {
   const text = textFromDecimal(value, scale);
   const isNegative = text.startsWith("-");
@@ -153,7 +156,7 @@ function writeArray(bytes: GrowingBytes, element: DataType, array: readonly Valu
   for (const item of elements) writeCell(bytes, element, item);
 }
 
-/** Bytes that grow at their end; numbers are big-endian. */
+/** A buffer of bytes that grows at the end. Numbers are big-endian. */
 class GrowingBytes {
   #buffer: Buffer = Buffer.allocUnsafeSlow(64 * 1024);
   length = 0;

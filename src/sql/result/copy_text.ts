@@ -19,7 +19,7 @@ import type { CopySettings } from "../parse/ast/ast.ts";
 import { binaryRows } from "./binary_cells.ts";
 import type { RowText } from "./row_text.ts";
 
-/** A column of the answer. */
+/** A column of the output. */
 export interface CopyField {
   readonly name: string;
   readonly type: DataType;

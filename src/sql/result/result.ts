@@ -1,6 +1,4 @@
-/**
- * Builds result entries: schema fields and wire cells from columns and batches.
- */
+/** Builds result entries: converts columns and batches to schema fields and wire cells. */
 import type { SchemaField } from "../../protocol/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import {
@@ -19,20 +17,23 @@ import type { StatementResult } from "../ports/engine.ts";
 
 type CellMaker = (value: Value) => unknown;
 
-/** Turns batches of fixed types into rows of wire cells. */
+/** Converts batches of fixed types to rows of wire cells. */
 export class CellRows {
   readonly types: readonly DataType[];
   readonly #makers: readonly (CellMaker | undefined)[];
 
-  /** @param makerFor Makes the cells of a type; by default those of an answer over HTTP. */
+  /**
+   * @param makerFor Returns a function that creates the cells of a type; by default, cells for HTTP
+   * responses.
+   */
   constructor(types: readonly DataType[], makerFor: (type: DataType) => CellMaker = cellMakerFor) {
     this.types = types;
     this.#makers = types.map((type) => (isCellIdentity(type) ? undefined : makerFor(type)));
   }
 
   /**
-   * Returns the cells of one row, which must have no further columns; the row itself if its values
-   * are its cells.
+   * Returns the cells of one row, which must have no further columns. If the values are already
+   * cells, the row itself is returned.
    */
   cellsOf(row: Row): readonly unknown[] {
     let cells: unknown[] | undefined;
@@ -46,7 +47,7 @@ export class CellRows {
     return cells ?? row;
   }
 
-  /** Appends the rows of a batch. Columns beyond the fixed types are left out. */
+  /** Appends the rows of a batch. Columns beyond the fixed types are omitted. */
   append({ columns, rowCount }: Batch, rows: unknown[][]): void {
     const width = this.#makers.length;
     const start = rows.length;
@@ -55,7 +56,8 @@ export class CellRows {
       const column = columns[position];
       const make = this.#makers[position];
       if (column === undefined) continue;
-      // The whole batch goes into the answer, so substrings that share one string waste no memory.
+      // The whole batch is written to the response, so substrings that share one string waste no
+      // memory.
       const texts = column.kind === "utf8" && rowCount > 1 ? textsOf(column) : undefined;
       for (let row = 0; row < rowCount; row += 1) {
         const value = texts === undefined ? valueAt(column, row) : (texts[row] ?? null);

@@ -1,6 +1,7 @@
 /**
- * Writes rows of wire cells as text, in each format of an answer. A piece contains a bounded number
- * of rows, so that writing it never blocks the event loop for longer than one slice of rows takes.
+ * Writes rows of wire cells as text, in each format of a response. A piece contains a bounded
+ * number of rows, so that writing it never blocks the event loop for longer than one slice of rows
+ * takes.
  */
 
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -8,20 +9,21 @@ import { DATE, TIME, TIMESTAMP, textFromValue, wholeFromBigint } from "../../typ
 import type { ResultFormat } from "../ports/engine.ts";
 import { textOfArrayCell } from "./array_cell.ts";
 
-/** Rows in a format, as UTF-8. */
+/** Rows written in a format, as UTF-8. */
 export interface RowText {
   readonly text: Uint8Array<ArrayBuffer>;
   readonly rowCount: number;
 }
 
-/** Rows per piece: about half a millisecond of JSON.stringify. */
+/** The number of rows per piece, which take about half a millisecond in JSON.stringify. */
 const ROWS_PER_PIECE = 2048;
 
-/** A piece also ends after this many characters, because rows may be long. */
+/** The number of characters after which a piece also ends, because rows may be long. */
 const PIECE_LENGTH = 256 * 1024;
 
 /**
- * The number of short rows passed to JSON.stringify together, which takes two thirds of the time.
+ * The number of short rows that are passed to JSON.stringify together, which takes two thirds of
+ * the time of single calls.
  */
 const ROWS_TOGETHER = 32;
 const GROUP_LENGTH = 16 * 1024;
@@ -41,7 +43,10 @@ export function rowText(
   return [...(format === "csv" ? csvRows(rows, schema) : ndjsonRows(rows))].join("");
 }
 
-/** Yields rows as elements of a JSON array. @param isFirst Whether no earlier row was written. */
+/**
+ * Yields rows as elements of a JSON array. @param isFirst Whether these are the first rows of the
+ * array.
+ */
 export function* jsonRows(rows: WireRows, { isFirst }: { isFirst: boolean }): Generator<string> {
   let piece = "";
   let separator = isFirst ? "" : ",";
@@ -98,8 +103,9 @@ function jsonRow(row: readonly unknown[]): string {
 }
 
 /**
- * Writes a cell of CSV (RFC 4180): NULL is empty, empty text is quoted, and dates and times are
- * ISO 8601, as programs that read CSV expect. In JSON and NDJSON they are numbers.
+ * Writes a cell of CSV (RFC 4180). NULL is an empty field, an empty string is quoted, and dates and
+ * times are in ISO 8601 format, as programs that read CSV expect. In JSON and NDJSON, dates and
+ * times are numbers.
  */
 type Write = (cell: unknown) => string;
 
@@ -115,7 +121,7 @@ function csvWriters(schema: readonly SchemaField[]): readonly Write[] {
   });
 }
 
-/** Returns a cell of any type but dates and times as CSV. */
+/** Formats a cell as CSV. It may have any type except dates and times. */
 export function csvField(cell: unknown): string {
   if (cell === null || cell === undefined) return "";
   if (typeof cell === "number" || typeof cell === "boolean") return String(cell);

@@ -1,8 +1,9 @@
 /**
- * Checks the rights that a bound statement needs against one caller, and words the refusal.
+ * Checks whether a caller has the rights that a bound statement needs, and creates the error if
+ * not.
  *
- * A table that the caller may not read does not exist for that caller: names do not resolve to it
- * (`table_names.ts`), and a cached plan of another caller that reads it is not used.
+ * A table that the caller may not read does not exist for that caller: names do not resolve to the
+ * table (`table_names.ts`), and a cached plan of another caller that reads the table is not used.
  */
 import {
   mayRead,
@@ -73,7 +74,7 @@ export function seesTables(
 }
 
 /**
- * Refuses a right with the message of the access matrix.
+ * Refuses a right with the message that the access matrix defines.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
  */
@@ -112,8 +113,8 @@ interface AskedRow extends ErrorDetails {
 }
 
 /**
- * Returns the class for the role × statement matrix; undefined for requirements that all callers
- * meet.
+ * Returns the class of the requirement in the role × statement matrix; undefined for requirements
+ * that all callers meet.
  */
 function askedOf(
   requirement: Exclude<Requirement, { readonly table: TableEntry }>,

@@ -1,7 +1,7 @@
 /**
  * The properties of each kind of statement: the required right, the part of the engine that runs
- * it, and its role in a transaction. The table is total: a new statement does not compile until its
- * properties are decided, nor until the named part has a case for it.
+ * it, and its role in a transaction. The table is complete: the code does not compile until a new
+ * statement has an entry, and until the named part of the engine handles the statement.
  */
 import { type Principal, requireRun, type StatementClass } from "../../auth/mod.ts";
 import type {
@@ -118,12 +118,15 @@ export type AdministeringStatement =
 
 /**
  * The part of the engine that binds and runs a statement. Statements that read or write rows are
- * prepared; `request.ts` handles those that change the request itself; the folders `ddl` and
- * `utility` handle the rest, the latter also `show`.
+ * prepared; `request.ts` handles statements that change the request itself; the folders `ddl` and
+ * `utility` handle all others. `show` also belongs to `utility`.
  */
 type Home = "rows" | "request" | "ddl" | "utility" | "show";
 
-/** Keeps the table and the types above in step. */
+/**
+ * Derives the home of a statement type, so that the table below and the types above stay
+ * consistent.
+ */
 type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
   ? "ddl"
   : Type extends ShowStatement["type"]
@@ -134,13 +137,13 @@ type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["ty
 
 interface StatementKind<HomeHere extends Home> {
   /**
-   * The row of the role × statement matrix. `"object"` means that the object named in the statement
-   * decides: `sql/ddl/definitions.ts` checks with the namespace or table, and
-   * `sql/request/request_binding.ts` checks the statement inside EXECUTE AS.
+   * The row of the role × statement matrix. `"object"` means that the required right depends on the
+   * object that the statement names: `sql/ddl/definitions.ts` checks with the namespace or table,
+   * and `sql/request/request_binding.ts` checks the statement inside EXECUTE AS.
    */
   readonly right: StatementClass | "object";
   readonly home: HomeHere;
-  /** The distinctions that transactions and the log of slow requests need. */
+  /** The kind of work, which matters for transactions and for the log of slow requests. */
   readonly work: "show" | "job" | "other";
 }
 
@@ -261,7 +264,8 @@ export const STATEMENT_TYPES: readonly Statement["type"][] = Object.keys(
 ) as Statement["type"][];
 
 /**
- * Returns the class of statements whose right a statement needs, or "object" if its object decides.
+ * Returns the class of the right that a statement needs, or "object" if the right depends on its
+ * object.
  */
 export function statementRight(type: Statement["type"]): StatementClass | "object" {
   return KINDS[type].right;
@@ -280,7 +284,7 @@ export function isShow(node: Statement): node is ShowStatement {
 }
 
 /**
- * Applies the role × statement matrix, except for statements whose object decides.
+ * Applies the role × statement matrix, except for statements whose right depends on their object.
  * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function requireRight(node: Statement, principal: Principal): void {
@@ -300,7 +304,7 @@ export function isJobNode(node: Statement): boolean {
   return KINDS[node.type].work === "job";
 }
 
-/** Whether a statement that is not about rows may be part of a transaction. */
+/** Whether a statement that neither reads nor writes rows may be part of a transaction. */
 export function isReadOnlyNode({ type }: Statement): boolean {
   return KINDS[type].work === "show";
 }

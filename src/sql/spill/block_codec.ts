@@ -57,14 +57,16 @@ export function writeBlock(into: ByteWriter, { columns, rowCount }: Batch): void
   }
 }
 
-/** Appends a batch so that it can be read without knowing its rows: u32 rows │ u32 0 │ block. */
+/**
+ * Appends a batch that can be read without knowing its row count: u32 rows │ u32 0 │ block.
+ */
 export function writeCountedBlock(into: ByteWriter, batch: Batch): void {
   into.u32(batch.rowCount);
   into.u32(0);
   writeBlock(into, batch);
 }
 
-/** The known properties of a block besides its rows. */
+/** The properties of a block, besides the number of its rows, that a reader knows. */
 export interface BlockForm {
   readonly columnCount: number;
   /** The path of the file, for reporting damage. */
@@ -72,7 +74,7 @@ export interface BlockForm {
 }
 
 /**
- * Reads a batch; its vectors alias `bytes`.
+ * Reads a batch. Its vectors share the memory of `bytes`.
  *
  * @param bytes Begins at a multiple of 8 of its buffer.
  * @throws {CorruptionError} If the bytes end too early.

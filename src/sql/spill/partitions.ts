@@ -20,12 +20,16 @@ import type { Extent, SpillFile } from "./temporary_files.ts";
 
 export const PARTITION_COUNT = 16;
 
-/** This many levels of 16 partitions. A partition that is still larger has few distinct keys. */
+/**
+ * The maximum number of levels, each with 16 partitions. A partition that is still larger has few
+ * distinct keys.
+ */
 export const LEVEL_MAX = 4;
 
 /**
- * The bytes of a partition that are gathered before they are written. A batch has a few rows for
- * each partition, and a reference to each piece would take a quarter as much memory as the rows.
+ * The number of bytes of a partition that are collected before they are written. A batch has a few
+ * rows for each partition, and a reference to each piece would take a quarter as much memory as the
+ * rows.
  */
 const GATHERED_BYTES = 16 * 1024;
 
@@ -35,13 +39,13 @@ export class Partitions {
   readonly #file: SpillFile;
   readonly #keyTypes: readonly DataType[];
   readonly #level: number;
-  /** The current row. Only this buffer has room for long rows. */
+  /** The encoded current row. Only this buffer grows for long rows. */
   readonly #block = new ByteWriter();
   readonly #gathered = Array.from({ length: PARTITION_COUNT }, () => new ByteWriter());
   readonly #extents: Extent[][] = Array.from({ length: PARTITION_COUNT }, () => []);
   readonly #rowCounts = new Float64Array(PARTITION_COUNT);
 
-  /** @param level How often the rows were divided before: 0 at first. */
+  /** @param level The number of times that the rows were partitioned before; 0 at first. */
   constructor(
     file: SpillFile,
     { keyTypes, level }: { keyTypes: readonly DataType[]; level: number },
@@ -52,7 +56,7 @@ export class Partitions {
     this.#level = level;
   }
 
-  /** Writes each row to the partition of its key. Rows of a partition keep their order. */
+  /** Writes each row to the partition of its key. The rows of a partition keep their order. */
   add(batch: Batch, keys: readonly Vector[]): void {
     const { rowCount } = batch;
     const hashes = hashesOf(keys, this.#keyTypes, rowCount);
@@ -112,7 +116,7 @@ export class Partitions {
     if (gathered.length >= GATHERED_BYTES) this.#place(partition);
   }
 
-  /** Writes the gathered rows of a partition to the file. */
+  /** Writes the collected rows of a partition to the file. */
   #place(partition: number): void {
     const gathered = this.#gathered[partition];
     if (gathered === undefined || gathered.length === 0) return;
@@ -156,7 +160,8 @@ function partitionOf(hash: number, level: number): number {
 }
 
 /**
- * Returns a hash of each row's key. Keys that SQL calls equal have equal hashes, including NULLs.
+ * Returns a hash of each row's key. Keys that are equal in SQL have equal hashes, including keys
+ * with NULLs.
  */
 function hashesOf(
   keys: readonly Vector[],
@@ -204,7 +209,7 @@ function hashOfNumber(value: number): number {
 const DOUBLE = new Float64Array(1);
 const WORDS = new Int32Array(DOUBLE.buffer);
 
-/** Returns the FNV-1a hash of a text over its UTF-16 units. */
+/** Computes the FNV-1a hash of a string over its UTF-16 units. */
 function hashOfText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) {

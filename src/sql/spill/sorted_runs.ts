@@ -25,12 +25,12 @@ export type CompareValues = (left: Value, right: Value) => number;
 
 export interface SortedRunsOptions {
   readonly types: readonly DataType[];
-  /** The column of the first key; the others follow it. */
+  /** The column of the first sort key. The other sort keys follow it. */
   readonly keyStart: number;
-  /** The comparison for the values of each key. */
+  /** The comparison function for the values of each sort key. */
   readonly keys: readonly CompareValues[];
   readonly makeFile: () => SpillFile;
-  /** The approximate size of one block. */
+  /** The approximate size of one block in bytes. */
   readonly blockBytes: number;
   /** The number of runs that are merged at the same time, 2 or more. */
   readonly fanIn: number;
@@ -54,7 +54,10 @@ export class SortedRuns {
     this.#runs.push([]);
   }
 
-  /** @param bytes The counted size of the rows. */
+  /**
+   * Adds rows to the current run. @param bytes The size of the rows, as counted against the memory
+   * budget.
+   */
   append(batch: Batch, bytes: number): void {
     const run = defined(this.#runs.at(-1), "a run has been begun");
     for (const piece of piecesOf(batch, { bytes, bytesMax: this.#options.blockBytes })) {
@@ -63,7 +66,7 @@ export class SortedRuns {
   }
 
   /**
-   * Merges runs until one merge can do the rest.
+   * Merges runs until their number allows a single final merge.
    *
    * @param checkTime Called for each batch. If it throws, the files are removed with the statement.
    */
@@ -114,7 +117,10 @@ export class SortedRuns {
   }
 }
 
-/** A block that is being merged, with its keys as values, since each is compared several times. */
+/**
+ * A block that is being merged. Its sort keys are stored as values, because each is compared
+ * several times.
+ */
 interface LoadedBlock {
   readonly rowCount: number;
   readonly columns: readonly Vector[];
@@ -123,7 +129,7 @@ interface LoadedBlock {
 
 interface MergeCursor {
   readonly run: Run;
-  /** The lower run comes first among equal rows. */
+  /** The index of the run. Among equal rows, the row of the lower run comes first. */
   readonly runIndex: number;
   blockIndex: number;
   block: LoadedBlock;
@@ -134,9 +140,12 @@ interface MergeCursor {
 export class RunMerge {
   readonly #file: SpillFile;
   readonly #options: SortedRunsOptions;
-  /** A binary heap: the cursor with the lowest row is the first. */
+  /** A binary heap whose first element is the cursor with the lowest row. */
   readonly #heap: MergeCursor[] = [];
-  /** Rows per batch: about a block's bytes, so that a merge into runs makes blocks of that size. */
+  /**
+   * The number of rows per batch. A batch has about the size of a block, so that merges into runs
+   * write blocks of that size.
+   */
   #rowsMax = BATCH_ROWS_MAX;
 
   constructor(file: SpillFile, runs: readonly Run[], options: SortedRunsOptions) {
@@ -180,7 +189,7 @@ export class RunMerge {
     return { rowCount: count, columns };
   }
 
-  /** Moves to the next block. Returns whether there is one. */
+  /** Moves a cursor to its next block. Returns whether there is one. */
   #advance(cursor: MergeCursor): boolean {
     const block = this.#load(cursor.run, cursor.blockIndex + 1);
     if (block === undefined) return false;

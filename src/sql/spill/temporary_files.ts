@@ -9,8 +9,8 @@
  *   failure are removed at the end of the statement, and files left by a crash on the next startup,
  *   which empties the directory.
  * - Nothing is synced, because the data is useless once the process has ended.
- * - Length and checksum of each block are kept in memory, so a block that was changed on disk is
- *   detected.
+ * - The length and the checksum of each block are kept in memory, so a block that was changed on
+ *   disk is detected.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -31,14 +31,18 @@ import {
 const MIB = 1024 * 1024;
 
 /**
- * Bytes that are gathered before a write, since a system call per block costs more than its bytes.
+ * The number of bytes that are collected before a write, because a system call per block would cost
+ * more than writing the bytes.
  */
 const WRITE_BYTES = 256 * 1024;
 
 /** The number of bytes written between two checks of the free space. */
 const LOOK_BYTES: number = 16 * MIB;
 
-/** Space left free for the log, beyond the reserve below which the server is read-only. */
+/**
+ * The free space that is left for the log, in addition to the reserve below which the server is
+ * read-only.
+ */
 const SPARE_BYTES: number = 64 * MIB;
 
 interface SpillSpaceOptions {
@@ -46,9 +50,9 @@ interface SpillSpaceOptions {
   readonly log: Log;
   /** The directory. It must exist, and is emptied on each startup. */
   readonly directory: string;
-  /** The prefix of file names, unique among the spaces of a directory. */
+  /** The prefix of file names. It is unique among the spaces of a directory. */
   readonly prefix?: string;
-  /** The limit for one statement; 0 keeps everything in memory. */
+  /** The maximum bytes of one statement; 0 keeps all rows in memory. */
   readonly bytesMax: number;
   /** The free space of the disk below which the server is read-only. */
   readonly minFreeBytes: number;
@@ -77,7 +81,7 @@ export class SpillSpace {
       }
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The next startup will empty the directory.
+      // The next startup empties the directory anyway.
       log.warn("temporary files could not be removed", { directory, code: error.code });
     }
   }
@@ -95,7 +99,10 @@ export class TemporaryFiles {
   readonly #space: SpillSpace;
   readonly #open = new Set<SpillFile>();
   #bytes = 0;
-  /** Counts down to the next check of the free space; bytes of removed files count as well. */
+  /**
+   * The number of bytes until the next check of the free space. Bytes of removed files count as
+   * well.
+   */
   #bytesToLook = 0;
 
   constructor(space: SpillSpace) {
@@ -106,7 +113,7 @@ export class TemporaryFiles {
     return this.#space.options.bytesMax > 0;
   }
 
-  /** The number of bytes that are on disk or about to be written. */
+  /** The bytes that are on disk or about to be written. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -126,7 +133,10 @@ export class TemporaryFiles {
     for (const file of this.#open) file.close();
   }
 
-  /** Called by {@linkcode SpillFile}. @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL */
+  /**
+   * Takes bytes from the limit; called by {@linkcode SpillFile}. @throws {DatabaseError}
+   * MEMORY_EXCEEDED, DISK_FULL
+   */
   take(bytes: number): void {
     const { bytesMax, directory, disk, minFreeBytes } = this.#space.options;
     this.#bytes += bytes;
@@ -144,7 +154,7 @@ export class TemporaryFiles {
     throw temporaryDiskFull();
   }
 
-  /** Called by {@linkcode SpillFile}. */
+  /** Records that a file was removed; called by {@linkcode SpillFile}. */
   gone(file: SpillFile, { bytes, path }: { bytes: number; path: string }): void {
     const { disk, log } = this.#space.options;
     this.#open.delete(file);
@@ -153,13 +163,13 @@ export class TemporaryFiles {
       disk.remove(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // The statement has all data that it needs; the next startup empties the directory.
+      // The statement has all the data that it needs, and the next startup empties the directory.
       log.warn("a temporary file could not be removed", { path, code: error.code });
     }
   }
 }
 
-/** The location of bytes that are written and read together. */
+/** The location of bytes that are written and read in one operation. */
 export interface Extent {
   readonly offset: number;
   readonly byteCount: number;
@@ -178,7 +188,7 @@ export class SpillFile {
   readonly #options: FileOptions;
   /** Bytes that are not on disk yet. */
   readonly #pending = new ByteWriter();
-  /** The bytes on disk, and so the offset of the pending bytes. */
+  /** The number of bytes on disk, which is also the offset of the pending bytes. */
   #flushedBytes = 0;
   #isClosed = false;
 
@@ -189,7 +199,7 @@ export class SpillFile {
   }
 
   /**
-   * Writes a batch, which is not aliased.
+   * Writes a batch. The file keeps no reference to it.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED, DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -200,7 +210,7 @@ export class SpillFile {
     return { ...this.#placed(start), rowCount: batch.rowCount };
   }
 
-  /** Appends a batch, which is not aliased, to bytes for {@linkcode appendEncoded}. */
+  /** Appends a batch to bytes for {@linkcode appendEncoded}. The bytes keep no reference to it. */
   encode(into: ByteWriter, batch: Batch): void {
     this.#check(batch);
     writeCountedBlock(into, batch);
@@ -213,7 +223,9 @@ export class SpillFile {
     return this.#placed(start);
   }
 
-  /** @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes are not those that were written. */
+  /**
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE if the bytes differ from those that were written.
+   */
   read(block: BlockRef): Batch {
     const { rowCount } = block;
     return this.#decoded(block, (bytes, form) => readBlock(bytes, { ...form, rowCount }));
@@ -238,7 +250,7 @@ export class SpillFile {
     assert(columns.length === this.#options.columnCount, "a block has the columns of its file");
   }
 
-  /** Records the bytes just written, beginning at `start`. */
+  /** Returns the location of the bytes that have just been written, which begin at `start`. */
   #placed(start: number): Extent {
     const byteCount = this.#pending.length - start;
     this.#owner.take(byteCount);
@@ -272,7 +284,10 @@ export class SpillFile {
   }
 }
 
-/** Cuts a batch into pieces of about `bytes` bytes, each with at most the rows of a batch. */
+/**
+ * Divides a batch into pieces of about `bytes` bytes. Each piece has at most the number of rows
+ * that a batch may have.
+ */
 export function* piecesOf(
   batch: Batch,
   { bytes, bytesMax }: { bytes: number; bytesMax: number },

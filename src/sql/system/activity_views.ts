@@ -43,7 +43,7 @@ function queriesView({ activity, clock, limits }: ActivityViewDeps): SystemView 
           queryId,
           userId,
           asUser,
-          // Literals in the statements of other users are private and are not shown.
+          // Literals in the statements of other users are private, so they are not shown.
           shownSql({ sql, statements }, parseLimitsOf(limits), {
             hasLiterals: userId === call.userId,
           }),

@@ -1,5 +1,6 @@
 /**
- * The views of information_schema that PostgreSQL tools read, for objects that the caller may read.
+ * The views of information_schema that PostgreSQL tools read. They list objects that the caller may
+ * read.
  */
 import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
@@ -30,7 +31,7 @@ import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
 
 const CATALOG = "tidemark";
 
-/** Views with many rows yield this many at a time, which take a millisecond. */
+/** The number of rows per portion, for views with many rows. A portion takes a millisecond. */
 const PORTION_ROWS = 1024;
 
 /** The owner of objects that no user created. */
@@ -66,7 +67,7 @@ interface SchemaViewDeps {
   readonly systemViews: ReadonlyMap<string, SystemView>;
 }
 
-/** A table or view as the caller sees it. */
+/** A table or view, as shown to the caller. */
 interface Relation {
   readonly namespace: string;
   readonly name: string;
@@ -192,7 +193,8 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
 }
 
 /**
- * Yields the columns of possibly thousands of tables in portions, none of which takes a long tick.
+ * Yields the columns of tables in portions. There may be thousands of tables, so that all columns
+ * would take a long tick.
  */
 function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> {
   let rows: Row[] = [];
@@ -207,7 +209,7 @@ function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> 
   yield rows;
 }
 
-/** Only users who may define a view see its text. */
+/** Returns the views. Their texts are shown only to users who may define views. */
 function viewsOfSchema(deps: SchemaViewDeps): SystemView {
   const { catalog } = deps;
   return view(
@@ -244,13 +246,13 @@ function constraintRow(
   return [namespace, constraint, namespace, name, ...more];
 }
 
-/** Returns the primary key in a list, which is empty without one. */
+/** Returns a list of the primary key, which is empty if there is none. */
 function keyOf(table: TableEntry): readonly Pick<IndexEntry, "columnIds" | "name">[] {
   const key = declaredKeyOf(table);
   return key === undefined ? [] : [key];
 }
 
-/** Returns the UNIQUE constraints in force. */
+/** Returns the UNIQUE constraints that are in force. */
 function uniqueOf({ indexes = [] }: TableEntry): readonly IndexEntry[] {
   return indexes.filter(
     ({ isConstraint, isPrimary, state }) => isConstraint && isPrimary !== true && state === "ready",
@@ -321,7 +323,7 @@ function keyColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   );
 }
 
-/** Returns the key or unique index of a table that has some columns. */
+/** Returns the primary key or unique index of a table that consists of the given columns. */
 function referencedOf(
   table: TableEntry,
   ids: readonly number[],
@@ -372,7 +374,7 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
   );
 }
 
-/** The columns to which constraints refer; for a key, the key's own columns. */
+/** Lists the columns to which constraints refer. For a key, these are the key's own columns. */
 function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [
@@ -445,7 +447,7 @@ function columnRow(
   ];
 }
 
-/** A column may be an identity whose ids are SNOWFLAKE_ID(), from before there were sequences. */
+/** An identity column may use SNOWFLAKE_ID(), if it was created before there were sequences. */
 function identityOf({
   generatedAlways,
   generatedSql,
@@ -464,7 +466,7 @@ function udtName(type: DataType): string {
   return type.kind === "enum" ? type.enumType.name : type.kind;
 }
 
-/** Returns PostgreSQL's internal name of a type, which the name of its array type repeats. */
+/** Returns PostgreSQL's internal name of a type. The name of its array type is derived from it. */
 function elementName(type: DataType): string {
   const { kind } = type;
   if (kind === "enum") return type.enumType.name;
@@ -483,7 +485,7 @@ const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {
   bytes: "bytea",
 };
 
-/** Returns the digits of a second's fraction. */
+/** Returns the number of digits of the fraction of a second. */
 function timeDigits(type: DataType): number | null {
   switch (type.kind) {
     case "timestamp":

@@ -55,7 +55,7 @@ function jobRow(job: Job, { catalog, nodeId }: JobViewDeps): Row {
     job.message ?? null,
     job.error?.message ?? null,
     job.progress ?? null,
-    // A job that fails is not tried again under its id: the next attempt is a job of its own.
+    // A failed job is not retried under its id: the next attempt is a new job.
     0,
     0,
     job.createdBy ?? null,

@@ -58,7 +58,7 @@ export function liveViews(deps: LiveViewDeps): [string, SystemView][] {
   ];
 }
 
-/** Returns the subscriptions of all users, or of one. */
+/** Returns the subscriptions of all users, or of one user. */
 function liveRows({ catalog, live, nodeId }: LiveViewDeps, userId: string | undefined): Row[] {
   return live()
     .rows()
@@ -94,7 +94,7 @@ function liveRows({ catalog, live, nodeId }: LiveViewDeps, userId: string | unde
     });
 }
 
-/** Returns the connections of all users, or of one. */
+/** Returns the connections of all users, or of one user. */
 function connectionRows({ connections }: LiveViewDeps, userId: string | undefined): Row[] {
   return connections()
     .rows()

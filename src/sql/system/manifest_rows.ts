@@ -1,7 +1,7 @@
 /**
- * Rows of SHOW MANIFEST: which rows of each table are in segments, and whether these are all of its
- * rows. Administrators see whole tables. Other users see SHARED tables, and their own part of other
- * tables.
+ * Creates the rows of SHOW MANIFEST, which show how many rows of each table are in segments, and
+ * whether these are all its rows. Administrators see whole tables. Other users see SHARED tables,
+ * and their own part of other tables.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -27,7 +27,7 @@ export const SHOW_MANIFEST_COLUMNS: readonly PlainColumn[] = [
   { name: "manifest_json", type: JSON_TEXT },
 ];
 
-/** The dependencies that know how much of each table is in segments. */
+/** The dependencies that provide the state of segments. */
 export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 
 /** Returns one row for each visible table, by namespace and name. */
@@ -38,7 +38,10 @@ export function manifestRows({ catalog, store }: ManifestDeps, principal: Princi
   );
 }
 
-/** `rows` are row versions. Figures that users share, such as a segment's bytes, are hidden. */
+/**
+ * Returns the row of a table. `rows` counts row versions. Figures that users share, such as the
+ * bytes of a segment, are hidden.
+ */
 function rowOf(
   store: Store,
   table: TableEntry,

@@ -1,6 +1,6 @@
 /**
- * Views of sequences: those that the caller may use, as PostgreSQL lists them, and all with how far
- * they are used.
+ * The views of sequences. One lists the sequences that the caller may use, as PostgreSQL does; the
+ * other lists all sequences with the position of each.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { Catalog, SequenceEntry } from "../../catalog/mod.ts";
@@ -19,7 +19,10 @@ import { ADMIN_ONLY, OPEN, principalOf, view } from "./system_view.ts";
 
 const TYPES = { smallint: ["smallint", 16], int: ["integer", 32], bigint: ["bigint", 64] } as const;
 
-/** information_schema.sequences. Owned sequences of identity columns are left out, as there. */
+/**
+ * Creates the view information_schema.sequences. As in PostgreSQL, it omits the sequences of
+ * identity columns.
+ */
 export function sequencesOfSchema(catalog: Catalog, catalogName: string): SystemView {
   return view(
     [
@@ -63,7 +66,7 @@ export function sequencesOfSchema(catalog: Catalog, catalogName: string): System
   );
 }
 
-/** system.sequences. */
+/** Creates the view system.sequences. */
 export function sequencesView(catalog: Catalog): SystemView {
   return view(
     [

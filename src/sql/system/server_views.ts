@@ -1,6 +1,6 @@
 /**
- * `system.stats`, `system.memory` and `system.logs`, about the server as a whole since startup, and
- * `system.audit_log`.
+ * The views about the server as a whole: `system.stats`, `system.memory` and `system.logs`, which
+ * begin at startup, and `system.audit_log`.
  */
 
 import { residentBytes } from "../../base/memory_usage.ts";
@@ -85,7 +85,7 @@ function row(name: string, value: number | string, unit?: string, description?: 
   return [name, String(value), unit ?? null, description ?? null];
 }
 
-/** The resident memory comes first, and then its parts. */
+/** The first row is the resident memory; its parts follow. */
 function memoryView(memory: SqlEnvironment["memory"]): SystemView {
   return view(
     [
@@ -123,7 +123,7 @@ function auditView(audit: AuditLog): SystemView {
   );
 }
 
-/** The newest log lines, except those of level debug. */
+/** Shows the newest log lines, except those of level debug. */
 function logsView(logLines: SqlEnvironment["logLines"]): SystemView {
   return view(
     [

@@ -1,6 +1,4 @@
-/**
- * Rows of SHOW and DESCRIBE: the part of the catalog that the caller may see.
- */
+/** Creates the rows of SHOW and DESCRIBE from the part of the catalog that the caller may see. */
 import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { crc32 } from "../../base/checksum.ts";
 import {
@@ -114,7 +112,7 @@ export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
     .namespaces()
     .filter(
       (namespace) =>
-        // A caller who may create tables in all of them sees them all.
+        // A caller who may create tables in every namespace sees all namespaces.
         mayRun(principal, "defineTable") ||
         namespace.name === DEFAULT_NAMESPACE ||
         ownsNamespace(principal, namespace) ||
@@ -140,7 +138,7 @@ export function tableRows(
   }: {
     principal: Principal;
     namespace: string | undefined;
-    /** The system views that the caller may read, each with its namespace. */
+    /** The names of the system views that the caller may read, each qualified by its namespace. */
     systemNames: readonly string[];
     views: readonly ShownView[];
   },
@@ -217,7 +215,8 @@ export function systemTables(catalog: Catalog, names: readonly string[]): System
   return names.map((shown) => {
     const dot = shown.indexOf(".");
     return {
-      // Derived from the name, so that it stays the same when other views are added or removed.
+      // The id is derived from the name, so that it does not change when other views are added or
+      // removed.
       tableId: String(SYSTEM_ID_BASE + crc32(Buffer.from(shown))),
       namespace: shown.slice(0, dot),
       name: shown.slice(dot + 1),
@@ -235,7 +234,7 @@ export function compareNames(
   return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
 }
 
-/** Returns the columns of a view, of users or of the system. */
+/** Describes the columns of a view, whether defined by a user or by the system. */
 export function describeViewRows(shown: { readonly columns: readonly PlainColumn[] }): Row[] {
   return shown.columns.map(({ name, type }, i) => [
     name,
@@ -276,7 +275,10 @@ function describeColumn(column: ColumnEntry, ordinal: number, table: TableEntry)
   ];
 }
 
-/** Returns how a column gets its value if none is given: its DEFAULT, or how it is generated. */
+/**
+ * Returns how a column gets its value if none is given: its DEFAULT, or the method by which it is
+ * generated.
+ */
 export function shownDefault({
   defaultSql,
   generatedSql,
@@ -286,7 +288,10 @@ export function shownDefault({
   return generatedSql === undefined ? defaultSql : `GENERATED ALWAYS AS (${generatedSql}) STORED`;
 }
 
-/** For USER tables, returns only the caller's own rows unless the caller administers. */
+/**
+ * Returns statistics of a table. For a USER table, they cover only the caller's own rows, unless
+ * the caller is an administrator.
+ */
 export function statsRow(
   { live, store }: Pick<SqlEnvironment, "live" | "store">,
   table: TableEntry,
@@ -307,7 +312,7 @@ export function statsRow(
     table.namespace,
     table.schemaVersion,
     // The number is unknown if a segment with current rows is quarantined. SHOW MANIFEST and
-    // system.segments report which one. History segments contain no live rows.
+    // system.segments show the segment. History segments contain no live rows.
     flushed.isCountable ? store.liveRowCount(table.tableId, owner) : null,
     flushed.unflushedVersions,
     flushed.segments,
@@ -317,13 +322,12 @@ export function statsRow(
   ];
 }
 
-/** The parts from which storages are listed. */
+/** The dependencies for listing storages. */
 export type StorageListDeps = Pick<SqlEnvironment, "catalog" | "settings">;
 
 /**
- * Returns `local`, which every database has and which is never altered, and then the others.
- *
- * @param isAdmin Whether the caller may see their paths.
+ * Returns `local`, which every database has and which cannot be altered, followed by all other
+ * storages. @param isAdmin Whether the caller may see their paths.
  */
 export function storageRows(
   { catalog, settings }: StorageListDeps,

@@ -1,6 +1,4 @@
-/**
- * The system views of stored data: every version of a schema, storages, and uploaded files.
- */
+/** The system views of stored data: schema versions, storages, and uploaded files. */
 import {
   accessLevelOf,
   type Catalog,
@@ -179,7 +177,10 @@ function constraintsOf(table: TableEntry): object[] {
   ];
 }
 
-/** One row for each table: the rows of all users are in the same segments. */
+/**
+ * Creates the view with one row per table. There are no rows per user, because the rows of all
+ * users are in the same segments.
+ */
 function manifestView(deps: ManifestDeps): SystemView {
   return view(MANIFEST_COLUMNS, () => manifestViewRows(deps), ADMIN_ONLY);
 }

@@ -1,6 +1,4 @@
-/**
- * The definition of a system view: its columns, and a function that makes its rows.
- */
+/** The definition of a system view: its columns, and a function that creates its rows. */
 import type { Principal } from "../../auth/mod.ts";
 import type { DataType, Row } from "../../types/mod.ts";
 import type { SystemCall, SystemRows, SystemView } from "../bind/bound.ts";
@@ -15,7 +13,7 @@ export function view(
   return portionedView(columns, (call) => [rows(call)], access);
 }
 
-/** Defines a view with too many rows for one tick. */
+/** Defines a view that may have too many rows for one tick. */
 export function portionedView(
   columns: ColumnList,
   rows: SystemRows,
@@ -30,12 +28,12 @@ export const ADMIN_ONLY: { readonly isOpen: boolean } = { isOpen: false };
 /** Every role may read the view, which shows only rows for the caller. */
 export const OPEN: { readonly isOpen: boolean } = { isOpen: true };
 
-/** Returns a moment as a cell of type TIMESTAMP. */
+/** Returns a time as a cell of type TIMESTAMP. */
 export function microsOf(unixMs: number | undefined): number | null {
   return unixMs === undefined ? null : unixMs * 1000;
 }
 
-/** Returns the caller of a view, as the rights need it. */
+/** Returns the caller of a view in the form in which rights are checked. */
 export function principalOf({ isImpersonated, role, userId }: SystemCall): Principal {
   return {
     userId,

@@ -1,6 +1,6 @@
 /**
- * The views of the namespaces `system` and `information_schema`: the layers produce their rows when
- * they are read. No column contains a password, a hash or a key.
+ * The views of the namespaces `system` and `information_schema`. Their rows are produced by the
+ * layers when the views are read. No column contains a password, a hash or a key.
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -49,9 +49,9 @@ export interface SystemViews {
    */
   readonly findFor: (name: QName, from: ViewCaller) => SystemView | undefined;
   /**
-   * Refuses a system view where only tables and views of users are allowed.
+   * Refuses a system view in places where only tables and views of users are allowed.
    *
-   * @param place.ifExists Whether a missing one is accepted.
+   * @param place.ifExists Whether a missing view is accepted.
    * @throws {DatabaseError} READ_ONLY_OBJECT, TABLE_NOT_FOUND, PERMISSION_DENIED
    */
   readonly refuse: (
@@ -60,7 +60,7 @@ export interface SystemViews {
   ) => void;
 }
 
-/** The caller that names a view, and its namespace. */
+/** The caller that names a view, and the caller's namespace. */
 interface ViewCaller {
   readonly principal: Principal;
   /** The namespace of unqualified names. */
@@ -104,12 +104,14 @@ export function systemViewsOf(environment: SqlEnvironment): SystemViews {
   };
 }
 
-/** Whether a namespace contains only views of the system. */
+/** Whether a namespace contains only system views. */
 export function isSystemViews(namespace: string): boolean {
   return namespace === "system" || namespace === "information_schema";
 }
 
-/** Returns the views by "namespace.name", each group from the parts that it reads. */
+/**
+ * Returns all views by "namespace.name". Each group of views gets the dependencies that it reads.
+ */
 function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> {
   const { catalog, settings } = environment;
   const views: Map<string, SystemView> = new Map<string, SystemView>([
@@ -215,7 +217,7 @@ function usersView({
       const troubles = auth.loginTroubles();
       const nowMs = clock.nowMs();
       for (const user of catalog.users()) {
-        // A new user with the name of a dropped one has separate login failures.
+        // A new user with the name of a dropped user has separate login failures.
         const isActive = user.deletedAtMs === undefined;
         const trouble = isActive ? troubles.get(user.userId) : undefined;
         const { failures = 0, lockedForMs = 0 } = trouble ?? {};
@@ -259,8 +261,8 @@ const STORAGE_COLUMNS: ColumnList = [
 
 /**
  * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a limit, nothing is counted and both
- * cells are NULL. The rows of a user are read only if the statement reads their bytes. Empty
- * batches let other requests run in the meantime.
+ * cells are NULL. The rows of a user are read only if the statement reads the size of these rows.
+ * Empty batches let other requests run in the meantime.
  */
 function* storageCells(
   userId: string,

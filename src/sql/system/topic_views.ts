@@ -1,5 +1,5 @@
 /**
- * Topics, their groups and their consumers: `system.topics`, `system.topic_offsets`,
+ * The views of topics, their groups and their consumers: `system.topics`, `system.topic_offsets`,
  * `system.topic_consumers`, SHOW TOPICS and DESCRIBE TOPIC.
  */
 import type { TopicEntry, TopicSource } from "../../catalog/mod.ts";
@@ -76,7 +76,7 @@ export function topicViews(deps: TopicViewDeps): [string, SystemView][] {
   ];
 }
 
-/** Returns the topics of all namespaces, or of one, ordered by namespace and name. */
+/** Returns the topics of all namespaces, or of one namespace, ordered by namespace and name. */
 export function topicRows({ catalog, topics }: TopicViewDeps, namespace?: string): Row[] {
   const states = new Map(
     topics()
@@ -118,7 +118,7 @@ function inForce({ sources }: TopicEntry): TopicSource[] {
   return sources.filter(({ toSeq }) => toSeq === undefined);
 }
 
-/** A source as one object of the column `routes`. */
+/** Returns a source as an object in the column `routes`. */
 function routeOf(
   { operation, payload, tableId, where }: TopicSource,
   catalog: TopicViewDeps["catalog"],

@@ -1,6 +1,4 @@
-/**
- * system.types: the types that CREATE TYPE has defined.
- */
+/** The view system.types, which lists the types that CREATE TYPE has defined. */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";

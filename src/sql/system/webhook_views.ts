@@ -1,6 +1,4 @@
-/**
- * Webhooks and their deliveries: `system.webhooks` and SHOW WEBHOOKS.
- */
+/** The views of webhooks and their deliveries: `system.webhooks` and SHOW WEBHOOKS. */
 import { BIGINT, BOOLEAN, DATETIME, INT, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { type PlacedWebhook, topicNameOf, webhookGroup, webhooksIn } from "../names/topics.ts";
@@ -42,7 +40,7 @@ export function webhookViews(deps: WebhookViewDeps): [string, SystemView][] {
   return [["system.webhooks", view(WEBHOOK_COLUMNS, () => webhookRows(deps), ADMIN_ONLY)]];
 }
 
-/** Returns all webhooks, ordered by name. Secrets are left out. */
+/** Returns all webhooks, ordered by name. Secrets are omitted. */
 export function webhookRows({ catalog, webhooks }: WebhookViewDeps): Row[] {
   const placed = webhooksIn(catalog);
   if (placed.length === 0) return [];

@@ -1,6 +1,6 @@
 /**
- * Statements about users, maintenance and system information: authorises them and passes them to
- * the files that run them. KILL is handled here.
+ * Authorises statements about users, maintenance and system information, and passes them to the
+ * files that run them. KILL is handled here.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -61,7 +61,7 @@ export interface AdministrationCall {
   readonly ledger: RequestLedger;
 }
 
-/** These statements name nothing, so no check can fail before their turn. */
+/** Statements that name no object, so no check can fail before they run. */
 const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["type"]>([
   "show manifest",
   "show namespaces",
@@ -86,8 +86,7 @@ export class Administration {
   }
 
   /**
-   * Checks the rights of a statement that defines nothing, before any statement of the request
-   * runs.
+   * Checks the rights for an administrative statement before any statement of the request runs.
    * @throws {DatabaseError}
    */
   authorize(node: Statement, principal: Principal): void {
@@ -135,8 +134,8 @@ export class Administration {
       case "backup":
       case "restore":
       case "kill":
-        // These statements refer to nothing in the catalog, or to something that is known only at
-        // their turn.
+        // These statements refer to no object in the catalog, or to one that is known only when
+        // they run.
         return;
     }
   }

@@ -1,6 +1,7 @@
 /**
  * Decides which statements are audited, and builds their events from their kind and the names in
- * them. The event contains their text only without literals, so it reveals no password and no row.
+ * them. An event contains the text of a statement only without literals, so it reveals no passwords
+ * and no data of rows.
  */
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
 import { type DatabaseError, isDenial } from "../../base/errors.ts";
@@ -11,7 +12,7 @@ import type { SqlRequest } from "../ports/engine.ts";
 
 interface Subject {
   readonly target: string;
-  /** The user whom the statement is about. */
+  /** The user whom the statement concerns. */
   readonly subject?: string;
 }
 
@@ -32,7 +33,8 @@ export async function noteStatement(
   const event = ended.request.check === true ? undefined : auditEventOf(node, ended);
   if (event === undefined) return;
   const noted = audit.note(event);
-  // Applications that act for other users do so in each request, and would take twice as long.
+  // Applications that act for other users run such a statement in each request, which would take
+  // twice as long if it waited for the event.
   if (node.type !== "execute as") await noted;
 }
 
@@ -59,7 +61,7 @@ function auditEventOf(
   };
 }
 
-/** Returns the user that a statement is about; for other audited statements, the object. */
+/** Returns the user whom a statement concerns or, for other audited statements, the object. */
 function subjectOf(
   node: Statement,
   { namespace, principal }: { namespace: string; principal: Principal },

@@ -1,14 +1,14 @@
 /**
- * The erasure of dropped accounts: rows, history, files, kept answers and dead letters.
+ * Erases the data of dropped accounts: rows, history, files, stored responses and dead letters.
  *
  *     DROP USER ──► dropped ──30 days, PURGE, or the name is used again──► due ──job──► erased
  *
- * - After DROP USER no one can read the account's data, because its owner number is retired for
- *   ever. Erasure only frees disk space, so it need not be fast.
+ * - After DROP USER no one can read the account's data, because its owner number is never used
+ *   again. Erasure only frees disk space, so it need not be fast.
  * - The catalog records that an erasure is due before its job begins, and that it is done after the
  *   last row has been removed. A job interrupted by a crash, KILL or damage starts again on the
  *   next startup or within an hour. Everything it has removed by then stays removed.
- * - A restore to a point after an erasure brings back the rows of its backup: the erasure is due
+ * - A restore to a point after an erasure brings back the rows of the backup, so the erasure is due
  *   again.
  * - Log files keep the data until they are reused, and a backup keeps it permanently.
  */
@@ -21,8 +21,8 @@ import { DEAD_LETTERS_TABLE, deleteUnownedLetters } from "../own_tables/dead_let
 import type { SqlEnvironment } from "../ports/environment.ts";
 
 /**
- * Tables of the server that have rows of accounts. Dead letters come last: once the messages are
- * gone, nobody can make a letter of one.
+ * Internal tables that contain rows of accounts. Dead letters come last: once the messages have
+ * been erased, no new dead letter can be created from them.
  */
 const OWN_TABLE_IDS: readonly number[] = [ANSWERS_TABLE.tableId, DEAD_LETTERS_TABLE.tableId];
 
@@ -40,13 +40,13 @@ export function beginDueErasures(deps: ErasureDeps): void {
   }
 }
 
-/** The name of the erased accounts, and the user who requested the erasure. */
+/** The name of the accounts to be erased, and the user who requested the erasure. */
 export interface AskedErasure {
   readonly userId: string;
   readonly createdBy: string;
 }
 
-/** Erases the dropped accounts of a name now. @returns The jobs. */
+/** Erases all dropped accounts that had a name, without delay. @returns The jobs. */
 export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure): readonly Job[] {
   const { catalog } = deps;
   catalog.hastenErasure(userId);
@@ -56,7 +56,7 @@ export function eraseName(deps: ErasureDeps, { userId, createdBy }: AskedErasure
     .map((erasure) => beginErasure(deps, erasure, createdBy));
 }
 
-/** Returns the job that erases an account: a running one or a new one. */
+/** Returns the job that erases an account. It is either already running or a new one. */
 function beginErasure(deps: ErasureDeps, erasure: Erasure, createdBy?: string): Job {
   const { accountId, userId } = erasure;
   const open = deps.jobs
@@ -86,7 +86,10 @@ async function run(deps: ErasureDeps, erasure: Erasure, job: Job): Promise<void>
   });
 }
 
-/** @throws The failure of the first table that failed, after all others are erased. */
+/**
+ * Erases an account, table by table. @throws The error of the first table that failed, once all
+ * other tables have been erased.
+ */
 async function erase(
   deps: ErasureDeps,
   { accountId, owner, userId }: Erasure,
@@ -124,13 +127,13 @@ async function erase(
   };
 }
 
-/** Erases the rows of one table. Offsets of topics that were given out stay. */
+/** Erases the rows of one table. Offsets that were already assigned to messages are preserved. */
 async function eraseFrom(
   { store, topics }: ErasureDeps,
   tableId: number,
   { job, owner }: { job: Job; owner: number },
 ): Promise<number> {
-  // Offsets that are not stored are counted again after a crash, and then without the erased rows.
+  // After a crash, offsets that are not stored would be counted again, without the erased rows.
   const release = await topics().holdOffsets(tableId);
   try {
     return await store.erase(tableId, owner, job);
@@ -139,12 +142,15 @@ async function eraseFrom(
   }
 }
 
-/** A table may be dropped while the job works on the previous one. */
+/** A table may be dropped while the job is erasing the previous one. */
 function isThere(table: TableEntry | undefined, tableId: number): boolean {
   return table !== undefined || OWN_TABLE_IDS.includes(tableId);
 }
 
-/** Removes files even if no list names them, because a restore can bring back removed files. */
+/**
+ * Removes files even if the catalog does not list them, because a restore can bring back removed
+ * files.
+ */
 async function removeFiles({ blobs, catalog, clock }: ErasureDeps, owner: number): Promise<number> {
   await blobs.removeOwner(owner);
   const pause = pauser(clock);

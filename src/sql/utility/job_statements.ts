@@ -1,9 +1,9 @@
 /**
- * STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB: statements whose work
- * may outlast them.
+ * Runs STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB, whose work may
+ * outlast the statement.
  *
- * A statement starts its jobs, and answers when all have ended or after a few seconds, with their
- * state at that time. The jobs of one statement run one after another.
+ * A statement starts its jobs, and returns when all of them have ended or after a few seconds, with
+ * the state of the jobs at that time. The jobs of one statement run one after another.
  */
 import { mayRead, type Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -32,7 +32,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn } from "../result/result.ts";
 import { type AskedErasure, type ErasureDeps, eraseName } from "./erasure.ts";
 
-/** A statement answers after this time even if its jobs are still running. */
+/** The time after which a statement returns even if its jobs are still running. */
 const ANSWER_MS_MAX = 5000;
 
 export const JOB_COLUMNS: readonly PlainColumn[] = [
@@ -44,7 +44,7 @@ export const JOB_COLUMNS: readonly PlainColumn[] = [
   "message",
 ].map((name) => ({ name, type: TEXT }));
 
-/** The maintenance of one table, and the status of its job if it is not stopped. */
+/** The maintenance of one table, with the status of its job unless it is stopped. */
 interface Maintenance {
   readonly kind: "flush" | "compact";
   readonly run: (store: Store, tableId: number, job: Job) => Promise<JobEnd>;
@@ -122,8 +122,8 @@ export async function maintainTables(
   void runInTick(begun, (tableId, job) => run(store, tableId, job));
   await settled(clock, begun);
   const [first] = begun;
-  // Each of several tables has its own row. A user who named a single table must not overlook its
-  // error.
+  // If there are several tables, each has its own row. A user who named a single table must not
+  // overlook its error, so it is thrown.
   if (node.table !== undefined && first?.job.error !== undefined) throw first.job.error;
   return rows.map((row) => ("job" in row ? jobRow(row.job, row.table) : row));
 }
@@ -145,14 +145,14 @@ export async function copyDatabase(
   return [jobRow(job, undefined)];
 }
 
-/** Starts to erase the data of a dropped account. @returns Its job row. */
+/** Starts the erasure of a dropped account's data. @returns Its job row. */
 export async function eraseUser(deps: ErasureDeps, asked: AskedErasure): Promise<Row[]> {
   const begun = eraseName(deps, asked);
   await settled(
     deps.clock,
     begun.map((job) => ({ job })),
   );
-  // A failed erasure is retried, because the account has been dropped in any case.
+  // A failed erasure is retried, because the account has already been dropped.
   return begun.map((job) => jobRow(job, undefined));
 }
 
@@ -174,7 +174,7 @@ export function killJob(jobs: JobList, { id, _location }: KillStatement): string
   return `Job ${id} killed`;
 }
 
-/** The row of a job when its statement is answered. */
+/** Returns the row of a job at the time when its statement returns. */
 function jobRow(
   job: Job,
   table: TableEntry | undefined,
@@ -190,7 +190,7 @@ function jobRow(
   ];
 }
 
-/** Waits until jobs have ended, but only up to the time limit of a statement. */
+/** Waits until jobs have ended, but not longer than a statement may take. */
 async function settled(clock: Clock, begun: readonly { readonly job: Job }[]): Promise<void> {
   if (begun.every(({ job }) => job.isEnded)) return;
   const late = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ async function runInTick(
     }
     await runJob<JobEnd>(job, async () => {
       const end = await run(table.tableId, job);
-      // Data that was published before the job was stopped stays.
+      // Data that was published before the job was stopped are kept.
       const isStopped = job.isCancelled && (job.kind === "compact" || end.status === "skipped");
       return isStopped ? { status: "cancelled" } : end;
     });
@@ -227,7 +227,7 @@ function answerOf({ error, message, status }: Job): { status: string; message?: 
   return text === undefined ? { status } : { status, message: text };
 }
 
-/** ALL skips tables that cannot be named in the statement either. */
+/** ALL skips tables that the statement could not name individually. */
 function isMeant(table: TableEntry, { namespace }: StorageTableStatement): boolean {
   if (table.kind === "stream") return false;
   return namespace === undefined || table.namespace === namespace.name;

@@ -1,6 +1,4 @@
-/**
- * SHOW and DESCRIBE: information that the caller may see.
- */
+/** Runs SHOW and DESCRIBE, which list information that the caller may see. */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -70,7 +68,10 @@ const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description",
   (name) => ({ name, type: TEXT }),
 );
 
-/** @throws {DatabaseError} If the object does not exist or the caller may not see it. */
+/**
+ * Runs a SHOW or DESCRIBE statement. @throws {DatabaseError} If the object does not exist or the
+ * caller may not see it.
+ */
 export function show(
   deps: ShowDeps,
   node: ShowStatement,
@@ -150,7 +151,10 @@ function describe(
   return rowsResult(DESCRIBE_COLUMNS, rows(), principal.userId);
 }
 
-/** The configuration of the server is for those who may inspect it. */
+/**
+ * Returns the settings to show. The configuration of the server is shown only to callers who may
+ * inspect it.
+ */
 function shownSettings(
   configured: readonly ShownSetting[],
   principal: Principal,

@@ -1,6 +1,6 @@
 /**
- * STORAGE CHECK: tests whether the server can write, read, list and delete in a storage by doing
- * so.
+ * STORAGE CHECK: tests whether the server can write, read, list and delete files in a storage, by
+ * performing these operations.
  */
 import { shownMs } from "../../base/clock.ts";
 import type { Catalog } from "../../catalog/mod.ts";
@@ -26,7 +26,8 @@ export const STORAGE_CHECK_COLUMNS: readonly PlainColumn[] = [
 ];
 
 /**
- * Returns the storage that a check names; undefined for the data directory. @throws {DatabaseError}
+ * Returns the storage that a statement names; undefined for the data directory. @throws
+ * {DatabaseError}
  */
 export function checkedStorage(
   catalog: Catalog,
@@ -37,7 +38,7 @@ export function checkedStorage(
 }
 
 /**
- * Returns one row. EXTENDED adds the sizes of the file system.
+ * Checks a storage. Returns one row; EXTENDED adds the sizes of the file system.
  * @throws {DatabaseError} OBJECT_NOT_FOUND
  */
 export async function checkStorage(

@@ -1,7 +1,7 @@
 /**
- * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO: describe the message that a client sends to follow a
- * query, and how changes of its tables would find the query. HTTP does not stream here, and no
- * subscription is opened.
+ * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO. The former shows the message that a client sends to follow
+ * a query; the latter shows how changes of its tables would be matched with the query. No
+ * subscription is opened, and no changes are streamed.
  */
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -27,7 +27,7 @@ const SUBSCRIBE_COLUMNS: readonly PlainColumn[] = [
 
 const EXPLAIN_COLUMNS: readonly PlainColumn[] = [{ name: "plan", type: TEXT }];
 
-/** The valid options of a subscription, as SQL writes them. */
+/** The valid options of a subscription, in the form in which SQL writes them. */
 const OPTION_FORMS: ReadonlyMap<string, RegExp> = new Map([
   ["batch_size", /^[1-9]\d*$/],
   ["last_rows", /^\d+$/],
@@ -96,7 +96,7 @@ function rowLines(
   ];
 }
 
-/** A query that is followed as a whole, and the part of it for which that is so. */
+/** A query that is followed as a whole, and the part of the query that is the reason. */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;
@@ -136,7 +136,7 @@ function keyOf(
   return keyFields.length === 0 ? "none, as there is one row" : keyFields.map(nameOf).join(", ");
 }
 
-/** Plans the query. Positions of faults refer to the text of the request. */
+/** Plans the query. The positions of errors refer to the text of the request. */
 function planOf(
   deps: LivePlanDeps,
   { _location, source, sourceStart }: SubscribeStatement,
@@ -202,7 +202,7 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     }
     const given = value.type === "integer" || value.type === "string" ? value.value : undefined;
     const isKnown = OPTION_FORMS.get(name)?.test(String(given)) === true;
-    // A larger number would be sent as a different one, and is not a valid position.
+    // A larger number would be rounded when it is sent, and is not a valid position.
     const isExact = Number.isSafeInteger(Number(given));
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
@@ -210,7 +210,8 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
         hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
       });
     }
-    // A position stays a string, because it can have more digits than the numbers of some clients.
+    // A position remains a string, because it may have more digits than the numbers of some
+    // clients.
     options[name] = name.startsWith("from") ? given : Number(given);
   }
   return options;

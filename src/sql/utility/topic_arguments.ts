@@ -8,14 +8,14 @@ const GROUP_BYTES_MAX = 128;
 
 /** The range of numbers that an argument accepts, both ends included. */
 interface NumberRange {
-  /** The kind of value with its article, such as "an offset". */
+  /** The name of the argument with its article, such as "an offset". */
   readonly what: string;
   readonly min?: number;
   readonly max?: number;
 }
 
 /**
- * @param parameters The values of the request.
+ * Returns a number. @param parameters The parameter values of the request.
  * @throws {DatabaseError} INVALID_PARAMETER, VALUE_OUT_OF_RANGE
  */
 export function numberFrom(

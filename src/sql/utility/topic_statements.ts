@@ -1,6 +1,4 @@
-/**
- * DROP TOPIC and CLEAR TOPIC, CONSUME and ACK.
- */
+/** Runs DROP TOPIC, CLEAR TOPIC, CONSUME and ACK. */
 import type { Principal } from "../../auth/mod.ts";
 import { asOneChange } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -124,7 +122,7 @@ export function checkRemoval(
   refuseWebhooksOf(topic, position);
 }
 
-/** Performs the removal in this tick. Returns a description of it. */
+/** Performs the removal in this tick. Returns a description of the removal. */
 function removedNow(
   { catalog, clock, store, topics }: TopicStatementDeps,
   node: ClearTopicStatement | DropTopicStatement,
@@ -141,7 +139,7 @@ function removedNow(
   return `topic ${topicNameOf(topic)} ${node.type === "drop topic" ? "dropped" : "cleared"}`;
 }
 
-/** Reads messages, and acknowledges them if a group reads. @throws {DatabaseError} */
+/** Reads messages, and acknowledges them if they are read for a group. @throws {DatabaseError} */
 export async function consume(
   deps: TopicStatementDeps,
   node: ConsumeStatement,
@@ -162,7 +160,7 @@ export async function consume(
   return rowsResult(MESSAGE_COLUMNS, rows, call.principal.userId);
 }
 
-/** Binds the statement. @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE, … */
+/** Binds a CONSUME statement. @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE, … */
 export function consumeRequest(
   { catalog, limits }: Pick<TopicStatementDeps, "catalog" | "limits">,
   node: ConsumeStatement,
@@ -211,7 +209,7 @@ function messageRow(topicId: string, message: TopicMessage): Row {
   ];
 }
 
-/** Binds the statement. @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE, … */
+/** Binds an ACK statement. @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE, … */
 export function ackRequest(
   { catalog }: Pick<TopicStatementDeps, "catalog">,
   node: AckStatement,
@@ -242,7 +240,7 @@ function ascending(offsets: readonly number[]): number[] {
   return [...new Set(offsets)].toSorted((left, right) => left - right);
 }
 
-/** Runs ACK as a separate commit. @throws {DatabaseError} */
+/** Runs ACK in a separate commit. @throws {DatabaseError} */
 export async function ack(
   deps: TopicStatementDeps,
   node: AckStatement,
@@ -253,7 +251,7 @@ export async function ack(
   return ackResult(node, { request, committedOffset, call });
 }
 
-/** Returns the answer to ACK. @param ended.committedOffset Exclusive. */
+/** Returns the result of ACK. @param ended.committedOffset The committed offset (exclusive). */
 export function ackResult(
   { topic: { name, schema } }: AckStatement,
   {
@@ -267,7 +265,9 @@ export function ackResult(
   return rowsResult(ACK_COLUMNS, [row], principal.userId);
 }
 
-/** Returns the committed offset of the group, exclusive, once it is durable. */
+/**
+ * Acknowledges messages. Returns the committed offset (exclusive) of the group once it is durable.
+ */
 async function acknowledge(
   { clock, store, topics }: Pick<TopicStatementDeps, "clock" | "store" | "topics">,
   request: TopicAckRequest,

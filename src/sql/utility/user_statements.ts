@@ -1,5 +1,6 @@
 /**
- * CREATE, ALTER and DROP USER: translates them for the accounts, and erases data of dropped users.
+ * Runs CREATE, ALTER and DROP USER: translates them to operations on accounts, and erases the data
+ * of dropped users.
  */
 import {
   type AlterUserRequest,
@@ -41,7 +42,7 @@ export function changesOwnPassword(node: Statement, principal: Principal): boole
 }
 
 /**
- * Performs the checks of a statement about a user that do not concern the password.
+ * Checks a statement about a user, except for the password.
  * @throws {DatabaseError}
  */
 export function checkUserStatement(
@@ -93,8 +94,8 @@ async function createUser(
     return `User ${userId} already exists`;
   }
   await auth.createUser(principal, newUserOf(node));
-  // Erases the data of an earlier user with this name. The new account has another owner number and
-  // cannot see that data.
+  // Erases the data of an earlier user with this name. The new account has a different owner number
+  // and cannot see that data.
   const leftovers = eraseName(deps, { userId, createdBy: principal.userId });
   await Promise.all(leftovers.map(({ ended }) => ended));
   return `User ${userId} created`;
