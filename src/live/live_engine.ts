@@ -59,6 +59,7 @@ import {
   type Start,
   type SubscriptionStart,
   startFromSpec,
+  wayFromSpec,
 } from "./subscription/subscribe_options.ts";
 import { Subscription, type SubscriptionHost } from "./subscription/subscription.ts";
 
@@ -205,6 +206,12 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
+    if (wayFromSpec(spec) === "evaluated") {
+      const what =
+        "way is for queries that are followed as a whole, and this one has rows of a table";
+      const message = `Cannot subscribe "${spec.id}": ${what}`;
+      throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
+    }
     const start = this.#effectiveStart(wanted.start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
     const subscription = new Subscription({
@@ -425,6 +432,7 @@ export class LocalLiveEngine implements LiveEngine {
       return plan({
         sql: spec.sql,
         params: parametersFromSpec(spec.params),
+        way: wayFromSpec(spec),
         ...(spec.namespace_id === undefined ? {} : { namespace: spec.namespace_id }),
       });
     } catch (error) {

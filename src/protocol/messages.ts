@@ -31,6 +31,8 @@ export interface SubscribeOptions {
   readonly from_seq_id?: number | string | null;
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
+  /** How a result is kept current; the server chooses if absent. */
+  readonly way?: "maintained" | "evaluated" | null;
 }
 
 export interface SubscriptionSpec {

@@ -20,8 +20,11 @@ const UNDER_WAY_MAX = 4;
 const WORK_MS_MAX = 5;
 
 export interface Evaluated {
-  /** Runs one evaluation. Never rejects. */
-  evaluate(): Promise<void>;
+  /**
+   * Runs one evaluation. Never rejects. Resolves to false if the changes since the last one could
+   * be followed without an evaluation, so that no rest is needed.
+   */
+  evaluate(): Promise<boolean>;
 }
 
 interface Turn {
@@ -129,10 +132,11 @@ export class Evaluations<Each extends Evaluated> {
     turn.isDue = false;
     this.#underWayCount += 1;
     const startMs = this.#clock.monotonicMs();
-    await each.evaluate();
-    const endMs = this.#clock.monotonicMs();
-    turn.costMs = endMs - startMs;
-    turn.restUntilMs = Math.max(turn.restUntilMs, endMs + REST_PER_COST * (endMs - startMs));
+    if (await each.evaluate()) {
+      const endMs = this.#clock.monotonicMs();
+      turn.costMs = endMs - startMs;
+      turn.restUntilMs = Math.max(turn.restUntilMs, endMs + REST_PER_COST * (endMs - startMs));
+    }
     turn.isUnderWay = false;
     this.#underWayCount -= 1;
     if (turn.isDue && this.#turns.get(each) === turn) this.request(each);

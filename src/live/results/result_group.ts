@@ -14,14 +14,28 @@ import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
-import type { FollowedPlan, ResultEvaluation, ResultMatch, ResultPlan } from "../../sql/mod.ts";
+import type {
+  FollowedPlan,
+  ResultEvaluation,
+  ResultMaintainer,
+  ResultMatch,
+  ResultPlan,
+} from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
 import type { QuerySpec } from "../delivery/groups.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import { StepMessages } from "./result_messages.ts";
-import { changesBetween, newState, ResultShape, type ResultState } from "./result_state.ts";
+import {
+  ChangedKeys,
+  changedState,
+  changesBetween,
+  type NewState,
+  newState,
+  ResultShape,
+  type ResultState,
+} from "./result_state.ts";
 import type { StateBudget } from "./state_budget.ts";
 
 /** The part of a subscription that its group uses. */
@@ -70,6 +84,14 @@ export class ResultGroup implements Evaluated {
   /** Members may leave during an iteration, and a Set still visits each of the others once. */
   readonly #members = new Set<ResultMember>();
   #plan: ResultPlan;
+  /** Follows the changes; absent while it is not planned, and if the query is evaluated again. */
+  #maintainer: ResultMaintainer | undefined;
+  /** Whether it has been tried to plan how changes are followed. */
+  #isWayKnown = false;
+  #evaluationCount = 0;
+  #followedCount = 0;
+  /** The keys of changed rows; undefined until the first change after an evaluation. */
+  #changedKeys: ChangedKeys | undefined;
   #shape: ResultShape;
   #state: ResultState | undefined;
   #isDue = true;
@@ -130,14 +152,20 @@ export class ResultGroup implements Evaluated {
     };
     add(this.#state);
     for (const { heldState } of this.#members) add(heldState);
-    let bytes = 0;
+    let bytes = this.#maintainer?.bytes ?? 0;
     for (const each of states.values()) bytes += each;
     return bytes;
   }
 
   get match(): ResultMatch {
     const costMs = this.#host.evaluations.costMsOf(this);
-    return { subscriptions: this.memberCount, stateBytes: this.stateBytes, costMs };
+    return {
+      subscriptions: this.memberCount,
+      stateBytes: this.stateBytes,
+      costMs,
+      evaluations: this.#evaluationCount,
+      followed: this.#followedCount,
+    };
   }
 
   reads(tableId: number, owner: number): boolean {
@@ -182,29 +210,28 @@ export class ResultGroup implements Evaluated {
     this.noteChange();
   }
 
-  async evaluate(): Promise<void> {
+  async evaluate(): Promise<boolean> {
     const version = this.#version;
     const isVoid = (): boolean => this.#version !== version || this.#isClosed;
     try {
+      if (!this.#needsReview && this.#follow()) return false;
       if (this.#needsReview) this.#reviewMembers();
       this.#endWithoutRight();
-      if (isVoid()) return;
+      if (isVoid()) return true;
       this.#isDue = false;
       this.#isUnderWay = true;
-      this.#evaluation = this.#plan.evaluate();
+      this.#evaluation = this.#beginAnew();
       const rows = await this.#evaluation.result;
-      if (isVoid()) return;
+      if (isVoid()) return true;
       const before = this.#state;
       const pause = pauser(this.#host.clock);
       const check = (bytes: number): void => this.#host.budget.check(this, bytes);
-      const { changes, state } = await newState(rows, { before, shape: this.#shape, pause, check });
-      if (isVoid()) return;
+      const made = await newState(rows, { before, shape: this.#shape, pause, check });
+      if (isVoid()) return true;
       this.#isUnderWay = false;
-      this.#state = state;
-      const { seq } = state;
-      this.#evaluatedSeq = seq;
-      const messages = new StepMessages(changes, { ...this.#host, seq });
-      this.#send({ before, after: state, messages });
+      this.#changedKeys = undefined;
+      this.#evaluationCount += 1;
+      this.#become(made);
     } catch (error) {
       if (!isVoid()) this.#failed(error);
     } finally {
@@ -212,6 +239,41 @@ export class ResultGroup implements Evaluated {
       this.#isUnderWay = false;
       this.#refreshLater();
     }
+    return true;
+  }
+
+  #beginAnew(): ResultEvaluation {
+    if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
+    this.#isWayKnown = true;
+    return this.#maintainer?.begin() ?? this.#plan.evaluate();
+  }
+
+  /** Follows the changes up to the newest seq. Returns false if an evaluation is needed. */
+  #follow(): boolean {
+    const before = this.#state;
+    if (before === undefined || this.#maintainer === undefined) return false;
+    const { visibleSeq } = this.#host.store;
+    const changes = this.#maintainer.changesUpTo(visibleSeq);
+    if (changes === undefined) return false;
+    this.#isDue = false;
+    if (changes.added.length + changes.removed.length > 0) this.#endWithoutRight();
+    if (this.#isClosed) return true;
+    this.#changedKeys ??= new ChangedKeys(this.#shape, before);
+    const options = { before, keys: this.#changedKeys, seq: visibleSeq, shape: this.#shape };
+    this.#followedCount += 1;
+    this.#become(changedState(changes, options));
+    return true;
+  }
+
+  /** Takes a new state, and sends the step to it. */
+  #become({ changes, state }: NewState): void {
+    const before = this.#state;
+    this.#state = state;
+    const { seq } = state;
+    this.#evaluatedSeq = seq;
+    const messages = new StepMessages(changes, { ...this.#host, seq });
+    for (const member of this.#members) member.take({ before, after: state, messages });
+    if (changes.length > 0 || before === undefined) this.#countBytes();
   }
 
   /**
@@ -255,16 +317,14 @@ export class ResultGroup implements Evaluated {
     };
   }
 
-  #send(step: ResultStep): void {
-    for (const member of this.#members) member.take(step);
+  /** @throws {DatabaseError} MEMORY_EXCEEDED */
+  #countBytes(): void {
     const { budget } = this.#host;
+    // The rows may fit without what is kept beside them.
+    if (!budget.admits(this, this.stateBytes)) this.#maintainer = undefined;
     const bytes = this.stateBytes;
-    try {
-      budget.check(this, bytes);
-      budget.set(this, bytes);
-    } catch (error) {
-      this.#failed(error);
-    }
+    budget.check(this, bytes);
+    budget.set(this, bytes);
   }
 
   #refreshLater(): void {
@@ -308,6 +368,9 @@ export class ResultGroup implements Evaluated {
       else this.#plan = outcome;
     }
     this.#shape = new ResultShape(this.#plan);
+    this.#maintainer = undefined;
+    this.#isWayKnown = false;
+    this.#changedKeys = undefined;
   }
 
   #outcomeFor(

@@ -9,25 +9,18 @@
  * a state, and the same row has the same key in every state, also after a restart.
  */
 
+import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import { digestKey, shortKey } from "../../base/short_key.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
-import type { ResultPlan, ResultRows } from "../../sql/mod.ts";
+import type { ResultChanges, ResultPlan, ResultRows } from "../../sql/mod.ts";
 import type { LiveChange } from "../program/live_program.ts";
-
-/** A row of a result in memory. */
-interface KeptRow {
-  readonly key: string;
-  readonly cells: readonly WireCell[];
-  /** The seq of the evaluation that first produced these values. */
-  readonly seq: Seq;
-}
+import { type KeptRow, StateRows } from "./state_rows.ts";
 
 export interface ResultState {
   /** The seq at which the query returns these rows. */
   readonly seq: Seq;
-  /** The rows by key, in the order of the query. */
-  readonly rows: ReadonlyMap<string, KeptRow>;
+  readonly rows: StateRows;
   /** The approximate memory of all rows. */
   readonly bytes: number;
 }
@@ -79,7 +72,8 @@ export async function newState(
     if (!isKept && before !== undefined) changes.push(shape.changeTo(row, old, seq));
   }
   check(bytes);
-  if (before === undefined) return { state: { seq, rows: kept, bytes }, changes: [] };
+  if (before === undefined)
+    return { state: { seq, rows: new StateRows(kept), bytes }, changes: [] };
   if (foundCount < before.rows.size) {
     for (const row of before.rows.values()) {
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
@@ -87,7 +81,43 @@ export async function newState(
   }
   // Each evaluation may return rows with equal sort keys in another order, which is not a change.
   if (changes.length === 0) return { state: { ...before, seq }, changes };
-  return { state: { seq, rows: kept, bytes }, changes: inOrder(changes) };
+  return { state: { seq, rows: new StateRows(kept), bytes }, changes: inOrder(changes) };
+}
+
+/** Builds a state from the one before it and the rows that have changed since. */
+export function changedState(
+  { added, removed }: ResultChanges,
+  {
+    before,
+    keys,
+    seq,
+    shape,
+  }: { before: ResultState; keys: ChangedKeys; seq: Seq; shape: ResultShape },
+): NewState {
+  const gone = new Map(removed.map((cells) => [keys.ofRemoved(cells), undefined]));
+  const changed = new Map<string, KeptRow | undefined>(gone);
+  const changes: LiveChange[] = [];
+  let { bytes } = before;
+  for (const cells of added) {
+    const key = keys.ofAdded(cells);
+    const old = before.rows.get(key);
+    if (old !== undefined && sameCells(old.cells, cells)) {
+      changed.delete(key);
+      continue;
+    }
+    const row = { key, cells, seq };
+    changed.set(key, row);
+    bytes += bytesOf(row) - (old === undefined ? 0 : bytesOf(old));
+    changes.push(shape.changeTo(row, old, seq));
+  }
+  for (const [key, row] of changed) {
+    if (row !== undefined) continue;
+    const old = defined(before.rows.get(key), "a removed row is in the state");
+    bytes -= bytesOf(old);
+    changes.push(shape.deletion(old, seq));
+  }
+  if (changes.length === 0) return { state: { ...before, seq }, changes };
+  return { state: { seq, rows: before.rows.with(changed), bytes }, changes: inOrder(changes) };
 }
 
 /** Returns the changes that lead from one state to a later one. */
@@ -98,6 +128,18 @@ export function changesBetween(
 ): readonly LiveChange[] {
   if (before.rows === after.rows) return [];
   const changes: LiveChange[] = [];
+  const since = before.rows.changedUntil(after.rows);
+  if (since !== undefined) {
+    for (const [key, old] of since) {
+      const row = after.rows.get(key);
+      if (row === undefined) {
+        if (old !== undefined) changes.push(shape.deletion(old, after.seq));
+      } else if (old === undefined || !sameCells(old.cells, row.cells)) {
+        changes.push(shape.changeTo(row, old, after.seq));
+      }
+    }
+    return inOrder(changes);
+  }
   for (const row of before.rows.values()) {
     if (!after.rows.has(row.key)) changes.push(shape.deletion(row, after.seq));
   }
@@ -179,6 +221,40 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   ];
 }
 
+/** Finds the keys of rows that are removed from a state, or added to it. */
+export class ChangedKeys {
+  readonly #fields: readonly number[] | undefined;
+  /** The number of equal rows, by their digests; unused if fields identify a row. */
+  readonly #counts = new Map<string, number>();
+
+  constructor({ keyFields }: ResultShape, { rows }: Pick<ResultState, "rows">) {
+    this.#fields = keyFields;
+    if (keyFields !== undefined) return;
+    for (const { cells } of rows.values()) {
+      const digest = digestOf(cells);
+      this.#counts.set(digest, (this.#counts.get(digest) ?? 0) + 1);
+    }
+  }
+
+  ofAdded(cells: readonly WireCell[]): string {
+    if (this.#fields !== undefined) return keyOfFields(cells, this.#fields);
+    const digest = digestOf(cells);
+    const count = (this.#counts.get(digest) ?? 0) + 1;
+    this.#counts.set(digest, count);
+    return numbered(digest, count);
+  }
+
+  /** Of several equal rows, the one with the highest number is removed. */
+  ofRemoved(cells: readonly WireCell[]): string {
+    if (this.#fields !== undefined) return keyOfFields(cells, this.#fields);
+    const digest = digestOf(cells);
+    const count = this.#counts.get(digest) ?? 0;
+    if (count > 1) this.#counts.set(digest, count - 1);
+    else this.#counts.delete(digest);
+    return numbered(digest, count);
+  }
+}
+
 /** Assigns keys to the rows of one evaluation. */
 class KeysOfRows {
   readonly #fields: readonly number[] | undefined;
@@ -189,16 +265,26 @@ class KeysOfRows {
   }
 
   of(cells: readonly WireCell[]): string {
-    const fields = this.#fields;
-    // The identifying cells make a readable key; the cells of a whole row would only make a long
-    // one.
-    if (fields !== undefined) return shortKey(`[${fields.map((f) => textOf(cells[f])).join()}]`);
-    const digest = digestKey(cells.map(textOf).join());
+    if (this.#fields !== undefined) return keyOfFields(cells, this.#fields);
+    const digest = digestOf(cells);
     const count = (this.#counts.get(digest) ?? 0) + 1;
     this.#counts.set(digest, count);
-    // Equal rows are distinguished by a number. Their order does not matter.
-    return count === 1 ? digest : `${digest}-${count}`;
+    return numbered(digest, count);
   }
+}
+
+/** Makes a key of the identifying cells: the cells of the whole row would make a longer one. */
+function keyOfFields(cells: readonly WireCell[], fields: readonly number[]): string {
+  return shortKey(`[${fields.map((field) => textOf(cells[field])).join()}]`);
+}
+
+function digestOf(cells: readonly WireCell[]): string {
+  return digestKey(cells.map(textOf).join());
+}
+
+/** Distinguishes equal rows by a number. Their order does not matter. */
+function numbered(digest: string, count: number): string {
+  return count === 1 ? digest : `${digest}-${count}`;
 }
 
 function textOf(cell: WireCell | undefined): string {

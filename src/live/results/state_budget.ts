@@ -20,6 +20,12 @@ export class StateBudget {
     return this.#bytes;
   }
 
+  /** Whether a query may use this many bytes. */
+  admits(query: object, bytes: number): boolean {
+    const others = this.#bytes - (this.#bytesOf.get(query) ?? 0);
+    return bytes <= Math.floor(this.#bytesMax * QUERY_SHARE) && others + bytes <= this.#bytesMax;
+  }
+
   /** @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes. */
   check(query: object, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);

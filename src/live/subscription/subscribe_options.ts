@@ -7,7 +7,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
 import type { EndCode, SubscriptionSpec } from "../../protocol/mod.ts";
-import type { SqlParameter } from "../../sql/mod.ts";
+import type { LiveRequest, SqlParameter } from "../../sql/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { ending } from "../contract/live_errors.ts";
 
@@ -22,6 +22,17 @@ export type Start =
 export interface SubscriptionStart {
   readonly start: Start;
   readonly batchSize: number;
+}
+
+/**
+ * Returns the way in which a client wants its query to be followed, if it chose one.
+ *
+ * @throws {SubscriptionError} INVALID_OPTIONS
+ */
+export function wayFromSpec({ id, options }: SubscriptionSpec): LiveRequest["way"] {
+  const way: unknown = options?.way ?? undefined;
+  if (way === undefined || way === "maintained" || way === "evaluated") return way;
+  throw refused(id, "INVALID_OPTIONS", 'way must be "maintained" or "evaluated"');
 }
 
 /** @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME */

@@ -100,6 +100,12 @@ const OPTIONS = bodyOf<SubscribeOptions>({
     description:
       "After a resume: every missed change (all, the default), or only the latest of each row",
   }),
+  way: optional({
+    type: ["string", "null"],
+    enum: ["maintained", "evaluated"],
+    description:
+      "How a query that is followed as a whole is kept current; the server chooses if absent",
+  }),
 });
 
 const SPEC = bodyOf<SubscriptionSpec>({

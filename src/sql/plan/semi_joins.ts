@@ -19,7 +19,12 @@ import { physicalKind } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnOutput, columnValue } from "../bind/bound_nodes.ts";
-import { isVolatileQuery, readsAround, readsOuter } from "../bind/query/query_walk.ts";
+import {
+  isPlainSelect,
+  isVolatileQuery,
+  readsAround,
+  readsOuter,
+} from "../bind/query/query_walk.ts";
 import {
   childrenOf,
   conjunctionOf,
@@ -181,18 +186,7 @@ function existenceIn(condition: BoundExpression): Existence | undefined {
   if (subquery.kind !== "subquery") return undefined;
   const { outerIds, form, isVolatile: isUnsteady, query } = subquery.subquery;
   if (form.kind !== "exists" || outerIds.length === 0 || isUnsteady) return undefined;
-  const isPlain =
-    !query.isAggregated &&
-    query.groupBy.length === 0 &&
-    query.groupingSets === undefined &&
-    query.windows.length === 0 &&
-    query.expansions.length === 0 &&
-    query.having === undefined &&
-    query.distinct === "none" &&
-    query.limit === undefined &&
-    query.offset === undefined &&
-    !query.withTies;
-  return isPlain && query.from !== undefined ? { subquery, isNegated } : undefined;
+  return isPlainSelect(query) && query.from !== undefined ? { subquery, isNegated } : undefined;
 }
 
 /**

@@ -232,6 +232,11 @@ export interface LiveRequest {
   readonly sql: string;
   readonly params: readonly SqlParameter[];
   readonly namespace?: string;
+  /**
+   * Whether a query that is followed as a whole has to be maintained from the changes of its
+   * tables, or to be evaluated again. Absent, the query decides.
+   */
+  readonly way?: "maintained" | "evaluated" | undefined;
 }
 
 /**
@@ -391,6 +396,27 @@ export interface ResultEvaluation {
   cancel(): void;
 }
 
+/** Rows that a result loses, and rows that it gains. A row that changes is in both. */
+export interface ResultChanges {
+  readonly removed: readonly (readonly WireCell[])[];
+  readonly added: readonly (readonly WireCell[])[];
+}
+
+/** Keeps a result up to date from the changes of its tables. */
+export interface ResultMaintainer {
+  /** Evaluates the query at the newest visible seq, and follows the changes from there. */
+  begin(): ResultEvaluation;
+  /**
+   * Returns the changes since the last call. Returns undefined if following them would take longer
+   * than an evaluation, or is impossible: then the query has to begin anew.
+   *
+   * @param seq At most the visible seq.
+   */
+  changesUpTo(seq: Seq): ResultChanges | undefined;
+  /** The approximate memory that is kept beside the rows. */
+  readonly bytes: number;
+}
+
 /** A query that is followed as a whole. */
 export interface ResultPlan {
   readonly principal: Principal;
@@ -423,4 +449,6 @@ export interface ResultPlan {
    * @param at At most the visible seq.
    */
   evaluate(at?: Seq): ResultEvaluation;
+  /** Returns undefined if the query has to be evaluated again after each change. */
+  maintainer(): ResultMaintainer | undefined;
 }

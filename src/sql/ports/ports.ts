@@ -66,6 +66,9 @@ export interface ResultMatch {
   readonly stateBytes: number;
   /** The duration of the last evaluation in milliseconds; undefined before the first one. */
   readonly costMs: number | undefined;
+  readonly evaluations: number;
+  /** The number of times that changes were followed without an evaluation. */
+  readonly followed: number;
 }
 
 /** The operations of the live layer that SQL uses. */

@@ -7,6 +7,7 @@
  * rows. Functions whose values change by themselves are therefore refused.
  */
 import type { Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
@@ -20,20 +21,24 @@ import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { childrenOf } from "../bind/walk.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
-import type {
-  AstNode,
-  Expr,
-  SelectFromStatement,
-  SelectStatement,
-  Statement,
-} from "../parse/ast/ast.ts";
-import { changesRows, isSelectNode } from "../parse/ast/query_nodes.ts";
+import { MaintainedQuery } from "../maintain/maintained_query.ts";
+import { NotMaintained } from "../maintain/not_maintained.ts";
+import type { AstNode, SelectStatement, Statement } from "../parse/ast/ast.ts";
+import { changesRows, coreOf, isSelectNode, mapCore } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import type { LiveRequest, ResultSort, ResultTable } from "../ports/engine.ts";
 import { requireNoGap, typedParameters } from "../ports/parameters.ts";
 import { CellRows } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
-import { dmlDepsOf } from "./binding_deps.ts";
+import { dmlDepsOf, statisticsOf } from "./binding_deps.ts";
+import {
+  fieldsWithNames,
+  keyFieldsOf,
+  sortOf,
+  windowTermsOf,
+  withHiddenColumns,
+  withTotalOrder,
+} from "./followed_select.ts";
 import {
   FIXED_FUNCTIONS,
   fingerprintOf,
@@ -45,7 +50,7 @@ import {
   withOwner,
 } from "./live_planner.ts";
 import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
-import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
+import { type ContextOptions, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
 import { mayReadTombstones } from "./tombstone_reads.ts";
 
@@ -74,10 +79,26 @@ export interface WholeQuery {
   readonly viewsChangedMs: number;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
+  /**
+   * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
+   * it has to be evaluated again after each change.
+   *
+   * @throws {DatabaseError} if a definition has changed.
+   */
+  maintained(): MaintainedPlan | string;
 }
 
-/** Names that every row of a followed result uses in addition to those of its fields. */
-const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
+/** A query that can be maintained, and the statement with which it begins. */
+export interface MaintainedPlan {
+  readonly query: MaintainedQuery;
+  readonly seed: StatementToRun;
+}
+
+/** A prepared statement, and its text for readers in other threads. */
+export interface StatementToRun {
+  readonly node: SelectStatement;
+  readonly prepared: PreparedQuery;
+}
 
 /**
  * Plans a query in one tick of the event loop.
@@ -91,20 +112,20 @@ export function planFollowedQuery(
 ): WholeQuery {
   const { catalog, limits } = deps;
   const { types, values } = typedParameters(request.params, limits);
-  const written = followedNode(request.sql, { limits, parameterCount: types.length });
-  if (!isSelectNode(written)) throw notFollowed(written, written.type.toUpperCase());
-  if (changesRows(written)) throw notFollowed(written, "a statement that changes rows");
-  refuseHistory(written);
+  const written = selectIn(request.sql, { limits, parameterCount: types.length });
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const owned = withOwner(catalog, principal);
   const newStatement = (): StatementBinding =>
-    new StatementBinding(types, { watch: watchOf(ledger, deps) });
+    new StatementBinding(types, {
+      statistics: statisticsOf(deps),
+      watch: watchOf(ledger, deps),
+    });
   const bound = (node: SelectStatement): BoundSelect => {
     const statement = newStatement();
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: owned, statement });
     return boundFor({ catalog, principal: owned, statement }, () => bindQuery(node, dmlDeps));
   };
-  const { node, select } = withHiddenColumns(written, bound);
+  const { node, select, sortCount } = withTotalOrder(withHiddenColumns(written, bound), bound);
   refuseUnfixed(select, { node: written, slots: values });
   const statement = newStatement();
   const dmlDeps = dmlDepsOf(deps, { namespace, principal: owned, statement });
@@ -121,25 +142,92 @@ export function planFollowedQuery(
     mayReadTombstones(prepared) ||
     tables.some(({ owner }) => owner !== SHARED_OWNER) ||
     [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name));
+  const changesByTime = readsSystemViews || requirements.some(mayExpire);
+  const maintained = (): MaintainedPlan | string =>
+    request.way === "evaluated"
+      ? "the subscription asks for it"
+      : maintainedPlan(deps, {
+          node,
+          select,
+          changesByTime,
+          start: { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq },
+          // The time of the request ends before the result is maintained.
+          binding: () => new StatementBinding(types, { statistics: statisticsOf(deps) }),
+        });
+  if (request.way === "maintained") requireMaintained(maintained());
   return {
     node,
     types,
     slots: values,
     namespace,
     principal: owned,
+    maintained,
     prepared: { ...prepared, cells: new CellRows(prepared.cells.types, exactCellMakerFor) },
     viewsChangedMs: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
     tables,
-    changesByTime: readsSystemViews || requirements.some(mayExpire),
+    changesByTime,
     fields: fieldsWithNames(prepared.fields ?? []),
     keyFields: keyFieldsOf(select),
-    sort: sortOf(select),
+    sort: sortOf(select).slice(0, sortCount),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? owned : undefined),
     mayRead: (reader) => {
       const user = catalog.user(reader.userId);
       return user !== undefined && meetsAll(requirements, { ...reader, role: user.role }, catalog);
     },
   };
+}
+
+/** Returns the only statement of a text, which has to be a query. @throws {DatabaseError} */
+function selectIn(sql: string, options: Parameters<typeof followedNode>[1]): SelectStatement {
+  const written = followedNode(sql, options);
+  if (!isSelectNode(written)) throw notFollowed(written, written.type.toUpperCase());
+  if (changesRows(written)) throw notFollowed(written, "a statement that changes rows");
+  refuseHistory(written);
+  return written;
+}
+
+interface MaintainedText {
+  readonly node: SelectStatement;
+  readonly select: BoundSelect;
+  readonly changesByTime: boolean;
+  readonly start: ContextOptions;
+  readonly binding: () => StatementBinding;
+}
+
+/** Returns a plan, or the reason why there is none. @throws {DatabaseError} */
+function maintainedPlan(
+  deps: LivePlanDeps,
+  { binding, changesByTime, node, select, start }: MaintainedText,
+): MaintainedPlan | string {
+  if (changesByTime) return "its rows change by time";
+  const core = coreOf(node);
+  if (core === undefined) return "it is not one SELECT";
+  const { namespace, principal } = start;
+  const depsFor = (statement: StatementBinding): ReturnType<typeof dmlDepsOf> =>
+    dmlDepsOf(deps, { namespace, principal, statement });
+  try {
+    const query = new MaintainedQuery({
+      core,
+      bind: (other) =>
+        bindQuery(
+          mapCore(node, () => other),
+          depsFor(binding()),
+        ),
+      terms: windowTermsOf(select),
+      principal,
+      store: deps.store,
+      context: newContext(deps, start),
+    });
+    const seedNode = mapCore(node, () => query.seed);
+    const statement = binding();
+    const seed = prepare(seedNode, { deps: depsFor(statement), statement });
+    assert(seed.kind === "query", "a seed is a query");
+    const cells = new CellRows(seed.cells.types, () => (value) => value);
+    return { query, seed: { node: seedNode, prepared: { ...seed, cells } } };
+  } catch (error) {
+    if (error instanceof NotMaintained) return error.message;
+    throw error;
+  }
 }
 
 function notFollowed(node: Statement, what: string): DatabaseError {
@@ -164,6 +252,14 @@ function newestChangeOf(views: readonly { readonly updatedAtMs: number }[]): num
   return Math.max(0, ...views.map(({ updatedAtMs }) => updatedAtMs));
 }
 
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+function requireMaintained(plan: MaintainedPlan | string): void {
+  if (typeof plan !== "string") return;
+  throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot maintain the result: ${plan}`, {
+    hint: "leave out the option way: the query is then evaluated again after each change",
+  });
+}
+
 /** Whether the rows of a table may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
   return "table" in requirement && requirement.table.options.ttlSeconds !== undefined;
@@ -179,123 +275,6 @@ function tablesOf({ requirements }: PreparedQuery, principal: Principal): Result
     byId.set(tableId, { tableId, owner, name: `${namespace}.${name}` });
   }
   return [...byId.values()];
-}
-
-interface WrittenSelect {
-  readonly node: SelectStatement;
-  readonly select: BoundSelect;
-}
-
-/**
- * Adds the identifiers of rows, and the terms of ORDER BY, to the select list if they are not in
- * it.
- */
-function withHiddenColumns(
-  node: SelectStatement,
-  bound: (node: SelectStatement) => BoundSelect,
-): WrittenSelect {
-  const given = { node, select: bound(node) };
-  const core = coreOf(node);
-  const isFixed = given.select.distinct === "all";
-  if (core === undefined || core.columns === undefined || isFixed) return given;
-  const sorts = core.orderBy ?? [];
-  const terms = given.select.orderBy.flatMap(({ expression }, index) =>
-    outputOf(given.select, expression) < 0 ? [sorts[index]?.by] : [],
-  );
-  const ordered = withItems(given, terms, bound);
-  const { select } = ordered;
-  const identifiers = (rowIdentifiersOf(select) ?? []).flatMap(({ value, written }) =>
-    outputOf(select, value) < 0 ? [written(core)] : [],
-  );
-  return withItems(ordered, identifiers, bound);
-}
-
-/**
- * Adds items to the select list. Returns the original query if an item has no source text or cannot
- * be bound in the select list.
- */
-function withItems(
-  given: WrittenSelect,
-  items: readonly (Expr | undefined)[],
-  bound: (node: SelectStatement) => BoundSelect,
-): WrittenSelect {
-  const written = items.filter((item) => item !== undefined);
-  if (written.length === 0 || written.length < items.length) return given;
-  const longer = mapCore(given.node, (core) => ({
-    ...core,
-    columns: [
-      ...(core.columns ?? []),
-      ...written.map((expr, index) => {
-        const { _location } = expr;
-        const name = expr.type === "ref" ? expr.name : `_order_${index + 1}`;
-        return { _location, expr, alias: { _location, name: `${HIDDEN_PREFIX}${name}` } };
-      }),
-    ],
-  }));
-  try {
-    return { node: longer, select: bound(longer) };
-  } catch (error) {
-    // In the select list, the item would have a different meaning. The query is followed without
-    // it.
-    if (error instanceof DatabaseError) return given;
-    throw error;
-  }
-}
-
-/**
- * A prefix that distinguishes the names of added columns from names to which ORDER BY and GROUP BY
- * may refer.
- */
-const HIDDEN_PREFIX = "?hidden ";
-
-/** Returns the block that determines the rows of a query, if there is exactly one. */
-function coreOf(node: SelectStatement): SelectFromStatement | undefined {
-  if (node.type === "select") return node;
-  const isWith = node.type === "with" || node.type === "with recursive";
-  return isWith && isSelectNode(node.in) ? coreOf(node.in) : undefined;
-}
-
-function mapCore(
-  node: SelectStatement,
-  change: (core: SelectFromStatement) => SelectFromStatement,
-): SelectStatement {
-  if (node.type === "select") return change(node);
-  const isWith = node.type === "with" || node.type === "with recursive";
-  if (!isWith || !isSelectNode(node.in)) return node;
-  return { ...node, in: mapCore(node.in, change) };
-}
-
-function keyFieldsOf(select: BoundSelect): readonly number[] | undefined {
-  const fields = rowIdentifiersOf(select)?.map(({ value }) => outputOf(select, value));
-  return fields?.every((field) => field >= 0) === true ? fields : undefined;
-}
-
-/** Returns the leading terms of ORDER BY that are also fields of the result. */
-function sortOf(select: BoundSelect): readonly ResultSort[] {
-  const sorts = select.orderBy.map(({ expression, isDescending, nullsFirst }): ResultSort => {
-    return { field: outputOf(select, expression), isDescending, areNullsFirst: nullsFirst };
-  });
-  const end = sorts.findIndex(({ field }) => field < 0);
-  return end < 0 ? sorts : sorts.slice(0, end);
-}
-
-/**
- * Gives each field a unique name. Flags of columns are left out: they describe rows of a table, and
- * may be wrong for rows that an outer join produces.
- */
-function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
-  const taken = new Set(RESERVED_NAMES);
-  for (const { name } of fields) if (!RESERVED_NAMES.includes(name)) taken.add(name);
-  const used = new Set(RESERVED_NAMES);
-  return fields.map(({ name: given, data_type, index }) => {
-    const name = given.startsWith(HIDDEN_PREFIX) ? given.slice(HIDDEN_PREFIX.length) : given;
-    let own = name;
-    for (let count = 2; used.has(own) || (own !== given && taken.has(own)); count += 1) {
-      own = `${name}_${count}`;
-    }
-    used.add(own);
-    return { name: own, data_type, index };
-  });
 }
 
 /** Refuses functions, and words such as 'now', whose values change without a change of a row. */

@@ -439,12 +439,12 @@ function equalityOf(
  * matters, the caller.
  */
 export function fingerprintOf(
-  { params, sql }: LiveRequest,
+  { params, sql, way }: LiveRequest,
   namespace: string,
   caller: Principal | undefined,
 ): string {
   const identity = caller === undefined ? [] : [caller.userId, caller.role];
-  return shortKey(JSON.stringify([namespace, sql.trim(), params, ...identity]));
+  return shortKey(JSON.stringify([namespace, sql.trim(), params, way ?? null, ...identity]));
 }
 
 /**

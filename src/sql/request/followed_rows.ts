@@ -5,16 +5,19 @@
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { WireCell } from "../../protocol/mod.ts";
+import type { Row } from "../../types/mod.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type {
   LiveRequest,
+  ResultChanges,
   ResultEvaluation,
+  ResultMaintainer,
   ResultPlan,
   ResultRows,
   ResultTable,
 } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
-import type { WholeQuery } from "../prepare/followed_query.ts";
+import type { MaintainedPlan, StatementToRun, WholeQuery } from "../prepare/followed_query.ts";
 import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
@@ -41,16 +44,88 @@ export function resultPlanOf(
     mayRead: (reader) => query.mayRead(reader),
     evaluate: (at) => {
       assert(at === undefined || at <= deps.store.visibleSeq, "an earlier seq is visible");
-      return evaluate(deps, query, { request, at });
+      const { result, cancel } = evaluate(deps, query, { request, at, statement: query });
+      return { result: result.then(cellsOf), cancel };
+    },
+    maintainer: () => {
+      const plan = query.maintained();
+      return typeof plan === "string" ? undefined : new Maintainer(deps, query, { plan, request });
     },
   };
+}
+
+/** The rows of a statement, as the cells of its plan. */
+interface StatementRows {
+  readonly seq: Seq;
+  readonly rows: readonly (readonly unknown[])[];
+}
+
+function cellsOf({ rows, seq }: StatementRows): ResultRows {
+  return { seq, rows: rows as readonly (readonly WireCell[])[] };
+}
+
+/** Runs the seed of a maintained query, and turns its rows into cells. */
+class Maintainer implements ResultMaintainer {
+  readonly #deps: FollowedRowsDeps;
+  readonly #query: WholeQuery;
+  readonly #plan: MaintainedPlan;
+  readonly #request: LiveRequest;
+
+  constructor(
+    deps: FollowedRowsDeps,
+    query: WholeQuery,
+    { plan, request }: { plan: MaintainedPlan; request: LiveRequest },
+  ) {
+    this.#deps = deps;
+    this.#query = query;
+    this.#plan = plan;
+    this.#request = request;
+  }
+
+  get bytes(): number {
+    return this.#plan.query.bytes;
+  }
+
+  begin(): ResultEvaluation {
+    const { query, seed } = this.#plan;
+    const request = this.#request;
+    const { cancel, result } = evaluate(this.#deps, this.#query, {
+      request,
+      at: undefined,
+      statement: seed,
+    });
+    return {
+      result: result.then(({ rows, seq }) => {
+        return { seq, rows: this.#cells(query.begin(rows as readonly Row[], seq)) };
+      }),
+      cancel,
+    };
+  }
+
+  changesUpTo(seq: Seq): ResultChanges | undefined {
+    const changes = this.#plan.query.changesUpTo(seq);
+    if (changes === undefined) return undefined;
+    return { removed: this.#cells(changes.removed), added: this.#cells(changes.added) };
+  }
+
+  #cells(rows: readonly Row[]): readonly (readonly WireCell[])[] {
+    const { cells } = this.#query.prepared;
+    return rows.map((row) => cells.cellsOf(row) as readonly WireCell[]);
+  }
+}
+
+interface Evaluating {
+  readonly request: LiveRequest;
+  /** An earlier seq; undefined for the newest visible one. */
+  readonly at: Seq | undefined;
+  readonly statement: StatementToRun;
 }
 
 function evaluate(
   deps: FollowedRowsDeps,
   query: WholeQuery,
-  { at, request }: { request: LiveRequest; at: Seq | undefined },
-): ResultEvaluation {
+  { at, request, statement }: Evaluating,
+): { readonly result: Promise<StatementRows>; readonly cancel: () => void } {
   const { activity, clock, limits } = deps;
   const ledger = newLedger(clock.monotonicMs(), {
     timeoutMs: undefined,
@@ -59,9 +134,9 @@ function evaluate(
   });
   const { principal } = query;
   const running = activity.running.begin({ userId: principal.userId, sql: request.sql, ledger });
-  const result = (async (): Promise<ResultRows> => {
+  const result = (async (): Promise<StatementRows> => {
     try {
-      return await rowsOf(deps, query, { ledger, at });
+      return await rowsOf(deps, query, { ledger, at, statement });
     } finally {
       activity.running.end(running);
       closeRequest(deps, { principal, request, running, ledger });
@@ -72,9 +147,13 @@ function evaluate(
 
 async function rowsOf(
   deps: FollowedRowsDeps,
-  { namespace, node, prepared, principal, slots, tables, types }: WholeQuery,
-  { at, ledger }: { ledger: RequestLedger; at: Seq | undefined },
-): Promise<ResultRows> {
+  { namespace, principal, slots, tables, types }: WholeQuery,
+  {
+    at,
+    ledger,
+    statement: { node, prepared },
+  }: Pick<Evaluating, "at" | "statement"> & { ledger: RequestLedger },
+): Promise<StatementRows> {
   const { store } = deps;
   const runner = new StatementRunner(deps, {
     ledger,
@@ -101,7 +180,7 @@ async function rowsOf(
   // A merge may have discarded history between two time slices of the evaluation.
   if (at !== undefined) earlierSeq(store, tables, at);
   assert(seq !== undefined && rows !== undefined, "a query reads rows at a seq");
-  return { seq, rows: rows as readonly (readonly WireCell[])[] };
+  return { seq, rows };
 }
 
 /**

@@ -112,18 +112,27 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     const direction = isDescending ? "DESC" : "ASC";
     return `${nameOf(field)} ${direction} NULLS ${areNullsFirst ? "FIRST" : "LAST"}`;
   });
+  const plan = query.maintained();
   const when = changesByTime
     ? "after a commit that changes one of these, and every second"
     : "after a commit that changes one of these";
-  const { costMs, stateBytes = 0, subscriptions = 0 } = match ?? {};
+  const way =
+    typeof plan === "string"
+      ? [`  evaluated: ${when}, at most a quarter of the time`, `    because ${plan}`]
+      : [
+          "  maintained: from the changes of these",
+          ...plan.query.describe().map((line) => `    ${line}`),
+        ];
+  const { costMs, evaluations = 0, followed = 0, stateBytes = 0, subscriptions = 0 } = match ?? {};
   const cost = costMs === undefined ? "not known yet" : `${costMs.toFixed(1)} ms`;
   return [
     `Live query as a whole: it has ${part}`,
     `  reads: ${names.length === 0 ? "no table" : names.join(", ")}`,
     `  key of a row: ${keyOf(keyFields, nameOf)}`,
     `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,
-    `  evaluated: ${when}, at most a quarter of the time`,
+    ...way,
     `  cost of an evaluation: ${cost}`,
+    `  so far: ${evaluations} evaluation(s), ${followed} step(s) without one`,
     `  group: ${subscriptions} open subscription(s) share it and its rows, ${stateBytes} bytes`,
   ];
 }

@@ -100,6 +100,22 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   return relations;
 }
 
+/** Whether each row of a block comes from one row of its FROM, and no row depends on others. */
+export function isPlainSelect(query: BoundSelect): boolean {
+  return (
+    !query.isAggregated &&
+    query.groupBy.length === 0 &&
+    query.groupingSets === undefined &&
+    query.windows.length === 0 &&
+    query.expansions.length === 0 &&
+    query.having === undefined &&
+    query.distinct === "none" &&
+    query.limit === undefined &&
+    query.offset === undefined &&
+    !query.withTies
+  );
+}
+
 /** Whether the rows of a query depend on outer columns or on an enclosing recursion. */
 export function readsAround(query: BoundSelect): boolean {
   return readsOuterColumns(query) || recursionsAround(query).size > 0;

@@ -8,6 +8,7 @@ import type {
   CopyToStatement,
   Expr,
   QueryStatement,
+  SelectFromStatement,
   SelectStatement,
   Statement,
 } from "./ast.ts";
@@ -28,6 +29,24 @@ const SELECT_TYPES: ReadonlySet<string> = new Set<SelectStatement["type"]>([
 
 export function isSelectNode(node: Expr | Statement): node is SelectStatement {
   return SELECT_TYPES.has(node.type);
+}
+
+/** Returns the block that determines the rows of a query, if there is exactly one. */
+export function coreOf(node: SelectStatement): SelectFromStatement | undefined {
+  if (node.type === "select") return node;
+  const isWith = node.type === "with" || node.type === "with recursive";
+  return isWith && isSelectNode(node.in) ? coreOf(node.in) : undefined;
+}
+
+/** Returns a query with another block in place of the one that {@linkcode coreOf} returns. */
+export function mapCore(
+  node: SelectStatement,
+  change: (core: SelectFromStatement) => SelectFromStatement,
+): SelectStatement {
+  if (node.type === "select") return change(node);
+  const isWith = node.type === "with" || node.type === "with recursive";
+  if (!isWith || !isSelectNode(node.in)) return node;
+  return { ...node, in: mapCore(node.in, change) };
 }
 
 /** Whether a part of a tree is a query, or an array of a query's rows. */

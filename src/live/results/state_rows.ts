@@ -1,0 +1,110 @@
+/**
+ * The rows of a result by key, as a value that never changes, of which a later version costs only
+ * its changes.
+ *
+ *     oldest ──old rows──► older ──old rows──► newest: a Map
+ *
+ * The newest version has the Map. An older one has the rows that differ from the next version, and
+ * makes its own Map only if somebody reads it (Baker, Shallow binding makes functional arrays fast,
+ * 1991). Invariants: newer versions never refer to older ones, so a version that nobody holds takes
+ * no memory. A Map over which somebody iterates is not changed.
+ */
+import { assert } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { WireCell } from "../../protocol/mod.ts";
+
+/** A row of a result in memory. */
+export interface KeptRow {
+  readonly key: string;
+  readonly cells: readonly WireCell[];
+  /** The seq of the state that first had these values. */
+  readonly seq: Seq;
+}
+
+/** Rows by key, as they were before a change; undefined for a key that did not exist. */
+type OldRows = ReadonlyMap<string, KeptRow | undefined>;
+
+interface Later {
+  readonly rows: StateRows;
+  readonly old: OldRows;
+}
+
+export class StateRows {
+  #rows: Map<string, KeptRow> | undefined;
+  #later: Later | undefined;
+  #isIterated = false;
+
+  constructor(rows: Map<string, KeptRow>) {
+    this.#rows = rows;
+  }
+
+  get size(): number {
+    return this.#own().size;
+  }
+
+  get(key: string): KeptRow | undefined {
+    return this.#own().get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#own().has(key);
+  }
+
+  values(): IterableIterator<KeptRow> {
+    this.#isIterated = true;
+    return this.#own().values();
+  }
+
+  /** Returns the rows after a change; undefined stands for a key that is removed. */
+  with(changed: ReadonlyMap<string, KeptRow | undefined>): StateRows {
+    const own = this.#own();
+    const isKept = this.#isIterated || this.#later !== undefined;
+    const rows = isKept ? new Map(own) : own;
+    const old = new Map<string, KeptRow | undefined>();
+    for (const [key, row] of changed) {
+      old.set(key, own.get(key));
+      if (row === undefined) rows.delete(key);
+      else rows.set(key, row);
+    }
+    const next = new StateRows(rows);
+    this.#later ??= { rows: next, old };
+    if (!isKept) this.#rows = undefined;
+    return next;
+  }
+
+  /**
+   * Returns the rows that have changed until a later version, as they are in this one. Returns
+   * undefined if the other was not made from this one.
+   */
+  changedUntil(other: StateRows): OldRows | undefined {
+    const changed = new Map<string, KeptRow | undefined>();
+    if (other === this) return changed;
+    for (let later = this.#later; later !== undefined; later = later.rows.#later) {
+      for (const [key, row] of later.old) if (!changed.has(key)) changed.set(key, row);
+      if (later.rows === other) return changed;
+    }
+    return undefined;
+  }
+
+  #own(): Map<string, KeptRow> {
+    if (this.#rows !== undefined) return this.#rows;
+    const steps: Later[] = [];
+    let later: Later | undefined = this.#later;
+    while (later !== undefined) {
+      steps.push(later);
+      if (later.rows.#rows !== undefined) break;
+      later = later.rows.#later;
+    }
+    const base = later === undefined ? undefined : later.rows.#rows;
+    assert(base !== undefined, "a version without rows has a later one with rows");
+    const rows = new Map(base);
+    for (const { old } of steps.toReversed()) {
+      for (const [key, row] of old) {
+        if (row === undefined) rows.delete(key);
+        else rows.set(key, row);
+      }
+    }
+    this.#rows = rows;
+    return rows;
+  }
+}

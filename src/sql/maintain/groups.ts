@@ -1,0 +1,222 @@
+/**
+ * The groups of a maintained query: GROUP BY, HAVING and DISTINCT, which groups by all columns.
+ *
+ *     tuples ± ──► keys and arguments ──► what is equal cancels out ──► tallies ──► rows ±
+ *
+ * Invariants: a group exists while it has a row; without GROUP BY there is one group, always. The
+ * cost of a change depends on the groups that it touches, and not on their number or their rows.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Row } from "../../types/mod.ts";
+import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
+import type { JoinChanges } from "./join_changes.ts";
+import { CannotFollow } from "./not_maintained.ts";
+import { textOfRow } from "./row_text.ts";
+import { type RowTally, tallyFor } from "./tallies.ts";
+import type { TupleFilter, TuplePlaces, TupleValues } from "./tuple_space.ts";
+
+/** Rows that a result loses, and rows that it gains. */
+export interface RowChanges {
+  readonly removed: readonly Row[];
+  readonly added: readonly Row[];
+}
+
+export interface GroupsOptions {
+  readonly keys: readonly BoundExpression[];
+  readonly aggregates: readonly BoundAggregate[];
+  readonly having: BoundExpression | undefined;
+  readonly outputs: readonly BoundExpression[];
+  /** The tuples of the join, from which keys and arguments are computed. */
+  readonly tuples: TuplePlaces;
+  /** The keys and the results of the aggregates, from which the rows are computed. */
+  readonly grouped: TuplePlaces;
+}
+
+interface Group {
+  readonly number: number;
+  readonly keys: Row;
+  /** The number of its rows. */
+  count: number;
+  /** Its row of the result, unless HAVING drops it. */
+  row: Row | undefined;
+}
+
+/** Rows with equal keys and arguments. */
+interface Contribution {
+  readonly keys: Row;
+  /** The argument of each aggregate. A row that FILTER drops has NULL, and no weight there. */
+  readonly values: Row;
+  weight: number;
+}
+
+/** The approximate memory of a group, beside its keys. */
+const GROUP_BYTES = 240;
+const VALUE_BYTES = 24;
+
+export class Groups {
+  readonly #options: GroupsOptions;
+  readonly #keysOf: TupleValues;
+  readonly #argumentsOf: TupleValues;
+  readonly #having: TupleFilter;
+  readonly #outputsOf: TupleValues;
+  #tallies: readonly RowTally[] = [];
+  #groups = new Map<string, Group>();
+  /** Numbers of groups that are gone. */
+  #free: number[] = [];
+
+  /** @throws {NotMaintained} */
+  constructor(options: GroupsOptions) {
+    this.#options = options;
+    const { aggregates, grouped, having, keys, outputs, tuples } = options;
+    this.#tallies = aggregates.map(tallyFor);
+    this.#keysOf = tuples.values(keys);
+    this.#argumentsOf = tuples.values(aggregates.map(contributionOf));
+    this.#having = grouped.filter(having === undefined ? [] : [having]);
+    this.#outputsOf = grouped.values(outputs);
+  }
+
+  get bytes(): number {
+    const { aggregates, keys } = this.#options;
+    return this.#groups.size * (GROUP_BYTES + VALUE_BYTES * (keys.length + aggregates.length));
+  }
+
+  /**
+   * Begins anew with the rows of the seed: keys, the number of rows, and the results that each
+   * tally needs.
+   *
+   * @returns The rows of the result.
+   */
+  begin(seeds: readonly Row[]): readonly Row[] {
+    const { aggregates, keys } = this.#options;
+    this.#tallies = aggregates.map(tallyFor);
+    this.#groups = new Map();
+    this.#free = [];
+    for (const seed of seeds) {
+      const group = this.#newGroup(seed.slice(0, keys.length));
+      group.count = Number(seed[keys.length] ?? 0);
+      let at = keys.length + 1;
+      for (const tally of this.#tallies) {
+        const end = at + tally.seeds.length;
+        tally.seed(group.number, seed.slice(at, end));
+        at = end;
+      }
+    }
+    return this.#refreshed([...this.#groups.values()]).added;
+  }
+
+  /** The rows of all groups. */
+  *rows(): Generator<Row> {
+    for (const { row } of this.#groups.values()) if (row !== undefined) yield row;
+  }
+
+  /** @throws {CannotFollow} @throws {DatabaseError} */
+  apply(changes: JoinChanges): RowChanges {
+    const touched = new Set<Group>();
+    const contributions = this.#contributions(changes);
+    // Removing comes first, so that a new value may replace the one that was removed.
+    for (const each of contributions) if (each.weight < 0) touched.add(this.#remove(each));
+    for (const each of contributions) if (each.weight > 0) touched.add(this.#add(each));
+    return this.#refreshed([...touched]);
+  }
+
+  #contributions({ tuples, weights }: JoinChanges): Contribution[] {
+    const keys = this.#keysOf(tuples);
+    const values = this.#argumentsOf(tuples);
+    const found = new Map<string, Contribution>();
+    for (const [index, weight] of weights.entries()) {
+      const own = keys.map((column) => column[index] ?? null);
+      const given = values.map((column) => column[index] ?? null);
+      const text = textOfRow([...own, ...given]);
+      const known = found.get(text);
+      if (known === undefined) found.set(text, { keys: own, values: given, weight });
+      else known.weight += weight;
+    }
+    return [...found.values()].filter(({ weight }) => weight !== 0);
+  }
+
+  #remove({ keys, values, weight }: Contribution): Group {
+    const group = defined(this.#groups.get(textOfRow(keys)), "a removed row has a group");
+    group.count += weight;
+    for (const [index, tally] of this.#tallies.entries()) {
+      for (let count = weight; count < 0; count += 1) {
+        tally.remove(group.number, values[index] ?? null);
+      }
+    }
+    return group;
+  }
+
+  #add({ keys, values, weight }: Contribution): Group {
+    const group = this.#groups.get(textOfRow(keys)) ?? this.#newGroup(keys);
+    group.count += weight;
+    for (const [index, tally] of this.#tallies.entries()) {
+      for (let count = weight; count > 0; count -= 1) {
+        tally.add(group.number, values[index] ?? null);
+      }
+    }
+    return group;
+  }
+
+  #newGroup(keys: Row): Group {
+    const number = this.#free.pop() ?? this.#groups.size;
+    const group = { number, keys, count: 0, row: undefined };
+    this.#groups.set(textOfRow(keys), group);
+    return group;
+  }
+
+  /** Computes the rows of some groups again. */
+  #refreshed(groups: readonly Group[]): RowChanges {
+    const living = groups.filter((group) => this.#isAlive(group));
+    const tuples = living.map(({ keys, number }) => {
+      if (this.#tallies.some((each) => each.isUnknown(number))) throw new CannotFollow();
+      return [...keys, ...this.#tallies.map((each) => each.result(number))];
+    });
+    const kept = this.#having(tuples);
+    const outputs = this.#outputsOf(
+      kept.map((index) => defined(tuples[index], "a filter returns indexes of its tuples")),
+    );
+    const rows = new Map<Group, Row>();
+    for (const [at, index] of kept.entries()) {
+      const group = defined(living[index], "each tuple belongs to a group");
+      rows.set(
+        group,
+        outputs.map((column) => column[at] ?? null),
+      );
+    }
+    const removed: Row[] = [];
+    const added: Row[] = [];
+    for (const group of groups) {
+      const { row: before } = group;
+      const after = rows.get(group);
+      if (before !== undefined) removed.push(before);
+      if (after !== undefined) added.push(after);
+      group.row = after;
+    }
+    return { removed, added };
+  }
+
+  /** Forgets a group that has no row left. */
+  #isAlive(group: Group): boolean {
+    if (group.count > 0 || this.#options.keys.length === 0) return true;
+    if (this.#groups.delete(textOfRow(group.keys))) {
+      for (const each of this.#tallies) each.clear(group.number);
+      this.#free.push(group.number);
+    }
+    return false;
+  }
+}
+
+/** Returns the value that a tuple adds to an aggregate: NULL if FILTER drops the tuple. */
+function contributionOf({ argument, filter, form }: BoundAggregate): BoundExpression {
+  const value = argument ?? COUNTED;
+  if (filter === undefined) return value;
+  const branches = [{ when: filter, value }];
+  return {
+    kind: "case",
+    type: form.argumentTypes[0] ?? value.type,
+    branches,
+    otherwise: undefined,
+  };
+}
+
+/** The argument of count(*), which is never NULL. */
+const COUNTED: BoundExpression = { kind: "constant", type: { kind: "boolean" }, value: true };

@@ -1,0 +1,228 @@
+/**
+ * Finds the order in which rows of some sources of a join are completed by rows of the others: each
+ * source is read by its primary key or an index, whose values come from conditions `column = value`
+ * over the sources before it.
+ *
+ *     orders o JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product_id
+ *     from i:  o by key (i.order_id),  p by key (i.product_id)
+ *     from o:  i by index (o.id),      p by key (i.product_id)
+ *
+ * Invariant: a route never scans a table, so its cost depends on the rows that match, and not on
+ * the size of a table.
+ */
+import type { IndexEntry } from "../../catalog/mod.ts";
+import type { DataType } from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { columnIdsIn, withoutIdleCast } from "../bind/walk.ts";
+import { isReadable } from "../plan/index_access.ts";
+import type { JoinShape, Source } from "./join_shape.ts";
+import { NotMaintained } from "./not_maintained.ts";
+
+/** Finds rows of a source. */
+export interface SourceAccess {
+  /** The index; undefined for the primary key. */
+  readonly index: IndexEntry | undefined;
+  /** The values of the first columns of the index, or of the whole primary key. */
+  readonly keys: readonly BoundExpression[];
+}
+
+export interface RouteStep {
+  readonly source: number;
+  readonly access: SourceAccess;
+  /** The conditions that can be tested with this source, and not before it. */
+  readonly conditions: readonly BoundExpression[];
+}
+
+export interface RouteOptions {
+  /** The sources whose rows are known. */
+  readonly known: readonly number[];
+  /** The sources that the route has to reach. */
+  readonly wanted: readonly number[];
+  /** Further sources through which the route may lead. */
+  readonly passable?: readonly number[];
+  readonly conditions: readonly BoundExpression[];
+}
+
+/** A condition with the sources that it reads. */
+interface PlacedCondition {
+  readonly condition: BoundExpression;
+  readonly reads: ReadonlySet<number>;
+}
+
+/** Finds routes through the sources of a join. */
+export class JoinRoutes {
+  readonly #sources: readonly Source[];
+  readonly #sourceOf = new Map<number, number>();
+
+  constructor({ sources }: Pick<JoinShape, "sources">) {
+    this.#sources = sources;
+    for (const [index, { columns }] of sources.entries()) {
+      for (const { id } of columns) this.#sourceOf.set(id, index);
+    }
+  }
+
+  /** Returns the conditions that read no source but these. */
+  conditionsOn(
+    sources: readonly number[],
+    conditions: readonly BoundExpression[],
+  ): readonly BoundExpression[] {
+    const known = new Set(sources);
+    return conditions.filter((condition) =>
+      [...this.#placed(condition).reads].every((source) => known.has(source)),
+    );
+  }
+
+  /** @throws {NotMaintained} if a source can only be scanned. */
+  route({ conditions, known, passable = [], wanted }: RouteOptions): readonly RouteStep[] {
+    const reached = new Set(known);
+    const open = new Set(wanted.filter((source) => !reached.has(source)));
+    const others = new Set(passable.filter((source) => !reached.has(source)));
+    const placed = conditions.map((condition) => this.#placed(condition));
+    const isTested = (each: PlacedCondition): boolean =>
+      [...each.reads].every((source) => reached.has(source));
+    let untested = placed.filter((each) => !isTested(each));
+    const steps: RouteStep[] = [];
+    while (open.size > 0) {
+      const next =
+        this.#next(open, reached, placed) ?? this.#next(others, reached, placed) ?? undefined;
+      if (next === undefined) throw this.#unreachable(open);
+      reached.add(next.source);
+      open.delete(next.source);
+      others.delete(next.source);
+      const tested = untested.filter(isTested);
+      untested = untested.filter((each) => !tested.includes(each));
+      steps.push({ ...next, conditions: tested.map(({ condition }) => condition) });
+    }
+    return steps;
+  }
+
+  #unreachable(open: ReadonlySet<number>): NotMaintained {
+    const names = [...open].map((source) => {
+      const { name, namespace } = this.#sources[source]?.table ?? { name: "?", namespace: "?" };
+      return `${namespace}.${name}`;
+    });
+    return new NotMaintained(
+      `no key or index finds the rows of ${names.join(" or ")} that a change concerns`,
+    );
+  }
+
+  /** Returns the source that is found by the most selective access. */
+  #next(
+    candidates: ReadonlySet<number>,
+    reached: ReadonlySet<number>,
+    conditions: readonly PlacedCondition[],
+  ): { source: number; access: SourceAccess } | undefined {
+    let best: { source: number; access: SourceAccess; rank: number } | undefined;
+    for (const source of candidates) {
+      const access = this.#access(source, reached, conditions);
+      if (access === undefined) continue;
+      const rank = rankOf(access);
+      if (best === undefined || rank > best.rank) best = { source, access, rank };
+    }
+    return best;
+  }
+
+  #access(
+    source: number,
+    reached: ReadonlySet<number>,
+    conditions: readonly PlacedCondition[],
+  ): SourceAccess | undefined {
+    const values = new Map<number, BoundExpression>();
+    for (const { condition } of conditions) {
+      const equality = this.#equalityOn(source, condition, reached);
+      if (equality !== undefined && !values.has(equality.columnId)) {
+        values.set(equality.columnId, equality.value);
+      }
+    }
+    const { table } = this.#sources[source] ?? {};
+    if (table === undefined || values.size === 0) return undefined;
+    const { indexes = [], primaryKey } = table;
+    const key = valuesOf(primaryKey, values);
+    if (primaryKey.length > 0 && key.length === primaryKey.length) {
+      return { index: undefined, keys: key };
+    }
+    let best: SourceAccess | undefined;
+    for (const index of indexes) {
+      if (!isReadable(index)) continue;
+      const keys = valuesOf(index.columnIds, values);
+      const access = { index, keys };
+      if (keys.length > 0 && (best === undefined || rankOf(access) > rankOf(best))) best = access;
+    }
+    return best;
+  }
+
+  /** Returns a condition `column of the source = value over reached sources`. */
+  #equalityOn(
+    source: number,
+    condition: BoundExpression,
+    reached: ReadonlySet<number>,
+  ): { columnId: number; value: BoundExpression } | undefined {
+    if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+    const { left, right } = condition;
+    for (const [side, value] of [
+      [left, right],
+      [right, left],
+    ] as const) {
+      const column = withoutIdleCast(side);
+      if (column.kind !== "column" || this.#sourceOf.get(column.column.id) !== source) continue;
+      const columnId = column.column.origin?.columnId ?? 0;
+      if (columnId <= 0 || !isKeyType(column.type)) continue;
+      if (this.#isOver(value, reached)) return { columnId, value };
+    }
+    return undefined;
+  }
+
+  #isOver(value: BoundExpression, reached: ReadonlySet<number>): boolean {
+    return [...this.#placed(value).reads].every((source) => reached.has(source));
+  }
+
+  #placed(condition: BoundExpression): PlacedCondition {
+    const reads = new Set<number>();
+    for (const id of columnIdsIn(condition)) {
+      const source = this.#sourceOf.get(id);
+      if (source === undefined) throw new NotMaintained("a condition reads an unknown column");
+      reads.add(source);
+    }
+    return { condition, reads };
+  }
+}
+
+/** Returns the values of the first columns, up to the first without a value. */
+function valuesOf(
+  columnIds: readonly number[],
+  values: ReadonlyMap<number, BoundExpression>,
+): BoundExpression[] {
+  const found: BoundExpression[] = [];
+  for (const columnId of columnIds) {
+    const value = values.get(columnId);
+    if (value === undefined) break;
+    found.push(value);
+  }
+  return found;
+}
+
+function rankOf({ index, keys }: SourceAccess): number {
+  if (index === undefined) return 100;
+  const isWhole = keys.length === index.columnIds.length;
+  return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;
+}
+
+/** Whether equal values of a type are always the same value, so that a key finds all of them. */
+export function isKeyType({ kind }: DataType): boolean {
+  return KEY_TYPES.has(kind);
+}
+
+const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
+  "smallint",
+  "int",
+  "bigint",
+  "decimal",
+  "boolean",
+  "text",
+  "uuid",
+  "date",
+  "time",
+  "timestamp",
+  "datetime",
+  "enum",
+]);

@@ -1,0 +1,310 @@
+/**
+ * Recognises the joins of a query that can be maintained.
+ *
+ *     core: inner joins          FROM a JOIN b ON …, c  WHERE conditions on a, b, c
+ *     parts, one after another   LEFT JOIN d ON …          a row without a match gets NULLs
+ *                                EXISTS, IN, NOT EXISTS    a row is kept or dropped
+ *     last conditions            WHERE conditions that read a column of a left join
+ *
+ * Derived tables and views without grouping, order or limit become part of the joins around them.
+ * Invariants: a source is one mention of a table, and its columns have ids that no other source
+ * has. The sources of the core come first, followed by those of the parts in their order.
+ */
+import { defined } from "../../base/assert.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import { BOOLEAN, sameType, type Value } from "../../types/mod.ts";
+import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type {
+  BoundColumn,
+  BoundExpression,
+  ExpressionOf,
+  RowFunction,
+} from "../bind/bound_expressions.ts";
+import { isPlainSelect, readsOuter } from "../bind/query/query_walk.ts";
+import { columnIdsIn, conjunctsOf, hasSubquery, mapChildren } from "../bind/walk.ts";
+import { NotMaintained } from "./not_maintained.ts";
+
+/** One mention of a table. */
+export interface Source {
+  readonly table: TableEntry;
+  readonly columns: readonly BoundColumn[];
+}
+
+/** A step of a query after its inner joins. */
+export interface JoinPart {
+  readonly kind: "left" | "semi" | "anti";
+  /** The indexes of the sources that the part joins with each other. */
+  readonly sources: readonly number[];
+  readonly conditions: readonly BoundExpression[];
+}
+
+export interface JoinShape {
+  readonly sources: readonly Source[];
+  /** The number of sources that belong to the core: the first ones. */
+  readonly coreCount: number;
+  readonly coreConditions: readonly BoundExpression[];
+  readonly parts: readonly JoinPart[];
+  readonly lastConditions: readonly BoundExpression[];
+  /** Returns an expression of the query over columns of the sources. */
+  resolve(expression: BoundExpression): BoundExpression;
+}
+
+/** A group of sources that are joined with each other, while the query is read. */
+interface SourceGroup {
+  readonly sources: Source[];
+  readonly conditions: BoundExpression[];
+}
+
+interface OpenPart extends SourceGroup {
+  readonly kind: JoinPart["kind"];
+}
+
+/** @throws {NotMaintained} */
+export function joinShapeOf({ from, where }: BoundSelect): JoinShape {
+  if (from === undefined) throw new NotMaintained("it reads no table");
+  const reader = new ShapeReader();
+  reader.read(from, reader.core);
+  for (const condition of conjunctsOf(where)) reader.addCondition(condition);
+  return reader.shape();
+}
+
+class ShapeReader {
+  readonly core: SourceGroup = { sources: [], conditions: [] };
+  readonly #parts: OpenPart[] = [];
+  /** The expressions behind the columns of derived tables. */
+  readonly #values = new Map<number, BoundExpression>();
+  readonly #queries = new Set<BoundSelect>();
+
+  /** Reads a part of FROM into a block. Left joins within the core become parts. */
+  read(from: BoundFrom, into: SourceGroup): void {
+    if (from.kind === "relation") return this.#readRelation(from.relation, into);
+    if (from.outerReferences !== undefined) throw new NotMaintained("it has LATERAL");
+    switch (from.join) {
+      case "full":
+        throw new NotMaintained("it has a full join");
+      case "left":
+        return this.#readLeft(from, into);
+      case "inner":
+      case "cross":
+        this.read(from.left, into);
+        this.read(from.right, into);
+        for (const each of conjunctsOf(from.condition)) {
+          if (into === this.core) this.addCondition(each);
+          else into.conditions.push(this.#plain(each, "a condition of a join"));
+        }
+    }
+  }
+
+  #readLeft(
+    { condition, left, right }: Extract<BoundFrom, { kind: "join" }>,
+    into: SourceGroup,
+  ): void {
+    if (into !== this.core) throw new NotMaintained("it has a left join within another");
+    this.read(left, into);
+    const part: OpenPart = { kind: "left", sources: [], conditions: [] };
+    const known = new Set(this.#values.keys());
+    this.read(right, part);
+    for (const [id, value] of this.#values) {
+      // A row without a match has NULL in every column, and not the value of an expression.
+      if (!known.has(id) && value.kind !== "column") {
+        throw new NotMaintained("it has a left join with a computed column");
+      }
+    }
+    for (const each of conjunctsOf(condition)) {
+      part.conditions.push(this.#plain(each, "a condition of a join"));
+    }
+    this.#parts.push(part);
+  }
+
+  #readRelation(relation: BoundRelation, into: SourceGroup): void {
+    switch (relation.kind) {
+      case "table":
+        if (relation.past !== undefined) throw new NotMaintained("it reads an earlier state");
+        into.sources.push({ table: relation.table, columns: relation.columns });
+        return;
+      case "query":
+        return this.#readQuery(relation.query, relation.columns, into);
+      case "cte":
+        return this.#readQuery(relation.cte.query, relation.columns, into);
+      default:
+        throw new NotMaintained(`it reads ${NAMES[relation.kind]}`);
+    }
+  }
+
+  #readQuery(query: BoundSelect, columns: readonly BoundColumn[], into: SourceGroup): void {
+    if (!isPlainSelect(query) || query.from === undefined) {
+      throw new NotMaintained("it reads a derived table with grouping, order or limit");
+    }
+    if (this.#queries.has(query)) throw new NotMaintained("it reads an entry of WITH twice");
+    this.#queries.add(query);
+    this.read(query.from, into);
+    for (const each of conjunctsOf(query.where)) {
+      if (into === this.core) this.addCondition(each);
+      else into.conditions.push(this.#plain(each, "a condition of a derived table"));
+    }
+    for (const [index, { id }] of columns.entries()) {
+      const output = query.outputs[index];
+      if (output !== undefined) {
+        this.#values.set(id, this.#plain(output.expression, "a column of a derived table"));
+      }
+    }
+  }
+
+  /** Adds a condition that the rows of the whole query have to meet. */
+  addCondition(condition: BoundExpression): void {
+    const existence = existenceIn(condition);
+    if (existence === undefined) {
+      this.core.conditions.push(this.#plain(condition, "a condition"));
+      return;
+    }
+    const { equalities, kind, outer, query } = existence;
+    if (!isPlainSelect(query) || query.from === undefined) {
+      throw new NotMaintained("it has a subquery with grouping, order or limit");
+    }
+    const part: OpenPart = { kind, sources: [], conditions: [] };
+    this.read(query.from, part);
+    for (const each of conjunctsOf(query.where)) {
+      part.conditions.push(this.#plain(withValues(each, outer), "a condition of a subquery"));
+    }
+    for (const { left, right, ...equality } of equalities) {
+      const sides = {
+        left: this.#plain(left, "the left side of IN"),
+        right: this.#plain(withValues(right, outer), "a column of a subquery"),
+      };
+      // A NULL among the rows makes NOT IN unknown, whatever the other rows are.
+      if (kind === "anti" && !(this.#isPresent(sides.left) && this.#isPresent(sides.right))) {
+        throw new NotMaintained("it has NOT IN with values that may be NULL");
+      }
+      part.conditions.push({ ...equality, ...sides });
+    }
+    this.#parts.push(part);
+  }
+
+  #plain(expression: BoundExpression, what: string): BoundExpression {
+    if (hasSubquery(expression)) throw new NotMaintained(`${what} has a subquery`);
+    const resolved = this.#resolved(expression);
+    if (readsOuter(resolved)) throw new NotMaintained(`${what} reads the query around it`);
+    return resolved;
+  }
+
+  /** Whether an expression is a column that is not NULL in any row. */
+  #isPresent(expression: BoundExpression): boolean {
+    if (expression.kind !== "column" || !isNeverNull(expression.column)) return false;
+    return !this.#nullableIds().has(expression.column.id);
+  }
+
+  /** Returns the columns of left joins, which are NULL in rows without a match. */
+  #nullableIds(): ReadonlySet<number> {
+    const lefts = this.#parts.filter(({ kind }) => kind === "left");
+    const sources = lefts.flatMap((part) => part.sources);
+    return new Set(sources.flatMap(({ columns }) => columns.map(({ id }) => id)));
+  }
+
+  readonly #resolved = (expression: BoundExpression): BoundExpression => {
+    if (expression.kind !== "column") return mapChildren(expression, this.#resolved);
+    return this.#values.get(expression.column.id) ?? expression;
+  };
+
+  shape(): JoinShape {
+    const { core } = this;
+    const nullable = this.#nullableIds();
+    const isLast = (condition: BoundExpression): boolean =>
+      [...columnIdsIn(condition)].some((id) => nullable.has(id));
+    let next = core.sources.length;
+    const parts = this.#parts.map(({ conditions, kind, sources }): JoinPart => {
+      const first = next;
+      next += sources.length;
+      return { kind, conditions, sources: sources.map((_, index) => first + index) };
+    });
+    return {
+      sources: [core, ...this.#parts].flatMap(({ sources }) => sources),
+      coreCount: core.sources.length,
+      coreConditions: core.conditions.filter((each) => !isLast(each)),
+      parts,
+      lastConditions: core.conditions.filter(isLast),
+      resolve: (expression) => this.#plain(expression, "an expression"),
+    };
+  }
+}
+
+const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, string> = {
+  system: "a system view",
+  values: "VALUES",
+  function: "a table function",
+  recursive: "a recursive query",
+  working: "a recursive query",
+  changes: "changes()",
+  set: "a set operation",
+};
+
+/** A condition on the existence of rows of another query. */
+interface SubqueryTest {
+  readonly kind: "semi" | "anti";
+  readonly query: BoundSelect;
+  /** For IN and NOT IN: the operands, each equal to its column of the query. */
+  readonly equalities: readonly ExpressionOf<"compare">[];
+  /** The values that the query reads from the row around it, by the ids of its references. */
+  readonly outer: ReadonlyMap<number, BoundExpression>;
+}
+
+/** Returns undefined for a condition without a subquery. @throws {NotMaintained} */
+function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
+  if (!hasSubquery(condition)) return undefined;
+  const isNegated = condition.kind === "not";
+  const inner = isNegated ? condition.operand : condition;
+  if (inner.kind !== "subquery") throw new NotMaintained("a condition has a subquery");
+  const { outerReferences, subquery } = inner;
+  const { form, outerIds, query } = subquery;
+  const outer = new Map(
+    outerIds.map((id, index) => [id, defined(outerReferences[index], "a reference has a value")]),
+  );
+  if (form.kind === "exists") {
+    return { kind: isNegated ? "anti" : "semi", query, equalities: [], outer };
+  }
+  const isMember = form.kind === "any" && form.operator === "=";
+  const isNoMember = form.kind === "all" && form.operator === "<>" && !isNegated;
+  if (!isMember && !isNoMember) throw new NotMaintained("a condition has a subquery");
+  const kind = isMember && !isNegated ? "semi" : "anti";
+  return { kind, query, equalities: equalitiesOf(inner), outer };
+}
+
+function equalitiesOf({
+  operands,
+  subquery: { form, query },
+}: ExpressionOf<"subquery">): ExpressionOf<"compare">[] {
+  const evaluates = "evaluates" in form ? form.evaluates : [];
+  return operands.map((left, index) => {
+    const right = query.outputs[index]?.expression;
+    const compare = evaluates[index];
+    if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
+      throw new NotMaintained("it has IN with values of several types");
+    }
+    // For NOT IN, the function tests the opposite.
+    const isOpposite = form.kind === "all";
+    const evaluate: RowFunction = isOpposite
+      ? (values, call) => negated(compare(values, call))
+      : compare;
+    return { kind: "compare", type: BOOLEAN, operator: "=", left, right, evaluate };
+  });
+}
+
+function negated(truth: Value): Value {
+  return truth === null ? null : truth !== true;
+}
+
+/** Whether a column has a value in every row of its table. */
+function isNeverNull({ origin }: BoundColumn): boolean {
+  if (origin === undefined) return false;
+  const { columnId, table } = origin;
+  if (table.primaryKey.includes(columnId)) return true;
+  return table.columns.find((column) => column.columnId === columnId)?.notNull === true;
+}
+
+/** Replaces the references of an inner query by the values around it. */
+function withValues(
+  expression: BoundExpression,
+  values: ReadonlyMap<number, BoundExpression>,
+): BoundExpression {
+  if (expression.kind === "outer") return values.get(expression.id) ?? expression;
+  return mapChildren(expression, (child) => withValues(child, values));
+}

@@ -1,0 +1,362 @@
+/**
+ * Keeps the result of a query up to date from the changes of its tables, so that the cost of a
+ * change does not depend on the size of the tables.
+ *
+ *     tables ──changes──► joins ──tuples ±──► groups ──rows ±──► window ──rows ±──► result
+ *                         join_changes.ts     groups.ts          row_window.ts
+ *
+ * Groups and window are left out if the query has none. A maintained query begins with the rows of
+ * its seed, an ordinary statement, and begins anew whenever a change cannot be followed at less
+ * cost. Invariant: after `changesUpTo(seq)` the rows are those of the SELECT at `seq`, including
+ * their number where rows are equal.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { ReadStore } from "../../storage/mod.ts";
+import type { Row } from "../../types/mod.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
+import { conjunctsOf, hasSubquery } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { compileScalar } from "../execute/evaluate/scalar.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
+import { Groups, type RowChanges } from "./groups.ts";
+import { ChangesOfJoin, type JoinChanges } from "./join_changes.ts";
+import { isKeyType, JoinRoutes } from "./join_routes.ts";
+import { type JoinShape, joinShapeOf } from "./join_shape.ts";
+import { CannotFollow, NotMaintained } from "./not_maintained.ts";
+import { textOfRow } from "./row_text.ts";
+import { changesOfRows, keptRowsOf, RowWindow, type WindowTerm } from "./row_window.ts";
+import { aggregateCallsIn, limitedTo, seedOfGroups, withItemsBehind } from "./seed_statement.ts";
+import { tallyFor } from "./tallies.ts";
+import { TuplePlaces, tupleSpaceOf } from "./tuple_space.ts";
+
+export interface MaintainedQueryOptions {
+  /** The block that determines the rows, as it is written. */
+  readonly core: SelectFromStatement;
+  /** Binds another form of the block in its place. @throws {DatabaseError} */
+  readonly bind: (core: SelectFromStatement) => BoundSelect;
+  /** The fields by which rows are sorted, down to a single row; undefined if some have no field. */
+  readonly terms: readonly WindowTerm[] | undefined;
+  readonly principal: Principal;
+  readonly store: ReadStore;
+  readonly context: ExecutionContext;
+}
+
+/** The rows of an ORDER BY with LIMIT that are kept at most. */
+const WINDOW_ROWS_MAX = 10_000;
+
+/** The approximate memory of a row that a window keeps, beside the result. */
+const WINDOW_ROW_BYTES = 200;
+
+/** The parts of a query after its joins. */
+interface Stages {
+  readonly groups: Groups | undefined;
+  /** Computes the rows of a query without groups. */
+  readonly rowsOf: ((changes: JoinChanges) => RowChanges) | undefined;
+  readonly seed: SelectFromStatement;
+}
+
+export class MaintainedQuery {
+  /** The statement whose rows begin the query. */
+  readonly seed: SelectFromStatement;
+  readonly #changes: ChangesOfJoin;
+  readonly #groups: Groups | undefined;
+  readonly #rowsOf: Stages["rowsOf"];
+  readonly #window: RowWindow | undefined;
+  /** The seq of the rows; undefined before the first ones, and after a change was not followed. */
+  #seq: Seq | undefined;
+
+  /** @throws {NotMaintained} */
+  constructor(options: MaintainedQueryOptions) {
+    const { bind, context, core, principal, store } = options;
+    const model = modelOf(core, bind);
+    requireKnownClauses(model.select);
+    const shape = joinShapeOf(model.select);
+    const expressions = expressionsOf(model.select, shape);
+    const space = tupleSpaceOf(shape.sources, expressions, context);
+    const owners = shape.sources.map(({ table }) => ownerOf(principal, table));
+    const routes = new JoinRoutes(shape);
+    const stages = stagesOf(model, { shape, tuples: space.places, context });
+    this.#changes = new ChangesOfJoin({ shape, routes, space, store, owners });
+    this.#groups = stages.groups;
+    this.#rowsOf = stages.rowsOf;
+    this.#window = windowOf(model.select, options);
+    const isLimited = this.#window !== undefined && this.#groups === undefined;
+    this.seed = isLimited ? limitedTo(core, windowRowsOf(model.select, context)) : stages.seed;
+  }
+
+  /** The approximate memory that is kept beside the rows of the result. */
+  get bytes(): number {
+    const windowRows = this.#window?.rowCount ?? 0;
+    return (this.#groups?.bytes ?? 0) + windowRows * WINDOW_ROW_BYTES;
+  }
+
+  /** Lines that say how a change of each table is followed. */
+  describe(): string[] {
+    return this.#changes.describe();
+  }
+
+  /** Begins with the rows of the seed at a seq. Returns the rows of the result. */
+  begin(seeds: readonly Row[], seq: Seq): readonly Row[] {
+    this.#seq = seq;
+    const rows = this.#groups === undefined ? seeds : this.#groups.begin(seeds);
+    if (this.#window === undefined) return rows;
+    this.#window.begin(rows);
+    return this.#window.shown;
+  }
+
+  /**
+   * Follows the changes up to a seq. Returns undefined if they cannot be followed at less cost than
+   * that of evaluating the query again: then it has to begin anew.
+   */
+  changesUpTo(upTo: Seq): RowChanges | undefined {
+    const seq = this.#seq;
+    if (seq === undefined) return undefined;
+    this.#seq = undefined;
+    try {
+      const changes = this.#changesOfRows(this.#changes.between(seq, upTo));
+      if (changes !== undefined) this.#seq = upTo;
+      return changes;
+    } catch (error) {
+      // The evaluation that follows finds the rows, or reports why it cannot.
+      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      throw error;
+    }
+  }
+
+  #changesOfRows(joined: JoinChanges): RowChanges | undefined {
+    const changes = this.#groups?.apply(joined) ?? this.#rowsOf?.(joined);
+    const window = this.#window;
+    if (window === undefined || changes === undefined) return changes;
+    const before = window.shown;
+    window.apply(changes);
+    if (window.isShort) {
+      if (this.#groups === undefined) return undefined;
+      window.begin(this.#groups.rows());
+    }
+    return changesOfRows(before, window.shown);
+  }
+}
+
+/** A query with the aggregates of its groups bound once more, so that their calls are known. */
+interface Model {
+  readonly core: SelectFromStatement;
+  readonly select: BoundSelect;
+  /** The number of outputs that belong to the query itself. */
+  readonly outputCount: number;
+  readonly calls: readonly ExprCall[];
+}
+
+function modelOf(core: SelectFromStatement, bind: MaintainedQueryOptions["bind"]): Model {
+  const calls = aggregateCallsIn(core);
+  const select = bind(withItemsBehind(core, calls));
+  return { core, select, outputCount: select.outputs.length - calls.length, calls };
+}
+
+function requireKnownClauses({
+  distinct,
+  expansions,
+  groupingSets,
+  windows,
+  withTies,
+}: BoundSelect) {
+  if (windows.length > 0) throw new NotMaintained("it has window functions");
+  if (expansions.length > 0) throw new NotMaintained("it has a function that returns several rows");
+  if (groupingSets !== undefined) throw new NotMaintained("it has grouping sets");
+  if (typeof distinct === "object") throw new NotMaintained("it has DISTINCT ON");
+  if (withTies) throw new NotMaintained("it has WITH TIES");
+}
+
+function* expressionsOf(select: BoundSelect, shape: JoinShape): Generator<BoundExpression> {
+  yield* shape.coreConditions;
+  yield* shape.lastConditions;
+  for (const { conditions } of shape.parts) yield* conditions;
+  for (const { expression } of select.groupBy) yield shape.resolve(expression);
+  for (const { argument, filter } of select.aggregates) {
+    if (argument !== undefined) yield shape.resolve(argument);
+    if (filter !== undefined) yield shape.resolve(filter);
+  }
+  if (select.isAggregated) return;
+  for (const { expression } of select.outputs) yield shape.resolve(expression);
+}
+
+interface StageParts {
+  readonly shape: JoinShape;
+  readonly tuples: TuplePlaces;
+  readonly context: ExecutionContext;
+}
+
+function stagesOf(model: Model, options: StageParts): Stages {
+  const { isAggregated, distinct } = model.select;
+  if (isAggregated) {
+    if (distinct !== "none") throw new NotMaintained("it has DISTINCT over groups");
+    return groupStages(model, options);
+  }
+  if (distinct !== "none") return distinctStages(model, options);
+  const { shape, tuples } = options;
+  const valuesOf = tuples.values(
+    model.select.outputs.map(({ expression }) => shape.resolve(expression)),
+  );
+  const rowsOf = ({ tuples: all, weights }: JoinChanges): RowChanges => {
+    const columns = valuesOf(all);
+    const rows = all.map((_, index) => columns.map((column) => column[index] ?? null));
+    return netChanges(rows, weights);
+  };
+  return { groups: undefined, rowsOf, seed: model.core };
+}
+
+/** Leaves out rows that are added as often as they are removed. */
+function netChanges(rows: readonly Row[], weights: readonly number[]): RowChanges {
+  const found = new Map<string, { readonly row: Row; weight: number }>();
+  for (const [index, row] of rows.entries()) {
+    const weight = weights[index] ?? 0;
+    const text = textOfRow(row);
+    const known = found.get(text);
+    if (known === undefined) found.set(text, { row, weight });
+    else known.weight += weight;
+  }
+  const removed: Row[] = [];
+  const added: Row[] = [];
+  for (const { row, weight } of found.values()) {
+    const into = weight < 0 ? removed : added;
+    for (let count = Math.abs(weight); count > 0; count -= 1) into.push(row);
+  }
+  return { removed, added };
+}
+
+function groupStages(model: Model, { context, shape, tuples }: StageParts): Stages {
+  const { calls, core, outputCount, select } = model;
+  const { aggregates, groupBy, having } = select;
+  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
+  requireNoSubquery([...outputs, ...conjunctsOf(having)]);
+  requireKeys(groupBy.map(({ expression }) => expression));
+  const columns = [...groupBy, ...aggregates].map(({ column }) => column);
+  const layout = new Map(columns.map(({ id }, position) => [id, position]));
+  const types = columns.map(({ type }) => type);
+  const groups = new Groups({
+    keys: groupBy.map(({ expression }) => shape.resolve(expression)),
+    aggregates: aggregates.map((each): BoundAggregate => {
+      const { argument, filter } = each;
+      return {
+        ...each,
+        argument: argument === undefined ? undefined : shape.resolve(argument),
+        filter: filter === undefined ? undefined : shape.resolve(filter),
+      };
+    }),
+    having,
+    outputs,
+    tuples,
+    grouped: new TuplePlaces(layout, types, context),
+  });
+  const seed = seedOfGroups(core, {
+    keys: groupBy.map((_, index) => writtenKey(model, index)),
+    calls: aggregates.map((aggregate) => {
+      const at = calls.findIndex((_, index) => {
+        const output = select.outputs[outputCount + index]?.expression;
+        return output?.kind === "column" && output.column.id === aggregate.column.id;
+      });
+      const call = calls[at];
+      if (call === undefined) throw new NotMaintained(`it has ${aggregate.form.name}`);
+      return call;
+    }),
+    tallies: aggregates.map(tallyFor),
+  });
+  return { groups, rowsOf: undefined, seed };
+}
+
+/** Returns a key of GROUP BY as it is written in the select list, or else in GROUP BY. */
+function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
+  const key = defined(select.groupBy[index], "a key has an index").column;
+  const { columns = [] } = core;
+  const at = select.outputs.findIndex(({ expression }) => {
+    return expression.kind === "column" && expression.column.id === key.id;
+  });
+  const item = columns.length === outputCount ? columns[at] : undefined;
+  if (item !== undefined) return item.expr;
+  const written = core.groupBy?.[index];
+  if (written !== undefined && "type" in written && written.type === "ref") return written;
+  throw new NotMaintained("a key of GROUP BY is not in the select list");
+}
+
+function distinctStages(model: Model, { context, shape, tuples }: StageParts): Stages {
+  const { core, select } = model;
+  const { columns = [] } = core;
+  const outputs = select.outputs.map(({ expression }) => expression);
+  requireKeys(outputs);
+  if (columns.length !== outputs.length) throw new NotMaintained("it has DISTINCT with *");
+  const keys = outputs.map((expression) => shape.resolve(expression));
+  const places = keys.map(({ type }, index): BoundExpression => {
+    return { kind: "column", type, column: { id: index, name: "", type } };
+  });
+  const layout = new Map(keys.map((_, index) => [index, index]));
+  const grouped = new TuplePlaces(
+    layout,
+    keys.map(({ type }) => type),
+    context,
+  );
+  const groups = new Groups({
+    keys,
+    aggregates: [],
+    having: undefined,
+    outputs: places,
+    tuples,
+    grouped,
+  });
+  const seed = seedOfGroups(core, {
+    keys: columns.map(({ expr }) => expr),
+    calls: [],
+    tallies: [],
+  });
+  return { groups, rowsOf: undefined, seed };
+}
+
+function requireNoSubquery(expressions: readonly BoundExpression[]): void {
+  if (expressions.some(hasSubquery)) throw new NotMaintained("an expression has a subquery");
+}
+
+/** Equal keys must be the same value, so that a group always has the same key. */
+function requireKeys(keys: readonly BoundExpression[]): void {
+  for (const { type } of keys) {
+    if (!isKeyType(type))
+      throw new NotMaintained("it groups by values that may be equal in two forms");
+  }
+}
+
+function windowOf(
+  select: BoundSelect,
+  { context, terms }: MaintainedQueryOptions,
+): RowWindow | undefined {
+  const { limit, offset } = select;
+  if (limit === undefined && offset === undefined) return undefined;
+  if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
+  if (terms === undefined) {
+    throw new NotMaintained("its LIMIT has no order that tells all rows apart");
+  }
+  windowRowsOf(select, context);
+  return new RowWindow({ terms, ...boundsOf(select, context) });
+}
+
+function windowRowsOf(select: BoundSelect, context: ExecutionContext): number {
+  const rows = keptRowsOf(boundsOf(select, context));
+  if (rows > WINDOW_ROWS_MAX) throw new NotMaintained("its LIMIT and OFFSET are too large");
+  return rows;
+}
+
+function boundsOf(
+  { limit, offset }: BoundSelect,
+  context: ExecutionContext,
+): { limit: number; offset: number } {
+  return { limit: countOf(limit, context), offset: countOf(offset, context) };
+}
+
+function countOf(expression: BoundExpression | undefined, context: ExecutionContext): number {
+  if (expression === undefined) return 0;
+  requireNoSubquery([expression]);
+  const count = compileScalar(expression)(context);
+  if (typeof count !== "number" || count < 0) throw new NotMaintained("its LIMIT is not a number");
+  return count;
+}

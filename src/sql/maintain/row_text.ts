@@ -1,0 +1,26 @@
+/** Writes a row as a string that is the same for exactly the rows with the same values. */
+import type { Value } from "../../types/mod.ts";
+
+export function textOfRow(values: readonly Value[]): string {
+  return values.map(textOf).join();
+}
+
+function textOf(value: Value): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value);
+    case "object":
+      return value === null ? "null" : JSON.stringify(plainOf(value));
+    default:
+      return String(value);
+  }
+}
+
+/** Arrays, bytes and intervals, in a form whose JSON has all of their values. */
+function plainOf(value: unknown): unknown {
+  if (typeof value === "bigint") return `${value}n`;
+  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<number>);
+  if (Array.isArray(value)) return value.map(plainOf);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value).map(([name, inner]) => [name, plainOf(inner)]);
+}

@@ -1,0 +1,126 @@
+/**
+ * The first rows of an order: ORDER BY … LIMIT … OFFSET.
+ *
+ *     sorted rows     ┌ OFFSET ┐┌─ LIMIT ─┐┌── margin ──┐
+ *     of the input    ░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒  further rows are not kept
+ *                               └ result ┘
+ *
+ * Invariants: every row of the input that does not sort after the last kept row is kept. No two
+ * rows are equal in the order, which ends with what identifies a row. A row that leaves is replaced
+ * from the margin; once the margin is used up, the window has to be filled again.
+ */
+import type { Row } from "../../types/mod.ts";
+import { compareByKey, type SortOrder } from "../execute/materialised/sort_order.ts";
+import type { RowChanges } from "./groups.ts";
+
+/** A term of the order: the place of its value in a row. */
+export interface WindowTerm extends SortOrder {
+  readonly field: number;
+}
+
+export interface RowWindowOptions {
+  readonly terms: readonly WindowTerm[];
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** The rows behind the window, as a multiple of its rows, and at least and at most so many. */
+const MARGIN_SHARE = 1;
+const MARGIN_MIN = 32;
+const MARGIN_MAX = 1000;
+
+/** Returns the number of rows that a window keeps. */
+export function keptRowsOf({ limit, offset }: Pick<RowWindowOptions, "limit" | "offset">): number {
+  const margin = Math.max(MARGIN_MIN, Math.min(MARGIN_MAX, MARGIN_SHARE * limit));
+  return offset + limit + margin;
+}
+
+export class RowWindow {
+  readonly #terms: readonly WindowTerm[];
+  readonly #start: number;
+  readonly #end: number;
+  readonly #rowsMax: number;
+  #rows: Row[] = [];
+  /** Whether all rows of the input are kept. */
+  #isWhole = true;
+
+  constructor({ limit, offset, terms }: RowWindowOptions) {
+    this.#terms = terms;
+    this.#start = offset;
+    this.#end = offset + limit;
+    this.#rowsMax = keptRowsOf({ limit, offset });
+  }
+
+  get rowCount(): number {
+    return this.#rows.length;
+  }
+
+  /** Whether too few rows are left to know the result. */
+  get isShort(): boolean {
+    return !this.#isWhole && this.#rows.length < this.#end;
+  }
+
+  /** The rows of the result. */
+  get shown(): readonly Row[] {
+    return this.#rows.slice(this.#start, this.#end);
+  }
+
+  /** Begins anew with rows of the input: all, or the first ones of the order. */
+  begin(rows: Iterable<Row>): void {
+    const sorted = [...rows].toSorted((left, right) => this.#compare(left, right));
+    this.#isWhole = sorted.length < this.#rowsMax;
+    this.#rows = sorted.slice(0, this.#rowsMax);
+  }
+
+  /** Applies changes of the input. Afterwards the window may be short. */
+  apply({ added, removed }: RowChanges): void {
+    for (const row of removed) this.#remove(row);
+    for (const row of added) this.#add(row);
+  }
+
+  #remove(row: Row): void {
+    const at = this.#placeOf(row);
+    const found = this.#rows[at];
+    if (found !== undefined && this.#compare(found, row) === 0) this.#rows.splice(at, 1);
+  }
+
+  #add(row: Row): void {
+    const at = this.#placeOf(row);
+    if (at === this.#rows.length && !this.#isWhole) return;
+    this.#rows.splice(at, 0, row);
+    if (this.#rows.length <= this.#rowsMax) return;
+    this.#rows.pop();
+    this.#isWhole = false;
+  }
+
+  /** Returns the index of the first kept row that does not sort before a row. */
+  #placeOf(row: Row): number {
+    let low = 0;
+    let high = this.#rows.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#rows[middle];
+      if (other !== undefined && this.#compare(other, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #compare(left: Row, right: Row): number {
+    for (const term of this.#terms) {
+      const order = compareByKey(term, left[term.field] ?? null, right[term.field] ?? null);
+      if (order !== 0) return order;
+    }
+    return 0;
+  }
+}
+
+/** Returns the rows that one result has and the other has not. */
+export function changesOfRows(before: readonly Row[], after: readonly Row[]): RowChanges {
+  const old = new Set(before);
+  const now = new Set(after);
+  return {
+    removed: before.filter((row) => !now.has(row)),
+    added: after.filter((row) => !old.has(row)),
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * Writes the statement whose rows begin a maintained query: an ordinary SELECT, which a reader in
+ * another thread can run.
+ *
+ * | query | seed |
+ * |---|---|
+ * | without grouping | itself |
+ * | with LIMIT | itself, with the limit of the kept rows and without OFFSET |
+ * | with GROUP BY or DISTINCT | keys, `count(*)`, and what each aggregate needs, without HAVING |
+ */
+
+import { isAggregate } from "../functions/aggregate/aggregates.ts";
+import type { Expr, ExprCall, SelectedColumn, SelectFromStatement } from "../parse/ast/ast.ts";
+import { holdsQuery } from "../parse/ast/query_nodes.ts";
+import { directPartsOf, partsOf } from "../parse/ast/tree_parts.ts";
+import type { RowTally } from "./tallies.ts";
+
+/** Returns the statement without OFFSET and with another limit. */
+export function limitedTo(core: SelectFromStatement, rowsMax: number): SelectFromStatement {
+  const { _location } = core;
+  const limit: Expr = { type: "integer", value: rowsMax, text: String(rowsMax), _location };
+  return { ...core, limit: { _location, limit } };
+}
+
+/** Returns every call of an aggregate that belongs to a block itself, in the order of the text. */
+export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStatement): ExprCall[] {
+  const calls: ExprCall[] = [];
+  for (const part of partsOf([columns, having, orderBy], insideOfBlock)) {
+    if (isAggregateCall(part)) calls.push(part);
+  }
+  return calls;
+}
+
+/** Returns the contents of a part, unless they belong to another block or to an aggregate. */
+function insideOfBlock(part: object): readonly unknown[] {
+  return holdsQuery(part) || isAggregateCall(part) ? [] : directPartsOf(part);
+}
+
+function isAggregateCall(part: object): part is ExprCall {
+  if (!("type" in part) || part.type !== "call") return false;
+  const call = part as ExprCall;
+  return call.over === undefined && isAggregate(call.function.name);
+}
+
+/** Returns a block with further items in its select list. */
+export function withItemsBehind(
+  core: SelectFromStatement,
+  items: readonly Expr[],
+): SelectFromStatement {
+  return { ...core, columns: [...(core.columns ?? []), ...items.map(itemOf)] };
+}
+
+export interface SeedOfGroups {
+  readonly keys: readonly Expr[];
+  /** The call of each aggregate. */
+  readonly calls: readonly ExprCall[];
+  readonly tallies: readonly RowTally[];
+}
+
+/** Returns the statement of the groups of a block. */
+export function seedOfGroups(
+  core: SelectFromStatement,
+  { tallies, calls, keys }: SeedOfGroups,
+): SelectFromStatement {
+  const { _location, from, where } = core;
+  const star: Expr = { type: "ref", name: "*", star: true, _location };
+  const rowCount: ExprCall = {
+    type: "call",
+    function: nameOf("count", core),
+    args: [star],
+    _location,
+  };
+  const results = calls.flatMap((call, index) =>
+    (tallies[index]?.seeds ?? []).map((seed) =>
+      seed === "itself" ? call : renamed(call, nameOf(seed, core)),
+    ),
+  );
+  return {
+    type: "select",
+    _location,
+    columns: [...keys, rowCount, ...results].map(itemOf),
+    from,
+    where,
+    groupBy: keys.length === 0 ? undefined : keys,
+  };
+}
+
+function renamed(call: ExprCall, name: ExprCall["function"]): ExprCall {
+  return { ...call, function: name };
+}
+
+function nameOf(name: string, { _location }: SelectFromStatement): ExprCall["function"] {
+  return { name, _location };
+}
+
+function itemOf(expr: Expr): SelectedColumn {
+  return { expr, _location: expr._location };
+}

@@ -1,0 +1,80 @@
+/**
+ * The net change of the rows of one table between two seqs: the rows that were there and are gone
+ * or have other values, and the rows that took their places.
+ *
+ * A row that several commits changed counts once, with its first old values and its last new ones.
+ */
+import type { Seq } from "../../base/seq.ts";
+import { type ChangeBatch, type ReadStore, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { type Row, type Value, valueAt } from "../../types/mod.ts";
+
+export interface TableChanges {
+  /** Rows at the first seq, with `_seq` as their last value. */
+  readonly removed: readonly Row[];
+  /** Rows at the last seq. */
+  readonly added: readonly Row[];
+}
+
+export interface TableChangesOptions {
+  readonly tableId: number;
+  readonly owner: number;
+  /** The first seq. */
+  readonly after: Seq;
+  /** The last seq, at most the visible one. */
+  readonly upTo: Seq;
+  /** The columns of the rows, of which the last is `_seq`. */
+  readonly columnIds: readonly number[];
+  /** The maximum number of versions to read. */
+  readonly versionsMax: number;
+}
+
+interface NetChange {
+  readonly removed: Row | undefined;
+  added: Row | undefined;
+}
+
+/** Returns undefined if there are too many versions. @throws {DatabaseError} */
+export function tableChanges(
+  store: Pick<ReadStore, "changes">,
+  { columnIds, tableId, versionsMax, ...range }: TableChangesOptions,
+): TableChanges | undefined {
+  const stored = columnIds.filter((columnId) => columnId !== SEQ_COLUMN_ID);
+  const scan = store.changes(tableId, { ...range, columnIds: stored });
+  // Rows by the seq of their newest version.
+  const rows = new Map<number, NetChange>();
+  let count = 0;
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      count += batch.rowCount;
+      if (count > versionsMax) return undefined;
+      for (let row = 0; row < batch.rowCount; row += 1) addVersion(rows, batch, row);
+    }
+  } finally {
+    scan.close();
+  }
+  const all = [...rows.values()];
+  return {
+    removed: all.flatMap(({ removed }) => (removed === undefined ? [] : [removed])),
+    added: all.flatMap(({ added }) => (added === undefined ? [] : [added])),
+  };
+}
+
+function addVersion(rows: Map<number, NetChange>, batch: ChangeBatch, row: number): void {
+  const seq = batch.seqs[row] ?? 0;
+  const prev = batch.prevs[row] ?? 0;
+  const added = batch.deleted[row] === 1 ? undefined : rowAt(batch.columns, row, seq);
+  const known = rows.get(prev);
+  if (known !== undefined) {
+    rows.delete(prev);
+    rows.set(seq, { removed: known.removed, added });
+    return;
+  }
+  const removed = batch.hasOld[row] === 1 ? rowAt(batch.oldColumns, row, prev) : undefined;
+  rows.set(seq, { removed, added });
+}
+
+function rowAt(columns: ChangeBatch["columns"], row: number, seq: number): Row {
+  const values: Value[] = columns.map((column) => valueAt(column, row));
+  values.push(seq);
+  return values;
+}

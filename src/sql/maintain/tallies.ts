@@ -1,0 +1,188 @@
+/**
+ * Aggregates from which rows can be removed again.
+ *
+ * | aggregate | kept for each group | a removed row |
+ * |---|---|---|
+ * | count | the number | is subtracted |
+ * | sum, avg of integers and decimals | the sum and the number | is subtracted |
+ * | min, max, bool_and, bool_or | the value and the number | is ignored if worse than the value |
+ *
+ * Sums of doubles are not among them: adding a value and removing it again leaves a rounding error,
+ * and the result would not be that of the SELECT.
+ */
+import { comparatorFor, type DataType, type Value } from "../../types/mod.ts";
+import type { BoundAggregate } from "../bind/bound_expressions.ts";
+import type { AggregateState } from "../functions/aggregate/aggregates.ts";
+import { NotMaintained } from "./not_maintained.ts";
+
+/** The state of one aggregate for all groups. Groups are small numbers that may be used again. */
+export interface RowTally {
+  /** The aggregates whose results over the rows so far begin a group. */
+  readonly seeds: readonly ("itself" | "count" | "sum")[];
+  /** Begins a group with the results of the seeds. */
+  seed(group: number, results: readonly Value[]): void;
+  add(group: number, value: Value): void;
+  remove(group: number, value: Value): void;
+  /** Whether the result of a group can only be found by reading its rows. */
+  isUnknown(group: number): boolean;
+  /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+  result(group: number): Value;
+  /** Forgets a group. */
+  clear(group: number): void;
+}
+
+/** @throws {NotMaintained} */
+export function tallyFor(aggregate: BoundAggregate): RowTally {
+  const { extra, form, isDistinct, orderBy } = aggregate;
+  const { name } = form;
+  const isSimple = extra.length === 0 && orderBy.length === 0;
+  const isRepeated = isDistinct && form.ignoresRepeats !== true;
+  if (!isSimple || isRepeated) throw new NotMaintained(`it has ${name} with DISTINCT or an order`);
+  switch (name) {
+    case "count":
+      return new CountTally();
+    case "sum":
+    case "avg": {
+      const state = form.create();
+      if (!canRemove(state)) throw new NotMaintained(`it has ${name} of a type that is not exact`);
+      return new SumTally(state);
+    }
+    case "min":
+    case "bool_and":
+    case "every":
+      return new ExtremeTally(form.result, 1);
+    case "max":
+    case "bool_or":
+      return new ExtremeTally(form.result, -1);
+    default:
+      throw new NotMaintained(`it has ${name}`);
+  }
+}
+
+class CountTally implements RowTally {
+  readonly seeds = ["itself"] as const;
+  readonly #counts: number[] = [];
+
+  seed(group: number, [count = 0]: readonly Value[]): void {
+    this.#counts[group] = Number(count);
+  }
+
+  add(group: number, value: Value): void {
+    if (value !== null) this.#counts[group] = (this.#counts[group] ?? 0) + 1;
+  }
+
+  remove(group: number, value: Value): void {
+    if (value !== null) this.#counts[group] = (this.#counts[group] ?? 0) - 1;
+  }
+
+  isUnknown(): boolean {
+    return false;
+  }
+
+  result(group: number): Value {
+    return this.#counts[group] ?? 0;
+  }
+
+  clear(group: number): void {
+    this.#counts[group] = 0;
+  }
+}
+
+type RemovingState = AggregateState & Required<Pick<AggregateState, "remove">>;
+
+function canRemove(state: AggregateState): state is RemovingState {
+  return state.remove !== undefined;
+}
+
+class SumTally implements RowTally {
+  readonly seeds = ["sum", "count"] as const;
+  readonly #state: RemovingState;
+
+  constructor(state: RemovingState) {
+    this.#state = state;
+  }
+
+  seed(group: number, [sum = null, count = 0]: readonly Value[]): void {
+    if (sum !== null) this.#state.add(group, sum, count);
+  }
+
+  add(group: number, value: Value): void {
+    this.#state.add(group, value);
+  }
+
+  remove(group: number, value: Value): void {
+    this.#state.remove(group, value);
+  }
+
+  isUnknown(): boolean {
+    return false;
+  }
+
+  result(group: number): Value {
+    return this.#state.finish(group);
+  }
+
+  clear(): void {
+    // Without rows, the sum and the number are 0.
+  }
+}
+
+interface KeptExtreme {
+  value: Value;
+  /** The number of values that are not NULL. */
+  count: number;
+  isUnknown: boolean;
+}
+
+class ExtremeTally implements RowTally {
+  readonly seeds = ["itself", "count"] as const;
+  readonly #groups = new Map<number, KeptExtreme>();
+  readonly #isBetter: (value: Value, other: Value) => boolean;
+  readonly #isWorse: (value: Value, other: Value) => boolean;
+
+  /** @param sign 1 if the least value is kept, -1 for the greatest. */
+  constructor(type: DataType, sign: 1 | -1) {
+    const compare = comparatorFor(type);
+    this.#isBetter = (value, other) => sign * compare(value, other) <= 0;
+    this.#isWorse = (value, other) => sign * compare(value, other) > 0;
+  }
+
+  seed(group: number, [value = null, count = 0]: readonly Value[]): void {
+    this.#groups.set(group, { value, count: Number(count), isUnknown: false });
+  }
+
+  add(group: number, value: Value): void {
+    if (value === null) return;
+    const kept = this.#groups.get(group);
+    if (kept === undefined) {
+      this.#groups.set(group, { value, count: 1, isUnknown: false });
+      return;
+    }
+    kept.count += 1;
+    const isFirst = kept.count === 1;
+    if (!isFirst && kept.value !== null && !this.#isBetter(value, kept.value)) return;
+    // The new value is at least as good as each value that the group had.
+    kept.value = value;
+    kept.isUnknown = false;
+  }
+
+  remove(group: number, value: Value): void {
+    const kept = this.#groups.get(group);
+    if (value === null || kept === undefined) return;
+    kept.count -= 1;
+    if (kept.count === 0) Object.assign(kept, { value: null, isUnknown: false });
+    else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;
+  }
+
+  isUnknown(group: number): boolean {
+    return this.#groups.get(group)?.isUnknown === true;
+  }
+
+  result(group: number): Value {
+    return this.#groups.get(group)?.value ?? null;
+  }
+
+  clear(group: number): void {
+    this.#groups.delete(group);
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * The rows of a join while a change of it is computed: one list of values for each combination of
+ * source rows.
+ *
+ *     | columns of source 0 … _seq | columns of source 1 … _seq | …
+ *
+ * Only the columns that the query reads have a place. The `_seq` of each source tells versions of
+ * its rows apart. Invariant: a place whose source is not known yet, or has no row, is NULL.
+ */
+import { defined } from "../../base/assert.ts";
+import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import {
+  type Batch,
+  BIGINT,
+  constVector,
+  type DataType,
+  type Row,
+  type Value,
+  type Vector,
+  valuesOf,
+  vectorFromValues,
+} from "../../types/mod.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { columnIdsIn, conjunctionOf } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { compileCondition } from "../execute/evaluate/condition.ts";
+import { compileExpression } from "../execute/evaluate/expression.ts";
+import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
+import type { Source } from "./join_shape.ts";
+import { NotMaintained } from "./not_maintained.ts";
+
+/** The places of a source in a tuple. */
+export interface SourcePlace {
+  readonly source: Source;
+  /** The columns to read, `_seq` last. */
+  readonly columnIds: readonly number[];
+  /** The place of the first column. */
+  readonly start: number;
+  readonly seqPosition: number;
+}
+
+/** Returns the indexes of the tuples that meet a condition. */
+export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
+
+/** Returns the values of some expressions for each tuple. */
+export type TupleValues = (tuples: readonly Row[]) => readonly (readonly Value[])[];
+
+/** Compiles expressions over lists of values with given places. */
+export class TuplePlaces {
+  readonly layout: BatchLayout;
+  readonly #types: readonly DataType[];
+  readonly #context: ExecutionContext;
+
+  constructor(layout: BatchLayout, types: readonly DataType[], context: ExecutionContext) {
+    this.layout = layout;
+    this.#types = types;
+    this.#context = context;
+  }
+
+  get width(): number {
+    return this.#types.length;
+  }
+
+  filter(conditions: readonly BoundExpression[]): TupleFilter {
+    const condition = conjunctionOf(conditions);
+    if (condition === undefined) return (tuples) => [...tuples.keys()];
+    const positions = positionsOf(condition, this.layout);
+    const select = compileCondition(condition, this.layout);
+    return (tuples) => {
+      if (tuples.length === 0) return [];
+      const batch = this.#batch(tuples, positions);
+      this.#context.effort.beginRows();
+      const { count, rows } = select(batch, this.#context, new Uint32Array(tuples.length));
+      return Array.from(rows.subarray(0, count));
+    };
+  }
+
+  /** Returns one list for each expression. */
+  values(expressions: readonly BoundExpression[]): TupleValues {
+    const parts = expressions.map((expression) => ({
+      positions: positionsOf(expression, this.layout),
+      evaluate: compileExpression(expression, this.layout),
+    }));
+    return (tuples) =>
+      parts.map(({ evaluate, positions }) => {
+        if (tuples.length === 0) return [];
+        this.#context.effort.beginRows();
+        return valuesOf(evaluate(this.#batch(tuples, positions), this.#context));
+      });
+  }
+
+  #batch(tuples: readonly Row[], positions: ReadonlySet<number>): Batch {
+    const columns: Vector[] = Array.from({ length: this.width }, () => UNREAD);
+    for (const position of positions) {
+      const type = defined(this.#types[position], "a place has a type");
+      const values = tuples.map((tuple) => tuple[position] ?? null);
+      columns[position] = vectorFromValues(type, values);
+    }
+    return { rowCount: tuples.length, columns };
+  }
+}
+
+/** Stands for a column that an expression does not read. */
+const UNREAD: Vector = constVector(null, 0);
+
+/** The tuples of a join. */
+export interface TupleSpace {
+  readonly places: TuplePlaces;
+  readonly sources: readonly SourcePlace[];
+}
+
+/**
+ * Gives a place to each column that the expressions read.
+ *
+ * @throws {NotMaintained} if they read whether a row is deleted.
+ */
+export function tupleSpaceOf(
+  sources: readonly Source[],
+  expressions: Iterable<BoundExpression>,
+  context: ExecutionContext,
+): TupleSpace {
+  const used = new Set<number>();
+  for (const expression of expressions) columnIdsIn(expression, used);
+  const layout = new Map<number, number>();
+  const types: DataType[] = [];
+  const places = sources.map((source): SourcePlace => {
+    const start = types.length;
+    const columnIds: number[] = [];
+    const seqs: number[] = [];
+    for (const { id, origin, type } of source.columns) {
+      if (!used.has(id)) continue;
+      const columnId = origin?.columnId ?? DELETED_COLUMN_ID;
+      if (columnId === DELETED_COLUMN_ID) throw new NotMaintained("it reads deleted rows");
+      if (columnId === SEQ_COLUMN_ID) {
+        seqs.push(id);
+        continue;
+      }
+      layout.set(id, types.length);
+      types.push(type);
+      columnIds.push(columnId);
+    }
+    const seqPosition = types.length;
+    for (const id of seqs) layout.set(id, seqPosition);
+    types.push(BIGINT);
+    return { source, columnIds: [...columnIds, SEQ_COLUMN_ID], start, seqPosition };
+  });
+  return { places: new TuplePlaces(layout, types, context), sources: places };
+}

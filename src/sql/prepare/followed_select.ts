@@ -1,0 +1,179 @@
+/**
+ * Completes the SELECT of a followed query: its rows have what identifies and orders them, their
+ * fields have different names, and a window of LIMIT has a complete order.
+ *
+ * The additions are made to the syntax tree, so that the result is an ordinary statement, which a
+ * reader in another thread can run.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { SchemaField } from "../../protocol/mod.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { WindowTerm } from "../maintain/row_window.ts";
+import type { Expr, OrderByStatement, SelectStatement } from "../parse/ast/ast.ts";
+import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
+import type { ResultSort } from "../ports/engine.ts";
+import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
+
+/** Names that every row of a followed result uses in addition to those of its fields. */
+const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
+
+/** A query with a complete order, and the number of terms of ORDER BY that it had before. */
+export interface OrderedSelect extends WrittenSelect {
+  readonly sortCount: number;
+}
+
+/**
+ * Orders the rows of a window of LIMIT completely, by what identifies them: of rows with equal
+ * values, the same ones are in the window at each evaluation.
+ */
+export function withTotalOrder(
+  given: WrittenSelect,
+  bound: (node: SelectStatement) => BoundSelect,
+): OrderedSelect {
+  const { node, select } = given;
+  const sortCount = select.orderBy.length;
+  const core = coreOf(node);
+  const isWindow = select.limit !== undefined || select.offset !== undefined;
+  const keyFields = keyFieldsOf(select);
+  if (
+    core === undefined ||
+    !isWindow ||
+    sortCount === 0 ||
+    select.withTies ||
+    keyFields === undefined
+  )
+    return { ...given, sortCount };
+  const { _location } = core;
+  const terms = keyFields
+    .filter((field) => !select.orderBy.some((sort) => outputOf(select, sort.expression) === field))
+    .map((field): OrderByStatement => {
+      const value = field + 1;
+      return { _location, by: { type: "integer", value, text: String(value), _location } };
+    });
+  const longer = mapCore(node, (each) => ({
+    ...each,
+    orderBy: [...(each.orderBy ?? []), ...terms],
+  }));
+  try {
+    return { node: longer, select: bound(longer), sortCount };
+  } catch (error) {
+    // Values of some types have no order. The rows of the window are then any of several.
+    if (error instanceof DatabaseError) return { ...given, sortCount };
+    throw error;
+  }
+}
+
+/** Returns the terms of ORDER BY as fields; undefined if some have no field or rows may tie. */
+export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
+  const sorts = sortOf(select);
+  const keyFields = keyFieldsOf(select);
+  const isComplete = keyFields?.every((field) => sorts.some((sort) => sort.field === field));
+  if (isComplete !== true || sorts.length < select.orderBy.length || sorts.length === 0) {
+    return undefined;
+  }
+  return sorts.flatMap(({ areNullsFirst, field, isDescending }): WindowTerm[] => {
+    const type = select.outputs[field]?.expression.type;
+    return type === undefined ? [] : [{ field, type, isDescending, nullsFirst: areNullsFirst }];
+  });
+}
+
+/** A query as it is written, and as it is bound. */
+interface WrittenSelect {
+  readonly node: SelectStatement;
+  readonly select: BoundSelect;
+}
+
+/**
+ * Adds the identifiers of rows, and the terms of ORDER BY, to the select list if they are not in
+ * it.
+ */
+export function withHiddenColumns(
+  node: SelectStatement,
+  bound: (node: SelectStatement) => BoundSelect,
+): WrittenSelect {
+  const given = { node, select: bound(node) };
+  const core = coreOf(node);
+  const isFixed = given.select.distinct === "all";
+  if (core === undefined || core.columns === undefined || isFixed) return given;
+  const sorts = core.orderBy ?? [];
+  const terms = given.select.orderBy.flatMap(({ expression }, index) =>
+    outputOf(given.select, expression) < 0 ? [sorts[index]?.by] : [],
+  );
+  const ordered = withItems(given, terms, bound);
+  const { select } = ordered;
+  const identifiers = (rowIdentifiersOf(select) ?? []).flatMap(({ value, written }) =>
+    outputOf(select, value) < 0 ? [written(core)] : [],
+  );
+  return withItems(ordered, identifiers, bound);
+}
+
+/**
+ * Adds items to the select list. Returns the original query if an item has no source text or cannot
+ * be bound in the select list.
+ */
+function withItems(
+  given: WrittenSelect,
+  items: readonly (Expr | undefined)[],
+  bound: (node: SelectStatement) => BoundSelect,
+): WrittenSelect {
+  const written = items.filter((item) => item !== undefined);
+  if (written.length === 0 || written.length < items.length) return given;
+  const longer = mapCore(given.node, (core) => ({
+    ...core,
+    columns: [
+      ...(core.columns ?? []),
+      ...written.map((expr, index) => {
+        const { _location } = expr;
+        const name = expr.type === "ref" ? expr.name : `_order_${index + 1}`;
+        return { _location, expr, alias: { _location, name: `${HIDDEN_PREFIX}${name}` } };
+      }),
+    ],
+  }));
+  try {
+    return { node: longer, select: bound(longer) };
+  } catch (error) {
+    // In the select list, the item would have a different meaning. The query is followed without
+    // it.
+    if (error instanceof DatabaseError) return given;
+    throw error;
+  }
+}
+
+/**
+ * A prefix that distinguishes the names of added columns from names to which ORDER BY and GROUP BY
+ * may refer.
+ */
+const HIDDEN_PREFIX = "?hidden ";
+
+export function keyFieldsOf(select: BoundSelect): readonly number[] | undefined {
+  const fields = rowIdentifiersOf(select)?.map(({ value }) => outputOf(select, value));
+  return fields?.every((field) => field >= 0) === true ? fields : undefined;
+}
+
+/** Returns the leading terms of ORDER BY that are also fields of the result. */
+export function sortOf(select: BoundSelect): readonly ResultSort[] {
+  const sorts = select.orderBy.map(({ expression, isDescending, nullsFirst }): ResultSort => {
+    return { field: outputOf(select, expression), isDescending, areNullsFirst: nullsFirst };
+  });
+  const end = sorts.findIndex(({ field }) => field < 0);
+  return end < 0 ? sorts : sorts.slice(0, end);
+}
+
+/**
+ * Gives each field a unique name. Flags of columns are left out: they describe rows of a table, and
+ * may be wrong for rows that an outer join produces.
+ */
+export function fieldsWithNames(fields: readonly SchemaField[]): SchemaField[] {
+  const taken = new Set(RESERVED_NAMES);
+  for (const { name } of fields) if (!RESERVED_NAMES.includes(name)) taken.add(name);
+  const used = new Set(RESERVED_NAMES);
+  return fields.map(({ name: given, data_type, index }) => {
+    const name = given.startsWith(HIDDEN_PREFIX) ? given.slice(HIDDEN_PREFIX.length) : given;
+    let own = name;
+    for (let count = 2; used.has(own) || (own !== given && taken.has(own)); count += 1) {
+      own = `${name}_${count}`;
+    }
+    used.add(own);
+    return { name: own, data_type, index };
+  });
+}

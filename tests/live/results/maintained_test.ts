@@ -1,0 +1,340 @@
+/**
+ * Queries that are maintained from the changes of their tables: after each commit, the rows are
+ * those of the SELECT, and have the keys that they have in a query that is evaluated again.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Principal } from "../../../src/auth/mod.ts";
+import type { Database } from "../../../src/database.ts";
+import { SubscriptionError } from "../../../src/live/mod.ts";
+import type { SubscriptionSpec, WireRow } from "../../../src/protocol/mod.ts";
+import { openAt, SMALL_FILES } from "../../support/database.ts";
+import { principalFor } from "../../support/principal_for.ts";
+import { ResultFollower } from "../../support/result_follower.ts";
+
+type Way = "maintained" | "evaluated";
+
+let directory: string;
+let database: Database;
+let root: Principal;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "tidemark-maintained-"));
+  database = await openAt(directory, { config: SMALL_FILES });
+  root = principalFor(database, "root");
+  await run("CREATE NAMESPACE shop");
+});
+
+afterAll(async () => {
+  await database.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  await run(`DROP VIEW IF EXISTS shop.large;
+    DROP TABLE IF EXISTS shop.items; DROP TABLE IF EXISTS shop.orders;
+    DROP TABLE IF EXISTS shop.products; DROP TABLE IF EXISTS shop.users;
+    CREATE SHARED TABLE shop.users (id INT PRIMARY KEY, name TEXT, city TEXT, boss INT);
+    CREATE SHARED TABLE shop.orders (id INT PRIMARY KEY, user_id INT, total INT);
+    CREATE SHARED TABLE shop.products (id INT PRIMARY KEY, name TEXT NOT NULL, price DECIMAL(10,2));
+    CREATE SHARED TABLE shop.items (id INT PRIMARY KEY, order_id INT, product_id INT, n INT, weight DOUBLE);
+    CREATE INDEX users_city ON shop.users (city); CREATE INDEX users_boss ON shop.users (boss, name);
+    CREATE INDEX orders_user ON shop.orders (user_id);
+    CREATE INDEX items_order ON shop.items (order_id);
+    CREATE INDEX items_product ON shop.items (product_id);
+    CREATE VIEW shop.large AS SELECT id, user_id FROM shop.orders WHERE total >= 10;
+    INSERT INTO shop.users VALUES (1, 'ada', 'rome', NULL), (2, 'bo', 'oslo', 1), (3, 'cy', 'rome', 1), (4, NULL, NULL, 2);
+    INSERT INTO shop.orders VALUES (10, 1, 5), (11, 1, 20), (12, 2, 30), (13, NULL, 7), (14, 9, 1);
+    INSERT INTO shop.products VALUES (1, 'pen', 1.50), (2, 'ink', 4.25), (3, 'cup', NULL);
+    INSERT INTO shop.items VALUES (100, 10, 1, 2, 0.5), (101, 10, 2, 1, 1.5), (102, 11, 1, 4, 0.5),
+      (103, 12, 3, 1, 2.5), (104, 12, 3, 1, 2.5), (105, NULL, 1, NULL, NULL)`);
+});
+
+async function run(sql: string, as: Principal = root): Promise<readonly (readonly unknown[])[]> {
+  const { error, results } = await database.sql.execute(as, { sql, params: [] });
+  expect(error).toBeUndefined();
+  return results.at(-1)?.rows ?? [];
+}
+
+function follow(
+  sql: string,
+  way: Way | undefined,
+  { held, ...given }: Partial<SubscriptionSpec> & { held?: ResultFollower } = {},
+): ResultFollower {
+  const follower = new ResultFollower(held === undefined ? {} : { held });
+  const { options = {} } = given;
+  const spec = { id: "q", sql, ...given, options: { ...options, ...(way && { way }) } };
+  follower.subscription = database.live.subscribe({ principal: root, spec, sink: follower });
+  return follower;
+}
+
+async function current(follower: ResultFollower): Promise<ResultFollower> {
+  await follower.reaches(database.store.visibleSeq);
+  return follower;
+}
+
+/** The rows of a follower by key, without `_seq`. */
+function rowsByKey({ rows }: ResultFollower): WireRow[] {
+  return rows
+    .map(({ _seq, ...row }) => row)
+    .toSorted((left, right) => (String(left["_key"]) < String(right["_key"]) ? -1 : 1));
+}
+
+/** The numbers of evaluations and of steps without one, as EXPLAIN SUBSCRIBE TO shows them. */
+async function stepsOf(sql: string): Promise<number[]> {
+  const lines = await run(`EXPLAIN SUBSCRIBE TO ${sql}`);
+  const line = lines.map(([text]) => String(text)).find((text) => text.includes("so far"));
+  return (line?.match(/\d+/g) ?? []).map(Number);
+}
+
+const COMMITS: readonly (readonly [what: string, sql: string])[] = [
+  ["an insert", "INSERT INTO shop.orders VALUES (20, 3, 15)"],
+  ["rows that find it", "INSERT INTO shop.items VALUES (110, 20, 2, 3, 1), (111, 20, 2, 3, 1)"],
+  ["an update of a value", "UPDATE shop.users SET name = 'eva' WHERE id = 1"],
+  ["a moved key", "UPDATE shop.orders SET user_id = 2 WHERE id = 10"],
+  ["a key that becomes NULL", "UPDATE shop.items SET order_id = NULL WHERE id = 102"],
+  ["a key that was NULL", "UPDATE shop.orders SET user_id = 4, total = 99 WHERE id = 13"],
+  [
+    "both sides in one commit",
+    `BEGIN; INSERT INTO shop.users VALUES (9, 'ida', 'rome', 3); UPDATE shop.orders SET total = 11 WHERE id = 14;
+     INSERT INTO shop.items VALUES (120, 14, 1, 1, 3); DELETE FROM shop.items WHERE id = 100; COMMIT`,
+  ],
+  [
+    "rows that come and go in one commit",
+    "BEGIN; INSERT INTO shop.orders VALUES (30, 1, 1); DELETE FROM shop.orders WHERE id = 30; COMMIT",
+  ],
+  ["duplicates", "INSERT INTO shop.items VALUES (130, 12, 3, 1, 2.5), (131, 12, 3, 1, 2.5)"],
+  ["one duplicate less", "DELETE FROM shop.items WHERE id = 130"],
+  ["a key of a joined table", "UPDATE shop.users SET boss = 2, city = 'oslo' WHERE id = 3"],
+  ["a referenced row that goes", "DELETE FROM shop.users WHERE id = 2"],
+  [
+    "swapped keys",
+    `BEGIN; UPDATE shop.orders SET user_id = 3 WHERE id = 11; UPDATE shop.orders SET user_id = 1 WHERE id = 20;
+     UPDATE shop.users SET name = NULL WHERE id IN (1, 3); COMMIT`,
+  ],
+  ["a price", "UPDATE shop.products SET price = 2 WHERE id = 3"],
+  ["many deletes", "DELETE FROM shop.items WHERE n = 1"],
+  ["a referenced row that returns", "INSERT INTO shop.users VALUES (2, 'bo', 'oslo', 9)"],
+  ["everything", "DELETE FROM shop.items; DELETE FROM shop.orders"],
+  ["a new beginning", "INSERT INTO shop.orders VALUES (10, 1, 5), (11, 2, 5)"],
+];
+
+const QUERIES: readonly (readonly [what: string, sql: string])[] = [
+  [
+    "an inner join",
+    "SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id WHERE o.total > 5",
+  ],
+  [
+    "a chain of joins",
+    `SELECT u.name, p.name, i.n * p.price AS price FROM shop.users u JOIN shop.orders o ON o.user_id = u.id
+     JOIN shop.items i ON i.order_id = o.id JOIN shop.products p ON p.id = i.product_id`,
+  ],
+  [
+    "a join in WHERE, with an expression",
+    "SELECT upper(u.name), o.total + i.n FROM shop.users u, shop.orders o, shop.items i WHERE o.user_id = u.id AND i.order_id = o.id AND (u.city = 'rome' OR i.n > 2)",
+  ],
+  [
+    "a self join",
+    "SELECT a.name, b.name FROM shop.users a JOIN shop.users b ON b.boss = a.id WHERE a.id <> b.id",
+  ],
+  [
+    "rows without a key of their own",
+    "SELECT i.product_id FROM (SELECT order_id, product_id FROM shop.items) i JOIN shop.orders o ON o.id = i.order_id",
+  ],
+  ["a view", "SELECT l.id, u.city FROM shop.large l JOIN shop.users u ON u.id = l.user_id"],
+  [
+    "a left join",
+    "SELECT u.id, u.name, o.id AS o, o.total FROM shop.users u LEFT JOIN shop.orders o ON o.user_id = u.id AND o.total > 5",
+  ],
+  [
+    "two left joins and a condition on the missing",
+    `SELECT o.id, u.name, i.id AS item FROM shop.orders o LEFT JOIN shop.users u ON u.id = o.user_id
+     LEFT JOIN shop.items i ON i.order_id = o.id WHERE u.city IS DISTINCT FROM 'oslo'`,
+  ],
+  [
+    "a left join of a join",
+    `SELECT o.id, p.name FROM shop.orders o
+     LEFT JOIN (shop.items i JOIN shop.products p ON p.id = i.product_id) ON i.order_id = o.id`,
+  ],
+  [
+    "a right join",
+    "SELECT o.id, u.id AS u FROM shop.orders o RIGHT JOIN shop.users u ON u.id = o.user_id",
+  ],
+  [
+    "EXISTS",
+    "SELECT id, total FROM shop.orders o WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id AND i.n > 1)",
+  ],
+  [
+    "NOT EXISTS",
+    "SELECT id, name FROM shop.users u WHERE NOT EXISTS (SELECT 1 FROM shop.orders o WHERE o.user_id = u.id)",
+  ],
+  [
+    "EXISTS over a join",
+    `SELECT u.id FROM shop.users u WHERE EXISTS (SELECT 1 FROM shop.orders o JOIN shop.items i ON i.order_id = o.id
+     WHERE o.user_id = u.id AND i.product_id = 3)`,
+  ],
+  [
+    "IN",
+    "SELECT id, total FROM shop.orders WHERE user_id IN (SELECT id FROM shop.users WHERE city = 'rome')",
+  ],
+  [
+    "NOT IN of what is never NULL",
+    "SELECT id, name FROM shop.products WHERE id NOT IN (SELECT id FROM shop.users WHERE city = 'rome')",
+  ],
+  [
+    "a left join with EXISTS",
+    `SELECT u.id, o.id AS o FROM shop.users u LEFT JOIN shop.orders o ON o.user_id = u.id
+     WHERE EXISTS (SELECT 1 FROM shop.users b WHERE b.boss = u.id)`,
+  ],
+  [
+    "counters",
+    "SELECT count(*) AS n, count(user_id) AS u, sum(total), avg(total) FROM shop.orders",
+  ],
+  [
+    "groups",
+    "SELECT user_id, count(*) AS n, sum(total) AS total, min(total), max(total), avg(total) FROM shop.orders GROUP BY user_id",
+  ],
+  [
+    "groups with HAVING and an expression",
+    "SELECT user_id % 2 AS odd, sum(total) * 10 + count(*) AS score FROM shop.orders GROUP BY user_id % 2 HAVING count(*) > 1",
+  ],
+  [
+    "groups of a join",
+    `SELECT p.name, sum(i.n) AS n, sum(i.n * p.price) AS price, bool_or(i.n > 2) AS any, bool_and(i.n > 2) AS all_of
+     FROM shop.products p JOIN shop.items i ON i.product_id = p.id GROUP BY p.name`,
+  ],
+  [
+    "groups of a left join",
+    "SELECT u.id, u.name, count(o.id) AS orders FROM shop.users u LEFT JOIN shop.orders o ON o.user_id = u.id GROUP BY u.id, u.name",
+  ],
+  [
+    "groups with FILTER",
+    "SELECT user_id, count(*) FILTER (WHERE total > 10) AS large, sum(total) FILTER (WHERE total <= 10) FROM shop.orders GROUP BY user_id",
+  ],
+  [
+    "groups without an output for the key",
+    "SELECT count(*) FROM shop.items GROUP BY product_id, n",
+  ],
+  ["DISTINCT", "SELECT DISTINCT n, product_id FROM shop.items"],
+  [
+    "DISTINCT over a join",
+    "SELECT DISTINCT u.city FROM shop.users u JOIN shop.orders o ON o.user_id = u.id",
+  ],
+  ["a window of rows", "SELECT id, total FROM shop.orders ORDER BY total DESC LIMIT 3"],
+  [
+    "a window behind others",
+    "SELECT id, n FROM shop.items ORDER BY n NULLS FIRST LIMIT 2 OFFSET 3",
+  ],
+  [
+    "a window of a join",
+    "SELECT u.name, o.total FROM shop.orders o JOIN shop.users u ON u.id = o.user_id ORDER BY o.total DESC, u.name LIMIT 2",
+  ],
+  [
+    "a window of groups",
+    "SELECT product_id, sum(n) AS n FROM shop.items GROUP BY product_id ORDER BY n DESC NULLS LAST LIMIT 2",
+  ],
+  ["a window of different values", "SELECT DISTINCT total FROM shop.orders ORDER BY total LIMIT 2"],
+];
+
+describe("each commit leads to the rows of the SELECT, with the same keys:", () => {
+  test.each(QUERIES)("%s", async (_, sql) => {
+    const maintained = await current(follow(sql, undefined));
+    const evaluated = await current(follow(sql, "evaluated"));
+    for (const [what, commit] of [["the beginning", "SELECT 1"] as const, ...COMMITS]) {
+      await run(commit);
+      await current(maintained);
+      await current(evaluated);
+      expect([what, rowsByKey(maintained)]).toEqual([what, rowsByKey(evaluated)]);
+    }
+    const [evaluations = 0, followed = 0] = await stepsOf(sql);
+    expect(followed).toBeGreaterThan(evaluations);
+  });
+});
+
+test("changes are followed without an evaluation", async () => {
+  const sql = `SELECT u.city, count(*) AS n FROM shop.users u JOIN shop.orders o ON o.user_id = u.id
+    GROUP BY u.city ORDER BY n DESC LIMIT 3`;
+  const follower = await current(follow(sql, undefined));
+  const [before = 0, followedBefore = 0] = await stepsOf(sql);
+  for (let id = 50; id < 60; id += 1) {
+    await run(`INSERT INTO shop.orders VALUES (${id}, ${id % 4}, 1)`);
+    await current(follower);
+  }
+  const [after = 0, followed = 0] = await stepsOf(sql);
+  expect([before, after]).toEqual([1, 1]);
+  expect(followed - followedBefore).toBe(10);
+});
+
+test("a window is filled again once more rows leave it than its margin has", async () => {
+  const rows = Array.from({ length: 300 }, (_, id) => `(${1000 + id}, 1, ${id})`).join();
+  await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);
+  const sql = "SELECT id, total FROM shop.orders ORDER BY total DESC LIMIT 5";
+  const maintained = await current(follow(sql, "maintained"));
+  for (let id = 1299; id > 1200; id -= 3) {
+    await run(`DELETE FROM shop.orders WHERE id > ${id - 3} AND id <= ${id}`);
+    await current(maintained);
+    const totals = maintained.rows.map((row) => Number(row["total"]));
+    const expected = [1, 2, 3, 4, 5].map((behind) => id - 1000 - 2 - behind);
+    expect(totals.toSorted((left, right) => right - left)).toEqual(expected);
+  }
+});
+
+test("a commit of many rows is evaluated, and followed from there", async () => {
+  const sql = "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id";
+  const maintained = await current(follow(sql, "maintained"));
+  const rows = Array.from({ length: 3000 }, (_, id) => `(${1000 + id}, ${id % 3}, 1)`).join();
+  await run(`INSERT INTO shop.orders VALUES ${rows}`);
+  await current(maintained);
+  await run("INSERT INTO shop.orders VALUES (9000, 2, 1)");
+  await current(maintained);
+  const counts = Object.fromEntries(maintained.rows.map(({ n, user_id: of }) => [of, n]));
+  expect(counts).toEqual({ null: 1, 0: 1000, 1: 1002, 2: 1002, 9: 1 });
+});
+
+test("a client that comes back may get the rows in the other way", async () => {
+  const sql = "SELECT u.name, o.total FROM shop.users u JOIN shop.orders o ON o.user_id = u.id";
+  const held = await current(follow(sql, "maintained"));
+  held.subscription?.close();
+  await run(
+    "UPDATE shop.orders SET total = 6 WHERE id = 10; DELETE FROM shop.orders WHERE id = 11",
+  );
+  const options = { from_seq_id: held.seq ?? 0 };
+  const back = await current(follow(sql, "evaluated", { held, options }));
+  expect(rowsByKey(back)).toEqual(rowsByKey(await current(follow(sql, "evaluated"))));
+});
+
+test.each([
+  ["SELECT sum(weight) FROM shop.items", "it has sum of a type that is not exact"],
+  ["SELECT a.id FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss", "it has a full join"],
+  ["SELECT row_number() OVER (ORDER BY id) FROM shop.users", "it has window functions"],
+  ["SELECT id FROM shop.users ORDER BY id OFFSET 2", "it has OFFSET without LIMIT"],
+  ["SELECT id FROM shop.users LIMIT 1", "its LIMIT has no order that tells all rows apart"],
+  [
+    "SELECT p.id FROM shop.products p JOIN shop.items i ON i.n = p.id",
+    "no key or index finds the rows of shop.items that a change concerns",
+  ],
+])("%s is refused with the way maintained, and names the reason", (sql, reason) => {
+  let refusal: unknown;
+  try {
+    follow(sql, "maintained");
+  } catch (error) {
+    refusal = error;
+  }
+  expect(refusal).toBeInstanceOf(SubscriptionError);
+  expect(refusal instanceof SubscriptionError && refusal.response).toMatchObject({
+    code: "UNSUPPORTED",
+    message: `Cannot maintain the result: ${reason}`,
+  });
+});
+
+test.each([
+  ["SELECT count(*) FROM shop.users", { way: "fast" }],
+  ["SELECT id FROM shop.users", { way: "evaluated" }],
+])("%s with %j is refused as INVALID_OPTIONS", (sql, options) => {
+  const spec = { id: "q", sql, options } as unknown as SubscriptionSpec;
+  const subscribe = (): unknown =>
+    database.live.subscribe({ principal: root, spec, sink: new ResultFollower() });
+  expect(subscribe).toThrow("way");
+});
