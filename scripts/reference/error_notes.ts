@@ -106,6 +106,8 @@ export const SUBSCRIPTION_NOTES: Readonly<Record<SubscriptionCode, string>> = {
   KILLED: "An operator ended the subscription or the connection.",
   SUBSCRIPTION_FAILED: "The query failed while it ran; the message says why.",
   CONVERSION_ERROR: "A value could not be converted for the query's expressions.",
+  TOKEN_EXPIRED:
+    "The token expired some time ago, and the client did not authenticate again with a newer one. Get a new token and connect again.",
   TOKEN_REVOKED: "The session ended. Log in again.",
   SHUTTING_DOWN: "The server is stopping. Connect again and resume.",
   AUTH_REQUIRED: "The first message has to be `authenticate`.",

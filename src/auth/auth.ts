@@ -238,8 +238,8 @@ export class Auth {
 
   /**
    * Refuses a caller whose session or account has ended since it was authenticated. Called after a
-   * wait, because a client may take as long as it likes to send its body. An expired token is
-   * accepted here, as on an open connection.
+   * wait, because a client may take as long as it likes to send its body. A token that has expired
+   * since is accepted here.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -381,14 +381,14 @@ export class Auth {
       throw this.#bucket.failedToken(tokenExpired(), caller);
     }
     this.#lastSeen.note(user.userId);
-    const principal = this.#principal(user, claims.sessionId);
+    const principal = this.#principal(user, claims);
     const use: RecentUse = { claims, principal, accessVersion, seenMs: nowMs };
     this.#recent.set(claims, use);
     this.#useOf.set(principal, use);
     return principal;
   }
 
-  #principal(user: UserEntry, sessionId: string): Principal {
+  #principal(user: UserEntry, claims: TokenClaims): Principal {
     return {
       userId: user.userId,
       role: user.role,
@@ -396,7 +396,8 @@ export class Auth {
       actorId: user.userId,
       actorRole: user.role,
       isImpersonated: false,
-      sessionId,
+      sessionId: claims.sessionId,
+      tokenEndMs: this.#tokens.endMs(claims),
     };
   }
 

@@ -21,4 +21,8 @@ export interface Principal {
   readonly isImpersonated: boolean;
   /** The login session, for revocation; empty for internal callers. */
   readonly sessionId: string;
+  /**
+   * The time from which the token counts as expired, in Unix milliseconds; absent if it has none.
+   */
+  readonly tokenEndMs?: number;
 }

@@ -1,10 +1,16 @@
 /**
  * Login sessions: a login begins one, a refresh continues it and a logout ends it.
  *
- *     login ──► session sid ──refresh──► same sid, new tokens, the used one retired
+ *     login ──► session sid ──refresh by R1──► same sid, new tokens with R2; R1 still works
+ *                   │        ──refresh by R2──► new tokens with R3; R1 is retired
  *                   │                      │
- *                   │                      └─ retired token, 30 s later ──► stolen: sid revoked
+ *                   │                      └─ R1, or another successor of R1, 30 s later
+ *                   │                           ──► stolen: sid revoked
  *                   └──logout──► sid revoked      logout all ──► token version raised
+ *
+ * A refresh token stays usable until one of its successors has been used, so that a client which
+ * lost the response of a refresh can repeat it. A thief and the owner of a copied token get
+ * different successors, and only one of the two can be the first to be used.
  *
  * A session is not stored as a row: it is only the `sid` that its tokens share. A revocation in the
  * catalog ends it, so it stays ended after a restart.
@@ -20,7 +26,7 @@ import { answerFromUser, type Caller, hasAdminUi, rfc3339 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { SessionEnds } from "./session_ends.ts";
-import type { TokenClaims, Tokens, TokenType } from "./token.ts";
+import type { TokenClaims, Tokens } from "./token.ts";
 
 export interface SessionsOptions {
   catalog: Catalog;
@@ -35,7 +41,7 @@ export interface SessionsOptions {
 }
 
 /**
- * The time for which a used refresh token still works, for browser tabs that refresh at the same
+ * The time for which a retired refresh token still works, for browser tabs that refresh at the same
  * time.
  */
 const RETIRED_GRACE_MS = 30_000;
@@ -82,39 +88,55 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for new tokens of the same session.
+   * Exchanges a refresh token for new tokens of the same session, and retires the token from which
+   * it was obtained.
    *
    * @throws {AuthError} unauthorized
    */
   async refresh(token: string, caller: TokenSource): Promise<LoginBody> {
-    const { log, onAudit } = this.#options;
     const claims = this.#options.tokens.verify(token);
     if (claims === undefined || claims.tokenType !== "refresh") throw unauthorized();
     const user = this.userOf(claims);
     if (user === undefined) throw unauthorized();
-    const retiredForMs = this.#retiredForMs(claims.tokenId);
-    if (retiredForMs === undefined) {
-      this.#retire(claims);
-    } else if (retiredForMs > RETIRED_GRACE_MS) {
-      log.warn("a retired refresh token was used: the session is revoked as stolen", {
-        user: claims.userId,
-        session: claims.sessionId,
-        request: caller.requestId,
-      });
-      const { userId } = claims;
-      const details = { reason: "a retired refresh token was used", session: claims.sessionId };
-      onAudit({
-        ...sourceOf(caller, details),
-        action: "revoke session",
-        actor: userId,
-        target: userId,
-        subject: userId,
-        outcome: "ok",
-      });
-      this.#endSession(claims);
+    if (this.#isStolen(claims)) {
+      this.#endStolen(claims, caller);
       throw unauthorized();
     }
-    return this.#answer(user, claims.sessionId);
+    this.#retireParent(claims);
+    return this.#answer(user, claims.sessionId, claims.tokenId);
+  }
+
+  /**
+   * Returns true if the token has been retired, or if another successor of its parent was used
+   * first, and longer ago than parallel refreshes of one browser take.
+   */
+  #isStolen({ parentId, tokenId }: TokenClaims): boolean {
+    const { catalog } = this.#options;
+    const retiredForMs = this.#retiredForMs(tokenId);
+    if (retiredForMs !== undefined && retiredForMs > RETIRED_GRACE_MS) return true;
+    const sibling = parentId === undefined ? undefined : catalog.revocation(parentId)?.successorId;
+    if (parentId === undefined || sibling === undefined || sibling === tokenId) return false;
+    return (this.#retiredForMs(parentId) ?? 0) > RETIRED_GRACE_MS;
+  }
+
+  #endStolen(claims: TokenClaims, caller: TokenSource): void {
+    const { log, onAudit } = this.#options;
+    const { sessionId, userId } = claims;
+    log.warn("a retired refresh token was used: the session is revoked as stolen", {
+      user: userId,
+      session: sessionId,
+      request: caller.requestId,
+    });
+    const details = { reason: "a retired refresh token was used", session: sessionId };
+    onAudit({
+      ...sourceOf(caller, details),
+      action: "revoke session",
+      actor: userId,
+      target: userId,
+      subject: userId,
+      outcome: "ok",
+    });
+    this.#endSession(claims);
   }
 
   /**
@@ -161,16 +183,18 @@ export class Sessions {
     return catalog.isRevoked(claims.sessionId) ? undefined : user;
   }
 
-  #retire({ expiresAt, tokenId }: TokenClaims): void {
+  #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
-    catalog.revoke(tokenId, expiresAt * 1000 + REVOCATION_MARGIN_MS);
-    putNewest(this.#retiredMs, [tokenId, clock.monotonicMs()], RETIRED_COUNT_MAX);
+    if (parentId === undefined || catalog.isRevoked(parentId)) return;
+    // The parent was issued earlier, and so expires earlier.
+    catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, tokenId);
+    putNewest(this.#retiredMs, [parentId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
 
   /** Returns how long ago a refresh token was retired; undefined if it was not. */
   #retiredForMs(tokenId: string): number | undefined {
     const { catalog, clock } = this.#options;
-    const retiredAtMs = catalog.revokedAtMs(tokenId);
+    const retiredAtMs = catalog.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
     // The wall clock may have been set since then. It is used only for times before a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
@@ -185,10 +209,19 @@ export class Sessions {
     sessionEnds.endSession(claims.userId, claims.sessionId);
   }
 
-  #answer(user: UserEntry, sessionId: string): LoginBody {
+  /** @param parentId The refresh token for which the new tokens are issued. */
+  #answer(user: UserEntry, sessionId: string, parentId?: string): LoginBody {
     const { accessLifetimeSeconds, refreshLifetimeSeconds } = this.#options;
-    const access = this.#claims(user, { sessionId, tokenType: "access" }, accessLifetimeSeconds);
-    const refresh = this.#claims(user, { sessionId, tokenType: "refresh" }, refreshLifetimeSeconds);
+    const access = this.#claims(
+      user,
+      { sessionId, parentId: undefined, tokenType: "access" },
+      accessLifetimeSeconds,
+    );
+    const refresh = this.#claims(
+      user,
+      { sessionId, parentId, tokenType: "refresh" },
+      refreshLifetimeSeconds,
+    );
     return {
       access_token: this.#options.tokens.sign(access),
       expires_at: rfc3339(access.expiresAt * 1000),
@@ -201,7 +234,7 @@ export class Sessions {
 
   #claims(
     user: UserEntry,
-    kind: { sessionId: string; tokenType: TokenType },
+    kind: Pick<TokenClaims, "parentId" | "sessionId" | "tokenType">,
     lifetimeSeconds: number,
   ): TokenClaims {
     const issuedAt = Math.floor(this.#options.clock.nowMs() / 1000);

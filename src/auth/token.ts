@@ -8,8 +8,8 @@
  *     base64url(header) . base64url(claims) . base64url(HMAC-SHA256(secret, header . claims))
  *
  *     header   {"alg":"HS256","typ":"JWT"} and nothing else; `typ` may be absent
- *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf may be
- *              there, aud must not; each name once
+ *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf and prev
+ *              may be there, aud must not; each name once
  *
  * The cache only knows that this server signed a text. `auth.ts` decides whether the token is
  * valid: it checks expiry on every request, but the user and revocations only after an account has
@@ -28,6 +28,8 @@ export interface TokenClaims {
   readonly expiresAt: number;
   readonly notBefore: number | undefined;
   readonly tokenId: string;
+  /** The refresh token for which this one was issued; undefined after a login. */
+  readonly parentId: string | undefined;
   /** The login session, shared by all tokens of one login. */
   readonly sessionId: string;
   /** The user's token version when the token was issued. */
@@ -78,6 +80,7 @@ export class Tokens {
       iat: claims.issuedAt,
       exp: claims.expiresAt,
       jti: claims.tokenId,
+      ...(claims.parentId === undefined ? {} : { prev: claims.parentId }),
       sid: claims.sessionId,
       tv: claims.tokenVersion,
       role: claims.role,
@@ -128,7 +131,12 @@ export class Tokens {
     const now = nowMs / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
     if (claims.notBefore !== undefined && claims.notBefore > now + LEEWAY_SECONDS) return "early";
-    return now >= claims.expiresAt + LEEWAY_SECONDS ? "expired" : "valid";
+    return nowMs >= this.endMs(claims) ? "expired" : "valid";
+  }
+
+  /** Returns the time from which a token is expired, in Unix milliseconds. */
+  endMs({ expiresAt }: TokenClaims): number {
+    return (expiresAt + LEEWAY_SECONDS) * 1000;
   }
 
   #read(token: string): TokenClaims | undefined {
@@ -171,10 +179,11 @@ function isOurHeader(segment: string): boolean {
 function claimsFrom(segment: string): TokenClaims | undefined {
   const claims = flatObjectFrom(segment);
   if (claims === undefined || claims["iss"] !== ISSUER || "aud" in claims) return undefined;
-  const { sub, iat, exp, nbf, jti, sid, tv, role, email, token_type: tokenType } = claims;
+  const { sub, iat, exp, nbf, jti, prev, sid, tv, role, email, token_type: tokenType } = claims;
   if (!isFilledText(sub) || !isFilledText(jti) || !isFilledText(sid)) return undefined;
   if (!isCount(iat) || !isCount(exp) || !isCount(tv)) return undefined;
   if (nbf !== undefined && !isCount(nbf)) return undefined;
+  if (prev !== undefined && !isFilledText(prev)) return undefined;
   if (!isRole(role) || (email !== null && typeof email !== "string")) return undefined;
   if (tokenType !== "access" && tokenType !== "refresh") return undefined;
   return {
@@ -183,6 +192,7 @@ function claimsFrom(segment: string): TokenClaims | undefined {
     expiresAt: exp,
     notBefore: nbf,
     tokenId: jti,
+    parentId: prev,
     sessionId: sid,
     tokenVersion: tv,
     role,

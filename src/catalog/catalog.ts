@@ -22,6 +22,7 @@ import type {
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
+import type { RevocationRecord } from "./revocations.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
 
 export interface NewUser {
@@ -250,10 +251,13 @@ export interface Catalog {
 
   /** Returns true if a token id or session id was revoked. */
   isRevoked(id: string): boolean;
-  /** Returns when an id was first revoked, in Unix milliseconds; undefined if it was not. */
-  revokedAtMs(id: string): number | undefined;
-  /** Remembers a revoked token or session id until `expiresAtMs`. */
-  revoke(id: string, expiresAtMs: number): void;
+  /** Returns when and by which successor an id was first revoked; undefined if it was not. */
+  revocation(id: string): RevocationRecord | undefined;
+  /**
+   * Remembers a revoked token or session id until `expiresAtMs`.
+   * @param successorId The token whose use revokes this one.
+   */
+  revoke(id: string, expiresAtMs: number, successorId?: string): void;
 
   file(fileId: string): FileEntry | undefined;
   /**

@@ -32,7 +32,7 @@ import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest_database.ts";
 import { DEFAULT_NAMESPACE, PUBLIC_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed } from "./records.ts";
-import { Revocations } from "./revocations.ts";
+import { type RevocationRecord, Revocations } from "./revocations.ts";
 import { markAfterRestore, type SequenceMark } from "./sequence_numbers.ts";
 import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
 import { StorageEntries } from "./storages.ts";
@@ -410,15 +410,15 @@ export class CatalogDatabase implements Catalog {
   }
 
   isRevoked(id: string): boolean {
-    return this.#revocations.revokedAtMs(id) !== undefined;
+    return this.#revocations.revocation(id) !== undefined;
   }
 
-  revokedAtMs(id: string): number | undefined {
-    return this.#revocations.revokedAtMs(id);
+  revocation(id: string): RevocationRecord | undefined {
+    return this.#revocations.revocation(id);
   }
 
-  revoke(id: string, expiresAtMs: number): void {
-    this.#revocations.revoke(id, expiresAtMs);
+  revoke(id: string, expiresAtMs: number, successorId?: string): void {
+    this.#revocations.revoke(id, expiresAtMs, successorId);
   }
 
   file(fileId: string): FileEntry | undefined {

@@ -8,10 +8,12 @@ import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-interface RevocationRecord {
+export interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
+  /** The token whose use retired this token; absent if the token was not retired by a successor. */
+  readonly successorId?: string;
 }
 
 const KEPT_MS: number = 24 * HOUR_MS;
@@ -41,17 +43,20 @@ export class Revocations {
     }
   }
 
-  /** Returns when an id was first revoked, or undefined if it was not. */
-  revokedAtMs(id: string): number | undefined {
-    return this.#entries.get(id)?.revokedAtMs;
+  /** Returns the entry of an id, or undefined if the id was not revoked. */
+  revocation(id: string): RevocationRecord | undefined {
+    return this.#entries.get(id);
   }
 
-  revoke(id: string, expiresAtMs: number): void {
+  /** Revokes an id. The time and the successor of an earlier revocation stay. */
+  revoke(id: string, expiresAtMs: number, successorId?: string): void {
     const before = this.#entries.get(id);
+    const successor = before === undefined ? successorId : before.successorId;
     const entry = {
       id,
       revokedAtMs: before?.revokedAtMs ?? this.#clock.nowMs(),
       expiresAtMs: Math.max(expiresAtMs, before?.expiresAtMs ?? 0),
+      ...(successor === undefined ? {} : { successorId: successor }),
     };
     const oldest = this.#entries.values().take(LOOKED_AT_COUNT).toArray();
     const found = this.#over.values().take(LOOKED_AT_COUNT).toArray();

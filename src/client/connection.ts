@@ -55,6 +55,9 @@ const CLOSE_NOT_AUTHORIZED = 1008;
 /** The wait after a refusal that does not state one. */
 const REFUSED_MS = 1000;
 
+/** The errors after which a connection needs another token. */
+const TOKEN_ENDS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "TOKEN_REVOKED"]);
+
 export class LiveConnection {
   readonly #options: LiveConnectionOptions;
   readonly #subscriptions = new Map<string, FollowedQuery>();
@@ -73,6 +76,12 @@ export class LiveConnection {
   #cancelBack: (() => void) | undefined;
   /** Cancels the timer that detects a dead connection. */
   #cancelWatch: (() => void) | undefined;
+  /** Cancels the timer that renews the token of the connection. */
+  #cancelRenewal: (() => void) | undefined;
+  /** The token with which the connection has authenticated. */
+  #token: string | undefined;
+  /** The number of attempts that have brought no newer token. */
+  #renewalFailures = 0;
   /** Whether anything has arrived since the last ping. */
   #hasHeard = false;
 
@@ -245,6 +254,7 @@ export class LiveConnection {
   #authenticate(): void {
     const token = this.#options.session.accessToken;
     if (token === undefined) return this.signedOut(unauthorized("Nobody is logged in"));
+    this.#token = token;
     // Without compression, the browser need not decompress anything.
     const protocol = { serialization: "json", compression: "none" };
     this.#send({ type: "authenticate", method: "jwt", token, protocol });
@@ -281,6 +291,10 @@ export class LiveConnection {
   }
 
   #authenticated(): void {
+    this.#renewalFailures = 0;
+    this.#scheduleRenewal();
+    // A renewal changes nothing else.
+    if (this.#isOpen) return;
     this.#isOpen = true;
     this.#failures = 0;
     this.#become("open");
@@ -288,6 +302,39 @@ export class LiveConnection {
     this.#cancelBack = this.#options.environment.whenBack?.(() => this.#ping());
     for (const id of this.#subscriptions.keys()) this.#outgoing.ask({ type: "subscribe", id });
     for (const consumer of this.#consumers.values()) this.#send(consumer.opening());
+  }
+
+  /** Renews the token before it expires, because the server ends the connection with its token. */
+  #scheduleRenewal(): void {
+    this.#cancelRenewal?.();
+    const { environment, session } = this.#options;
+    const delayMs = session.renewalDelayMs();
+    if (delayMs === undefined) return;
+    const failures = this.#renewalFailures;
+    const pauseMs = failures === 0 ? 0 : backoffMs(environment, failures - 1);
+    const waitMs = Math.max(delayMs, pauseMs);
+    this.#cancelRenewal = environment.after(waitMs, () => void this.#renewInTime());
+  }
+
+  async #renewInTime(): Promise<void> {
+    const { session } = this.#options;
+    const epoch = this.#epoch;
+    // A request may have renewed the token in the meantime.
+    if (session.accessToken === this.#token) {
+      try {
+        await session.renew();
+      } catch (error) {
+        if (epoch !== this.#epoch) return;
+        if (isRefusal(error) && session.accessToken === undefined) return this.signedOut(error);
+        // The server could not be reached. The next attempt follows, and reports any refusal.
+      }
+    }
+    if (epoch !== this.#epoch) return;
+    if (session.accessToken !== undefined && session.accessToken !== this.#token) {
+      return this.#authenticate();
+    }
+    this.#renewalFailures += 1;
+    this.#scheduleRenewal();
   }
 
   #reached({ id, positions }: Pong): void {
@@ -307,7 +354,7 @@ export class LiveConnection {
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);
-    if (action === "reconnect") return this.#lost(code === "TOKEN_REVOKED");
+    if (action === "reconnect") return this.#lost(TOKEN_ENDS.has(code));
     this.#outgoing.answered({ type: "subscribe", id });
     this.#outgoing.answered({ type: "next_batch", id });
     if (subscription === undefined) return;
@@ -383,6 +430,7 @@ export class LiveConnection {
     this.#cancelWaits.clear();
     this.#cancelRetry?.();
     this.#cancelWatch?.();
+    this.#cancelRenewal?.();
     this.#cancelBack?.();
     this.#cancelBack = undefined;
     socket?.close();

@@ -44,16 +44,3 @@ export async function tokenFrom(give: TokenFunction): Promise<string> {
     { status: 401 },
   );
 }
-
-/** Returns the user that a token names; undefined if the token cannot be read. */
-export function subjectOf(token: string): string | undefined {
-  const claims = token.split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/");
-  try {
-    const bytes = Uint8Array.from(atob(claims ?? ""), (each) => each.charCodeAt(0));
-    const { sub } = JSON.parse(new TextDecoder().decode(bytes)) as { sub?: unknown };
-    return typeof sub === "string" ? sub : undefined;
-  } catch {
-    // The token cannot be read here; the server decides whether it is valid.
-    return undefined;
-  }
-}

@@ -44,6 +44,13 @@ export interface LiveQuery<Row extends object = CellObject> {
   close(): void;
 }
 
+/** Errors that end the connection, after which the query continues on another one. */
+const RECONNECTS: ReadonlySet<string> = new Set([
+  "SHUTTING_DOWN",
+  "TOKEN_EXPIRED",
+  "TOKEN_REVOKED",
+]);
+
 /** Errors after which the same query may be started again from the beginning. */
 const RESTARTS: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
@@ -274,7 +281,7 @@ export class FollowedQuery implements LiveQuery {
 
   error(message: ErrorMessage): AfterError {
     if (!message.ended) return "nothing";
-    if (message.code === "SHUTTING_DOWN" || message.code === "TOKEN_REVOKED") return "reconnect";
+    if (RECONNECTS.has(message.code)) return "reconnect";
     // The server may still count the subscription of the lost connection against a limit.
     if (message.code === "SUBSCRIPTION_LIMIT_EXCEEDED" && this.#wasAccepted) {
       this.#refusals += 1;

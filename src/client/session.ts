@@ -13,11 +13,12 @@
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
-import { type Credentials, subjectOf, tokenFrom } from "./credentials.ts";
+import { type Credentials, tokenFrom } from "./credentials.ts";
 import type { WholeEnvironment } from "./environment.ts";
 import { type ConnectionError, isObject, ServerError } from "./errors.ts";
 import { type RepeatRules, withRepeats } from "./repeats.ts";
 import { type CallOptions, type RequestAnswer, RequestData, Requests } from "./requests.ts";
+import { claimsOf, renewalDelayMs } from "./token_claims.ts";
 
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
@@ -75,6 +76,8 @@ export class Session {
    */
   #credentialsFailure: ServerError | undefined;
   #accessToken: string | undefined;
+  /** The time at which the access token was received, on the clock of the client. */
+  #receivedMs = 0;
   #refreshToken: string | undefined;
   #renewing: Promise<Identity | undefined> | undefined;
   /** The user who logged in last. */
@@ -94,8 +97,8 @@ export class Session {
     this.#options = options;
     this.#requests = new Requests({ url, environment, timeoutMs });
     if (typeof credentials === "object" && "token" in credentials) {
-      this.#accessToken = credentials.token;
-      this.#userId = subjectOf(credentials.token);
+      this.#keep(credentials.token);
+      this.#userId = claimsOf(credentials.token).userId;
     } else {
       this.#credentials = credentials;
     }
@@ -113,6 +116,23 @@ export class Session {
   /** Whether there are credentials but no token yet. @internal */
   get mustLogIn(): boolean {
     return this.#accessToken === undefined && this.#credentials !== undefined;
+  }
+
+  /**
+   * Returns how long the access token can still be used before it should be renewed; undefined if
+   * it does not expire or cannot be renewed. @internal
+   */
+  renewalDelayMs(): number | undefined {
+    const token = this.#accessToken;
+    if (token === undefined || !this.#canRenew) return undefined;
+    const delayMs = renewalDelayMs(token, this.#receivedMs);
+    const passedMs = this.#options.environment.now() - this.#receivedMs;
+    return delayMs === undefined ? undefined : Math.max(0, delayMs - passedMs);
+  }
+
+  get #canRenew(): boolean {
+    const hasToken = this.#refreshToken !== undefined || this.#options.keepIn === "cookie";
+    return this.#credentials !== undefined || hasToken;
   }
 
   async status(): Promise<AuthStatusBody> {
@@ -290,8 +310,8 @@ export class Session {
     const epoch = this.#epoch;
     const token = await tokenFrom(give);
     if (epoch !== this.#epoch) throw replaced();
-    this.#accessToken = token;
-    this.#become(subjectOf(token));
+    this.#keep(token);
+    this.#become(claimsOf(token).userId);
   }
 
   async #logInBy({ password, user }: { user: string; password: string }): Promise<Identity> {
@@ -339,10 +359,15 @@ export class Session {
   }
 
   #accept(answer: LoginBody): Identity {
-    this.#accessToken = answer.access_token;
+    this.#keep(answer.access_token);
     if (this.#options.keepIn === "memory") this.#refreshToken = answer.refresh_token;
     this.#become(answer.user.id);
     return { user: answer.user, mayAdminister: answer.admin_ui_access };
+  }
+
+  #keep(token: string): void {
+    this.#accessToken = token;
+    this.#receivedMs = this.#options.environment.now();
   }
 
   /**

@@ -352,7 +352,7 @@ const RULES = {
     max_age: whole(3600, [0], "How long a browser may cache the answer to a preflight request"),
   },
   websocket: {
-    auth_timeout_secs: whole(3, [1, 60], "How long a connection has to authenticate"),
+    auth_timeout_secs: whole(10, [1, 60], "How long a connection has to authenticate"),
     idle_timeout_secs: whole(60, [5, 960], "How long a connection may be silent"),
     ping_interval_secs: whole(20, [1, 600], "Time between pings; must be below idle_timeout_secs"),
     max_frame_bytes: whole(

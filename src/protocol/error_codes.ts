@@ -76,6 +76,7 @@ export type EndCode =
   | "KILLED"
   | "SUBSCRIPTION_FAILED"
   | "CONVERSION_ERROR"
+  | "TOKEN_EXPIRED"
   | "TOKEN_REVOKED"
   | "SHUTTING_DOWN";
 

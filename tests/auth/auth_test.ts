@@ -3,9 +3,10 @@
  * once, everywhere, and survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
-import type { Caller, Revocation } from "../../src/auth/mod.ts";
+import type { Auth, Caller, Revocation } from "../../src/auth/mod.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { UserEntry } from "../../src/catalog/mod.ts";
+import type { LoginBody } from "../../src/protocol/mod.ts";
 import { openCatalog, removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { principalFor } from "../support/principal_for.ts";
 import {
@@ -272,7 +273,13 @@ test("Auth.authenticateHeader counts other schemes as failures", async () => {
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
 
-test("Auth.refresh returns new tokens for the same session, and the old ones keep working for a while", async () => {
+/** Refreshes twice, so that the refresh token of a login is retired. Returns the last tokens. */
+async function retire(auth: Auth, { refresh_token }: LoginBody): Promise<LoginBody> {
+  const next = await auth.refresh(refresh_token, LOCAL);
+  return await auth.refresh(next.refresh_token, LOCAL);
+}
+
+test("Auth.refresh returns new tokens for the same session", async () => {
   const { auth, clock } = configuredServer();
   const first = await auth.login(RIGHT, LOCAL);
   clock.advance(5000);
@@ -283,8 +290,42 @@ test("Auth.refresh returns new tokens for the same session, and the old ones kee
   expect(auth.authenticate(second.access_token, LOCAL).sessionId).toBe(
     auth.authenticate(first.access_token, LOCAL).sessionId,
   );
+});
+
+test("Auth.refresh accepts a token whose answer was lost until its successor has been used", async () => {
+  const { auth, clock } = configuredServer();
+  const first = await auth.login(RIGHT, LOCAL);
+  for (let lost = 0; lost < 3; lost += 1) {
+    await auth.refresh(first.refresh_token, LOCAL);
+    clock.advance(3_600_000);
+  }
+  const second = await auth.refresh(first.refresh_token, LOCAL);
+  clock.advance(3_600_000);
+  const third = await auth.refresh(second.refresh_token, LOCAL);
   clock.advance(30_000);
   expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBeUndefined();
+  clock.advance(1);
+  expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.refresh(third.refresh_token, LOCAL))).toBe("unauthorized");
+});
+
+test("Auth.refresh with a second successor of a token revokes the session, as one of the two is stolen", async () => {
+  const server = configuredServer();
+  const first = await server.auth.login(RIGHT, LOCAL);
+  const own = await server.auth.refresh(first.refresh_token, LOCAL);
+  const stolen = await server.auth.refresh(first.refresh_token, LOCAL);
+  const next = await server.auth.refresh(own.refresh_token, LOCAL);
+  expect(await failureOf(() => server.auth.refresh(stolen.refresh_token, LOCAL))).toBeUndefined();
+  server.clock.advance(30_001);
+  server.catalog.close();
+  const catalog = openCatalog(server.path, server.clock);
+  const auth = authOver({ catalog, clock: server.clock });
+  expect(await failureOf(() => auth.refresh(stolen.refresh_token, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.refresh(next.refresh_token, LOCAL))).toBe("unauthorized");
+  expect(await failureOf(() => auth.authenticate(own.access_token, LOCAL))).toBe(
+    "INVALID_CREDENTIALS",
+  );
+  catalog.close();
 });
 
 test.each([
@@ -295,7 +336,7 @@ test.each([
   async (_how, byMs) => {
     const { auth, clock } = configuredServer();
     const first = await auth.login(RIGHT, LOCAL);
-    await auth.refresh(first.refresh_token, LOCAL);
+    await retire(auth, first);
     clock.setWall(clock.nowMs() + byMs);
     clock.advance(30_000);
     expect(await failureOf(() => auth.refresh(first.refresh_token, LOCAL))).toBeUndefined();
@@ -309,7 +350,7 @@ test("Auth.refresh with a retired token revokes the whole session as stolen", as
   const { auth, catalog, clock } = server;
   const first = await auth.login(RIGHT, LOCAL);
   const other = await auth.login(RIGHT, LOCAL);
-  const second = await auth.refresh(first.refresh_token, LOCAL);
+  const second = await retire(auth, first);
   const { sessionId } = auth.authenticate(second.access_token, LOCAL);
   const revoked: Revocation[] = [];
   auth.onRevoked((revocation) => revoked.push(revocation));
@@ -329,7 +370,7 @@ test("Auth.refresh with a retired token revokes the whole session as stolen", as
 test("Auth.refresh recognizes a retired token after a restart", async () => {
   const server = configuredServer();
   const first = await server.auth.login(RIGHT, LOCAL);
-  await server.auth.refresh(first.refresh_token, LOCAL);
+  await retire(server.auth, first);
   server.catalog.close();
   server.clock.advance(30_001);
   const catalog = openCatalog(server.path, server.clock);
@@ -543,7 +584,7 @@ test("Auth reports the request of each event", async () => {
   const by = (requestId: string): typeof LOCAL => ({ ...LOCAL, requestId });
   await failureOf(() => auth.login({ user: "ada", password: "wrong" }, by("a")));
   const first = await auth.login(RIGHT, by("b"));
-  await auth.refresh(first.refresh_token, by("c"));
+  await retire(auth, first);
   clock.advance(30_001);
   await failureOf(() => auth.refresh(first.refresh_token, by("d")));
   auth.logout((await auth.login(RIGHT, by("e"))).access_token, by("f"));
@@ -564,7 +605,7 @@ test("Auth reports logins, the failure that locks, logouts and stolen sessions",
   }
   await failureOf(() => auth.login({ user: "nobody", password: "wrong" }, LOCAL));
   const first = await auth.login(RIGHT, LOCAL);
-  await auth.refresh(first.refresh_token, LOCAL);
+  await retire(auth, first);
   clock.advance(30_001);
   await failureOf(() => auth.refresh(first.refresh_token, LOCAL));
   auth.logout(first.access_token, LOCAL);

@@ -58,6 +58,7 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
     actorRole: "dba",
     isImpersonated: false,
     sessionId: String(goodClaims["sid"]),
+    tokenEndMs: (Number(goodClaims["exp"]) + 60) * 1000,
   });
   const joses = await new SignJWT(goodClaims).setProtectedHeader({ alg: "HS256" }).sign(SECRET);
   expect(await codeOf(joses)).toBeUndefined();

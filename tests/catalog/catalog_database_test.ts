@@ -149,7 +149,7 @@ test("CatalogDatabase has the same state on disk as in memory after every change
     expect(again.files(), `step ${index}`).toEqual(catalog.files());
     expect(again.file("f1"), `step ${index}`).toEqual(catalog.file("f1"));
     expect(again.version, `step ${index}`).toBe(catalog.version);
-    expect(again.revokedAtMs("session"), `step ${index}`).toBe(catalog.revokedAtMs("session"));
+    expect(again.revocation("session"), `step ${index}`).toEqual(catalog.revocation("session"));
     expect(again.setting("node_bits"), `step ${index}`).toBe(catalog.setting("node_bits"));
     for (const userId of ["root", "ada", "ext-1", "eve"]) {
       expect(again.ownerNumber(userId), `step ${index}`).toBe(catalog.ownerNumber(userId));
@@ -692,19 +692,20 @@ test("CatalogDatabase.revoke removes entries from the file that had expired when
   catalog.close();
 });
 
-test("CatalogDatabase.revoke keeps the time of the first call", () => {
+test("CatalogDatabase.revoke keeps the time and the successor of the first call", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
   const firstMs = clock.nowMs();
-  catalog.revoke("a", firstMs + 1000);
+  catalog.revoke("a", firstMs + 1000, "b");
   clock.advance(500);
-  catalog.revoke("a", firstMs + 9000);
+  catalog.revoke("a", firstMs + 9000, "c");
 
-  expect(catalog.revokedAtMs("a")).toBe(firstMs);
+  const kept = { id: "a", revokedAtMs: firstMs, expiresAtMs: firstMs + 9000, successorId: "b" };
+  expect(catalog.revocation("a")).toEqual(kept);
   catalog.close();
   const again = openCatalog(path, clock);
-  expect(again.revokedAtMs("a")).toBe(firstMs);
+  expect(again.revocation("a")).toEqual(kept);
   again.close();
 });
 

@@ -45,6 +45,7 @@ export class FakeServer implements ClientEnvironment {
   readonly requests: { path: string; request: HttpRequest }[] = [];
   readonly sockets: ServerSocket[] = [];
   readonly timers: Set<Timer> = new Set();
+  nowMs = 1_800_000_000_000;
   answer: (path: string, request: HttpRequest) => Answer | Promise<Answer> = (path) =>
     path.endsWith("/sql") ? ok({ results: [], status: "success", took: 1 }) : ok(loginBody("t1"));
 
@@ -77,6 +78,10 @@ export class FakeServer implements ClientEnvironment {
 
   random(): number {
     return 0.5;
+  }
+
+  now(): number {
+    return this.nowMs;
   }
 
   get socket(): ServerSocket {

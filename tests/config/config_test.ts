@@ -126,7 +126,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
     "security.cors.allowed_origins": [],
     "security.cors.allow_credentials": false,
     "security.cors.max_age": 3600,
-    "websocket.auth_timeout_secs": 3,
+    "websocket.auth_timeout_secs": 10,
     "websocket.idle_timeout_secs": 60,
     "websocket.ping_interval_secs": 20,
     "websocket.max_frame_bytes": 8388608,

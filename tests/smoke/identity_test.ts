@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import {
   ADMIN,
+  type Login,
   PASSWORD,
   type ServerProcess,
   startReadyServer,
@@ -210,6 +211,19 @@ describe("a session", () => {
     const byCookie = await server.post(REFRESH, {}, { Cookie: cookie });
     const fourth = (await byCookie.json()) as typeof first;
     expect(await server.rows("SELECT 1", { token: fourth.access_token })).toEqual([[1]]);
+  });
+
+  test("refresh whose answers were lost works again, until one of its answers has been used", async () => {
+    const refreshed = async (token: string): Promise<Login> =>
+      (await (await server.post(REFRESH, { refresh_token: token })).json()) as Login;
+    const { refresh_token: lost } = await server.login(ADMIN);
+    await refreshed(lost);
+    await server.restart();
+    const { refresh_token: kept } = await refreshed(lost);
+    const { access_token: token } = await refreshed(kept);
+    expect(await server.rows("SELECT 1", { token })).toEqual([[1]]);
+    // Other tabs of the browser may still be on their way with the old token.
+    expect((await server.post(REFRESH, { refresh_token: lost })).status).toBe(200);
   });
 
   test("refresh refuses an access token, and SQL a refresh token", async () => {

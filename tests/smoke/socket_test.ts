@@ -82,8 +82,35 @@ describe("log-in", () => {
       protocol: { serialization: "json", compression: "gzip" },
     });
     expect(socket.frames[0]).toMatchObject({ isText: true, isGzip: false });
-    expect(await socket.authenticate("anything")).toMatchObject({ user: "ada" });
     socket.close();
+  });
+
+  test("again renews the connection, which then belongs to the session of the newer token", async () => {
+    const [first, second] = [await server.login("ada"), await server.login("ada")];
+    const logOut = ({ access_token: token }: typeof first): Promise<Response> =>
+      server.post("/v1/api/auth/logout", {}, { Authorization: `Bearer ${token}` });
+    const socket = await SocketClient.connect(server.url, { query: "?compress=false" });
+    await socket.authenticate(first.access_token);
+    const table = await newTable();
+    await follow(socket, { sql: `SELECT id FROM ${table}` });
+    expect(await socket.authenticate(second.access_token)).toMatchObject({ user: "ada" });
+    await logOut(first);
+    await server.rows(`INSERT INTO ${table} VALUES (1, 'a', 'b')`);
+    expect(await socket.expect("change")).toMatchObject({ rows: [{ id: 1 }] });
+    await logOut(second);
+    expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED", ended: true });
+    expect(await socket.closed()).toMatchObject({ code: 1008 });
+  });
+
+  test("again by the token of another user, or by none, closes with 1008", async () => {
+    for (const token of [await server.createUser("renewer"), "anything"]) {
+      const socket = await SocketClient.connect(server.url);
+      await socket.authenticate(server.token);
+      socket.send({ type: "authenticate", method: "jwt", token });
+      const error = { code: "INVALID_CREDENTIALS" };
+      expect(await socket.expect("auth_error")).toMatchObject(error);
+      expect(await socket.closed()).toMatchObject({ code: 1008 });
+    }
   });
 
   test("by message is answered once requested, and shows the values in force", async () => {

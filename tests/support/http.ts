@@ -63,7 +63,7 @@ const DEFAULTS: ServerConfig = {
     cors: { allowed_origins: [], allow_credentials: false, max_age: 3600 },
   },
   websocket: {
-    auth_timeout_secs: 3,
+    auth_timeout_secs: 10,
     idle_timeout_secs: 60,
     ping_interval_secs: 20,
     max_frame_bytes: 8388608,

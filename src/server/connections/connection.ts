@@ -1,14 +1,14 @@
 /**
  * One WebSocket connection, from upgrade to close.
  *
- *                      authenticate                    idle, revoked, shutdown,
+ *                      authenticate                    idle, revoked, expired, shutdown,
  *                      or header                       tenth invalid message, flood
  *     unauthenticated ───────────► authenticated ─────────────────────────► closing ──► (closed)
  *            │                                                                 ▲
  *            └─ wrong token, no token in time ─────────────────────────────────┘
  *
  *     event \ state    unauthenticated            authenticated             closing
- *     authenticate     one attempt, or closing    auth_success again        ignored
+ *     authenticate     one attempt, or closing    a newer token, or closing ignored
  *     ping             pong                       pong                      ignored
  *     subscribe …      AUTH_REQUIRED              served                    ignored
  *     drain            waiting messages           waiting messages, and     closes when empty
@@ -19,7 +19,7 @@
  * bounded queue. One connection can therefore hold at most the budget, one message of each
  * subscription, and that queue in memory.
  */
-import type { Principal } from "../../auth/mod.ts";
+import type { Caller, Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { type LiveSink, type SharedMessage, SubscriptionError } from "../../live/mod.ts";
 import type {
@@ -51,9 +51,21 @@ import type { ConnectionOptions, ConnectionParts } from "./connection_options.ts
 import type { WatchedSocket } from "./held_messages.ts";
 import { type ClientFrame, Intake } from "./intake.ts";
 import type { MessageServer } from "./message_time_slices.ts";
-import { connectionRow, type OpenConnection } from "./open_connection.ts";
+import {
+  connectionRow,
+  EXPIRED,
+  isOverdue,
+  type OpenConnection,
+  REVOKED,
+  type SessionEnd,
+} from "./open_connection.ts";
 import { Outbox, type OutboxOwner, type OutboxSocket } from "./outbox.ts";
-import { authFailure, bearerFrom, PendingAuthentication } from "./socket_authentication.ts";
+import {
+  authFailure,
+  bearerFrom,
+  PendingAuthentication,
+  renewed,
+} from "./socket_authentication.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { type ConsumerSocket, TopicConsumersOfSocket } from "./topic_consumers.ts";
 
@@ -84,7 +96,7 @@ export class Connection
   readonly #socket: OutboxSocket;
   readonly #outbox: Outbox;
   readonly #parts: ConnectionParts;
-  readonly #address: string;
+  readonly #caller: Caller;
   /** The pending authentication; undefined once the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
   /**
@@ -110,7 +122,7 @@ export class Connection
     const { parts, request, socket } = options;
     this.#parts = parts;
     this.#pending = new PendingAuthentication(request, parts);
-    this.#address = request.caller.address;
+    this.#caller = request.caller;
     this.#socket = socket;
     this.#outbox = new Outbox({ socket, parts: parts.outbox, owner: this });
     this.#format = request.format;
@@ -149,7 +161,7 @@ export class Connection
   }
 
   get address(): string {
-    return this.#address;
+    return this.#caller.address;
   }
 
   get queuedBytes(): number {
@@ -221,7 +233,9 @@ export class Connection
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#intake?.isIdle(nowMs) === true) this.#intake = undefined;
     const { idle_timeout_secs, ping_interval_secs } = this.#parts.config.websocket;
-    if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
+    if (this.#principal !== undefined && isOverdue(this.#parts.clock, this.#principal)) {
+      this.#endSession(EXPIRED, "token expired");
+    } else if (nowMs - this.#lastFrameMs >= idle_timeout_secs * 1000) {
       this.#close(CLOSE_NORMAL, "idle timeout");
     } else if (nowMs - this.#lastPingMs >= ping_interval_secs * 1000) {
       this.#lastPingMs = nowMs;
@@ -231,13 +245,7 @@ export class Connection
 
   /** Ends the connection because its session was revoked. */
   revoke(): void {
-    if (this.#state === "closing") return;
-    // Corked, so that the message and the close go out in one write: thousands of connections of
-    // one user may end together.
-    this.#socket.cork(() => {
-      this.#endAll("TOKEN_REVOKED", "The session was ended; log in again");
-      this.#close(CLOSE_POLICY, "tokens revoked");
-    });
+    if (this.#state !== "closing") this.#endSession(REVOKED, "tokens revoked");
   }
 
   /** Ends the connection because its messages take more memory than its sender may use. */
@@ -269,7 +277,7 @@ export class Connection
       connectionId: this.connectionId,
       principal,
       transport: this.transport,
-      clientAddress: this.#address,
+      clientAddress: this.address,
       serialization,
       compression: isGzipOn ? "gzip" : "none",
       subscriptions: this.#subscriptions.count,
@@ -369,8 +377,8 @@ export class Connection
         this.#pong(readPing(decoded));
         return;
       case "authenticate":
-        if (this.#state === "authenticated") this.#sendIdentity();
-        else this.#authenticateByMessage(decoded);
+        if (this.#principal === undefined) this.#authenticateByMessage(decoded);
+        else this.#renew(this.#principal, decoded);
         return;
       case "subscribe":
         this.#requireAuthentication(type);
@@ -417,6 +425,21 @@ export class Connection
     }
     this.#principal = answer;
     this.#state = "authenticated";
+    this.#sendIdentity();
+  }
+
+  /**
+   * Continues with a newer token. Without it, the connection would end with its old token. A token
+   * that is refused ends the connection at once, as the first one would.
+   */
+  #renew(before: Principal, decoded: Decoded): void {
+    const bearer = bearerFrom(readAuthenticate(decoded));
+    const answer = renewed(before, bearer, { auth: this.#parts.auth, caller: this.#caller });
+    if (typeof answer === "string") {
+      this.#refuseAuthentication(answer);
+      return;
+    }
+    this.#principal = answer;
     this.#sendIdentity();
   }
 
@@ -497,9 +520,20 @@ export class Connection
     this.#close(CLOSE_INTERNAL, "send failed");
   }
 
-  #endAll(code: "TOKEN_REVOKED", message: string): void {
+  #endSession(end: SessionEnd, reason: string): void {
+    // Corked, so that the message and the close go out in one write: thousands of connections of
+    // one user may end together.
+    this.#socket.cork(() => {
+      this.#endAll(end);
+      this.#close(CLOSE_POLICY, reason);
+    });
+  }
+
+  #endAll({ code, message }: SessionEnd): void {
     const ids = this.#subscriptions.ids();
-    this.#consumers?.endAll("FORBIDDEN", message);
+    // The consumers of an expired token continue on the next connection of the client.
+    if (code === "TOKEN_REVOKED") this.#consumers?.endAll("FORBIDDEN", message);
+    else this.#consumers?.closeAll();
     this.#subscriptions.closeAll();
     if (ids.length === 0) this.#sendControl(errorMessage(code, PROTOCOL_WORD, message));
     for (const id of ids) this.#sendControl(errorMessage(code, id, message));

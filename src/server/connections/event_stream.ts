@@ -21,7 +21,14 @@ import type { ConnectionRow } from "../../sql/mod.ts";
 import { errorMessage } from "../frames/client_message.ts";
 import { jsonFromMessage } from "../frames/encode.ts";
 import { lastEvent, retryLine, STREAM_WORD } from "../http/ended_stream.ts";
-import { connectionRow, type OpenConnection } from "./open_connection.ts";
+import {
+  connectionRow,
+  EXPIRED,
+  isOverdue,
+  type OpenConnection,
+  REVOKED,
+  type SessionEnd,
+} from "./open_connection.ts";
 import type { SendBudget } from "./send_budget.ts";
 
 /** The time in which a client whose session has ended may still read its queue. */
@@ -153,16 +160,19 @@ export class EventStream implements LiveSink, OpenConnection {
 
   tick(): void {
     if (this.#isEnding) return;
-    const nowMs = this.#options.clock.monotonicMs();
+    const { clock, principal } = this.#options;
+    if (isOverdue(clock, principal)) {
+      this.#endSession(EXPIRED);
+      return;
+    }
+    const nowMs = clock.monotonicMs();
     if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
     // A client that does not read has enough queued already.
     if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
   }
 
   revoke(): void {
-    const message = "The session was ended; log in again";
-    this.#finish(errorMessage("TOKEN_REVOKED", STREAM_WORD, message));
-    this.#closeSoon();
+    this.#endSession(REVOKED);
   }
 
   kill(): void {
@@ -272,6 +282,11 @@ export class EventStream implements LiveSink, OpenConnection {
     subscription?.close();
     this.#options.onEnding();
     this.#wake?.();
+  }
+
+  #endSession({ code, message }: SessionEnd): void {
+    this.#finish(errorMessage(code, STREAM_WORD, message));
+    this.#closeSoon();
   }
 
   /** A client that reads has received everything by then and disconnected. */

@@ -26,6 +26,30 @@ export interface OpenConnection {
   closeNow(): void;
 }
 
+/** The time for which a connection goes on after its token has expired. */
+const EXPIRY_GRACE_MS = 60_000;
+
+/** Why a connection ends with its session, as its client is told. */
+export interface SessionEnd {
+  readonly code: "TOKEN_EXPIRED" | "TOKEN_REVOKED";
+  readonly message: string;
+}
+
+export const REVOKED: SessionEnd = {
+  code: "TOKEN_REVOKED",
+  message: "The session was ended; log in again",
+};
+
+export const EXPIRED: SessionEnd = {
+  code: "TOKEN_EXPIRED",
+  message: "The token has expired: authenticate with a new token before the old one expires",
+};
+
+/** Returns true if the token of a connection expired longer ago than the connection may go on. */
+export function isOverdue(clock: Clock, { tokenEndMs }: Principal): boolean {
+  return tokenEndMs !== undefined && clock.nowMs() >= tokenEndMs + EXPIRY_GRACE_MS;
+}
+
 type WallTimes = "openedAtMs" | "lastSeenAtMs";
 
 /** Builds the row of a connection. The connection records its times on the monotonic clock. */

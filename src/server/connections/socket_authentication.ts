@@ -1,6 +1,6 @@
 /**
- * The authentication of a socket, from its upgrade to its single attempt: the options of the
- * upgrade, and the time limit.
+ * The authentication of a socket, from its upgrade to its first attempt: the options of the
+ * upgrade, and the time limit. Also the renewal by a newer token, which needs neither.
  *
  *     waiting ──authenticate──► over: a principal, or the code of why not
  *        └──no token in time, close──► over
@@ -8,7 +8,7 @@
  * The connection drops this object after the attempt, so that an authenticated connection uses no
  * memory for it.
  */
-import { AuthError, type Principal } from "../../auth/mod.ts";
+import { type Auth, AuthError, type Caller, type Principal } from "../../auth/mod.ts";
 import type { CancelTimer } from "../../base/clock.ts";
 import type { ControlMessage } from "../../protocol/mod.ts";
 import type { AuthenticateFields } from "../frames/client_message.ts";
@@ -30,6 +30,7 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
+  OTHER_USER: "A connection keeps its user: open another connection for another user",
 };
 
 type AuthFailure = Extract<ControlMessage, { type: "auth_error" }>;
@@ -70,12 +71,7 @@ export class PendingAuthentication {
   /** @returns The user, or the error code. */
   authenticate(bearer: string): Principal | string {
     this.close();
-    try {
-      return this.#parts.auth.authenticateHeader(bearer, this.#request.caller);
-    } catch (error) {
-      if (!(error instanceof AuthError)) throw error;
-      return error.code;
-    }
+    return principalOrCode(this.#parts.auth, bearer, this.#request.caller);
   }
 
   /** Cancels the time limit. */
@@ -92,9 +88,34 @@ export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
 }
 
+/** @param code The code of an {@linkcode AuthError}, or OTHER_USER. */
 export function authFailure(code: string): AuthFailure {
   const word = AUTH_ERROR_CODES.has(code) ? code : "INVALID_CREDENTIALS";
-  return { type: "auth_error", message: MESSAGES[word] ?? "Authentication failed", code: word };
+  return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };
+}
+
+/**
+ * Authenticates an open connection again, by a newer token of the same user.
+ *
+ * @returns The user with the new token, or the error code.
+ */
+export function renewed(
+  before: Principal,
+  bearer: string,
+  { auth, caller }: { readonly auth: Auth; readonly caller: Caller },
+): Principal | string {
+  const answer = principalOrCode(auth, bearer, caller);
+  if (typeof answer === "string") return answer;
+  return answer.userId === before.userId && answer.role === before.role ? answer : "OTHER_USER";
+}
+
+function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal | string {
+  try {
+    return auth.authenticateHeader(bearer, caller);
+  } catch (error) {
+    if (!(error instanceof AuthError)) throw error;
+    return error.code;
+  }
 }
 
 /**

@@ -30,6 +30,8 @@ import { noBugs } from "../../support/no_bugs.ts";
 import { NO_TOPICS } from "../../support/no_topics.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
 
+const PASSWORDS = { ada: "correct horse 9", root: "battery staple 7" } as const;
+
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 
 /** A socket that stores what it is sent. Bytes beyond `capacity` wait until `take` is called. */
@@ -136,7 +138,7 @@ export class Identity {
   /** Creates an identity with the user "ada", a DBA. */
   static async make(): Promise<Identity> {
     const identity = new Identity(mkdtempSync(join(tmpdir(), "tidemark-connection-")));
-    const setup = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
+    const setup = { user: "ada", password: PASSWORDS.ada, root_password: PASSWORDS.root };
     await identity.auth.setup(setup, LOCAL);
     return identity;
   }
@@ -155,8 +157,15 @@ export class Identity {
     });
   }
 
-  async logIn(): Promise<string> {
-    const login = await this.auth.login({ user: "ada", password: "correct horse 9" }, LOCAL);
+  async logIn({
+    at,
+    user = "ada",
+  }: {
+    at?: ManualClock;
+    user?: keyof typeof PASSWORDS;
+  } = {}): Promise<string> {
+    const auth = at === undefined ? this.auth : this.at(at);
+    const login = await auth.login({ user, password: PASSWORDS[user] }, LOCAL);
     return login.access_token;
   }
 

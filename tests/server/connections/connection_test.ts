@@ -36,17 +36,79 @@ beforeEach(() => {
   fixture = new ConnectionFixture(identity, token);
 });
 
-test("authenticates by message, and repeats the result when authenticated again", () => {
+function hoursAgo(hours: number): ManualClock {
+  return new ManualClock(new ManualClock().nowMs() - hours * 3_600_000);
+}
+
+test("authenticates by message, and again by a newer token of the same user", async () => {
   const { connection, socket, say } = fixture.open();
   expect(connection.state).toBe("unauthenticated");
   const protocol = { serialization: "json", compression: "none" };
   say({ type: "authenticate", method: "jwt", token, protocol });
   expect(connection.state).toBe("authenticated");
-  say({ type: "authenticate", token: 7, protocol: "anything" });
+  // The protocol of the connection stays.
+  const newer = await identity.logIn();
+  say({ type: "authenticate", token: newer, protocol: { serialization: "msgpack" } });
   const success = { type: "auth_success", user: "ada", role: "dba", protocol } as const;
   expect(socket.messages()).toEqual([success, success]);
   fixture.clock.advance(10_000);
   expect(socket.closed).toBeUndefined();
+});
+
+test.each<[string, () => Promise<object>, object]>([
+  [
+    "a wrong token",
+    async () => ({ token: "x.y.z" }),
+    { code: "INVALID_CREDENTIALS", message: "Authentication failed" },
+  ],
+  [
+    "an expired token",
+    async () => ({ token: await identity.logIn({ at: hoursAgo(2) }) }),
+    { code: "TOKEN_EXPIRED" },
+  ],
+  [
+    "the token of another user",
+    async () => ({ token: await identity.logIn({ user: "root" }) }),
+    {
+      code: "INVALID_CREDENTIALS",
+      message: "A connection keeps its user: open another connection for another user",
+    },
+  ],
+])("%s does not renew a connection, and ends it", async (_what, fieldsOf, error) => {
+  const { connection, socket, say } = fixture.openAuthenticated();
+  say(subscribe("m1"));
+  await settle();
+  socket.drain();
+  say({ type: "authenticate", ...(await fieldsOf()) });
+  expect(socket.drain()).toMatchObject([{ type: "auth_error", ...error }]);
+  expect(socket.closed?.code).toBe(1008);
+  expect(connection.principal?.userId).toBe("ada");
+});
+
+test("a connection ends a minute after its token has expired, unless a newer one renews it", async () => {
+  const as = identity.at(fixture.clock);
+  const { connection, socket, say } = fixture.openAuthenticated({ as });
+  const renewed = fixture.openAuthenticated({ as });
+  say(subscribe("m1"));
+  renewed.say(subscribe("m1"));
+  await settle();
+  // The lifetime of an hour, the leeway of a minute, and the grace of another minute.
+  fixture.clock.advance(3_600_000 + 120_000 - 1);
+  for (const each of [connection, renewed.connection]) {
+    each.touch();
+    each.tick();
+  }
+  expect(socket.closed).toBeUndefined();
+  renewed.say({ type: "authenticate", token: await identity.logIn({ at: fixture.clock }) });
+  socket.drain();
+  fixture.clock.advance(1);
+  connection.tick();
+  renewed.connection.tick();
+  expect(socket.drain()).toMatchObject([
+    { type: "error", code: "TOKEN_EXPIRED", subscription_id: "m1", ended: true },
+  ]);
+  expect(socket.closed?.code).toBe(1008);
+  expect(renewed.socket.closed).toBeUndefined();
 });
 
 test("authenticates by header before any message", () => {
@@ -108,7 +170,7 @@ test("an expired token is reported as expired", () => {
 
 test("no token in time is AUTH_TIMEOUT and close 1008", () => {
   const { socket } = fixture.open();
-  fixture.clock.advance(2999);
+  fixture.clock.advance(9999);
   expect(socket.closed).toBeUndefined();
   fixture.clock.advance(1);
   expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "AUTH_TIMEOUT" }]);

@@ -3,6 +3,7 @@
  * reads, and a client that reads gets everything that was sent before.
  */
 import { expect, test } from "bun:test";
+import type { Principal } from "../../../src/auth/mod.ts";
 import type { LiveSubscription } from "../../../src/live/mod.ts";
 import {
   EventStream,
@@ -19,12 +20,12 @@ interface Opened {
   readonly told: string[];
 }
 
-function open(): Opened {
+function open(change: Partial<Principal> = {}): Opened {
   const clock = new ManualClock();
   const told: string[] = [];
   const options: EventStreamOptions = {
     connectionId: "sse-1",
-    principal: ANN,
+    principal: { ...ANN, ...change },
     address: "127.0.0.1",
     isCompressed: false,
     isNetReplay: false,
@@ -62,6 +63,18 @@ test.each(["revoke", "kill"] as const)("%s tells a client that reads why it ends
   expect(told).toEqual(["unsubscribed", "ending", "closed"]);
   clock.advance(10_000);
   expect(told).toHaveLength(3);
+});
+
+test("a stream tells its client that its token has expired, a minute after the end", async () => {
+  const { clock, stream, told } = open({ tokenEndMs: new ManualClock().nowMs() + 1000 });
+  const text = new Response(stream.body()).text();
+  clock.advance(60_999);
+  stream.tick();
+  expect(told).toEqual([]);
+  clock.advance(1);
+  stream.tick();
+  expect(await text).toContain("TOKEN_EXPIRED");
+  expect(told).toEqual(["unsubscribed", "ending", "closed"]);
 });
 
 test("end gives a client that reads slowly its time, unless the connection is killed as well", () => {

@@ -1,0 +1,54 @@
+/**
+ * The claims of an access token that the client uses: its user, and its lifetime. A token that
+ * cannot be read has none; the server alone decides whether a token is valid.
+ */
+import { isObject } from "./errors.ts";
+
+interface ReadClaims {
+  readonly userId: string | undefined;
+  /** The times of issue and expiry in Unix milliseconds; undefined if the token has none. */
+  readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
+}
+
+/** The part of a lifetime that is left when a token is renewed. */
+const LEAD = 0.1;
+
+/** The time that is left at most when a token is renewed. */
+const LEAD_MS_MAX = 5 * 60_000;
+
+export function claimsOf(token: string): ReadClaims {
+  const { exp, iat, sub } = parsedClaims(token);
+  const isLifetime = typeof iat === "number" && typeof exp === "number" && exp > iat;
+  return {
+    userId: typeof sub === "string" ? sub : undefined,
+    lifetime: isLifetime ? { issuedMs: iat * 1000, endMs: exp * 1000 } : undefined,
+  };
+}
+
+/**
+ * Returns how long after its receipt a token should be renewed; undefined if it does not expire.
+ *
+ * The clock of the client may differ from that of the server. A token is therefore taken as issued
+ * when it was received, unless the client's clock says that it expires sooner.
+ */
+export function renewalDelayMs(token: string, receivedMs: number): number | undefined {
+  const { lifetime } = claimsOf(token);
+  if (lifetime === undefined) return undefined;
+  const wholeMs = lifetime.endMs - lifetime.issuedMs;
+  const leftMs = lifetime.endMs - receivedMs;
+  const isPlausible = leftMs > 0 && leftMs < wholeMs;
+  const leadMs = Math.min(LEAD_MS_MAX, wholeMs * LEAD);
+  return Math.max(0, (isPlausible ? leftMs : wholeMs) - leadMs);
+}
+
+function parsedClaims(token: string): Readonly<Record<string, unknown>> {
+  const claims = token.split(".")[1]?.replaceAll("-", "+").replaceAll("_", "/");
+  try {
+    const bytes = Uint8Array.from(atob(claims ?? ""), (each) => each.charCodeAt(0));
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    return isObject(value) ? value : {};
+  } catch {
+    // The token is not a JWT, for example a service token.
+    return {};
+  }
+}
