@@ -2,29 +2,33 @@
  * The interface of authentication for the server and SQL.
  *
  * It turns credentials into a {@linkcode Principal}; `permissions.ts` decides about rights.
- * Sessions end as soon as the catalog says so: the result of checking a token is reused only while
- * no account and no revocation has changed.
  */
-import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
-import { type Catalog, checkUserId, type UserEntry } from "../catalog/mod.ts";
+import {
+  type Catalog,
+  checkUserId,
+  type ServiceTokenEntry,
+  type UserEntry,
+} from "../catalog/mod.ts";
 import type { AuthStatusBody, LoginBody, MeBody, SetupBody } from "../protocol/mod.ts";
-import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
+import type { Caller } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
-import { invalidCredentials, noToken, notBearer, tokenExpired } from "./auth_error.ts";
+import { Bearers } from "./bearers.ts";
+import { type CreateInvitationRequest, Invitations } from "./invitations.ts";
 import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
-import { mayExecuteAs } from "./permissions.ts";
+import { mayExecuteAs, requireTokenToAct } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
+import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
 import { Setup } from "./setup.ts";
-import { type TokenClaims, Tokens } from "./token.ts";
+import { Tokens } from "./token.ts";
 import { type AlterUserRequest, type CreateUserRequest, UserAdmin } from "./user_admin.ts";
 
 export interface AuthSettings {
@@ -61,61 +65,51 @@ export interface AuthOptions {
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
-/**
- * The cached result of checking an access token. The account and the revocations are checked again
- * whenever any of them has changed. A login changes an account, so it invalidates all entries.
- */
-interface RecentUse {
-  readonly claims: TokenClaims;
-  readonly principal: Principal;
-  /**
-   * The catalog's version of accounts. While this version is unchanged, a token can become invalid
-   * only by time.
-   */
-  readonly accessVersion: number;
-  /** The time at which its user was recorded as seen, in Unix milliseconds. */
-  seenMs: number;
-}
-
-/** The precision of "last seen". */
-const SEEN_EXACT_MS = 1000;
-
 export class Auth {
   readonly #catalog: Catalog;
-  readonly #clock: Clock;
   readonly #log: Log;
   readonly #settings: AuthSettings;
   readonly #hasher = new PasswordHasher({ runningMax: HASHES_RUNNING_MAX });
   readonly #sessionEnds = new SessionEnds();
-  readonly #tokens: Tokens;
   readonly #sessions: Sessions;
   readonly #setup: Setup;
   readonly #users: UserAdmin;
   readonly #logins: Logins;
   readonly #bucket: AuthBucket;
   readonly #lastSeen: LastSeen;
-  readonly #recent = new WeakMap<TokenClaims, RecentUse>();
-  /** The use for which each principal was made, even if there are newer uses. */
-  readonly #useOf = new WeakMap<Principal, RecentUse>();
+  readonly #serviceTokens: ServiceTokens;
+  readonly #invitations: Invitations;
+  readonly #bearers: Bearers;
 
   constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
     this.#catalog = catalog;
-    this.#clock = clock;
     this.#log = log;
     this.#settings = settings;
     this.#lastSeen = new LastSeen({ catalog, clock, log });
     this.#bucket = new AuthBucket({ clock, perSecond: settings.attemptsPerSecond });
-    this.#tokens = new Tokens({ secret: settings.jwtSecret, clock });
+    const tokens = new Tokens({ secret: settings.jwtSecret, clock });
     this.#sessions = new Sessions({
       catalog,
       clock,
       random,
       log,
-      tokens: this.#tokens,
+      tokens,
       sessionEnds: this.#sessionEnds,
       onAudit,
       accessLifetimeSeconds: settings.accessLifetimeSeconds,
       refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
+    });
+    const sessionEnds = this.#sessionEnds;
+    this.#serviceTokens = new ServiceTokens({ catalog, clock, log, random, sessionEnds });
+    this.#invitations = new Invitations({ catalog, clock, log, random });
+    this.#bearers = new Bearers({
+      catalog,
+      clock,
+      tokens,
+      serviceTokens: this.#serviceTokens,
+      sessions: this.#sessions,
+      bucket: this.#bucket,
+      lastSeen: this.#lastSeen,
     });
     const policy = settings.passwordPolicy;
     const guard = new LoginGuard({
@@ -200,55 +194,26 @@ export class Auth {
 
   /** @throws {AuthError} unauthorized */
   me(token: string | undefined): MeBody {
-    const claims = token === undefined ? undefined : this.#tokens.verify(token);
-    const user = claims?.tokenType === "access" ? this.#liveUser(claims) : undefined;
-    if (user === undefined) throw unauthorized();
-    return { user: answerFromUser(user), admin_ui_access: hasAdminUi(user.role) };
+    return this.#bearers.me(token);
   }
 
-  /**
-   * Returns the principal for an `Authorization` header.
-   *
-   * @param mayBeCookie Whether the token could have been in the cookie, for the message.
-   * @throws {AuthError} MISSING_AUTHORIZATION, and the errors of {@linkcode authenticate}.
-   */
+  /** See {@linkcode Bearers.authenticateHeader}. @throws {AuthError} */
   authenticateHeader(
     header: string | null | undefined,
     caller: Caller,
-    { mayBeCookie = false }: { readonly mayBeCookie?: boolean } = {},
+    options?: { readonly mayBeCookie?: boolean },
   ): Principal {
-    if (header === null || header === undefined || header === "") {
-      throw noToken({ isInUrl: caller.hasTokenInUrl ?? false, mayBeCookie });
-    }
-    const claims = this.#tokens.verifyHeader(header);
-    if (claims === undefined && !/^bearer(?: |$)/i.test(header)) {
-      throw this.#bucket.failedToken(notBearer(header), caller);
-    }
-    return this.#authenticated(claims, caller);
+    return this.#bearers.authenticateHeader(header, caller, options);
   }
 
-  /**
-   * Returns the principal for an access token.
-   *
-   * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
-   */
-  authenticate(bearerToken: string, caller: Caller): Principal {
-    return this.#authenticated(this.#tokens.verify(bearerToken), caller);
+  /** See {@linkcode Bearers.authenticate}. @throws {AuthError} */
+  authenticate(token: string, caller: Caller): Principal {
+    return this.#bearers.authenticate(token, caller);
   }
 
-  /**
-   * Refuses a caller whose session or account has ended since it was authenticated. Called after a
-   * wait, because a client may take as long as it likes to send its body. A token that has expired
-   * since is accepted here.
-   *
-   * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
-   */
+  /** See {@linkcode Bearers.requireStanding}. @throws {AuthError} */
   requireStanding(principal: Principal, caller: Caller): void {
-    const use = this.#useOf.get(principal);
-    assert(use !== undefined, "a token identifies the caller");
-    if (use.accessVersion === this.#catalog.accessVersion) return;
-    if (this.#liveUserBehind(use.claims) !== undefined) return;
-    throw this.#bucket.failedToken(invalidCredentials(), caller);
+    this.#bearers.requireStanding(principal, caller);
   }
 
   /**
@@ -257,6 +222,11 @@ export class Auth {
    */
   lastSeenMs(user: UserEntry): number | undefined {
     return this.#lastSeen.timeMsOf(user);
+  }
+
+  /** Returns the last time at which a service token was used; undefined if it never was. */
+  lastUseMs(token: ServiceTokenEntry): number | undefined {
+    return this.#lastSeen.tokenTimeMsOf(token);
   }
 
   /**
@@ -272,7 +242,8 @@ export class Auth {
   }
 
   /**
-   * Returns the principal of the statement inside EXECUTE AS.
+   * Returns the principal of the statement inside EXECUTE AS. The scopes of a service token hold
+   * there, too.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME
    */
@@ -280,6 +251,7 @@ export class Auth {
     checkUserId(targetUserId);
     const actor = { userId: principal.actorId, role: principal.actorRole };
     const target = this.#catalog.user(targetUserId);
+    requireTokenToAct(principal, targetUserId);
     const isAllowed =
       !principal.isImpersonated &&
       mayExecuteAs(actor, { userId: targetUserId, role: target?.role });
@@ -300,6 +272,7 @@ export class Auth {
       actorRole: actor.role,
       isImpersonated: true,
       sessionId: principal.sessionId,
+      ...(principal.tokenScope === undefined ? {} : { tokenScope: principal.tokenScope }),
     };
   }
 
@@ -348,65 +321,52 @@ export class Auth {
     this.#users.drop(principal, userId, options);
   }
 
+  /** See {@linkcode ServiceTokens.checkCreate}. @throws {DatabaseError} */
+  checkCreateToken(principal: Principal, request: CreateTokenRequest): void {
+    this.#serviceTokens.checkCreate(principal, request);
+  }
+
+  /** See {@linkcode ServiceTokens.create}. @throws {DatabaseError} */
+  createToken(principal: Principal, request: CreateTokenRequest): string {
+    return this.#serviceTokens.create(principal, request);
+  }
+
+  /** See {@linkcode ServiceTokens.checkDrop}. @throws {DatabaseError} */
+  checkDropToken(principal: Principal, name: string): void {
+    this.#serviceTokens.checkDrop(principal, name);
+  }
+
+  /** See {@linkcode ServiceTokens.drop}. @throws {DatabaseError} */
+  dropToken(principal: Principal, name: string): void {
+    this.#serviceTokens.drop(principal, name);
+  }
+
+  /** See {@linkcode Invitations.checkCreate}. @throws {DatabaseError} */
+  checkCreateInvitation(principal: Principal, request: CreateInvitationRequest): void {
+    this.#invitations.checkCreate(principal, request);
+  }
+
+  /** See {@linkcode Invitations.create}. @throws {DatabaseError} */
+  createInvitation(principal: Principal, request: CreateInvitationRequest): string {
+    return this.#invitations.create(principal, request);
+  }
+
+  /** See {@linkcode Invitations.checkDrop}. @throws {DatabaseError} */
+  checkDropInvitation(principal: Principal, name: string): void {
+    this.#invitations.checkDrop(principal, name);
+  }
+
+  /** See {@linkcode Invitations.drop}. @throws {DatabaseError} */
+  dropInvitation(principal: Principal, name: string): void {
+    this.#invitations.drop(principal, name);
+  }
+
   /**
    * Calls the listener for every revoked session, in the same tick. Returns a function that removes
    * it.
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
-  }
-
-  /**
-   * Returns the current principal for the claims of a token.
-   * @throws {AuthError}
-   */
-  #authenticated(claims: TokenClaims | undefined, caller: Caller): Principal {
-    if (claims === undefined || claims.tokenType !== "access") {
-      throw this.#bucket.failedToken(invalidCredentials(), caller);
-    }
-    const nowMs = this.#clock.nowMs();
-    const age = this.#tokens.age(claims, nowMs);
-    const recent = this.#recent.get(claims);
-    const { accessVersion } = this.#catalog;
-    if (age === "valid" && recent?.accessVersion === accessVersion) {
-      if (Math.abs(nowMs - recent.seenMs) >= SEEN_EXACT_MS) {
-        recent.seenMs = nowMs;
-        this.#lastSeen.note(recent.principal.userId);
-      }
-      return recent.principal;
-    }
-    const user = age === "early" ? undefined : this.#liveUserBehind(claims);
-    if (user === undefined) throw this.#bucket.failedToken(invalidCredentials(), caller);
-    if (age === "expired") {
-      throw this.#bucket.failedToken(tokenExpired(), caller);
-    }
-    this.#lastSeen.note(user.userId);
-    const principal = this.#principal(user, claims);
-    const use: RecentUse = { claims, principal, accessVersion, seenMs: nowMs };
-    this.#recent.set(claims, use);
-    this.#useOf.set(principal, use);
-    return principal;
-  }
-
-  #principal(user: UserEntry, claims: TokenClaims): Principal {
-    return {
-      userId: user.userId,
-      role: user.role,
-      owner: this.#catalog.ownerNumber(user.userId),
-      actorId: user.userId,
-      actorRole: user.role,
-      isImpersonated: false,
-      sessionId: claims.sessionId,
-      tokenEndMs: this.#tokens.endMs(claims),
-    };
-  }
-
-  #liveUser(claims: TokenClaims): UserEntry | undefined {
-    return this.#tokens.age(claims) === "valid" ? this.#liveUserBehind(claims) : undefined;
-  }
-
-  #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
-    return this.#catalog.isRevoked(claims.tokenId) ? undefined : this.#sessions.userBehind(claims);
   }
 }
 

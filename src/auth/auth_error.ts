@@ -106,3 +106,11 @@ export function tokenExpired(): AuthError {
       `one, and so does ${LOGIN}`,
   );
 }
+
+/** The error for an expired service token, which cannot be renewed. */
+export function serviceTokenExpired(): AuthError {
+  return new AuthError(
+    "TOKEN_EXPIRED",
+    "The service token has expired: an administrator creates another one with CREATE TOKEN",
+  );
+}

@@ -1,5 +1,5 @@
 /**
- * Records when users' tokens were last used.
+ * Records when users' tokens were last used, and each service token itself.
  *
  * The time is recorded for each second in which a token is used, so it is kept in memory and
  * written to the catalog at intervals. Times that are not written when the process ends are lost,
@@ -8,7 +8,7 @@
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Catalog, UserEntry } from "../catalog/mod.ts";
+import type { Catalog, ServiceTokenEntry, UserEntry } from "../catalog/mod.ts";
 
 export interface LastSeenOptions {
   catalog: Catalog;
@@ -23,6 +23,8 @@ export class LastSeen {
   readonly #options: LastSeenOptions;
   /** The times that have not been written to the catalog yet. */
   readonly #times = new Map<string, number>();
+  /** The same for service tokens, by name. */
+  readonly #tokenTimes = new Map<string, number>();
 
   constructor(options: LastSeenOptions) {
     this.#options = options;
@@ -30,6 +32,18 @@ export class LastSeen {
 
   note(userId: string): void {
     this.#times.set(userId, this.#options.clock.nowMs());
+  }
+
+  /** Records the use of a service token. */
+  noteToken(name: string): void {
+    this.#tokenTimes.set(name, this.#options.clock.nowMs());
+  }
+
+  /** Returns undefined if the service token was never used. */
+  tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
+    const usedMs = this.#tokenTimes.get(name);
+    // An earlier time belongs to another token that had the same name.
+    return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
   /** Returns undefined if no token of the user was ever used. */
@@ -48,14 +62,22 @@ export class LastSeen {
   keep(): boolean {
     const { catalog, log } = this.#options;
     const times = new Map(this.#times.entries().take(TOLD_AT_ONCE_MAX));
+    const tokenTimes = new Map(this.#tokenTimes);
+    const tokens = catalog.serviceTokens.all().flatMap((token): ServiceTokenEntry[] => {
+      const lastUsedAtMs = this.tokenTimeMsOf(token);
+      if (lastUsedAtMs === undefined || !tokenTimes.has(token.name)) return [];
+      return [{ ...token, lastUsedAtMs }];
+    });
     try {
       catalog.noteSeen(times);
+      catalog.serviceTokens.note(tokens);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
       log.warn("cannot record when users were last seen", { error: error.message });
       return false;
     }
     for (const userId of times.keys()) this.#times.delete(userId);
+    for (const name of tokenTimes.keys()) this.#tokenTimes.delete(name);
     return this.#times.size > 0;
   }
 }

@@ -5,6 +5,7 @@ export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";
 export { Auth, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
+export type { CreateInvitationRequest } from "./invitations.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
   mayAlter,
@@ -18,10 +19,11 @@ export {
   requireCreateTable,
   requireDrop,
   requireRun,
+  requireTopic,
   requireWrite,
   type StatementClass,
 } from "./permissions.ts";
-export type { Principal } from "./principal.ts";
+export type { Principal, TokenScope } from "./principal.ts";
 export {
   isLoopbackHost,
   keptSecret,
@@ -30,6 +32,7 @@ export {
   missingSecretText,
   secretFault,
 } from "./secret.ts";
+export type { CreateTokenRequest } from "./service_tokens.ts";
 export type { Revocation } from "./session_ends.ts";
 export {
   type AlterUserRequest,

@@ -10,7 +10,7 @@
  *   read and write their *own* rows.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
-import type { NamespaceEntry, Role, TableEntry } from "../catalog/mod.ts";
+import type { NamespaceEntry, Role, TableEntry, TokenRight } from "../catalog/mod.ts";
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
@@ -40,6 +40,43 @@ export type StatementClass =
   /** Topics, BACKUP, RESTORE, policies. */
   | "administer";
 
+/**
+ * Returns why the token of a caller does not permit a kind of access, as the end of a sentence;
+ * undefined if it does. A token without scopes permits everything that its user may do.
+ *
+ * @param asked.right "all" for what no scope covers.
+ * @param asked.namespace The namespace of the object; undefined if there is no such object.
+ */
+function tokenFault(
+  { tokenScope }: Principal,
+  { namespace, right }: { right: TokenRight | "all" | undefined; namespace?: string | undefined },
+): string | undefined {
+  if (tokenScope === undefined) return undefined;
+  const { namespaces, rights, tokenName } = tokenScope;
+  if (right === "all") return `token ${tokenName} has scopes, and this requires one without`;
+  if (right !== undefined && rights?.has(right) === false) {
+    return `token ${tokenName} has no scope ${right.toUpperCase()}`;
+  }
+  if (namespace === undefined || namespaces?.has(namespace) !== false) return undefined;
+  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}`;
+}
+
+/**
+ * Requires that the token of a caller is not limited to other namespaces than that of a topic.
+ *
+ * @param topicName "namespace.name".
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function requireTopic(
+  principal: Principal,
+  topicName: string,
+  details: ErrorDetails = {},
+): void {
+  const namespace = topicName.slice(0, topicName.indexOf("."));
+  const fault = tokenFault(principal, { right: undefined, namespace });
+  if (fault !== undefined) throw denied(`read topic ${topicName}`, fault, details);
+}
+
 /** Returns true if a role is at least as high as another: user < service < dba < system. */
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS[role] >= RANKS[minimum];
@@ -67,9 +104,24 @@ export function mayRun(
   statement: StatementClass,
   namespace?: NamespaceEntry,
 ): boolean {
+  if (classFault(principal, statement, namespace) !== undefined) return false;
   const { minimum, owner } = STATEMENTS[statement];
   if (isAtLeast(principal.role, minimum)) return true;
   return owner && ownsNamespace(principal, namespace);
+}
+
+/** Returns why the token of a caller does not permit a class of statements. */
+function classFault(
+  principal: Principal,
+  statement: StatementClass,
+  namespace: NamespaceEntry | undefined,
+): string | undefined {
+  const { isWide, token: right } = STATEMENTS[statement];
+  const fault = tokenFault(principal, { right, namespace: namespace?.name });
+  if (fault !== undefined || !isWide) return fault;
+  const { namespaces, tokenName } = principal.tokenScope ?? {};
+  if (namespaces === undefined) return undefined;
+  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}, and this concerns the whole server`;
 }
 
 /** @throws {DatabaseError} PERMISSION_DENIED; `action` reads like "explain a query". */
@@ -79,6 +131,8 @@ export function requireRun(
   { namespace, action, ...details }: { namespace?: NamespaceEntry; action: string } & ErrorDetails,
 ): void {
   if (mayRun(principal, statement, namespace)) return;
+  const fault = classFault(principal, statement, namespace);
+  if (fault !== undefined) throw denied(action, fault, details);
   const { minimum, owner } = STATEMENTS[statement];
   throw denied(
     action,
@@ -97,6 +151,9 @@ export function mayRead(
   table: TableEntry,
   namespace: NamespaceEntry | undefined,
 ): boolean {
+  if (tokenFault(principal, { right: "read", namespace: table.namespace }) !== undefined) {
+    return false;
+  }
   if (ownsNamespace(principal, namespace)) return true;
   switch (accessLevelOf(table)) {
     case undefined:
@@ -137,6 +194,9 @@ export function mayWrite(
   table: TableEntry,
   namespace: NamespaceEntry | undefined,
 ): boolean {
+  if (tokenFault(principal, { right: "write", namespace: table.namespace }) !== undefined) {
+    return false;
+  }
   if (table.kind !== "shared") return true;
   if (principal.isImpersonated) return false;
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
@@ -147,6 +207,9 @@ export function mayAlter(
   table: TableEntry,
   namespace: NamespaceEntry | undefined,
 ): boolean {
+  if (tokenFault(principal, { right: "define", namespace: table.namespace }) !== undefined) {
+    return false;
+  }
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
 }
 
@@ -155,6 +218,8 @@ export function requireWrite(principal: Principal, table: TableEntry, right: Tab
   if (mayWrite(principal, table, right.namespace)) return;
   const { namespace: _, ...details } = right;
   const name = `${table.namespace}.${table.name}`;
+  const fault = tokenFault(principal, { right: "write", namespace: table.namespace });
+  if (fault !== undefined) throw denied(`write to table ${name}`, fault, details);
   if (principal.isImpersonated) {
     throw new DatabaseError(
       "SHARED_IMPERSONATION",
@@ -173,8 +238,11 @@ export function requireAlter(
   { namespace, ...details }: TableRight,
 ): void {
   if (mayAlter(principal, table, namespace)) return;
+  const action = `alter table ${table.namespace}.${table.name}`;
+  const fault = tokenFault(principal, { right: "define", namespace: table.namespace });
+  if (fault !== undefined) throw denied(action, fault, details);
   throw denied(
-    `alter table ${table.namespace}.${table.name}`,
+    action,
     `this requires role ${writerOf(table)} or higher, or ownership of the namespace`,
     details,
   );
@@ -238,6 +306,17 @@ export function mayExecuteAs(
 }
 
 /**
+ * Requires that the token of the caller may act for others.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function requireTokenToAct(principal: Principal, targetUserId: string): void {
+  if (targetUserId === principal.userId) return;
+  const fault = tokenFault(principal, { right: "act" });
+  if (fault !== undefined) throw denied(`execute as user ${targetUserId}`, fault, {});
+}
+
+/**
  * Returns true if the caller may create, alter or drop a user. Only role `system`, which `root`
  * has, may modify a user of role `system` or grant that role.
  */
@@ -245,7 +324,7 @@ export function mayManageUser(
   principal: Principal,
   target: { readonly userId: string; readonly role: Role; readonly newRole?: Role },
 ): boolean {
-  if (principal.isImpersonated) return false;
+  if (principal.isImpersonated || principal.tokenScope !== undefined) return false;
   if (isAtLeast(principal.role, "system")) return true;
   if (!isAtLeast(principal.role, "dba")) return false;
   return target.role !== "system" && target.newRole !== "system" && target.userId !== ROOT_USER_ID;
@@ -258,25 +337,34 @@ export function maySetPassword(
   principal: Principal,
   target: { readonly userId: string; readonly role: Role },
 ): boolean {
-  if (principal.isImpersonated) return false;
+  if (principal.isImpersonated || principal.tokenScope !== undefined) return false;
   return principal.userId === target.userId || mayManageUser(principal, target);
 }
 
 const RANKS: Readonly<Record<Role, number>> = { user: 0, service: 1, dba: 2, system: 3 };
 
-const STATEMENTS: Readonly<
-  Record<StatementClass, { readonly minimum: Role; readonly owner: boolean }>
-> = {
+interface ClassRule {
+  /** The lowest role for objects that the caller does not own. */
+  readonly minimum: Role;
+  /** Whether the owner of the namespace has the right with any role. */
+  readonly owner: boolean;
+  /** The scope that a service token needs; "all" if it may have no scopes. Absent for any token. */
+  readonly token?: TokenRight | "all";
+  /** Whether a token that is limited to namespaces has no right. */
+  readonly isWide?: true;
+}
+
+const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
   rows: { minimum: "user", owner: false },
   show: { minimum: "user", owner: false },
-  defineTable: { minimum: "service", owner: true },
-  removeTable: { minimum: "dba", owner: true },
-  namespace: { minimum: "dba", owner: false },
-  maintain: { minimum: "service", owner: false },
-  inspect: { minimum: "dba", owner: false },
-  operate: { minimum: "dba", owner: false },
-  users: { minimum: "dba", owner: false },
-  administer: { minimum: "dba", owner: false },
+  defineTable: { minimum: "service", owner: true, token: "define" },
+  removeTable: { minimum: "dba", owner: true, token: "define" },
+  namespace: { minimum: "dba", owner: false, token: "define", isWide: true },
+  maintain: { minimum: "service", owner: false, token: "write" },
+  inspect: { minimum: "dba", owner: false, token: "read", isWide: true },
+  operate: { minimum: "dba", owner: false, token: "all" },
+  users: { minimum: "dba", owner: false, token: "all" },
+  administer: { minimum: "dba", owner: false, token: "all" },
 };
 
 /** Returns the lowest role that may write and alter a table that it does not own. */

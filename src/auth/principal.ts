@@ -4,7 +4,16 @@
  * The identity in `userId`, `role` and `owner` decides which statements may run and which rows are
  * visible. The actor is the user who logged in. They differ only inside EXECUTE AS.
  */
-import type { Role } from "../catalog/mod.ts";
+import type { Role, TokenRight } from "../catalog/mod.ts";
+
+/** The limits of a service token, within the rights of its user. */
+export interface TokenScope {
+  readonly tokenName: string;
+  /** The kinds of access that the token permits; undefined for all. */
+  readonly rights: ReadonlySet<TokenRight> | undefined;
+  /** The namespaces whose objects the token permits to use; undefined for all. */
+  readonly namespaces: ReadonlySet<string> | undefined;
+}
 
 export interface Principal {
   readonly userId: string;
@@ -25,4 +34,6 @@ export interface Principal {
    * The time from which the token counts as expired, in Unix milliseconds; absent if it has none.
    */
   readonly tokenEndMs?: number;
+  /** The limits of a service token, also inside EXECUTE AS; absent if there are none. */
+  readonly tokenScope?: TokenScope;
 }

@@ -161,7 +161,7 @@ function segmentFrom(value: object): string {
 }
 
 /** Returns the token of an `Authorization` header. The usual form is tried first. */
-function bearerTokenIn(header: string): string | undefined {
+export function bearerTokenIn(header: string): string | undefined {
   if (header.startsWith(USUAL_SCHEME) && header.lastIndexOf(" ") === USUAL_SCHEME.length - 1) {
     return header.slice(USUAL_SCHEME.length);
   }

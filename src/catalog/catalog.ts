@@ -12,9 +12,11 @@ import type {
   Erasure,
   FileEntry,
   FilesOf,
+  InvitationEntry,
   NamespaceEntry,
   Role,
   SequenceEntry,
+  ServiceTokenEntry,
   StorageEntry,
   TableEntry,
   TopicEntry,
@@ -22,6 +24,7 @@ import type {
   UserEntry,
   ViewEntry,
 } from "./entries.ts";
+import type { SecretEntries } from "./named_secrets.ts";
 import type { RevocationRecord } from "./revocations.ts";
 import type { SequenceMark } from "./sequence_numbers.ts";
 
@@ -248,6 +251,9 @@ export interface Catalog {
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
   /** Returns the user id of an owner number. */
   ownerName(owner: number): string | undefined;
+
+  readonly serviceTokens: SecretEntries<ServiceTokenEntry>;
+  readonly invitations: SecretEntries<InvitationEntry>;
 
   /** Returns true if a token id or session id was revoked. */
   isRevoked(id: string): boolean;

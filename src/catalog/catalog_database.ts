@@ -18,8 +18,10 @@ import type {
   Erasure,
   FileEntry,
   FilesOf,
+  InvitationEntry,
   NamespaceEntry,
   SequenceEntry,
+  ServiceTokenEntry,
   StorageEntry,
   TableEntry,
   TopicEntry,
@@ -30,6 +32,7 @@ import type {
 import { FileList } from "./file_list.ts";
 import { CatalogJournal, type JournalEntry, replayJournal } from "./journal.ts";
 import { ManifestDatabase } from "./manifest_database.ts";
+import { NamedSecrets } from "./named_secrets.ts";
 import { DEFAULT_NAMESPACE, PUBLIC_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed } from "./records.ts";
 import { type RevocationRecord, Revocations } from "./revocations.ts";
@@ -56,6 +59,8 @@ export interface UsedBefore {
   /** The last number issued for tables, users, owners, segments and definitions. */
   readonly numbers: readonly (readonly [CounterName, number])[];
   readonly storages: readonly StorageEntry[];
+  readonly serviceTokens: readonly ServiceTokenEntry[];
+  readonly invitations: readonly InvitationEntry[];
   readonly sequences: readonly { readonly createdAtMs: number; readonly mark: SequenceMark }[];
 }
 
@@ -82,6 +87,8 @@ export class CatalogDatabase implements Catalog {
   readonly #accounts: Accounts;
   readonly #revocations: Revocations;
   readonly #storages: StorageEntries;
+  readonly serviceTokens: NamedSecrets<ServiceTokenEntry>;
+  readonly invitations: NamedSecrets<InvitationEntry>;
   readonly #settings = new Map<string, string>();
   readonly #counters: Counters;
 
@@ -103,6 +110,8 @@ export class CatalogDatabase implements Catalog {
     this.#accounts = new Accounts({ file, counters, clock, newSeq });
     this.#revocations = new Revocations(file, clock);
     this.#storages = new StorageEntries(file);
+    this.serviceTokens = new NamedSecrets(file, { table: "service_tokens", what: "token" });
+    this.invitations = new NamedSecrets(file, { table: "invitations", what: "invitation" });
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
@@ -349,7 +358,7 @@ export class CatalogDatabase implements Catalog {
   }
 
   get accessVersion(): number {
-    return this.#accounts.version + this.#revocations.version;
+    return this.#accounts.version + this.#revocations.version + this.serviceTokens.version;
   }
 
   user(userId: string): UserEntry | undefined {
@@ -381,7 +390,14 @@ export class CatalogDatabase implements Catalog {
   }
 
   dropUser(userId: string, options?: { erasesNow?: boolean }): void {
-    const storeAlso = (): (() => void) => this.#definitions.storeWithoutOwner(userId);
+    const storeAlso = (): (() => void) => {
+      const rememberOwners = this.#definitions.storeWithoutOwner(userId);
+      const rememberTokens = this.serviceTokens.storeWithout((token) => token.userId === userId);
+      return () => {
+        rememberOwners();
+        rememberTokens();
+      };
+    };
     this.#accounts.drop(userId, { ...options, storeAlso });
   }
 
@@ -483,6 +499,8 @@ export class CatalogDatabase implements Catalog {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
       storages: this.storages(),
+      serviceTokens: this.serviceTokens.all(),
+      invitations: this.invitations.all(),
       sequences: this.sequences().map((sequence) => ({
         createdAtMs: sequence.createdAtMs,
         mark: this.sequenceMark(sequence),
@@ -510,6 +528,8 @@ export class CatalogDatabase implements Catalog {
       }
     });
     this.#storages.continueFrom(before?.storages ?? []);
+    this.serviceTokens.continueFrom(before?.serviceTokens ?? []);
+    this.invitations.continueFrom(before?.invitations ?? []);
     this.manifest.leaveStorages();
   }
 

@@ -421,6 +421,39 @@ export interface UserEntry {
   readonly eraseAfterMs?: number | undefined;
 }
 
+/** A kind of access that the scopes of a service token list. `write` includes `read`. */
+export type TokenRight = "read" | "write" | "define" | "act";
+
+/** A token of a program that acts as a user. */
+export interface ServiceTokenEntry {
+  readonly name: string;
+  readonly userId: string;
+  /** The SHA-256 of the secret in base64url. */
+  readonly secretHash: string;
+  /** What the token may do of what its user may do; absent for everything. */
+  readonly rights?: readonly TokenRight[];
+  /** The namespaces whose objects the token may use; absent for all. */
+  readonly namespaces?: readonly string[];
+  readonly expiresAtMs?: number;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  /** The last use. Delayed by a minute, or more with very many users. */
+  readonly lastUsedAtMs?: number;
+}
+
+/** A code that permits a number of people to sign up. */
+export interface InvitationEntry {
+  readonly name: string;
+  /** The SHA-256 of the code in base64url. */
+  readonly secretHash: string;
+  /** The number of accounts that the code permits; absent for any number. */
+  readonly usesMax?: number;
+  readonly usedCount: number;
+  readonly expiresAtMs?: number;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+}
+
 /** A dropped account whose erasure is pending. */
 export interface Erasure {
   readonly accountId: number;

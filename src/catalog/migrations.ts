@@ -79,6 +79,12 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE types (type_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
+  `
+  CREATE TABLE service_tokens (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;
+  CREATE TABLE invitations (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
+    STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** The version that this server writes. */

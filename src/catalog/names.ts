@@ -1,9 +1,9 @@
 /**
  * The rules for object names.
  *
- * Namespaces, tables, views, topics, webhooks, storages and constraints share one form. Quoted
- * column names may have more characters. User ids have separate rules, because they come from
- * outside.
+ * Namespaces, tables, views, topics, webhooks, storages, tokens, invitations and constraints share
+ * one form. Quoted column names may have more characters. User ids have separate rules, because
+ * they come from outside.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
@@ -28,6 +28,8 @@ export type ObjectKind =
   | "sequence"
   | "type"
   | "webhook"
+  | "token"
+  | "invitation"
   | "storage"
   | "index"
   | "constraint";

@@ -29,6 +29,8 @@ const KEY_COLUMNS = {
   sequences: "sequence_id",
   sequence_marks: "sequence_id",
   types: "type_id",
+  service_tokens: "name",
+  invitations: "name",
   journal: "id",
 } as const;
 

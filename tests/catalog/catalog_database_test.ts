@@ -85,7 +85,8 @@ test("CatalogDatabase.continueFrom leaves a storage its key only if the state be
   const { numbers } = catalog.used();
   const same = { ...STORAGE, storageId: "b" };
   const other = { ...STORAGE, storageId: "c", key: "another" };
-  catalog.continueFrom({ numbers, storages: [same, other], sequences: [] });
+  const empty = { sequences: [], serviceTokens: [], invitations: [] };
+  catalog.continueFrom({ ...empty, numbers, storages: [same, other] });
   expect(catalog.storages().map(({ key }) => key)).toEqual(["", "k", ""]);
   expect(catalog.manifest.load().segments).toEqual([segmentOf(1, segmentId)]);
   catalog.close();

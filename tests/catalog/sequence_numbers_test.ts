@@ -120,7 +120,13 @@ test.each([
   catalog.createSequence(ENTRY);
   catalog.setNumber(ENTRY, 10, true);
   const mark = { sequenceId: 1, value: "70", isCalled: true };
-  catalog.continueFrom({ numbers: [], storages: [], sequences: [{ createdAtMs, mark }] });
+  catalog.continueFrom({
+    numbers: [],
+    storages: [],
+    serviceTokens: [],
+    invitations: [],
+    sequences: [{ createdAtMs, mark }],
+  });
   catalog.close();
   const again = openCatalog(path);
   expect(again.nextNumber(ENTRY)).toBe(next);

@@ -7,7 +7,7 @@
  * Opening takes ticks, so messages that follow a `consume` wait for it. Once a socket is closed,
  * its unacknowledged messages immediately go to other consumers.
  */
-import { type Principal, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -141,6 +141,7 @@ export class TopicConsumersOfSocket {
       throw invalidInput(`Cannot consume: a connection may have ${CONSUMERS_MAX} consumers`);
     }
     const topicName = topicNameFrom(fields);
+    requireTopic(principal, topicName);
     const request = {
       group: groupFrom(fields),
       partition: partitionFrom(fields),

@@ -5,7 +5,7 @@
  * disconnects or the server stops. If the client has left or its session has ended in the meantime,
  * messages claimed for it immediately go to other consumers.
  */
-import { type Auth, type Principal, requireRun } from "../../auth/mod.ts";
+import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import type { TopicAckBody, TopicConsumeBody, TopicNackBody } from "../../protocol/mod.ts";
 import type { TopicMessages } from "../../sql/mod.ts";
 import type { TopicConsumers } from "../../topics/mod.ts";
@@ -93,6 +93,7 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
   const { config, topics } = options;
   const { body, principal } = await callOf(exchange, options, CONSUME_FIELDS);
   const { timeoutMs, topicName, ...request } = readConsume(body);
+  requireTopic(principal, topicName);
   const topicId = topics.topicIdOf(topicName);
   const waitMs = Math.min(timeoutMs, config.limits.max_poll_secs * 1000);
   if (waitMs > 0) exchange.liftIdleTimeout();
@@ -153,8 +154,9 @@ function consumeBody(topicName: string, found: TopicMessages): TopicConsumeBody 
 }
 
 async function acknowledge(exchange: Exchange, options: TopicRouteOptions): Promise<Response> {
-  const { body } = await callOf(exchange, options, ACK_FIELDS);
+  const { body, principal } = await callOf(exchange, options, ACK_FIELDS);
   const { group, offsets, partition, topicName, upTo } = readAck(body);
+  requireTopic(principal, topicName);
   const topicId = options.topics.topicIdOf(topicName);
   const { committedOffset } = await options.topics.ack({
     topicId,
@@ -168,8 +170,9 @@ async function acknowledge(exchange: Exchange, options: TopicRouteOptions): Prom
 }
 
 async function giveBack(exchange: Exchange, options: TopicRouteOptions): Promise<Response> {
-  const { body } = await callOf(exchange, options, NACK_FIELDS);
+  const { body, principal } = await callOf(exchange, options, NACK_FIELDS);
   const topicName = topicNameFrom(body);
+  requireTopic(principal, topicName);
   const request = { group: groupFrom(body), ...readNack(body) };
   const { topics } = options;
   await topics.nack({ topicId: topics.topicIdOf(topicName), ...request });

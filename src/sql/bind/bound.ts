@@ -5,6 +5,7 @@
  * A column has an id that is unique within its query; the plan decides where its values are in a
  * batch. Expressions are in `bound_expressions.ts`.
  */
+import type { TokenScope } from "../../auth/mod.ts";
 import type { Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type {
@@ -225,6 +226,8 @@ export interface SystemCall {
   readonly role: Role;
   /** Whether the call runs inside EXECUTE AS, where no user owns a namespace. */
   readonly isImpersonated: boolean;
+  /** The limits of the caller's service token. */
+  readonly tokenScope?: TokenScope | undefined;
   /** The positions of the columns to be read; others need not be computed. */
   readonly positions: readonly number[];
 }

@@ -14,7 +14,7 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
  * The kind of a named object. A relation is a table, a view or a topic, identified by
  * "namespace.name". All other objects are identified by their name alone.
  */
-type Kind = "namespace" | "relation" | "storage" | "user";
+type Kind = "invitation" | "namespace" | "relation" | "storage" | "token" | "user";
 
 interface DefinedName {
   readonly kind: Kind;
@@ -37,9 +37,11 @@ const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
 
 export class DefinedNames {
   readonly #names: Readonly<Record<Kind, Set<string>>> = {
+    invitation: new Set(),
     namespace: new Set(),
     relation: new Set(),
     storage: new Set(),
+    token: new Set(),
     user: new Set(),
   };
   /** Set if CASCADE may drop views that the text does not name. */
@@ -106,6 +108,12 @@ function definedBy(node: Statement, namespace: string): readonly DefinedName[] {
     case "alter user":
     case "drop user":
       return [named("user", node.name)];
+    case "create token":
+    case "drop token":
+      return [named("token", node.name)];
+    case "create invitation":
+    case "drop invitation":
+      return [named("invitation", node.name)];
     case "create storage":
     case "alter storage":
     case "drop storage":
@@ -204,8 +212,16 @@ function ownNames(node: Statement): readonly DefinedName[] {
   }
 }
 
-/** Returns names in statements that may also name a relation, other than the relation's name. */
+/**
+ * Returns names in statements about secrets, and in statements that may also name a relation, other
+ * than the relation's name.
+ */
 function namesBesideObject(node: Statement): readonly DefinedName[] {
+  if (node.type === "create token") return [named("user", node.user), named("token", node.name)];
+  if (node.type === "drop token") return [named("token", node.name)];
+  if (node.type === "create invitation" || node.type === "drop invitation") {
+    return [named("invitation", node.name)];
+  }
   if (node.type === "alter owner") {
     return node.owner.currentUser === true ? [] : [named("user", node.owner)];
   }

@@ -83,12 +83,20 @@ export function findTable(
   const parts = [
     ...(meant === undefined ? [] : [`did you mean ${meant}?`]),
     ...(schema === undefined ? [whereNamesLead(inNamespace, name)] : []),
+    ...limitOfToken(principal, inNamespace),
   ];
   throw new DatabaseError(
     isThere ? "TABLE_NOT_FOUND" : "NAMESPACE_NOT_FOUND",
     isThere ? `table ${shown} not found` : `namespace ${inNamespace} not found`,
     { position, isHidden, ...(parts.length === 0 ? {} : { hint: parts.join(" ") }) },
   );
+}
+
+/** Explains why a service token sees nothing in a namespace, whether or not a table is there. */
+function limitOfToken({ tokenScope }: Principal, namespace: string): readonly string[] {
+  const { namespaces, tokenName } = tokenScope ?? {};
+  if (namespaces?.has(namespace) !== false) return [];
+  return [`The token ${tokenName} is limited to the namespaces ${[...namespaces].join(", ")}`];
 }
 
 /**

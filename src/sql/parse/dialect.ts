@@ -168,6 +168,8 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["schemas", "show namespaces"],
   ["storages", "show storages"],
   ["webhooks", "show webhooks"],
+  ["tokens", "show tokens"],
+  ["invitations", "show invitations"],
   ["manifest", "show manifest"],
   ["all", "show all"],
 ]);

@@ -41,6 +41,12 @@ import { parseAlterSequence, parseCreateSequence, parseDropSequence } from "./se
 import { parseAlterStorage, parseCreateStorage, parseDropStorage } from "./storages.ts";
 import { withoutInto } from "./table_as.ts";
 import {
+  parseCreateInvitation,
+  parseCreateToken,
+  parseDropInvitation,
+  parseDropToken,
+} from "./tokens.ts";
+import {
   parseAck,
   parseAlterTopic,
   parseClearTopic,
@@ -163,11 +169,17 @@ function parseCreate(cursor: Cursor, start: number): Statement {
       "topic",
       "webhook",
       "sequence",
+      "token",
+      "invitation",
     )
   ) {
     case "namespace":
     case "schema":
       return parseCreateNamespace(cursor, start);
+    case "token":
+      return parseCreateToken(cursor, start);
+    case "invitation":
+      return parseCreateInvitation(cursor, start);
     case "sequence":
       return parseCreateSequence(cursor, start);
     case "view":
@@ -236,11 +248,17 @@ function parseDrop(cursor: Cursor, start: number): Statement {
       "topic",
       "webhook",
       "sequence",
+      "token",
+      "invitation",
     )
   ) {
     case "namespace":
     case "schema":
       return parseDropNamespace(cursor, start);
+    case "token":
+      return parseDropToken(cursor, start);
+    case "invitation":
+      return parseDropInvitation(cursor, start);
     case "sequence":
       return parseDropSequence(cursor, start);
     case "view":

@@ -319,14 +319,14 @@ export class ReaderThread {
     tables: readonly TableEntry[],
   ): JobAnswers {
     const { clock, store } = this.#parts;
-    const { isImpersonated, role, userId } = principal;
+    const { isImpersonated, role, tokenScope, userId } = principal;
     return new JobAnswers({
       clock,
       store,
       sequences,
       settings,
       systemViews: systemViewsIn(prepared.requirements),
-      caller: { isImpersonated, role, userId },
+      caller: { isImpersonated, role, tokenScope, userId },
       stagedOf: (tableId) => {
         // The table may have been dropped from the catalog since.
         const table = tables.find((each) => each.tableId === tableId);

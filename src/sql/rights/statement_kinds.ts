@@ -44,6 +44,7 @@ import type {
   ExplainSubscribeStatement,
   KillStatement,
   RestoreStatement,
+  SecretDefinition,
   ShowColumnsStatement,
   ShowSimpleStatement,
   ShowStatsStatement,
@@ -109,6 +110,7 @@ export type AdministeringStatement =
   | CreateUserStatement
   | AlterUserStatement
   | DropUserStatement
+  | SecretDefinition
   | BackupStatement
   | RestoreStatement
   | DropTopicStatement
@@ -157,6 +159,7 @@ const MESSAGES = { right: "maintain", home: "utility", work: "other" } as const;
 const SHOW = { right: "show", home: "show", work: "show" } as const;
 const SHOW_TOPICS = { right: "maintain", home: "show", work: "show" } as const;
 const SHOW_WEBHOOKS = { right: "administer", home: "show", work: "show" } as const;
+const SHOW_SECRETS = { right: "users", home: "show", work: "show" } as const;
 const INSPECTION = { right: "inspect", home: "show", work: "show" } as const;
 const MAINTENANCE = { right: "maintain", home: "utility", work: "job" } as const;
 const OPERATION = { right: "operate", home: "utility", work: "other" } as const;
@@ -240,6 +243,8 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "show stats": SHOW,
   "show storages": SHOW,
   "show webhooks": SHOW_WEBHOOKS,
+  "show tokens": SHOW_SECRETS,
+  "show invitations": SHOW_SECRETS,
   "show manifest": SHOW,
   describe: SHOW,
   "describe topic": SHOW_TOPICS,
@@ -254,6 +259,10 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "create user": USER,
   "alter user": USER,
   "drop user": USER,
+  "create token": USER,
+  "drop token": USER,
+  "create invitation": USER,
+  "drop invitation": USER,
   backup: COPY,
   restore: COPY,
 };
@@ -282,6 +291,20 @@ export function isAdministering(node: Statement): node is AdministeringStatement
 export function isShow(node: Statement): node is ShowStatement {
   return KINDS[node.type].home === "show";
 }
+
+/** Whether a statement is about a service token or an invitation. */
+export function isSecretDefinition(
+  node: AdministeringStatement,
+): node is Extract<AdministeringStatement, SecretDefinition> {
+  return SECRETS.has(node.type);
+}
+
+const SECRETS: ReadonlySet<Statement["type"]> = new Set<SecretDefinition["type"]>([
+  "create token",
+  "drop token",
+  "create invitation",
+  "drop invitation",
+]);
 
 /**
  * Applies the role × statement matrix, except for statements whose right depends on their object.

@@ -34,7 +34,7 @@ export function microsOf(unixMs: number | undefined): number | null {
 }
 
 /** Returns the caller of a view in the form in which rights are checked. */
-export function principalOf({ isImpersonated, role, userId }: SystemCall): Principal {
+export function principalOf({ isImpersonated, role, tokenScope, userId }: SystemCall): Principal {
   return {
     userId,
     role,
@@ -43,5 +43,6 @@ export function principalOf({ isImpersonated, role, userId }: SystemCall): Princ
     actorRole: role,
     isImpersonated,
     sessionId: "",
+    ...(tokenScope === undefined ? {} : { tokenScope }),
   };
 }

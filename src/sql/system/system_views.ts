@@ -32,6 +32,7 @@ import { serverViews } from "./server_views.ts";
 import { type SystemTable, shownDefault, systemTables } from "./show_rows.ts";
 import { storageViews } from "./storage_views.ts";
 import { ADMIN_ONLY, type ColumnList, microsOf, OPEN, portionedView, view } from "./system_view.ts";
+import { tokenViews } from "./token_views.ts";
 import { topicViews } from "./topic_views.ts";
 import { typesView } from "./type_views.ts";
 import { webhookViews } from "./webhook_views.ts";
@@ -129,6 +130,7 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ["system.my_account", accountView(environment)],
     ...activityViews(environment),
     ...storageViews(environment),
+    ...tokenViews(environment),
     ...topicViews(environment),
     ...webhookViews(environment),
     ...serverViews(environment),

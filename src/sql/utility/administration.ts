@@ -1,6 +1,6 @@
 /**
- * Authorises statements about users, maintenance and system information, and passes them to the
- * files that run them. KILL is handled here.
+ * Authorises statements about users and their tokens, maintenance and system information, and
+ * passes them to the files that run them. KILL is handled here.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -15,6 +15,7 @@ import type { LivePlanDeps } from "../prepare/live_planner.ts";
 import { messageResult, rowsResult } from "../result/result.ts";
 import {
   type AdministeringStatement,
+  isSecretDefinition,
   isShow,
   requireRight,
   type ShowStatement,
@@ -30,6 +31,7 @@ import {
 import { type ShowDeps, show } from "./show_statements.ts";
 import { checkedStorage, checkStorage, STORAGE_CHECK_COLUMNS } from "./storage_check.ts";
 import { explainSubscribe, subscribe } from "./subscribe_statement.ts";
+import { checkTokenStatement, runTokenStatement, type TokenDeps } from "./token_statements.ts";
 import {
   ack,
   ackRequest,
@@ -67,6 +69,8 @@ const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["
   "show namespaces",
   "show storages",
   "show webhooks",
+  "show tokens",
+  "show invitations",
 ]);
 
 /** The dependencies of these statements. */
@@ -74,6 +78,7 @@ export interface AdministrationDeps
   extends LivePlanDeps,
     MaintenanceDeps,
     ShowDeps,
+    TokenDeps,
     TopicStatementDeps,
     UserDeps,
     Pick<SqlEnvironment, "activity" | "backups" | "connections" | "live" | "storages"> {}
@@ -100,6 +105,10 @@ export class Administration {
   check(node: AdministeringStatement, call: AdministrationCall): void {
     if (isShow(node)) {
       if (!SHOWS_OF_ALL.has(node.type)) this.#show(node, call);
+      return;
+    }
+    if (isSecretDefinition(node)) {
+      checkTokenStatement(node, { deps: this.#deps, principal: call.principal });
       return;
     }
     switch (node.type) {
@@ -145,6 +154,7 @@ export class Administration {
     this.authorize(node, call.principal);
     if (isShow(node)) return this.#show(node, call);
     const { principal } = call;
+    if (isSecretDefinition(node)) return runTokenStatement(node, { deps: this.#deps, principal });
     const asUser = principal.userId;
     switch (node.type) {
       case "create user":

@@ -74,6 +74,10 @@ function subjectOf(
       const userId = node.name.currentUser === true ? principal.userId : node.name.name;
       return { target: userId, subject: userId };
     }
+    case "create token": {
+      const userId = node.user.currentUser === true ? principal.userId : node.user.name;
+      return { target: node.name.name, subject: userId };
+    }
     case "do":
       return subjectOf(node.statement, { namespace, principal });
     case "alter owner":
@@ -148,6 +152,9 @@ function unqualifiedTarget(node: Statement): string | undefined {
     case "create webhook":
     case "alter webhook":
     case "drop webhook":
+    case "drop token":
+    case "create invitation":
+    case "drop invitation":
       return node.name.name;
     default:
       return undefined;

@@ -36,6 +36,13 @@ import {
 } from "../system/show_rows.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import {
+  invitationRows,
+  SHOW_INVITATIONS_COLUMNS,
+  SHOW_TOKENS_COLUMNS,
+  type TokenViewDeps,
+  tokenRows,
+} from "../system/token_views.ts";
+import {
   DESCRIBE_TOPIC_COLUMNS,
   SHOW_TOPICS_COLUMNS,
   sourceRows,
@@ -53,6 +60,7 @@ export interface ShowDeps
   extends NameDeps,
     ManifestDeps,
     StorageListDeps,
+    TokenViewDeps,
     TopicViewDeps,
     WebhookViewDeps,
     Pick<SqlEnvironment, "live" | "settings"> {}
@@ -115,6 +123,10 @@ export function show(
     }
     case "show webhooks":
       return rowsResult(SHOW_WEBHOOKS_COLUMNS, webhookRows(deps), asUser);
+    case "show tokens":
+      return rowsResult(SHOW_TOKENS_COLUMNS, tokenRows(deps), asUser);
+    case "show invitations":
+      return rowsResult(SHOW_INVITATIONS_COLUMNS, invitationRows(deps), asUser);
     case "show all":
     case "show":
       return settingsOf(node, shownSettings(settings(), principal, requestSettings), asUser);

@@ -1,5 +1,5 @@
 /** Runs DROP TOPIC, CLEAR TOPIC, CONSUME and ACK. */
-import type { Principal } from "../../auth/mod.ts";
+import { type Principal, requireTopic } from "../../auth/mod.ts";
 import { asOneChange } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -166,7 +166,9 @@ export function consumeRequest(
   node: ConsumeStatement,
   { namespace, parameters, principal }: TopicStatementCall,
 ): TopicConsumeRequest {
-  const { topicId } = findTopic(catalog, node.topic, namespace);
+  const topic = findTopic(catalog, node.topic, namespace);
+  const { topicId } = topic;
+  requireTopic(principal, topicNameOf(topic), { position: node.topic._location.start });
   const { group, limit } = node;
   const max = Math.min(limits.resultRowsMax || MESSAGES_MAX, MESSAGES_MAX);
   return {
@@ -213,9 +215,11 @@ function messageRow(topicId: string, message: TopicMessage): Row {
 export function ackRequest(
   { catalog }: Pick<TopicStatementDeps, "catalog">,
   node: AckStatement,
-  { namespace, parameters }: TopicStatementCall,
+  { namespace, parameters, principal }: TopicStatementCall,
 ): TopicAckRequest {
-  const { partitions, topicId } = findTopic(catalog, node.topic, namespace);
+  const topic = findTopic(catalog, node.topic, namespace);
+  const { partitions, topicId } = topic;
+  requireTopic(principal, topicNameOf(topic), { position: node.topic._location.start });
   const { group, offsets, upTo } = node;
   const offsetFrom = (each: NonNullable<typeof upTo>): number =>
     numberFrom(each, parameters, { what: "an offset" });

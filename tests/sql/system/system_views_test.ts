@@ -128,6 +128,8 @@ const VIEWS: Readonly<Record<string, string>> = {
     "p99_ms d, max_ms d, last_seen z",
   "system.webhooks":
     "name, topic_id, url, is_signed B, is_ordered B, start, timeout_secs i, concurrency i, group_id, status, delivered b, failed b, last_error, last_failed_at z, last_delivered_at z, lag_messages b, lag_ms b, created_by, created_at z",
+  "system.tokens": "name, user_id, scopes, expires_at z, last_used_at z, created_by, created_at z",
+  "system.invitations": "name, uses i, uses_max i, expires_at z, created_by, created_at z",
   "system.topics":
     "topic_id, name, partitions i, retention_seconds b, retention_max_bytes b, routes j, " +
     "created_at z, updated_at z, namespace_id, max_deliveries i, dead_letter, messages b, " +

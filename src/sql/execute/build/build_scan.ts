@@ -131,8 +131,8 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
   const { columns, positions, source } = node;
   const types = columns.map(({ type }) => type);
   return (context) => {
-    const { isImpersonated, role, userId } = context.principal;
-    const portions = source({ userId, role, isImpersonated, positions });
+    const { isImpersonated, role, tokenScope, userId } = context.principal;
+    const portions = source({ userId, role, isImpersonated, tokenScope, positions });
     return new PortionSource(portions, { context, positions, types });
   };
 }

@@ -212,6 +212,8 @@ export interface ShowSimpleStatement extends AstNode {
     | "show namespaces"
     | "show storages"
     | "show webhooks"
+    | "show tokens"
+    | "show invitations"
     | "show manifest"
     | "show all";
 }

@@ -13,6 +13,7 @@ import type {
   SelectStatement,
 } from "./ast.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
+import type { SecretDefinition } from "./ast_tokens.ts";
 import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
 import type { DoStatement, TypeDefinition } from "./ast_types.ts";
 
@@ -43,13 +44,15 @@ export type DefinitionStatement =
   | TypeDefinition
   | DoStatement
   | TopicDefinition
-  | WebhookDefinition;
+  | WebhookDefinition
+  | SecretDefinition;
 
 /** A user id, written as `'x'`, `"x"` or x. */
 export interface UserName extends Name {
   /**
    * Set if CURRENT_USER was written or, for a new owner, SESSION_USER or CURRENT_ROLE; `name` is
-   * then that word. Only ALTER USER and OWNER TO of a table, a view, a sequence or a type allow it.
+   * then that word. Only ALTER USER, CREATE TOKEN and OWNER TO of a table, a view, a sequence or a
+   * type allow it.
    */
   readonly currentUser?: true | undefined;
 }

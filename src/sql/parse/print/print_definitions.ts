@@ -21,6 +21,7 @@ import type {
   DropIndexStatement,
   Name,
   QName,
+  SecretDefinition,
   StorageSetting,
   TableAlteration,
   TableConstraint,
@@ -31,6 +32,7 @@ import { dataTypeText, nameText, qnameText, stringText } from "./print_expressio
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
+import { secretText } from "./print_tokens.ts";
 import { topicText, webhookText } from "./print_topics.ts";
 import { typeText } from "./print_types.ts";
 
@@ -215,9 +217,14 @@ function otherText(statement: OtherDefinition): string {
 }
 
 function smallText(
-  statement: Parameters<typeof indexText>[0] | TypeDefinition | DoStatement,
+  statement: Parameters<typeof indexText>[0] | TypeDefinition | DoStatement | SecretDefinition,
 ): string {
   switch (statement.type) {
+    case "create token":
+    case "drop token":
+    case "create invitation":
+    case "drop invitation":
+      return secretText(statement);
     case "create type":
     case "alter type":
     case "drop type":

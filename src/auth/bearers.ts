@@ -1,0 +1,223 @@
+/**
+ * Identifies the caller of a request by its token: an access token of a login, or a service token.
+ *
+ * The result of checking a token is reused only while no account, no revocation and no service
+ * token has changed, so a session ends as soon as the catalog says so.
+ */
+import { assert } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Catalog, ServiceTokenEntry, UserEntry } from "../catalog/mod.ts";
+import type { MeBody } from "../protocol/mod.ts";
+import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
+import {
+  invalidCredentials,
+  noToken,
+  notBearer,
+  serviceTokenExpired,
+  tokenExpired,
+} from "./auth_error.ts";
+import type { LastSeen } from "./last_seen.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import type { Principal } from "./principal.ts";
+import { looksLikeServiceToken, type ServiceTokens, scopeOf, sessionOf } from "./service_tokens.ts";
+import { type Sessions, unauthorized } from "./sessions.ts";
+import { bearerTokenIn, type TokenClaims, type Tokens } from "./token.ts";
+
+export interface BearersOptions {
+  catalog: Catalog;
+  clock: Clock;
+  tokens: Tokens;
+  serviceTokens: ServiceTokens;
+  sessions: Sessions;
+  bucket: AuthBucket;
+  lastSeen: LastSeen;
+}
+
+/**
+ * The cached result of checking a token. The account and the revocations are checked again whenever
+ * any of them has changed. A login changes an account, so it invalidates all entries.
+ */
+interface RecentUse {
+  readonly principal: Principal;
+  /** Returns true if the session and the account still exist, whatever the times of the token. */
+  readonly isStanding: () => boolean;
+  /**
+   * The catalog's version of accounts. While this version is unchanged, a token can become invalid
+   * only by time.
+   */
+  readonly accessVersion: number;
+  /** The time at which its user was recorded as seen, in Unix milliseconds. */
+  seenMs: number;
+}
+
+/** The precision of "last seen". */
+const SEEN_EXACT_MS = 1000;
+
+export class Bearers {
+  readonly #options: BearersOptions;
+  readonly #recent = new WeakMap<TokenClaims | ServiceTokenEntry, RecentUse>();
+  /** The use for which each principal was made, even if there are newer uses. */
+  readonly #useOf = new WeakMap<Principal, RecentUse>();
+
+  constructor(options: BearersOptions) {
+    this.#options = options;
+  }
+
+  /** @throws {AuthError} unauthorized */
+  me(token: string | undefined): MeBody {
+    const user = token === undefined ? undefined : this.#userOfToken(token);
+    if (user === undefined) throw unauthorized();
+    return { user: answerFromUser(user), admin_ui_access: hasAdminUi(user.role) };
+  }
+
+  /**
+   * Returns the principal for an `Authorization` header.
+   *
+   * @param mayBeCookie Whether the token could have been in the cookie, for the message.
+   * @throws {AuthError} MISSING_AUTHORIZATION, TOKEN_EXPIRED, INVALID_CREDENTIALS,
+   *   RATE_LIMIT_EXCEEDED
+   */
+  authenticateHeader(
+    header: string | null | undefined,
+    caller: Caller,
+    { mayBeCookie = false }: { readonly mayBeCookie?: boolean } = {},
+  ): Principal {
+    if (header === null || header === undefined || header === "") {
+      throw noToken({ isInUrl: caller.hasTokenInUrl ?? false, mayBeCookie });
+    }
+    const { bucket, tokens } = this.#options;
+    const claims = tokens.verifyHeader(header);
+    if (claims !== undefined) return this.#authenticated(claims, caller);
+    const token = bearerTokenIn(header);
+    if (token !== undefined && looksLikeServiceToken(token)) {
+      return this.#byServiceToken(token, caller);
+    }
+    if (!/^bearer(?: |$)/i.test(header)) throw bucket.failedToken(notBearer(header), caller);
+    throw bucket.failedToken(invalidCredentials(), caller);
+  }
+
+  /**
+   * Returns the principal for an access token or a service token.
+   *
+   * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
+   */
+  authenticate(token: string, caller: Caller): Principal {
+    const { bucket, tokens } = this.#options;
+    if (looksLikeServiceToken(token)) return this.#byServiceToken(token, caller);
+    const claims = tokens.verify(token);
+    if (claims !== undefined) return this.#authenticated(claims, caller);
+    throw bucket.failedToken(invalidCredentials(), caller);
+  }
+
+  /**
+   * Refuses a caller whose session or account has ended since it was authenticated. Called after a
+   * wait, because a client may take as long as it likes to send its body. A token that has expired
+   * since is accepted here.
+   *
+   * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
+   */
+  requireStanding(principal: Principal, caller: Caller): void {
+    const { bucket, catalog } = this.#options;
+    const use = this.#useOf.get(principal);
+    assert(use !== undefined, "a token identifies the caller");
+    if (use.accessVersion === catalog.accessVersion || use.isStanding()) return;
+    throw bucket.failedToken(invalidCredentials(), caller);
+  }
+
+  /** @throws {AuthError} */
+  #authenticated(claims: TokenClaims, caller: Caller): Principal {
+    const { bucket, clock, tokens } = this.#options;
+    if (claims.tokenType !== "access") throw bucket.failedToken(invalidCredentials(), caller);
+    const age = tokens.age(claims, clock.nowMs());
+    const recent = age === "valid" ? this.#recentPrincipal(claims) : undefined;
+    if (recent !== undefined) return recent;
+    const user = age === "early" ? undefined : this.#liveUserBehind(claims);
+    if (user === undefined) throw bucket.failedToken(invalidCredentials(), caller);
+    if (age === "expired") throw bucket.failedToken(tokenExpired(), caller);
+    return this.#begin(claims, {
+      isStanding: () => this.#liveUserBehind(claims) !== undefined,
+      principal: {
+        ...this.#identity(user),
+        sessionId: claims.sessionId,
+        tokenEndMs: tokens.endMs(claims),
+      },
+    });
+  }
+
+  /** @throws {AuthError} */
+  #byServiceToken(secret: string, caller: Caller): Principal {
+    const { bucket, catalog, lastSeen, serviceTokens } = this.#options;
+    const token = serviceTokens.find(secret);
+    const user = token === undefined ? undefined : catalog.user(token.userId);
+    if (token === undefined || user === undefined) {
+      throw bucket.failedToken(invalidCredentials(), caller);
+    }
+    if (serviceTokens.isExpired(token)) throw bucket.failedToken(serviceTokenExpired(), caller);
+    lastSeen.noteToken(token.name);
+    const recent = this.#recentPrincipal(token);
+    if (recent !== undefined) return recent;
+    const tokenScope = scopeOf(token);
+    return this.#begin(token, {
+      isStanding: () => serviceTokens.isStanding(token),
+      principal: {
+        ...this.#identity(user),
+        sessionId: sessionOf(token),
+        ...(token.expiresAtMs === undefined ? {} : { tokenEndMs: token.expiresAtMs }),
+        ...(tokenScope === undefined ? {} : { tokenScope }),
+      },
+    });
+  }
+
+  /** Returns the principal of an earlier use, if nothing but the time has changed since. */
+  #recentPrincipal(token: TokenClaims | ServiceTokenEntry): Principal | undefined {
+    const { catalog, clock, lastSeen } = this.#options;
+    const recent = this.#recent.get(token);
+    if (recent?.accessVersion !== catalog.accessVersion) return undefined;
+    const nowMs = clock.nowMs();
+    if (Math.abs(nowMs - recent.seenMs) >= SEEN_EXACT_MS) {
+      recent.seenMs = nowMs;
+      lastSeen.note(recent.principal.userId);
+    }
+    return recent.principal;
+  }
+
+  #begin(
+    token: TokenClaims | ServiceTokenEntry,
+    { isStanding, principal }: Pick<RecentUse, "isStanding" | "principal">,
+  ): Principal {
+    const { catalog, clock, lastSeen } = this.#options;
+    lastSeen.note(principal.userId);
+    const { accessVersion } = catalog;
+    const use: RecentUse = { isStanding, principal, accessVersion, seenMs: clock.nowMs() };
+    this.#recent.set(token, use);
+    this.#useOf.set(principal, use);
+    return principal;
+  }
+
+  #identity(user: UserEntry): Omit<Principal, "sessionId"> {
+    return {
+      userId: user.userId,
+      role: user.role,
+      owner: this.#options.catalog.ownerNumber(user.userId),
+      actorId: user.userId,
+      actorRole: user.role,
+      isImpersonated: false,
+    };
+  }
+
+  #userOfToken(text: string): UserEntry | undefined {
+    const { catalog, serviceTokens, tokens } = this.#options;
+    const token = serviceTokens.find(text);
+    if (token !== undefined) {
+      return serviceTokens.isExpired(token) ? undefined : catalog.user(token.userId);
+    }
+    const claims = tokens.verify(text);
+    if (claims?.tokenType !== "access" || tokens.age(claims) !== "valid") return undefined;
+    return this.#liveUserBehind(claims);
+  }
+
+  #liveUserBehind(claims: TokenClaims): UserEntry | undefined {
+    const { catalog, sessions } = this.#options;
+    return catalog.isRevoked(claims.tokenId) ? undefined : sessions.userBehind(claims);
+  }
+}

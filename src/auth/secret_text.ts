@@ -1,0 +1,54 @@
+/**
+ * The text of secrets that the server makes and shows once: service tokens and invitations.
+ *
+ *     tdm_ 32 characters 6 characters      a service token
+ *     tdi_ 32 characters 6 characters      an invitation
+ *     kind random        CRC-32 of kind and random characters, in base 62, padded with 0
+ *
+ * The kind and the checksum let programs that scan texts for leaked secrets find them without
+ * guessing. 32 characters of base 62 have 190 random bits, so a fast hash protects the stored form:
+ * a guess is hopeless, and no salt or slow hash is needed.
+ */
+import { crc32 } from "../base/checksum.ts";
+import type { Random } from "../base/random.ts";
+
+export type SecretKind = "tdi_" | "tdm_";
+
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+const RANDOM_LENGTH = 32;
+const CHECKSUM_LENGTH = 6;
+
+/** Bytes from this one on are drawn again, because they would favour the first digits. */
+const FAIR_BYTES = 256 - (256 % DIGITS.length);
+
+export function newSecret(kind: SecretKind, random: Random): string {
+  let text: string = kind;
+  while (text.length < kind.length + RANDOM_LENGTH) {
+    const [byte = 0] = random.bytes(1);
+    if (byte < FAIR_BYTES) text += DIGITS.charAt(byte % DIGITS.length);
+  }
+  return text + checksumOf(text);
+}
+
+/** Returns true if a text has the form of a secret of this kind, with the right checksum. */
+export function isSecret(kind: SecretKind, text: string): boolean {
+  const length = kind.length + RANDOM_LENGTH;
+  if (text.length !== length + CHECKSUM_LENGTH || !text.startsWith(kind)) return false;
+  return text.slice(length) === checksumOf(text.slice(0, length));
+}
+
+/** Returns the form in which the catalog keeps a secret. */
+export function hashOfSecret(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
+}
+
+function checksumOf(text: string): string {
+  let rest = crc32(new TextEncoder().encode(text));
+  let digits = "";
+  for (let index = 0; index < CHECKSUM_LENGTH; index += 1) {
+    digits = DIGITS.charAt(rest % DIGITS.length) + digits;
+    rest = Math.floor(rest / DIGITS.length);
+  }
+  return digits;
+}

@@ -1,0 +1,175 @@
+/**
+ * Service tokens: long-lived tokens of programs, each for one user, with fewer rights than the user
+ * if it has scopes.
+ *
+ * The catalog keeps the hash of a token, so its secret is known only to the caller who created it.
+ * A token ends with DROP TOKEN, with DROP USER or when it expires. A new password or role of its
+ * user does not end it: its rights follow the role.
+ */
+import type { Clock } from "../base/clock.ts";
+import { DatabaseError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  type ServiceTokenEntry,
+  type TokenRight,
+} from "../catalog/mod.ts";
+import { mayManageUser } from "./permissions.ts";
+import type { Principal, TokenScope } from "./principal.ts";
+import { hashOfSecret, isSecret, newSecret } from "./secret_text.ts";
+import type { SessionEnds } from "./session_ends.ts";
+
+export interface ServiceTokensOptions {
+  catalog: Catalog;
+  clock: Clock;
+  log: Log;
+  random: Random;
+  sessionEnds: SessionEnds;
+}
+
+export interface CreateTokenRequest {
+  readonly name: string;
+  readonly userId: string;
+  readonly expiresAtMs?: number;
+  readonly rights?: readonly TokenRight[];
+  readonly namespaces?: readonly string[];
+}
+
+/** The number of service tokens of a server, whose hashes are all in memory. */
+const TOKENS_MAX = 10_000;
+
+export class ServiceTokens {
+  readonly #options: ServiceTokensOptions;
+
+  constructor(options: ServiceTokensOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Performs the checks of {@linkcode create}.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME, ALREADY_EXISTS,
+   *   INVALID_VALUE, LIMIT_EXCEEDED
+   */
+  checkCreate(principal: Principal, request: CreateTokenRequest): void {
+    const { catalog, clock } = this.#options;
+    const { expiresAtMs, name, userId } = request;
+    checkObjectName("token", name);
+    const user = catalog.user(userId);
+    const role = user?.role ?? "user";
+    if (!mayManageUser(principal, { userId, role })) {
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot create token ${name}: this requires role dba, or role system for a token of a user of role system`,
+      );
+    }
+    if (user === undefined) {
+      throw new DatabaseError(
+        "USER_NOT_FOUND",
+        `Cannot create token ${name}: user ${userId} does not exist`,
+      );
+    }
+    if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) {
+      throw new DatabaseError(
+        "INVALID_VALUE",
+        `Cannot create token ${name}: it would expire in the past`,
+      );
+    }
+    const tokens = catalog.serviceTokens;
+    if (tokens.named(name) !== undefined) {
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot create token ${name}: it already exists`);
+    }
+    if (tokens.all().length >= TOKENS_MAX) {
+      throw new DatabaseError(
+        "LIMIT_EXCEEDED",
+        `Cannot create token ${name}: there are ${TOKENS_MAX} tokens; drop some first`,
+      );
+    }
+  }
+
+  /** Returns the secret, which is stored nowhere. @throws {DatabaseError} */
+  create(principal: Principal, request: CreateTokenRequest): string {
+    const { catalog, clock, log, random } = this.#options;
+    this.checkCreate(principal, request);
+    const secret = newSecret("tdm_", random);
+    catalog.serviceTokens.create({
+      ...request,
+      secretHash: hashOfSecret(secret),
+      createdBy: principal.userId,
+      createdAtMs: clock.nowMs(),
+    });
+    const { name, userId: user } = request;
+    log.info("service token created", { token: name, user, by: principal.actorId });
+    return secret;
+  }
+
+  /**
+   * Performs the checks of {@linkcode drop}. Returns the token.
+   *
+   * @throws {DatabaseError} PERMISSION_DENIED, OBJECT_NOT_FOUND
+   */
+  checkDrop(principal: Principal, name: string): ServiceTokenEntry {
+    const { catalog } = this.#options;
+    const token = catalog.serviceTokens.named(name);
+    const userId = token?.userId ?? principal.userId;
+    const role = catalog.user(userId)?.role ?? "user";
+    if (!mayManageUser(principal, { userId, role })) {
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        `Cannot drop token ${name}: this requires role dba, or role system for a token of a user of role system`,
+      );
+    }
+    if (token !== undefined) return token;
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find token "${name}"`, {
+      hint: "SHOW TOKENS lists them",
+    });
+  }
+
+  /** Drops a token, and ends the connections that it has opened. @throws {DatabaseError} */
+  drop(principal: Principal, name: string): void {
+    const { catalog, log, sessionEnds } = this.#options;
+    const token = this.checkDrop(principal, name);
+    catalog.serviceTokens.drop(name);
+    sessionEnds.endSession(token.userId, sessionOf(token));
+    log.info("service token dropped", { token: name, user: token.userId, by: principal.actorId });
+  }
+
+  /** Returns the token of a secret, expired or not; undefined if there is none. */
+  find(secret: string): ServiceTokenEntry | undefined {
+    if (!isSecret("tdm_", secret)) return undefined;
+    return this.#options.catalog.serviceTokens.byHash(hashOfSecret(secret));
+  }
+
+  isExpired({ expiresAtMs }: ServiceTokenEntry): boolean {
+    return expiresAtMs !== undefined && this.#options.clock.nowMs() >= expiresAtMs;
+  }
+
+  /** Returns true if a token has not been dropped. */
+  isStanding({ name, secretHash }: ServiceTokenEntry): boolean {
+    return this.#options.catalog.serviceTokens.named(name)?.secretHash === secretHash;
+  }
+}
+
+/** Returns true if a text claims to be a service token. */
+export function looksLikeServiceToken(text: string): boolean {
+  return text.startsWith("tdm_");
+}
+
+/** Returns the session that everything belongs to that a token opens. */
+export function sessionOf({ secretHash }: ServiceTokenEntry): string {
+  return `token ${secretHash}`;
+}
+
+/** Returns the limits of a token; undefined if it may do everything that its user may do. */
+export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenScope | undefined {
+  if (rights === undefined && namespaces === undefined) return undefined;
+  const held = new Set(rights);
+  if (held.has("write")) held.add("read");
+  return {
+    tokenName: name,
+    rights: rights === undefined ? undefined : held,
+    namespaces: namespaces === undefined ? undefined : new Set(namespaces),
+  };
+}

@@ -1,0 +1,139 @@
+/**
+ * The entries of one kind that are found by the hash of a secret, such as service tokens: in memory
+ * for reading, and each as one sealed row in SQLite, by its name. The secrets themselves are not
+ * stored.
+ *
+ * Memory changes only after the transaction is durable.
+ */
+import { defined } from "../base/assert.ts";
+import { DatabaseError } from "../base/errors.ts";
+import { allSealed, putSealed, putUnnoted, removeSealed, type SealedTable } from "./records.ts";
+import type { SqliteFile } from "./sqlite_file.ts";
+
+interface NamedSecret {
+  readonly name: string;
+  /** The SHA-256 of the secret in base64url. */
+  readonly secretHash: string;
+}
+
+/** The access that other layers have to the entries. */
+export interface SecretEntries<Entry extends NamedSecret> {
+  /** Incremented by every new or dropped entry. */
+  readonly version: number;
+  named(name: string): Entry | undefined;
+  byHash(secretHash: string): Entry | undefined;
+  /** Ordered by name. */
+  all(): readonly Entry[];
+  /** @throws {DatabaseError} ALREADY_EXISTS */
+  create(entry: Entry): void;
+  /** Replaces the entry with the same name. */
+  change(entry: Entry): void;
+  drop(name: string): void;
+  /** Replaces entries that differ in nothing but informational times. Leaves out dropped ones. */
+  note(entries: readonly Entry[]): void;
+}
+
+export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<Entry> {
+  version = 0;
+  readonly #file: SqliteFile;
+  readonly #table: SealedTable;
+  readonly #what: string;
+  readonly #byName = new Map<string, Entry>();
+  readonly #byHash = new Map<string, Entry>();
+
+  /** @param options.what The kind of entry, for messages. */
+  constructor(file: SqliteFile, { table, what }: { table: SealedTable; what: string }) {
+    this.#file = file;
+    this.#table = table;
+    this.#what = what;
+    for (const entry of allSealed<Entry>(file, table)) this.#remember(entry);
+  }
+
+  named(name: string): Entry | undefined {
+    return this.#byName.get(name);
+  }
+
+  byHash(secretHash: string): Entry | undefined {
+    return this.#byHash.get(secretHash);
+  }
+
+  all(): readonly Entry[] {
+    return [...this.#byName.values()].toSorted((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  create(entry: Entry): void {
+    const { name } = entry;
+    if (this.#byName.has(name)) {
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot create ${this.#what} ${name}: it already exists`,
+      );
+    }
+    this.#file.transaction(() => this.#put(entry));
+    this.version += 1;
+    this.#remember(entry);
+  }
+
+  change(entry: Entry): void {
+    defined(this.#byName.get(entry.name), "the entry to change exists");
+    this.#file.transaction(() => this.#put(entry));
+    this.#remember(entry);
+  }
+
+  drop(name: string): void {
+    const remember = this.#file.transaction(() =>
+      this.storeWithout((entry) => entry.name === name),
+    );
+    remember();
+  }
+
+  note(entries: readonly Entry[]): void {
+    const known = entries.filter(
+      ({ name, secretHash }) => this.#byName.get(name)?.secretHash === secretHash,
+    );
+    if (known.length === 0) return;
+    this.#file.transaction(() => {
+      for (const entry of known) {
+        putUnnoted(this.#file, this.#table, { key: entry.name, value: entry });
+      }
+    });
+    for (const entry of known) this.#remember(entry);
+  }
+
+  /**
+   * Removes entries within the current transaction. Call the returned function once the transaction
+   * is durable.
+   */
+  storeWithout(isGone: (entry: Entry) => boolean): () => void {
+    const gone = this.all().filter(isGone);
+    for (const { name } of gone) removeSealed(this.#file, this.#table, name);
+    return () => {
+      if (gone.length > 0) this.version += 1;
+      for (const { name, secretHash } of gone) {
+        this.#byName.delete(name);
+        this.#byHash.delete(secretHash);
+      }
+    };
+  }
+
+  /**
+   * Removes the entries that did not exist in the state before a restore, because they may have
+   * been dropped since the earlier state.
+   */
+  continueFrom(before: readonly Entry[]): void {
+    const known = new Set(before.map(({ secretHash }) => secretHash));
+    const remember = this.#file.transaction(() =>
+      this.storeWithout(({ secretHash }) => !known.has(secretHash)),
+    );
+    remember();
+  }
+
+  #put(entry: Entry): void {
+    putSealed(this.#file, this.#table, { key: entry.name, value: entry });
+  }
+
+  #remember(entry: Entry): void {
+    this.#byName.set(entry.name, entry);
+    this.#byHash.set(entry.secretHash, entry);
+  }
+}

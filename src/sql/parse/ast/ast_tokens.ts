@@ -1,0 +1,56 @@
+/**
+ * The syntax tree of statements about service tokens and invitations. See `ast.ts` for the rules
+ * that apply to all nodes.
+ */
+import type { AstNode, Name } from "./ast.ts";
+import type { UserName } from "./ast_definitions.ts";
+
+/** Statements that make and drop secrets. */
+export type SecretDefinition =
+  | CreateTokenStatement
+  | DropTokenStatement
+  | CreateInvitationStatement
+  | DropInvitationStatement;
+
+/** `EXPIRES 'timestamp'`, `EXPIRES IN 'interval'`. */
+export interface Expiry extends AstNode {
+  readonly kind: "at" | "in";
+  readonly text: string;
+}
+
+/** `READ`, `WRITE`, `DEFINE`, `ACT`, `NAMESPACE name`. Other words are refused when it runs. */
+export interface TokenScopeNode extends AstNode {
+  /** The word in lower case. */
+  readonly word: string;
+  /** The name after NAMESPACE; absent for other words. */
+  readonly namespace?: Name | undefined;
+}
+
+export interface CreateTokenStatement extends AstNode {
+  readonly type: "create token";
+  readonly name: Name;
+  readonly user: UserName;
+  /** Absent for EXPIRES NEVER, too. */
+  readonly expires?: Expiry | undefined;
+  readonly scopes?: readonly TokenScopeNode[] | undefined;
+}
+
+export interface DropTokenStatement extends AstNode {
+  readonly type: "drop token";
+  readonly name: Name;
+  readonly ifExists?: true | undefined;
+}
+
+export interface CreateInvitationStatement extends AstNode {
+  readonly type: "create invitation";
+  readonly name: Name;
+  /** The number of accounts; absent for any number. */
+  readonly uses?: number | undefined;
+  readonly expires?: Expiry | undefined;
+}
+
+export interface DropInvitationStatement extends AstNode {
+  readonly type: "drop invitation";
+  readonly name: Name;
+  readonly ifExists?: true | undefined;
+}

@@ -1,0 +1,265 @@
+/** Service tokens on the real process: what they open, what their scopes refuse, and their end. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { SocketClient } from "../support/client.ts";
+import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer();
+  await server.rows("CREATE NAMESPACE app; CREATE NAMESPACE other");
+  await server.rows(
+    "CREATE TABLE app.items (id INT PRIMARY KEY); CREATE TABLE other.items (id INT PRIMARY KEY)",
+  );
+  await server.rows("CREATE USER TABLE app.notes (id INT PRIMARY KEY)");
+  await server.rows("INSERT INTO app.items VALUES (1); INSERT INTO other.items VALUES (2)");
+  await server.rows("CREATE USER mailer INTERNAL ROLE service; CREATE USER ann INTERNAL");
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+let count = 0;
+
+/** Creates a token, and returns its secret. */
+async function tokenFor(user: string, clauses = "", name?: string): Promise<string> {
+  count += 1;
+  const [row = []] = await server.rows(
+    `CREATE TOKEN ${name ?? `t${count}`} FOR USER ${user} ${clauses}`,
+  );
+  return String(row[1]);
+}
+
+/** Returns the code and the message of a statement's failure. */
+async function failure(sql: string, token: string): Promise<[string, string]> {
+  const { body } = await server.sql(sql, { token });
+  const { code = "none", message = "" }: Partial<NonNullable<SqlBody["error"]>> = body.error ?? {};
+  return [code, message];
+}
+
+test("CREATE TOKEN shows the secret once, and SHOW TOKENS, system.tokens and the files do not", async () => {
+  const [row = []] = await server.rows(
+    "CREATE TOKEN shown FOR USER mailer EXPIRES '2099-01-02T03:04:05Z' SCOPES (WRITE, NAMESPACE app, ACT)",
+  );
+  const secret = String(row[1]);
+  expect(secret).toMatch(/^tdm_[0-9A-Za-z]{38}$/);
+  expect(row).toEqual(["shown", secret, "mailer", "WRITE, ACT, NAMESPACE app", expect.anything()]);
+  expect(await server.rows("SELECT 1", { token: secret })).toEqual([[1]]);
+  const shown = await server.sql(
+    "SHOW TOKENS; SELECT * FROM system.tokens; SELECT * FROM system.audit_log",
+  );
+  const text = JSON.stringify(shown.body);
+  expect(text).toContain("shown");
+  expect(text).not.toContain(secret);
+  expect(
+    await server.rows(
+      "SELECT name, user_id, scopes, created_by FROM system.tokens WHERE name = 'shown'",
+    ),
+  ).toEqual([["shown", "mailer", "WRITE, ACT, NAMESPACE app", "ada"]]);
+});
+
+test("a token opens HTTP, me, and the socket, as its user, and its last use is shown", async () => {
+  const token = await tokenFor("mailer", "", "used");
+  const lastUse = "SELECT last_used_at FROM system.tokens WHERE name = 'used'";
+  expect(await server.rows(lastUse)).toEqual([[null]]);
+  expect(await server.rows("SELECT CURRENT_USER, CURRENT_ROLE", { token })).toEqual([
+    ["mailer", "service"],
+  ]);
+  expect(await server.rows(lastUse)).not.toEqual([[null]]);
+  const me = await server.get("/v1/api/auth/me", { Authorization: `Bearer ${token}` });
+  expect(await me.json()).toMatchObject({ user: { id: "mailer", role: "service" } });
+  const socket = await SocketClient.connect(server.url, { query: "?compress=false" });
+  expect(await socket.authenticate(token)).toMatchObject({ user: "mailer", role: "service" });
+  socket.close();
+});
+
+test("a token survives a restart, with its last use", async () => {
+  const token = await tokenFor("mailer", "", "kept");
+  await server.rows("SELECT 1", { token });
+  await server.restart();
+  expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["mailer"]]);
+});
+
+test.each([
+  ["SELECT id FROM app.items", "none", ""],
+  ["INSERT INTO app.items VALUES (10)", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["DELETE FROM app.notes", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["CREATE TABLE app.more (id INT PRIMARY KEY)", "PERMISSION_DENIED", "has no scope DEFINE"],
+  ["ALTER TABLE app.items ADD COLUMN n INT", "PERMISSION_DENIED", "has no scope DEFINE"],
+  ["EXECUTE AS USER ann (SELECT 1)", "PERMISSION_DENIED", "has no scope ACT"],
+  ["STORAGE FLUSH TABLE app.items", "PERMISSION_DENIED", "has no scope WRITE"],
+])("a token with the scope READ: %s", async (sql, code, message) => {
+  const token = await tokenFor("mailer", "SCOPES (READ)");
+  const [found, said] = await failure(sql, token);
+  expect([found, said]).toEqual([code, expect.stringContaining(message)]);
+});
+
+test("a token of an administrator with scopes manages no accounts, nothing that runs, and no topics", async () => {
+  const token = await tokenFor("ada", "SCOPES (WRITE, DEFINE, ACT)");
+  for (const sql of [
+    "CREATE USER eve WITH PASSWORD 'correct horse 9'",
+    "ALTER USER ann SET ROLE dba",
+    "ALTER USER ada SET PASSWORD 'correct horse 8'",
+    "DROP USER ann",
+    "CREATE TOKEN more FOR USER ada",
+    "SHOW TOKENS",
+    "DROP TOKEN shown",
+    "CREATE INVITATION open",
+    "KILL CONNECTION 'ws-1'",
+    "CREATE TOPIC app.feed",
+    "BACKUP DATABASE TO '/tmp/x'",
+  ]) {
+    const [code] = await failure(sql, token);
+    expect([sql, code]).toEqual([sql, "PERMISSION_DENIED"]);
+  }
+  expect(await failure("CREATE NAMESPACE made", token)).toEqual(["none", ""]);
+  expect(await failure("DROP NAMESPACE made", token)).toEqual(["none", ""]);
+});
+
+test("a token that is limited to a namespace sees nothing of the others, and says why", async () => {
+  const token = await tokenFor("ada", "SCOPES (WRITE, DEFINE, NAMESPACE app)", "narrow");
+  expect(await server.rows("SELECT id FROM app.items", { token })).toContainEqual([1]);
+  const { body } = await server.sql("SELECT id FROM other.items", { token });
+  const missing = await server.sql("SELECT id FROM other.nothing", { token });
+  const limit = expect.stringContaining("The token narrow is limited to the namespaces app");
+  expect(body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
+  expect(missing.body.error).toMatchObject({ code: "TABLE_NOT_FOUND", hint: limit });
+  const listed = "SELECT table_schema FROM information_schema.tables WHERE table_name = 'items'";
+  expect(await server.rows(listed, { token })).toEqual([["app"]]);
+  expect(await server.rows(listed)).toHaveLength(2);
+  for (const sql of [
+    "CREATE TABLE other.more (id INT PRIMARY KEY)",
+    "CREATE VIEW other.seen AS SELECT 1 AS n",
+    "CREATE NAMESPACE third",
+    "SELECT * FROM system.users",
+    "SHOW ALL",
+  ]) {
+    const [code, message] = await failure(sql, token);
+    expect([sql, code, message]).toEqual([
+      sql,
+      "PERMISSION_DENIED",
+      expect.stringContaining("token narrow is limited to app"),
+    ]);
+  }
+  const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  await socket.expect("auth_success");
+  socket.send({ type: "subscribe", subscription: { id: "a", sql: "SELECT * FROM other.items" } });
+  expect(await socket.expect("error")).toMatchObject({ code: "NOT_FOUND", ended: true });
+  socket.close();
+});
+
+test("a token that is limited to a namespace consumes its topics only, over SQL, HTTP and the socket", async () => {
+  await server.rows("CREATE TOPIC app.feed; CREATE TOPIC other.feed");
+  const token = await tokenFor("mailer", "SCOPES (WRITE, NAMESPACE app)");
+  const bearer = { Authorization: `Bearer ${token}` };
+  const request = (topic: string): object => ({
+    topic_id: topic,
+    group_id: "g",
+    start: "Earliest",
+  });
+  expect((await server.post("/v1/api/topics/consume", request("app.feed"), bearer)).status).toBe(
+    200,
+  );
+  expect((await server.post("/v1/api/topics/consume", request("other.feed"), bearer)).status).toBe(
+    403,
+  );
+  const ack = { topic_id: "other.feed", group_id: "g", upto_offset: 0 };
+  expect((await server.post("/v1/api/topics/ack", ack, bearer)).status).toBe(403);
+  expect(await failure("CONSUME FROM app.feed", token)).toEqual(["none", ""]);
+  expect((await failure("CONSUME FROM other.feed", token))[0]).toBe("PERMISSION_DENIED");
+  const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  await socket.expect("auth_success");
+  socket.send({ type: "consume", id: "c", topic_id: "other.feed", group_id: "g" });
+  expect(await socket.expect("topic_error")).toMatchObject({ code: "FORBIDDEN" });
+  socket.close();
+});
+
+test("EXECUTE AS by a token with ACT keeps its other scopes", async () => {
+  const token = await tokenFor("mailer", "SCOPES (READ, ACT)");
+  expect(await server.rows("EXECUTE AS USER ann (SELECT CURRENT_USER)", { token })).toEqual([
+    ["ann"],
+  ]);
+  const [code, message] = await failure(
+    "EXECUTE AS USER ann (INSERT INTO app.notes VALUES (1))",
+    token,
+  );
+  expect([code, message]).toEqual(["PERMISSION_DENIED", expect.stringContaining("no scope WRITE")]);
+});
+
+test("DROP TOKEN ends its sockets and refuses it, and leaves other sessions of the user", async () => {
+  const dropped = await tokenFor("mailer", "", "dropped");
+  const other = await tokenFor("mailer");
+  const sockets = await Promise.all(
+    [dropped, other].map((token) => SocketClient.connect(server.url, { token })),
+  );
+  for (const socket of sockets) await socket.expect("auth_success");
+  await server.rows("DROP TOKEN dropped");
+  expect(await sockets[0]?.expect("error")).toMatchObject({ code: "TOKEN_REVOKED", ended: true });
+  expect(await sockets[0]?.closed()).toMatchObject({ code: 1008 });
+  const refused = await server.sql("SELECT 1", { token: dropped });
+  expect([refused.status, refused.body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
+  sockets[1]?.send({ type: "ping", id: "p" });
+  expect(await sockets[1]?.expect("pong")).toMatchObject({ id: "p" });
+  sockets[1]?.close();
+  expect(await failure("DROP TOKEN dropped", server.token ?? "")).toEqual([
+    "SQL_EXECUTION_ERROR",
+    expect.stringContaining('Cannot find token "dropped"'),
+  ]);
+  expect((await server.sql("DROP TOKEN IF EXISTS dropped")).body.error).toBeUndefined();
+});
+
+test("a token follows the role of its user, and ends with its user, also for a later account of that name", async () => {
+  await server.rows("CREATE USER rob INTERNAL ROLE service");
+  const token = await tokenFor("rob");
+  await server.rows("ALTER USER rob SET ROLE user");
+  expect(await server.rows("SELECT CURRENT_ROLE", { token })).toEqual([["user"]]);
+  await server.rows("DROP USER rob");
+  expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+  await server.rows("CREATE USER rob INTERNAL ROLE service");
+  expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+});
+
+test("a wrong token, a truncated one and one with a typing error are refused alike", async () => {
+  const token = await tokenFor("mailer");
+  const last = token.endsWith("0") ? "1" : "0";
+  for (const wrong of [
+    token.slice(0, -1),
+    token.slice(0, -1) + last,
+    `tdm_${"a".repeat(38)}`,
+    "tdm_",
+  ]) {
+    const { body, status } = await server.sql("SELECT 1", { token: wrong });
+    expect([status, body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
+  }
+});
+
+test.each([
+  ["CREATE TOKEN a-b FOR USER ann", "INVALID_SQL"],
+  ['CREATE TOKEN "a b" FOR USER ann', 'Cannot use "a b" as a token name'],
+  ["CREATE TOKEN x FOR USER nobody", "user nobody does not exist"],
+  ["CREATE TOKEN used FOR USER ann", "Cannot create token used: it already exists"],
+  ["CREATE TOKEN x FOR USER ann EXPIRES '2001-01-01'", "it would expire in the past"],
+  ["CREATE TOKEN x FOR USER ann EXPIRES IN '-1 day'", "it would expire in the past"],
+  ["CREATE TOKEN x FOR USER ann EXPIRES 'soon'", "soon"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES should list READ, or WRITE"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (READ, ALL)", 'Cannot use the scope "all"'],
+  ["CREATE TOKEN x FOR USER ann SCOPES (READ, NAMESPACE nowhere)", "namespace nowhere not found"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (READ) SCOPES (WRITE)", "found a second SCOPES"],
+])("%s is refused, and makes no token", async (sql, part) => {
+  const { body } = await server.sql(sql);
+  expect(JSON.stringify(body.error)).toContain(part.replaceAll('"', '\\"'));
+  expect(await server.rows("SELECT count(*) FROM system.tokens WHERE name = 'x'")).toEqual([[0]]);
+});
+
+test("only role dba makes tokens, and only role system those of role system", async () => {
+  const token = await tokenFor("mailer");
+  expect((await failure("CREATE TOKEN y FOR USER mailer", token))[0]).toBe("PERMISSION_DENIED");
+  expect((await failure("CREATE TOKEN y FOR USER CURRENT_USER", token))[0]).toBe(
+    "PERMISSION_DENIED",
+  );
+  expect((await failure("SHOW TOKENS", token))[0]).toBe("PERMISSION_DENIED");
+  expect((await failure("CREATE TOKEN y FOR USER root", server.token ?? ""))[0]).toBe(
+    "PERMISSION_DENIED",
+  );
+});
