@@ -15,7 +15,7 @@ export interface Clock {
   nowMs(): number;
   /** Milliseconds since an arbitrary moment; never decreases. May have a fraction. */
   monotonicMs(): number;
-  /** Runs `callback` once, `delayMs` from now. Does not keep the process alive. */
+  /** Runs `callback` once, at least `delayMs` from now. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): CancelTimer;
   /** Lets other work run: resolves in a later tick of the event loop. */
   yield(): Promise<void>;
@@ -42,7 +42,8 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
+    // A timer drops the fraction of a millisecond, and would fire too early.
+    const timer = setTimeout(callback, Math.ceil(delayMs));
     timer.unref();
     return () => clearTimeout(timer);
   },

@@ -9,7 +9,7 @@ import { SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import type { TableEntry, TopicEntry } from "../../src/catalog/mod.ts";
 import { type LivePlan, type LiveRequest, ownTables } from "../../src/sql/mod.ts";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
-import { DeadLetterCatalog, LocalTopics } from "../../src/topics/mod.ts";
+import { DeadLetterCatalog, LocalTopics, TopicGroups } from "../../src/topics/mod.ts";
 import { BOOLEAN, type DataType, valueAt, vectorFromValues } from "../../src/types/mod.ts";
 import type { ManualClock } from "../support/manual_clock.ts";
 import type { MemoryManifest } from "../support/memory_manifest.ts";
@@ -156,4 +156,26 @@ export async function openTopics(parts: TopicsParts): Promise<OpenTopics> {
   const topics = new LocalTopics({ catalog, store, sql, clock, log }, onBug);
   store.onVisible = (changed) => topics.noteChanges(changed);
   return { store, topics };
+}
+
+/** Opens the groups of open topics. */
+export function openGroups(
+  { store, topics }: OpenTopics,
+  {
+    clock,
+    definitions,
+    visibilityMs,
+  }: Pick<TopicsParts, "clock" | "definitions"> & { visibilityMs: number },
+): TopicGroups {
+  return new TopicGroups({
+    logs: topics,
+    catalog: definitions,
+    store,
+    clock,
+    log: new SeldomLog(silentLog, clock),
+    onBug: (error) => {
+      throw error;
+    },
+    visibilityMs,
+  });
 }

@@ -93,6 +93,8 @@ export class ConsumerGroup {
   #ownEventCount = 0;
   #fetching: Promise<unknown> = Promise.resolve();
   #cancelTimer: CancelTimer | undefined;
+  /** The deadlines and delays up to this time have been reported as an event. */
+  #reportedMs: number;
   /** The number of fetches, commits and callers during which the group must stay open. */
   #holdCount = 0;
   #isClosed = false;
@@ -116,6 +118,7 @@ export class ConsumerGroup {
     this.#window = new GroupWindow(stored.state);
     this.updatedAtMs = stored.updatedAtMs;
     this.usedMs = deps.clock.monotonicMs();
+    this.#reportedMs = this.usedMs;
     this.#restoredEnd = restoredEnd;
     this.#hasUnknownKeys = !isNew;
   }
@@ -219,15 +222,18 @@ export class ConsumerGroup {
     if (this.#waiters.size > 0 && this.hasReady(isOrdered)) this.#wakeNext();
   }
 
-  /** Wakes a waiter when a claim or a message's delay expires. */
+  /**
+   * Wakes a waiter when a claim or a message's delay expires. A time that passed between the last
+   * look at the window and this call has not been reported yet, so the timer fires at once.
+   */
   #setTimer(): void {
     this.#stopTimer();
     if (this.#waiters.size === 0) return;
-    const nowMs = this.#nowMs;
-    const dueMs = this.#window.nextDueMs(nowMs);
+    const dueMs = this.#window.nextDueMs(this.#reportedMs);
     if (dueMs === Infinity) return;
-    this.#cancelTimer = this.#deps.clock.after(Math.max(0, dueMs - nowMs), () => {
+    this.#cancelTimer = this.#deps.clock.after(Math.max(0, dueMs - this.#nowMs), () => {
       this.#cancelTimer = undefined;
+      this.#reportedMs = this.#nowMs;
       this.note();
       this.#setTimer();
     });
@@ -433,10 +439,13 @@ export class ConsumerGroup {
     if (Math.max(request.upTo ?? -1, request.offsets?.at(-1) ?? -1) >= this.#window.end) {
       this.#hasUnknownKeys = true;
     }
+    // The consumer of a fetch in progress may have seen a full window and be about to wait, so the
+    // event counts even if no consumer waits yet.
+    const mayFreeMessages = this.#window.freeCount === 0 || this.#window.hasKeys;
     this.#window.ack(request);
     this.updatedAtMs = nowMs;
     this.#guard();
-    if (this.#waiters.size > 0) this.note();
+    if (mayFreeMessages) this.note();
   }
 
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, LIMIT_EXCEEDED */

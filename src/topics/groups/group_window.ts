@@ -126,6 +126,11 @@ export class GroupWindow {
     return WINDOW_MAX - (this.#end - this.#committed);
   }
 
+  /** Whether unacknowledged messages may hold back later ones of their rows. */
+  get hasKeys(): boolean {
+    return this.#byKey !== undefined;
+  }
+
   isAcked(offset: number): boolean {
     if (offset < this.#committed) return true;
     return offset < this.#end && this.#states[this.#slot(offset)] === ACKED;
@@ -256,21 +261,20 @@ export class GroupWindow {
       const slot = this.#slot(offset);
       if (this.#states[slot] !== CLAIMED) continue;
       const deadlineMs = this.#times[slot] ?? 0;
-      if (deadlineMs <= nowMs) this.release(offset, 0);
+      // The deadline stays, so that it can still be reported to waiting consumers.
+      if (deadlineMs <= nowMs) this.release(offset, deadlineMs);
       else this.#firstDeadlineMs = Math.min(this.#firstDeadlineMs, deadlineMs);
     }
   }
 
-  /**
-   * The first time after `nowMs` at which a claim or a delay expires; Infinity if there is none.
-   */
-  nextDueMs(nowMs: number): number {
+  /** The first time after `afterMs` at which a claim or a delay expires; Infinity if none does. */
+  nextDueMs(afterMs: number): number {
     let next = Infinity;
     if (this.#claimCount + this.#waitingCount === 0) return next;
     for (let offset = this.#committed; offset < this.#end; offset += 1) {
       const slot = this.#slot(offset);
       const timeMs = this.#times[slot] ?? 0;
-      if (this.#states[slot] !== ACKED && timeMs > nowMs) next = Math.min(next, timeMs);
+      if (this.#states[slot] !== ACKED && timeMs > afterMs) next = Math.min(next, timeMs);
     }
     return next;
   }

@@ -11,15 +11,13 @@
  * - an effect is there if and only if the message of its commit is acknowledged.
  */
 import { isExpected } from "../../../src/base/errors.ts";
-import { silentLog } from "../../../src/base/log.ts";
-import { SeldomLog } from "../../../src/base/seldom_log.ts";
 import {
   TOPIC_GROUPS_TABLE,
   TOPIC_OFFSETS_TABLE,
   type TopicMessage,
 } from "../../../src/sql/mod.ts";
 import type { LocalStore, TableWrite } from "../../../src/storage/mod.ts";
-import { TopicGroups } from "../../../src/topics/mod.ts";
+import type { TopicGroups } from "../../../src/topics/mod.ts";
 import { BIGINT, TEXT } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -28,6 +26,7 @@ import { type CrashOptions, SimulatedDisk } from "../../support/simulated_disk.t
 import {
   Definitions,
   type OpenTopics,
+  openGroups,
   openTopics,
   tableEntry,
   topicEntry,
@@ -196,17 +195,7 @@ class TopicStory {
     const parts = { clock, definitions, disk, manifest, historyMs: HOUR_MS, options };
     const opened = await openTopics(parts);
     this.#inject(opened.store);
-    const groups = new TopicGroups({
-      logs: opened.topics,
-      catalog: definitions,
-      store: opened.store,
-      clock,
-      log: new SeldomLog(silentLog, clock),
-      onBug: (error) => {
-        throw error;
-      },
-      visibilityMs: 1000,
-    });
+    const groups = openGroups(opened, { clock, definitions, visibilityMs: 1000 });
     return { ...opened, groups };
   }
 

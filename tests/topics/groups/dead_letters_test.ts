@@ -3,10 +3,8 @@
  * deleted.
  */
 import { expect, test } from "bun:test";
-import { silentLog } from "../../../src/base/log.ts";
-import { SeldomLog } from "../../../src/base/seldom_log.ts";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";
-import { TopicGroups } from "../../../src/topics/mod.ts";
+import type { TopicGroups } from "../../../src/topics/mod.ts";
 import { BIGINT, TEXT } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -14,6 +12,7 @@ import { SimulatedDisk } from "../../support/simulated_disk.ts";
 import {
   Definitions,
   type OpenTopics,
+  openGroups,
   openTopics,
   tableEntry,
   topicEntry,
@@ -44,17 +43,7 @@ async function open(): Promise<World> {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const opened = await openTopics({ clock, definitions, disk, manifest, historyMs: HOUR_MS });
-  const groups = new TopicGroups({
-    logs: opened.topics,
-    catalog: definitions,
-    store: opened.store,
-    clock,
-    log: new SeldomLog(silentLog, clock),
-    onBug: (error) => {
-      throw error;
-    },
-    visibilityMs: 1000,
-  });
+  const groups = openGroups(opened, { clock, definitions, visibilityMs: 1000 });
   return { ...opened, clock, definitions, groups };
 }
 

@@ -9,13 +9,11 @@
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
-import { silentLog } from "../../../src/base/log.ts";
-import { SeldomLog } from "../../../src/base/seldom_log.ts";
 import type { TopicMessage } from "../../../src/sql/mod.ts";
 import { ConsumerGroup } from "../../../src/topics/groups/consumer_group.ts";
 import { DeadLetters } from "../../../src/topics/groups/dead_letters.ts";
 import { GroupWindow } from "../../../src/topics/groups/group_window.ts";
-import { TopicGroups } from "../../../src/topics/mod.ts";
+import type { TopicGroups } from "../../../src/topics/mod.ts";
 import { BIGINT, TEXT } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
@@ -25,6 +23,7 @@ import { amountOf } from "../../support/thoroughness.ts";
 import {
   Definitions,
   type OpenTopics,
+  openGroups,
   openTopics,
   tableEntry,
   topicEntry,
@@ -115,17 +114,7 @@ class GroupsSimulation {
   async open(): Promise<World> {
     const { clock, definitions, disk, manifest } = this;
     const opened = await openTopics({ clock, definitions, disk, manifest, historyMs: HOUR_MS });
-    const groups = new TopicGroups({
-      logs: opened.topics,
-      catalog: definitions,
-      store: opened.store,
-      clock,
-      log: new SeldomLog(silentLog, clock),
-      onBug: (error) => {
-        throw error;
-      },
-      visibilityMs: VISIBILITY_MS,
-    });
+    const groups = openGroups(opened, { clock, definitions, visibilityMs: VISIBILITY_MS });
     return { ...opened, groups };
   }
 
