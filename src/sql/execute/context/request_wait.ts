@@ -1,7 +1,7 @@
 /**
  * Waits for work that another layer does for a statement, but not longer than the request may take.
  */
-import type { Clock } from "../../../base/clock.ts";
+import type { CancelTimer, Clock } from "../../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
 /** The maximum delay of a timer, in milliseconds. */
@@ -17,24 +17,28 @@ export async function withinRequest<Result>(
   work: (signal: AbortSignal) => Promise<Result>,
   { clock, ledger }: { clock: Clock; ledger: RequestLedger },
 ): Promise<Result> {
-  const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
   const controller = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
-  const end = (): void => {
-    controller.abort();
+  let cancelTimer: CancelTimer | undefined;
+  /** Ends the wait if the request has ended, or else looks again at its deadline. */
+  const look = (): void => {
+    cancelTimer?.();
     try {
-      checkDeadline(ledger, clock);
+      const leftMs = ledger.deadlineMs - checkDeadline(ledger, clock);
+      cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), look);
     } catch (error) {
       // The caller receives the error.
+      controller.abort();
       reject(error);
     }
   };
-  ledger.wake = end;
-  const cancelTimer = clock.after(Math.min(leftMs, DELAY_MS_MAX), end);
+  checkDeadline(ledger, clock);
+  look();
+  ledger.wake = look;
   try {
     return await Promise.race([work(controller.signal), ended]);
   } finally {
-    cancelTimer();
+    cancelTimer?.();
     ledger.wake = undefined;
   }
 }
