@@ -21,7 +21,6 @@ import {
 } from "../../catalog/mod.ts";
 import { type Job, type JobEnd, runJob } from "../../storage/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import type { IncomingReference } from "../execute/context/execution_context.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { findTable, requireHolder } from "../names/table_names.ts";
 import type {
@@ -35,6 +34,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import { referencesLosing, refuseReferring } from "./foreign_keys.ts";
 import { firstStateOf, indexNamed, takenNames, withIndex } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
+import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
@@ -50,11 +50,6 @@ export interface IndexCall {
   /** The namespace of unqualified names. */
   readonly namespace: string;
   readonly ledger: RequestLedger;
-}
-
-/** The request that drops indexes. */
-export interface DropIndexCall extends Omit<IndexCall, "ledger"> {
-  readonly dropReference: (reference: IncomingReference) => void;
 }
 
 /**
@@ -122,8 +117,8 @@ export function createIndex(
 /** @throws {DatabaseError} */
 export function dropIndexes(
   node: DropIndexStatement,
-  { dropReference, namespace, principal }: DropIndexCall,
-  deps: IndexDeps & BindingDeps,
+  { namespace, principal }: Omit<IndexCall, "ledger">,
+  deps: IndexDeps & BindingDeps & RedefinitionDeps,
 ): BoundDefinition {
   const { catalog } = deps;
   const withoutNamed = (table: TableEntry): TableEntry => {
@@ -163,7 +158,7 @@ export function dropIndexes(
         const { indexId } = at.index;
         const { tableId } = at.table;
         for (const each of referencesLosing(withoutIndex(at.table, indexId), catalog)) {
-          dropReference(each);
+          dropForeignKey(deps, each);
         }
         changeTable(deps, withoutIndex(catalog.tableById(tableId) ?? at.table, indexId));
         dropped.push(shown);

@@ -6,10 +6,8 @@ import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
   checkObjectName,
-  type Dependents,
   type SequenceEntry,
   type SequenceOwner,
-  type TableEntry,
 } from "../../catalog/mod.ts";
 import { columnsTakingFrom, findSequence, type NumberedColumn } from "../names/sequences.ts";
 import { findTable, requireHolder } from "../names/table_names.ts";
@@ -25,12 +23,12 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 import { restartedMark, sequenceShape } from "./sequence_options.ts";
 import { renameSequence } from "./sequence_rename.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
-export type SequenceDefinitionDeps = BindingDeps &
-  Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+export type SequenceDefinitionDeps = BindingDeps & RedefinitionDeps & Pick<SqlEnvironment, "clock">;
 
 /** The caller, and the namespace of unqualified names. */
 export interface SequenceCaller {
@@ -110,11 +108,11 @@ export function createSequence(
 export function alterSequence(
   node: AlterSequenceStatement,
   caller: SequenceCaller,
-  { deps, redefine }: { deps: SequenceDefinitionDeps; redefine: Redefine },
+  deps: SequenceDefinitionDeps,
 ): BoundDefinition {
   const { catalog, clock } = deps;
   const { renamedTo: to } = node;
-  if (to !== undefined) return renameSequence({ node, redefine, to }, caller, deps);
+  if (to !== undefined) return renameSequence({ node, to }, caller, deps);
   const { name, schema = caller.namespace } = node.name;
   if (node.ifExists === true && catalog.sequence(schema, name) === undefined) {
     return () => `Sequence ${schema}.${name} does not exist`;
@@ -144,14 +142,11 @@ export function alterSequence(
   };
 }
 
-/** Changes a table in which the DEFAULT of a column is changed or removed. */
-export type Redefine = (table: TableEntry, changed: TableEntry, others?: Dependents) => void;
-
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, INVALID_OPERATION */
 export function dropSequences(
   node: DropSequenceStatement,
   caller: SequenceCaller,
-  { deps, redefine }: { deps: SequenceDefinitionDeps; redefine: Redefine },
+  deps: SequenceDefinitionDeps,
 ): BoundDefinition {
   const { catalog } = deps;
   const missing: string[] = [];
@@ -172,7 +167,7 @@ export function dropSequences(
     refuseNumbered(`drop sequence ${dropped.join(", ")}`, dependents(), node._location.start);
   }
   return () => {
-    dropDefaults(catalog, dependents(), redefine);
+    dropDefaults(deps, dependents());
     catalog.dropSequences(sequences);
     return droppedMessage("sequence", { dropped, missing });
   };
@@ -195,23 +190,20 @@ export function refuseNumbered(
 }
 
 /** Removes the DEFAULTs of columns. */
-export function dropDefaults(
-  catalog: Pick<Catalog, "tableById">,
-  columns: readonly NumberedColumn[],
-  redefine: Redefine,
-): void {
+export function dropDefaults(deps: RedefinitionDeps, columns: readonly NumberedColumn[]): void {
   for (const tableId of new Set(columns.map(({ table }) => table.tableId))) {
-    const table = catalog.tableById(tableId);
-    if (table === undefined) continue;
+    const before = deps.catalog.tableById(tableId);
+    if (before === undefined) continue;
     const ids = new Set(
       columns.flatMap((each) => (each.table.tableId === tableId ? each.columnId : [])),
     );
-    const without = table.columns.map((column) => {
+    const without = before.columns.map((column) => {
       if (!ids.has(column.columnId)) return column;
       const { defaultSql: _, ...rest } = column;
       return rest;
     });
-    redefine(table, { ...table, columns: without, schemaVersion: table.schemaVersion + 1 });
+    const schemaVersion = before.schemaVersion + 1;
+    redefineTable(deps, { before, after: { ...before, columns: without, schemaVersion } });
   }
 }
 

@@ -8,20 +8,21 @@ import { columnsTakingFrom, findSequence, withRenamedSequence } from "../names/s
 import type { AlterSequenceStatement, Name } from "../parse/ast/ast.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
-import type { Redefine, SequenceCaller, SequenceDefinitionDeps } from "./sequence_definitions.ts";
+import { redefineTable } from "./redefined_table.ts";
+import type { SequenceCaller, SequenceDefinitionDeps } from "./sequence_definitions.ts";
 
 interface RenamedSequence {
   readonly node: AlterSequenceStatement;
   readonly to: Name;
-  readonly redefine: Redefine;
 }
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME, UNSUPPORTED_FEATURE */
 export function renameSequence(
-  { node, redefine, to }: RenamedSequence,
+  { node, to }: RenamedSequence,
   { namespace: current }: SequenceCaller,
-  { catalog, clock }: SequenceDefinitionDeps,
+  deps: SequenceDefinitionDeps,
 ): BoundDefinition {
+  const { catalog, clock } = deps;
   const { name, schema: namespace = current } = node.name;
   const shown = `${namespace}.${name}`;
   if (node.ifExists === true && catalog.sequence(namespace, name) === undefined) {
@@ -53,8 +54,8 @@ export function renameSequence(
     if (table === undefined) catalog.changeSequence(renamed);
     else {
       const columns = table.columns.map((column) => withRenamedSequence(column, before, renamed));
-      const schemaVersion = table.schemaVersion + 1;
-      redefine(table, { ...table, columns, schemaVersion }, { sequences: [renamed] });
+      const after = { ...table, columns, schemaVersion: table.schemaVersion + 1 };
+      redefineTable(deps, { before: table, after }, { sequences: [renamed] });
     }
     return `Sequence ${shown} renamed to ${to.name}`;
   };

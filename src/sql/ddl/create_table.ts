@@ -1,0 +1,103 @@
+/**
+ * CREATE TABLE.
+ */
+import { type Principal, requireCreateTable } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  type Catalog,
+  checkObjectName,
+  type TableEntry,
+  tableOptionsFrom,
+} from "../../catalog/mod.ts";
+import { requireHolder } from "../names/table_names.ts";
+import { refuseTopicName } from "../names/topics.ts";
+import { requireKnownTypes } from "../names/types.ts";
+import type { CreateTableStatement } from "../parse/ast/ast.ts";
+import { withQualifiedDefault } from "./alter_column.ts";
+import { foreignKeysIn, inForceSince, withForeignKeys } from "./foreign_keys.ts";
+import { type IndexedTable, withFreeKeyName, withUnique } from "./index_elements.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { withSequences } from "./numbered_columns.ts";
+import { storageDirectoryOf } from "./storage_definitions.ts";
+import { newTable, optionSettings } from "./table_elements.ts";
+import { withLikedParts, withLikes } from "./table_likes.ts";
+import { qualifiedName, type TableCall, type TableDeps } from "./table_statement.ts";
+
+/**
+ * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
+ * PERMISSION_DENIED
+ */
+export function authorizeCreateTable(
+  { name }: CreateTableStatement,
+  { namespace, principal }: { principal: Principal; namespace: string },
+  catalog: Catalog,
+): void {
+  requireCreateTable(principal, qualifiedName(name, namespace), {
+    namespace: catalog.namespace(name.schema ?? namespace),
+  });
+}
+
+/** @throws {DatabaseError} */
+export function createTable(
+  written: CreateTableStatement,
+  { namespace, principal }: Omit<TableCall, "ledger">,
+  deps: TableDeps,
+): BoundDefinition {
+  const { catalog, clock, definitionOf, store } = deps;
+  const inNamespace = written.name.schema ?? namespace;
+  const name = written.name.name;
+  const position = written.name._location.start;
+  requireHolder(catalog, inNamespace, written.name);
+  checkObjectName("table", name, { position });
+  const isTaken =
+    catalog.table(inNamespace, name) !== undefined ||
+    catalog.view(inNamespace, name) !== undefined ||
+    catalog.sequence(inNamespace, name) !== undefined ||
+    catalog.type(inNamespace, name) !== undefined;
+  refuseTopicName(catalog, "table", { namespace: inNamespace, name, position });
+  if (isTaken) {
+    if (written.ifNotExists === true) return () => `Table ${inNamespace}.${name} already exists`;
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot create table ${inNamespace}.${name}: it already exists`,
+      { position },
+    );
+  }
+  const { likes, node } = withLikes(written, { deps, namespace, principal });
+  const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
+  const entries = node.options;
+  const directoryOf = storageDirectoryOf(deps, { entries, kind, options });
+  const { numberings, ...elements } = newTable(node, { kind, tableName: name });
+  const alterer = { deps, namespace, principal };
+  const columns = elements.columns.map((column) => withQualifiedDefault(column, alterer, position));
+  const maker = { catalog, clock, principal };
+  const numbered = { ...elements, columns, kind, namespace: inNamespace, name, tableId: 0 };
+  const keys = foreignKeysIn(node);
+  const indexed = <T extends IndexedTable>(table: T): T =>
+    withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
+  // A trial run refuses columns that cannot be numbered or indexed, and invalid foreign keys,
+  // before anything runs.
+  const tried = withSequences(numbered, numberings, maker).table;
+  requireKnownTypes(tried, { catalog, position });
+  withForeignKeys(indexed(tried), keys, alterer);
+  return () => {
+    store.requireFreeSpace();
+    const nowMs = clock.nowMs();
+    const place = { tableId: catalog.nextTableId(), namespace: inNamespace, name };
+    const made = withSequences({ ...elements, columns, kind, ...place }, numberings, maker);
+    const seq = store.issueSeq();
+    const entry: TableEntry = {
+      ...withForeignKeys(indexed(made.table), keys, alterer),
+      ...(directoryOf === undefined ? {} : { storageDirectory: directoryOf(place) }),
+      kind,
+      options,
+      schemaVersion: 1,
+      createdBy: principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    };
+    catalog.createTable(inForceSince(entry, seq), seq, { sequences: made.sequences });
+    store.defineTable(definitionOf(entry));
+    return `Table ${inNamespace}.${name} created`;
+  };
+}

@@ -1,0 +1,204 @@
+/**
+ * DROP TABLE, and the drop of a table with its namespace. A drop takes a seq, commits in the
+ * catalog and then reaches storage, in one tick; the files of the rows are removed afterwards.
+ */
+import { type Principal, requireDrop, requireRun } from "../../auth/mod.ts";
+import { isExpected } from "../../base/errors.ts";
+import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import type { IncomingReference } from "../execute/context/execution_context.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { removeDroppedFiles } from "../files/uploads.ts";
+import { referencesTo } from "../names/references.ts";
+import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
+import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
+import { dependentsOf, refuseDependents } from "../names/views.ts";
+import type { DropTableStatement } from "../parse/ast/ast.ts";
+import { refuseReferring } from "./foreign_keys.ts";
+import { HeldOffsets } from "./held_offsets.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { dropForeignKey } from "./redefined_table.ts";
+import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
+import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
+import { topicsWithout } from "./topic_sources.ts";
+import { droppedMessage } from "./view_definitions.ts";
+
+/** The tables that a statement drops, with the views that depend on them. */
+interface DroppedTables {
+  readonly tables: readonly TableEntry[];
+  readonly views: readonly ViewEntry[];
+  /** Columns of other tables that take numbers from dropped sequences. */
+  readonly numbered: readonly NumberedColumn[];
+  /** Foreign keys of other tables that refer to the dropped tables. */
+  readonly referring: readonly IncomingReference[];
+  /** The message that the response contains. */
+  readonly message: string;
+}
+
+/**
+ * Checks the caller's rights before any part of the request runs. @throws {DatabaseError}
+ * PERMISSION_DENIED
+ */
+export function authorizeDropTables(
+  { names }: DropTableStatement,
+  { namespace, principal }: { principal: Principal; namespace: string },
+  catalog: Catalog,
+): void {
+  for (const name of names) {
+    const holder = catalog.namespace(name.schema ?? namespace);
+    requireRun(principal, "removeTable", {
+      action: `drop table ${qualifiedName(name, namespace)}`,
+      ...(holder === undefined ? {} : { namespace: holder }),
+    });
+  }
+}
+
+/** @throws {DatabaseError} */
+export function dropTables(
+  node: DropTableStatement,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  const dropped = (): DroppedTables => droppedBy(node, call, deps);
+  dropped();
+  return () => dropAll(dropped, call.ledger, deps);
+}
+
+/**
+ * Returns the tables that a statement drops, and everything that is dropped with them. @throws
+ * {DatabaseError}
+ */
+function droppedBy(
+  node: DropTableStatement,
+  { namespace, principal }: TableCall,
+  deps: TableDeps,
+): DroppedTables {
+  const { catalog, systemViews } = deps;
+  // A statement may name a table twice, but it is dropped only once.
+  const tables = new Map<number, TableEntry>();
+  const missing: string[] = [];
+  const { ifExists } = node;
+  for (const name of node.names) {
+    systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
+    const named = { namespace: name.schema ?? namespace, name: name.name };
+    const table = visibleTable(catalog, named, principal);
+    const isView = visibleView(deps, named, principal) !== undefined;
+    if (table === undefined && ifExists === true && !isView) {
+      missing.push(qualifiedName(name, namespace));
+      continue;
+    }
+    const found = table ?? findTable(deps, name, { namespace, node: name, principal });
+    requireDrop(principal, found, { namespace: catalog.namespace(found.namespace) });
+    requireKind(node.kind, found, node);
+    tables.set(found.tableId, found);
+  }
+  const ids = new Set(tables.keys());
+  const views = dependentsOf(catalog, { tableIds: ids });
+  const dropped = [...tables.values()].map((each) => `${each.namespace}.${each.name}`);
+  const sequences = [...ids].flatMap((tableId) => sequencesOf(catalog, tableId));
+  const numbered = columnsTakingFrom(catalog, sequences, ids);
+  const referring = [...ids].flatMap((tableId) =>
+    referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
+  );
+  if (node.cascade !== "cascade") {
+    const action = `drop table ${dropped.join(", ")}`;
+    refuseDependents(action, views, node._location.start);
+    refuseNumbered(action, numbered, node._location.start);
+    refuseReferring(action, referring, node._location.start);
+  }
+  const message = droppedMessage("table", { dropped, missing });
+  return { tables: [...tables.values()], views, numbered, referring, message };
+}
+
+/** @param droppedNow Binds the statement in the tick in which it is called. */
+async function dropAll(
+  droppedNow: () => DroppedTables,
+  ledger: RequestLedger,
+  deps: TableDeps,
+): Promise<string> {
+  const held = new HeldOffsets(deps);
+  const removals: Promise<void>[] = [];
+  let message: string | undefined;
+  try {
+    while (message === undefined) {
+      const { numbered, referring, tables, views, ...dropped } = droppedNow();
+      const unheld = tables.find(({ tableId }) => !held.holds(tableId));
+      if (unheld !== undefined) {
+        await held.hold(unheld.tableId);
+        continue;
+      }
+      dropDefaults(deps, numbered);
+      for (const each of referring) dropForeignKey(deps, each);
+      for (const [index, table] of tables.entries()) {
+        removals.push(drop(table, { views: index === 0 ? views : [], ledger }, deps));
+      }
+      message = dropped.message;
+    }
+  } finally {
+    held.release();
+  }
+  await Promise.all(removals);
+  return message;
+}
+
+/** Drops a table as part of dropping its namespace, unless the table no longer exists. */
+export async function dropTableWithin(
+  namespace: string,
+  { ledger, tableId }: { tableId: number; ledger: RequestLedger },
+  deps: TableDeps,
+): Promise<void> {
+  const { catalog } = deps;
+  const held = new HeldOffsets(deps);
+  let removal: Promise<void> | undefined;
+  try {
+    await held.hold(tableId);
+    const table = catalog.tableById(tableId);
+    if (table?.namespace !== namespace) return;
+    const ids = new Set([tableId]);
+    dropDefaults(deps, columnsTakingFrom(catalog, sequencesOf(catalog, tableId), ids));
+    for (const each of referencesTo(catalog, tableId)) {
+      if (each.child.tableId !== tableId) dropForeignKey(deps, each);
+    }
+    const views = dependentsOf(catalog, { tableIds: ids });
+    removal = drop(table, { views, ledger }, deps);
+  } finally {
+    held.release();
+  }
+  await removal;
+}
+
+/**
+ * Drops a table in this tick. Resolves once the table's files have been removed, or their removal
+ * has been left to a later job.
+ * @throws {DatabaseError}
+ */
+function drop(
+  { tableId }: TableEntry,
+  { ledger, views }: { views: readonly ViewEntry[]; ledger: RequestLedger },
+  deps: TableDeps,
+): Promise<void> {
+  const { catalog, live, store, topics: topicAccess } = deps;
+  const seq = store.issueSeq();
+  const topics = topicsWithout(catalog, tableId, seq);
+  const droppedSequences = sequencesOf(catalog, tableId);
+  catalog.dropTable(tableId, seq, { views, topics, droppedSequences });
+  store.dropTable(tableId);
+  live().tableChanged(tableId);
+  if (topics.length > 0) topicAccess().topicsChanged();
+  return removeFiles(tableId, ledger, deps);
+}
+
+/**
+ * Removes the files of a dropped table until the statement is killed. A kill is not a failure,
+ * because the table has already been dropped.
+ */
+async function removeFiles(tableId: number, ledger: RequestLedger, deps: TableDeps): Promise<void> {
+  const isEnded = (): boolean => ledger.cancelledBy !== undefined;
+  try {
+    await removeDroppedFiles(tableId, deps, isEnded);
+  } catch (error) {
+    // Safe: no statement can reach the files any longer, and an hourly job tries again to remove
+    // them.
+    if (!isExpected(error)) throw error;
+    deps.log.warn("cannot remove the files of a dropped table", { error: error.message });
+  }
+}

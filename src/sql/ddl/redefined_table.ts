@@ -1,0 +1,49 @@
+/**
+ * Puts a changed definition of a table into force, in the catalog, in storage, for live queries and
+ * for topics, in one tick.
+ */
+import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
+import type { IncomingReference } from "../execute/context/execution_context.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import { inForceSince } from "./foreign_keys.ts";
+import { topicsWith } from "./topic_sources.ts";
+
+export type RedefinitionDeps = Pick<
+  SqlEnvironment,
+  "catalog" | "definitionOf" | "live" | "store" | "topics"
+>;
+
+/** @param others What changes with the table in one transaction of the catalog. */
+export function redefineTable(
+  { catalog, definitionOf, live, store, topics: topicAccess }: RedefinitionDeps,
+  { after, before }: { before: TableEntry; after: TableEntry },
+  others: Dependents = {},
+): void {
+  const seq = store.issueSeq();
+  const topics = topicsWith(catalog, { before, after }, seq);
+  catalog.changeTable(inForceSince(after, seq), seq, { ...others, topics });
+  store.defineTable(definitionOf(after));
+  live().tableChanged(after.tableId);
+  if (topics.length > 0) topicAccess().topicsChanged();
+}
+
+/**
+ * Changes a foreign key in the table's current entry, or drops it if `change` returns undefined.
+ */
+export function changeForeignKey(
+  deps: RedefinitionDeps,
+  { name, tableId }: { tableId: number; name: string },
+  change: (key: ForeignKeyEntry) => ForeignKeyEntry | undefined,
+): void {
+  const before = deps.catalog.tableById(tableId);
+  if (before?.foreignKeys === undefined) return;
+  const foreignKeys = before.foreignKeys.flatMap((key) =>
+    key.name === name ? (change(key) ?? []) : [key],
+  );
+  const schemaVersion = before.schemaVersion + 1;
+  redefineTable(deps, { before, after: { ...before, foreignKeys, schemaVersion } });
+}
+
+export function dropForeignKey(deps: RedefinitionDeps, { child, key }: IncomingReference): void {
+  changeForeignKey(deps, { tableId: child.tableId, name: key.name }, () => undefined);
+}

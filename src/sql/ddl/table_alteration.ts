@@ -1,0 +1,249 @@
+/**
+ * ALTER TABLE: `alter_table.ts` computes the altered table; here its rows are inspected, and the
+ * table is redefined.
+ *
+ *     altered table ──rows inspected──► offsets of topics held ──► redefined, in one tick
+ *            ▲                                   │
+ *            └──── another request changed it ───┘
+ *
+ * Foreign keys are in force first, and are validated afterwards.
+ */
+import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
+import { pauser } from "../../base/pauser.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { Catalog, IndexEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import { nameOf } from "../bind/change/dml_target.ts";
+import { checkDeadline } from "../execute/context/request_ledger.ts";
+import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
+import { dependentsOf, refuseDependents } from "../names/views.ts";
+import type { AlterTableStatement, CreateIndexStatement } from "../parse/ast/ast.ts";
+import { type Alteration, alteredTable, definitionContext } from "./alter_table.ts";
+import { HeldOffsets } from "./held_offsets.ts";
+import { finishIndexes } from "./index_definitions.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { changeForeignKey, dropForeignKey, redefineTable } from "./redefined_table.ts";
+import { validateReference } from "./reference_validation.ts";
+import { RowInspection } from "./row_inspection.ts";
+import { viewsAfterRename } from "./table_rename.ts";
+import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
+import { requireSourcesKept } from "./topic_sources.ts";
+
+/** The result of planning an ALTER TABLE. `next` is undefined if the table does not change. */
+interface PlannedAlteration extends Alteration {
+  readonly table: TableEntry;
+  /** The views that are dropped together with the dropped columns. */
+  readonly views: readonly ViewEntry[];
+}
+
+/**
+ * Checks the rights of ALTER TABLE and CREATE INDEX before any part of the request runs.
+ *
+ * @throws {DatabaseError}
+ */
+export function authorizeAlteration(
+  node: AlterTableStatement | CreateIndexStatement,
+  { namespace, principal }: { principal: Principal; namespace: string },
+  catalog: Catalog,
+): void {
+  const { name, schema = namespace } = node.table;
+  const holder = catalog.namespace(schema);
+  const table = visibleTable(catalog, { namespace: schema, name }, principal);
+  if (table !== undefined) {
+    requireAlter(principal, table, { namespace: holder });
+    return;
+  }
+  // An earlier statement in the text may create the table.
+  requireRun(principal, "defineTable", {
+    action: `run ${node.type.toUpperCase()}`,
+    position: node._location.start,
+    ...(holder === undefined ? {} : { namespace: holder }),
+  });
+}
+
+/** @throws {DatabaseError} */
+export function alterTable(
+  node: AlterTableStatement,
+  call: TableCall,
+  deps: TableDeps,
+): BoundDefinition {
+  const { catalog, systemViews } = deps;
+  const { namespace, principal } = call;
+  const { ifExists } = node;
+  systemViews.refuse(node.table, { namespace, principal, action: "alter", ifExists });
+  const { name, schema = namespace } = node.table;
+  const place = { namespace: schema, name };
+  const isThere =
+    visibleTable(catalog, place, principal) !== undefined ||
+    visibleView(deps, place, principal) !== undefined;
+  if (ifExists === true && !isThere) {
+    return () => `Table ${qualifiedName(node.table, namespace)} does not exist`;
+  }
+  const statement = new AlterTable(node, call, deps);
+  const first = statement.plan();
+  return () => statement.run(first);
+}
+
+class AlterTable {
+  readonly #node: AlterTableStatement;
+  readonly #call: TableCall;
+  readonly #deps: TableDeps;
+
+  constructor(node: AlterTableStatement, call: TableCall, deps: TableDeps) {
+    this.#node = node;
+    this.#call = call;
+    this.#deps = deps;
+  }
+
+  /** Computes the altered table from the catalog of this tick. @throws {DatabaseError} */
+  plan(): PlannedAlteration {
+    const { catalog } = this.#deps;
+    const { namespace, principal } = this.#call;
+    const node = this.#node;
+    const table = findTable(this.#deps, node.table, { namespace, node: node.table, principal });
+    requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
+    requireKind(node.kind, table, node);
+    const { next: altered, ...alteration } = alteredTable(table, node, {
+      deps: this.#deps,
+      principal,
+      namespace,
+    });
+    const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
+    const views = next === undefined ? [] : this.#viewsWithout(table, next);
+    if (next !== undefined) {
+      requireSourcesKept(catalog, { before: table, after: next }, node);
+    }
+    return { ...alteration, table, next, views };
+  }
+
+  /** Alters the table, and completes its new indexes. Returns a description. */
+  async run(first: PlannedAlteration): Promise<string> {
+    const { ledger, principal } = this.#call;
+    const { made, message, tableId } = await this.#alter(first);
+    if (made.length > 0) {
+      await finishIndexes(this.#deps, tableId, { made, ledger, createdBy: principal.userId });
+    }
+    return message;
+  }
+
+  /**
+   * Returns a description, and the indexes that still have to be built. The table is planned again
+   * after each wait, since other requests may change tables in the meantime.
+   */
+  async #alter(
+    first: PlannedAlteration,
+  ): Promise<{ message: string; tableId: number; made: readonly IndexEntry[] }> {
+    const { clock, store } = this.#deps;
+    const check = (): number => checkDeadline(this.#call.ledger, clock);
+    const pause = pauser(clock, { check, firstSliceMs: FIRST_SLICE_MS_MAX });
+    let inspected: { readonly table: TableEntry; readonly upTo: Seq } | undefined;
+    const held = new HeldOffsets(this.#deps);
+    try {
+      for (let at = first; ; at = this.plan()) {
+        const { demands, next, table } = at;
+        const { tableId } = table;
+        if (next === undefined) {
+          const message = `Table ${nameOf(table)} unchanged at schema version ${table.schemaVersion}`;
+          return { message, tableId, made: [] };
+        }
+        // Only additions need free space. An operator can still free space by shrinking a table or
+        // its history.
+        if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
+          store.requireFreeSpace();
+        }
+        const known = new Set(table.indexes?.map(({ indexId }) => indexId));
+        const made = (next.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
+        const context = definitionContext(this.#deps);
+        const inspection = new RowInspection({ table, next, demands, context, store });
+        const upTo = store.appliedSeq;
+        if (!inspection.isEmpty && inspected?.table !== table) {
+          await inspection.inspect({ after: SEQ_ZERO, upTo }, pause);
+          inspected = { table, upTo };
+        } else if (!held.holds(table.tableId)) {
+          await held.hold(table.tableId);
+        } else {
+          // Rows that were written during the inspection are checked in the tick of the change.
+          if (inspected !== undefined) inspection.inspectNow({ after: inspected.upTo, upTo });
+          const message = this.#redefine(at, next);
+          if (at.validations.length > 0) await this.#validate(at, pause);
+          return { message, tableId, made };
+        }
+      }
+    } finally {
+      held.release();
+    }
+  }
+
+  #redefine(alteration: PlannedAlteration, after: TableEntry): string {
+    const { droppedSequences, marks, referring, sequences, table: before, views } = alteration;
+    for (const each of referring) dropForeignKey(this.#deps, each);
+    const changedViews = viewsAfterRename(this.#deps.catalog, before, after);
+    const others = { changedViews, droppedSequences, marks, sequences, views };
+    redefineTable(this.#deps, { before, after }, others);
+    return `Table ${nameOf(after)} altered to schema version ${after.schemaVersion}`;
+  }
+
+  /**
+   * Checks existing rows against foreign keys that are in force, and marks the keys as validated.
+   * If a row violates a foreign key that this statement has added, the key is dropped again.
+   */
+  async #validate(
+    { table: before, validations }: PlannedAlteration,
+    pause: () => Promise<void>,
+  ): Promise<void> {
+    const { catalog, store } = this.#deps;
+    const { tableId } = before;
+    for (const name of validations) {
+      const table = catalog.tableById(tableId);
+      const key = table?.foreignKeys?.find((each) => each.name === name);
+      const parent = key && catalog.tableById(key.tableId);
+      if (table === undefined || key === undefined || parent === undefined) return;
+      const isNew = before.foreignKeys?.some((each) => each.name === name) !== true;
+      try {
+        await validateReference({ key, parent, table }, store, pause);
+      } catch (error) {
+        if (isNew) changeForeignKey(this.#deps, { tableId, name }, () => undefined);
+        throw error;
+      }
+      changeForeignKey(this.#deps, { tableId, name }, (each) => ({ ...each, isValidated: true }));
+    }
+  }
+
+  /** Rows that have expired under the old TTL must not reappear under a longer one. */
+  #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
+    const { ttlSeconds } = table.options;
+    if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
+    return { ...altered, expiredSeq: this.#deps.store.expiredSeq(table.tableId) };
+  }
+
+  /**
+   * Returns the views to drop together with the dropped columns. @throws {DatabaseError}
+   * DEPENDENT_OBJECTS
+   */
+  #viewsWithout(table: TableEntry, changed: TableEntry): readonly ViewEntry[] {
+    const { catalog } = this.#deps;
+    const { tableId } = table;
+    const views = new Map<number, ViewEntry>();
+    for (const change of this.#node.changes) {
+      if (change.type !== "drop column") continue;
+      const { name, _location } = change.column;
+      const column = table.columns.find((each) => each.name === name);
+      if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
+        continue;
+      }
+      // CASCADE also drops the columns that are computed from the dropped column.
+      const gone = table.columns.filter(
+        (each) => each === column || !changed.columns.some((c) => c.columnId === each.columnId),
+      );
+      const columnIds = new Set(
+        (change.behaviour === "cascade" ? gone : [column]).map(({ columnId }) => columnId),
+      );
+      const dependents = dependentsOf(catalog, { columns: { tableId, columnIds } });
+      if (change.behaviour !== "cascade") {
+        refuseDependents(`drop column "${name}"`, dependents, _location.start);
+      }
+      for (const view of dependents) views.set(view.viewId, view);
+    }
+    return [...views.values()];
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * What CREATE, ALTER and DROP TABLE share: the request, what it depends on, and the checks of the
+ * names and kinds that a statement gives.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import type { QName, Statement } from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BindingDeps } from "../prepare/binding_deps.ts";
+import type { ExecutionDeps } from "../prepare/statement_context.ts";
+
+/** The request that defines or drops a table. */
+export interface TableCall {
+  readonly principal: Principal;
+  /** The namespace of unqualified names. */
+  readonly namespace: string;
+  readonly ledger: RequestLedger;
+}
+
+export interface TableDeps
+  extends BindingDeps,
+    ExecutionDeps,
+    Pick<
+      SqlEnvironment,
+      "blobs" | "definitionOf" | "jobs" | "live" | "log" | "storages" | "topics"
+    > {}
+
+/** Returns a name with its namespace. */
+export function qualifiedName(name: QName, namespace: string): string {
+  return `${name.schema ?? namespace}.${name.name}`;
+}
+
+/**
+ * Requires that the object has the kind that ALTER or DROP names. @throws {DatabaseError}
+ * INVALID_OPERATION
+ */
+export function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
+  if (kind === undefined || kind === table.kind) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
+    { position: node._location.start },
+  );
+}
