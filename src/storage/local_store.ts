@@ -23,41 +23,39 @@ import { MERGE_BOUNDS } from "./background/merge_choice.ts";
 import { Scrubber } from "./background/scrub.ts";
 import { InThreadWork, type SegmentWork } from "./background/segment_work.ts";
 import { Committer, type CommitterEvents } from "./commit/commit.ts";
+import type {
+  AllChangesOptions,
+  ChangeScan,
+  ChangesOptions,
+  OwnedChangeScan,
+  VersionRows,
+  VersionsOptions,
+} from "./contract/changes.ts";
 import type { CommitLog, ListedLogFile } from "./contract/commit_log.ts";
 import type { IndexLookupOptions, IndexScanOptions } from "./contract/index_reads.ts";
 import { type Job, JobList } from "./contract/job_list.ts";
 import type { Manifest, SegmentEntry } from "./contract/manifest.ts";
 import type {
-  AllChangesOptions,
-  ChangeScan,
-  ChangesOptions,
-  Commit,
+  LookupOptions,
+  OrderedScan,
+  OrderedScanOptions,
+  Scan,
+  ScanOptions,
+} from "./contract/scans.ts";
+import type { HistoryStore, OnVisible, SeqGap, Store } from "./contract/store.ts";
+import type {
   CompactResult,
   FlushedStats,
   FlushResult,
   HeldHistory,
-  HistoryStore,
   ListedSegment,
-  LookupOptions,
-  OnVisible,
-  OrderedScan,
-  OrderedScanOptions,
-  OwnedChangeScan,
-  Scan,
-  ScanOptions,
-  SeqGap,
-  StagedCommit,
-  StageOptions,
-  Store,
   StoreCondition,
   StoreMemory,
-  TableDefinition,
   TableStats,
-  VersionRows,
-  VersionsOptions,
-  WriteBatch,
-} from "./contract/store.ts";
+} from "./contract/store_figures.ts";
 import { type StoreSnapshot, snapshotOf } from "./contract/store_snapshot.ts";
+import type { TableDefinition } from "./contract/table_definition.ts";
+import type { Commit, StagedCommit, StageOptions, WriteBatch } from "./contract/writes.ts";
 import { Ballast } from "./directory/ballast.ts";
 import { SpaceGuard } from "./directory/space.ts";
 import {

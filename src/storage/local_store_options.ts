@@ -11,7 +11,7 @@ import type { MergeBounds } from "./background/merge_choice.ts";
 import type { SegmentWork } from "./background/segment_work.ts";
 import type { JobList } from "./contract/job_list.ts";
 import type { Manifest } from "./contract/manifest.ts";
-import type { TableDefinition } from "./contract/store.ts";
+import type { TableDefinition } from "./contract/table_definition.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Storages } from "./storages.ts";
 

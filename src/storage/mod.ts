@@ -12,6 +12,15 @@ export { type MergeJob, type MergeOutcome, mergeSteps } from "./background/merge
 export type { SegmentWork } from "./background/segment_work.ts";
 export { shownKey } from "./commit/conflicts.ts";
 export type { BlobStore, StagedBlob } from "./contract/blob_store.ts";
+export type {
+  AllChangesOptions,
+  ChangeBatch,
+  ChangeScan,
+  ChangesOptions,
+  OwnedChangeBatch,
+  OwnedChangeScan,
+  VersionRows,
+} from "./contract/changes.ts";
 export type { ListedLogFile } from "./contract/commit_log.ts";
 export type {
   IndexBound,
@@ -48,51 +57,47 @@ export type {
   SegmentHome,
   TableState,
 } from "./contract/manifest.ts";
+export type {
+  ColumnRange,
+  ColumnSpan,
+  KeySpans,
+  LookupOptions,
+  OrderedScan,
+  Scan,
+  ScanBatch,
+  ScanOptions,
+  ScanShare,
+} from "./contract/scans.ts";
 export type { DroppedShares, SharedTable, TableShares } from "./contract/shared_tables.ts";
-export {
-  type AllChangesOptions,
-  type ChangeBatch,
-  type ChangedPartition,
-  type ChangeScan,
-  type ChangesOptions,
-  type ColumnRange,
-  type ColumnSpan,
-  type Commit,
-  type CompactResult,
-  type FlushedStats,
-  type FlushResult,
-  type HeldHistory,
-  type HistoryStore,
-  type KeySpans,
-  type ListedSegment,
-  type LookupOptions,
-  type OnVisible,
-  type OrderedScan,
-  type OwnedChangeBatch,
-  type OwnedChangeScan,
-  type ReadStore,
-  type Scan,
-  type ScanBatch,
-  type ScanOptions,
-  type ScanShare,
-  type SeqGap,
-  SHARED_OWNER,
-  type SharingStore,
-  type StagedCommit,
-  type Store,
-  type StoreCondition,
-  type StoredColumn,
-  type StoreMemory,
-  type TableDefinition,
-  type TableSharing,
-  type TableStats,
-  type TableWrite,
-  type VersionRows,
-  type WriteBatch,
-  type WriteStore,
+export type {
+  ChangedPartition,
+  HistoryStore,
+  OnVisible,
+  ReadStore,
+  SeqGap,
+  SharingStore,
+  Store,
+  TableSharing,
+  WriteStore,
 } from "./contract/store.ts";
+export type {
+  CompactResult,
+  FlushedStats,
+  FlushResult,
+  HeldHistory,
+  ListedSegment,
+  StoreCondition,
+  StoreMemory,
+  TableStats,
+} from "./contract/store_figures.ts";
 export type { StoreSnapshot } from "./contract/store_snapshot.ts";
 export { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "./contract/system_columns.ts";
+export {
+  SHARED_OWNER,
+  type StoredColumn,
+  type TableDefinition,
+} from "./contract/table_definition.ts";
+export type { Commit, StagedCommit, TableWrite, WriteBatch } from "./contract/writes.ts";
 export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 export { requireAllowedPath } from "./directory/allowed_paths.ts";
 export { LocalBlobStore } from "./directory/local_blob_store.ts";

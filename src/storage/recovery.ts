@@ -22,7 +22,7 @@ import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { SEQ_ZERO, type Seq } from "../base/seq.ts";
 import type { Manifest, ManifestState, SegmentEntry } from "./contract/manifest.ts";
-import type { TableDefinition } from "./contract/store.ts";
+import type { TableDefinition } from "./contract/table_definition.ts";
 import { sweepSegments } from "./data_directory.ts";
 import type { DataPaths } from "./directory/file_names.ts";
 import type { LocalStoreOptions } from "./local_store_options.ts";

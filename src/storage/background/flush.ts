@@ -16,7 +16,7 @@ import type { Log } from "../../base/log.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "../contract/commit_log.ts";
 import type { Job, JobList, NewJob } from "../contract/job_list.ts";
-import type { FlushResult } from "../contract/store.ts";
+import type { FlushResult } from "../contract/store_figures.ts";
 import { isBelow } from "../directory/allowed_paths.ts";
 import { Holds } from "../directory/holds.ts";
 import type { SpaceGuard } from "../directory/space.ts";

@@ -4,7 +4,7 @@
  * another thread can run it while the event loop continues.
  */
 import type { Disk, DiskFile } from "../../base/disk.ts";
-import type { Compression } from "../contract/store.ts";
+import type { Compression } from "../contract/table_definition.ts";
 import { type FrozenRows, frozenPieces, segmentOrder } from "../memtable/memtable_segment.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import { SegmentReader } from "../segment/reader.ts";

@@ -16,7 +16,7 @@ import { asOneChange } from "../../base/bugs.ts";
 import { CorruptionError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { DeletionHash, SegmentEntry } from "../contract/manifest.ts";
-import type { FlushResult } from "../contract/store.ts";
+import type { FlushResult } from "../contract/store_figures.ts";
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import { segmentFileName } from "../directory/file_names.ts";
 import type { Memtable } from "../memtable/memtable.ts";

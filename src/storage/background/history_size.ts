@@ -7,7 +7,7 @@
  * the size.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
-import type { HeldHistory } from "../contract/store.ts";
+import type { HeldHistory } from "../contract/store_figures.ts";
 import { type Ages, retentionFloorSeqOf } from "../table/history.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, unlessDamaged } from "../table/table.ts";

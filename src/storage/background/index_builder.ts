@@ -15,7 +15,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { shownKey } from "../commit/conflicts.ts";
 import type { Job } from "../contract/job_list.ts";
-import { SHARED_OWNER } from "../contract/store.ts";
+import { SHARED_OWNER } from "../contract/table_definition.ts";
 import { findDuplicate } from "../read/index_scan.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";

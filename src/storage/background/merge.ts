@@ -12,7 +12,7 @@ import type { Log } from "../../base/log.ts";
 import { pauser } from "../../base/pauser.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 import type { Job, JobList, NewJob } from "../contract/job_list.ts";
-import type { CompactResult } from "../contract/store.ts";
+import type { CompactResult } from "../contract/store_figures.ts";
 import type { SpaceGuard } from "../directory/space.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";

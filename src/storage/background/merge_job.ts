@@ -8,7 +8,7 @@
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
-import type { Compression, StoredColumn } from "../contract/store.ts";
+import type { Compression, StoredColumn } from "../contract/table_definition.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import type { SegmentSummary } from "../segment/writer.ts";
 import { History, type HistoryLimits } from "../table/history.ts";

@@ -11,7 +11,7 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, physicalKind, type RowNumbers } from "../../types/mod.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import { REPLACING_COLUMN_ID } from "../segment/format.ts";
 import { bytesWithin, GROUP_BYTES_MAX } from "../segment/group_size.ts";
 import type { SegmentReader } from "../segment/reader.ts";

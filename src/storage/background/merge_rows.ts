@@ -5,7 +5,7 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { concat, constVector, slice, take, type Vector } from "../../types/mod.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import { convertVector } from "../memtable/convert.ts";
 import { gathered } from "../memtable/memtable_segment.ts";
 import { SEGMENT_BYTES_MAX } from "../segment/format.ts";

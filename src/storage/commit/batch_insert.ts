@@ -5,7 +5,7 @@
 import { SEQ_ZERO, type SeqGenerator } from "../../base/seq.ts";
 import { type Batch, type Row, type Vector, valueAt } from "../../types/mod.ts";
 import { keyOfColumns } from "../contract/key.ts";
-import type { TableWrite } from "../contract/store.ts";
+import type { TableWrite } from "../contract/writes.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";

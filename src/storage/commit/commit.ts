@@ -22,7 +22,7 @@ import {
   type StageOptions,
   type TableWrite,
   type WriteBatch,
-} from "../contract/store.ts";
+} from "../contract/writes.ts";
 import type { SpaceGuard } from "../directory/space.ts";
 import type { StoredTable } from "../table/table.ts";
 import { pushBatch } from "./batch_insert.ts";

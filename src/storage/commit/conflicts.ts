@@ -5,7 +5,7 @@ import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type DataType, type Row, textFromValue } from "../../types/mod.ts";
-import { rowCountOf, type TableWrite } from "../contract/store.ts";
+import { rowCountOf, type TableWrite } from "../contract/writes.ts";
 import { hasVersion } from "../table/past_versions.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";

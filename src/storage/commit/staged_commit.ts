@@ -22,7 +22,7 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 import type { CommitLog, PreparedCommit } from "../contract/commit_log.ts";
 import { keyOfRow, keysOfColumns } from "../contract/key.ts";
-import { type Commit, rowCountOf, type StagedCommit, type TableWrite } from "../contract/store.ts";
+import { type Commit, rowCountOf, type StagedCommit, type TableWrite } from "../contract/writes.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";

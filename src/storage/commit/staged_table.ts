@@ -9,7 +9,7 @@ import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import { keyOfRow, keyOfValues } from "../contract/key.ts";
-import type { TableDefinition } from "../contract/store.ts";
+import type { TableDefinition } from "../contract/table_definition.ts";
 import { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { newGrowth } from "../memtable/mem_column.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";

@@ -7,7 +7,8 @@
  * numbers ascend.
  */
 import type { Batch, Row } from "../../types/mod.ts";
-import type { StoredColumn, TableWrite } from "./store.ts";
+import type { StoredColumn } from "./table_definition.ts";
+import type { TableWrite } from "./writes.ts";
 
 /** Called when groups settle, but never between `begin` and `end`. */
 export interface CommitLogEvents {

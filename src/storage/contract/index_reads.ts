@@ -9,7 +9,7 @@
  */
 import type { Seq } from "../../base/seq.ts";
 import type { DataType, Row } from "../../types/mod.ts";
-import type { OrderedScan } from "./store.ts";
+import type { OrderedScan } from "./scans.ts";
 
 /**
  * The state of an index:

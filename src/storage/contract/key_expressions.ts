@@ -18,7 +18,7 @@ import {
   valueAt,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { StoredColumn } from "./store.ts";
+import type { StoredColumn } from "./table_definition.ts";
 
 /** An expression over columns of a table, as plain data. */
 export interface KeyExpression {

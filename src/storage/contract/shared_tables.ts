@@ -9,7 +9,7 @@
 import type { Seq } from "../../base/seq.ts";
 import type { DataType, Vector } from "../../types/mod.ts";
 import type { SegmentEntry } from "./manifest.ts";
-import type { TableDefinition } from "./store.ts";
+import type { TableDefinition } from "./table_definition.ts";
 
 export interface SharedTable {
   readonly definition: TableDefinition;

@@ -13,7 +13,8 @@
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
 import type { Batch, Row } from "../../types/mod.ts";
-import type { StoredColumn, TableWrite } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
+import type { TableWrite } from "../contract/writes.ts";
 import {
   beginFrame,
   FRAME_HEADER_BYTES,

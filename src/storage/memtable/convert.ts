@@ -15,7 +15,7 @@ import {
   vectorFromValues,
   wholeFromBigint,
 } from "../../types/mod.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import { MemColumn } from "./mem_column.ts";
 
 /**

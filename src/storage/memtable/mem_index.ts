@@ -13,7 +13,7 @@ import { defined } from "../../base/assert.ts";
 import { type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
 import { type Key, keyOfValue, keyOfValues } from "../contract/key.ts";
 import { computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import { type IndexOrder, prefixAfter } from "../segment/index_order.ts";
 import { sortByKey } from "../segment/index_sort.ts";
 import { fillPrefixes, TieSorter } from "../segment/index_ties.ts";

@@ -10,7 +10,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";
 import { type Batch, type DataType, type Row, sameType, type Vector } from "../../types/mod.ts";
 import type { SharedColumn, SharedMemtable } from "../contract/shared_tables.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import type { IndexOrder } from "../segment/index_order.ts";
 import { MemColumn, newGrowth } from "./mem_column.ts";

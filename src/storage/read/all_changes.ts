@@ -13,14 +13,14 @@
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Value, vectorFromValues } from "../../types/mod.ts";
-import {
-  type AllChangesOptions,
-  type ChangeScan,
-  type OwnedChangeBatch,
-  type OwnedChangeScan,
-  SHARED_OWNER,
-} from "../contract/store.ts";
+import type {
+  AllChangesOptions,
+  ChangeScan,
+  OwnedChangeBatch,
+  OwnedChangeScan,
+} from "../contract/changes.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import { SHARED_OWNER } from "../contract/table_definition.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";

@@ -11,7 +11,7 @@
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
-import { type ChangeBatch, type ChangeScan, type ChangesOptions } from "../contract/store.ts";
+import type { ChangeBatch, ChangeScan, ChangesOptions } from "../contract/changes.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { gathered } from "../memtable/memtable_segment.ts";

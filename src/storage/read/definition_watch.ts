@@ -3,7 +3,7 @@
  * or its stored form changed, the scan ends with an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import type { TableDefinition } from "../contract/store.ts";
+import type { TableDefinition } from "../contract/table_definition.ts";
 import { formOf } from "../memtable/convert.ts";
 import type { StoredTable } from "../table/table.ts";
 

@@ -9,7 +9,7 @@
  */
 
 import { takeLater } from "../../types/mod.ts";
-import { type ScanBatch } from "../contract/store.ts";
+import type { ScanBatch } from "../contract/scans.ts";
 import { REPLACING_COLUMN_ID } from "../segment/format.ts";
 import type { RowSpan } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";

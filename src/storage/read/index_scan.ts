@@ -10,7 +10,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type Row, vectorFromValues } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
-import type { OrderedScan, ScanBatch } from "../contract/store.ts";
+import type { OrderedScan, ScanBatch } from "../contract/scans.ts";
 import type { MemIndex } from "../memtable/mem_index.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { type IndexOrder, prefixOf } from "../segment/index_order.ts";

@@ -4,7 +4,7 @@
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, slice, takeLater, type Vector } from "../../types/mod.ts";
-import { type ScanBatch } from "../contract/store.ts";
+import type { ScanBatch } from "../contract/scans.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import { BLOCK_ROWS, type Memtable } from "../memtable/memtable.ts";

@@ -7,7 +7,7 @@
  */
 import { assert } from "../../base/assert.ts";
 import { type Value, vectorFromValues } from "../../types/mod.ts";
-import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/store.ts";
+import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { PAGE_MASK } from "../deletions/replacement_pages.ts";
 import { BLOCK_ROWS, type Memtable } from "../memtable/memtable.ts";

@@ -11,7 +11,7 @@ import {
   type Value,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { ChangeBatch } from "../contract/store.ts";
+import type { ChangeBatch } from "../contract/changes.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";

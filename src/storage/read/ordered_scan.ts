@@ -13,7 +13,7 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import { type Comparator, comparatorFor, type Value, vectorFromValues } from "../../types/mod.ts";
-import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/store.ts";
+import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { type ColumnOrder, placesWithin } from "../segment/column_order.ts";
 import { areOrdersKept } from "../segment/column_orders.ts";

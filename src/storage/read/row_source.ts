@@ -1,5 +1,5 @@
 /** Defines the interface of a source of rows for a scan: a segment or a memtable. */
-import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/store.ts";
+import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/scans.ts";
 
 /** The rows to read: the scan options with all defaults filled in. */
 export interface RowFilter {

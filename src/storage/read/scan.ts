@@ -11,7 +11,7 @@ import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { SEQ_ZERO } from "../../base/seq.ts";
 import { type Vector, valuesOf } from "../../types/mod.ts";
-import type { KeySpans, Scan, ScanBatch, ScanOptions } from "../contract/store.ts";
+import type { KeySpans, Scan, ScanBatch, ScanOptions } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { areOrdersKept } from "../segment/column_orders.ts";
 import type { OpenSegment } from "../table/open_segment.ts";

@@ -19,7 +19,7 @@ import {
   type Vector,
   vectorFromValues,
 } from "../../types/mod.ts";
-import type { ColumnSpan, KeySpans, ScanBatch } from "../contract/store.ts";
+import type { ColumnSpan, KeySpans, ScanBatch } from "../contract/scans.ts";
 import { DELETED_COLUMN_ID } from "../contract/system_columns.ts";
 import { convertVector, formOf } from "../memtable/convert.ts";
 import { ColumnBuffer } from "../segment/column_buffer.ts";

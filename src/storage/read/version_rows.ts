@@ -3,7 +3,7 @@
  * from these versions.
  */
 import type { Value } from "../../types/mod.ts";
-import type { VersionRows, VersionsOptions } from "../contract/store.ts";
+import type { VersionRows, VersionsOptions } from "../contract/changes.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";

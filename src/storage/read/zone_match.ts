@@ -1,6 +1,6 @@
 /** Uses zone maps to decide whether a row group may contain a row within some ranges. */
 import type { Value } from "../../types/mod.ts";
-import type { ColumnRange } from "../contract/store.ts";
+import type { ColumnRange } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { formOf } from "../memtable/convert.ts";
 import type { OpenSegment } from "../table/open_segment.ts";

@@ -13,25 +13,24 @@ import { CorruptionError, DatabaseError } from "../../base/errors.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../base/seq_times.ts";
 import type { Row } from "../../types/mod.ts";
+import type { ChangeScan, ChangesOptions } from "../contract/changes.ts";
 import type { IndexLookupOptions, IndexScanOptions } from "../contract/index_reads.ts";
 import { keyOfRow } from "../contract/key.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
+import type {
+  LookupOptions,
+  OrderedScan,
+  OrderedScanOptions,
+  Scan,
+  ScanOptions,
+} from "../contract/scans.ts";
 import type {
   DroppedShares,
   SharedMemtable,
   SharedSegment,
   SharedTable,
 } from "../contract/shared_tables.ts";
-import type {
-  ChangeScan,
-  ChangesOptions,
-  LookupOptions,
-  OrderedScan,
-  OrderedScanOptions,
-  ReadStore,
-  Scan,
-  ScanOptions,
-} from "../contract/store.ts";
+import type { ReadStore } from "../contract/store.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
 import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { indexFileName } from "../directory/file_names.ts";

@@ -19,7 +19,7 @@
  */
 
 import { zstdPack } from "../../base/zstd.ts";
-import type { Compression } from "../contract/store.ts";
+import type { Compression } from "../contract/table_definition.ts";
 import type { EncodedChunk } from "./chunk_encoder.ts";
 import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";

@@ -13,8 +13,8 @@ import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { DataType, Vector } from "../../types/mod.ts";
 import type { HistoryBounds } from "../contract/manifest.ts";
-import type { Compression } from "../contract/store.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts";
+import type { Compression } from "../contract/table_definition.ts";
 import { type EncodedChunk, encodeChunk, encodeNumbers } from "./chunk_encoder.ts";
 import {
   type ChunkEntry,

@@ -6,7 +6,7 @@ import { defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
 import type { Value, Vector } from "../../types/mod.ts";
 import { computedKey, computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
-import type { StoredColumn } from "../contract/store.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
 import { converted, convertVector, formOf } from "../memtable/convert.ts";
 import { type IndexEntries, type IndexFilePlace, indexFilePieces } from "../segment/index_file.ts";
 import { IndexOrder } from "../segment/index_order.ts";

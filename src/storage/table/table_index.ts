@@ -7,7 +7,7 @@ import type { Row } from "../../types/mod.ts";
 import type { IndexLookupOptions, StoredIndex } from "../contract/index_reads.ts";
 import { type Key, keyOfValues } from "../contract/key.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
-import type { StoredColumn, TableDefinition } from "../contract/store.ts";
+import type { StoredColumn, TableDefinition } from "../contract/table_definition.ts";
 import type { MemIndex } from "../memtable/mem_index.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import { IndexOrder } from "../segment/index_order.ts";

@@ -3,7 +3,7 @@
  * inspecting a table reads no rows. Only a count of live rows may read rows, and the count is
  * cached.
  */
-import type { FlushedStats, ListedSegment, TableStats } from "../contract/store.ts";
+import type { FlushedStats, ListedSegment, TableStats } from "../contract/store_figures.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
 import { BLOCK_ROWS, type Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "./open_segment.ts";

@@ -1,0 +1,104 @@
+/**
+ * Reads of row versions in the order of their seqs: the changes of one owner or of all, and single
+ * versions.
+ */
+import type { Seq } from "../../base/seq.ts";
+import type { Value, Vector } from "../../types/mod.ts";
+
+export interface ChangesOptions {
+  readonly owner: number;
+  /** The exclusive lower bound: the last seq that the caller has seen. */
+  readonly after: Seq;
+  /** Inclusive upper bound, at most `visibleSeq`. */
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+  /** Largest number of versions in one batch. Default BATCH_ROWS_MAX. */
+  readonly batchRows?: number;
+  /**
+   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If absent, a
+   * tombstone that moved to history before its key was inserted again is not looked up, and `prevs`
+   * contains 0.
+   */
+  readonly prevsAfter?: Seq;
+}
+
+/** Versions in ascending seq, each with the version that it replaced. */
+export interface ChangeBatch {
+  readonly rowCount: number;
+  readonly seqs: Float64Array;
+  /** For each version, the last seq of its commit. */
+  readonly commitSeqs: Float64Array;
+  /**
+   * For each version, the seq of the replaced version, or 0. Tombstones count, but see
+   * `prevsAfter`.
+   */
+  readonly prevs: Float64Array;
+  /** For each version, 1 if it is a tombstone, else 0. */
+  readonly deleted: Uint8Array;
+  /**
+   * For each version, 1 if the replaced version exists and is not a tombstone. Its values in
+   * `oldColumns` are then valid.
+   */
+  readonly hasOld: Uint8Array;
+  readonly columns: readonly Vector[];
+  /** The values of the replaced versions; NULL where `hasOld` is 0. */
+  readonly oldColumns: readonly Vector[];
+}
+
+export interface ChangeScan {
+  next(): ChangeBatch | undefined;
+  close(): void;
+}
+
+export type AllChangesOptions = Omit<ChangesOptions, "owner" | "prevsAfter">;
+
+/** Versions of all owners in ascending seq, each with its owner. */
+export interface OwnedChangeBatch extends ChangeBatch {
+  readonly owners: Float64Array;
+}
+
+/**
+ * A running scan of the changes of all owners. The caller must call `close`, which unpins the
+ * files.
+ */
+export interface OwnedChangeScan {
+  /**
+   * Returns the next versions. Returns none if the search needs more calls, so that other work can
+   * run in the meantime, and undefined at the end.
+   */
+  next(): OwnedChangeBatch | undefined;
+  close(): void;
+}
+
+export interface VersionsOptions {
+  /** The seq of each version to read. */
+  readonly seqs: Float64Array;
+  /** The owner of each version. */
+  readonly owners: Float64Array;
+  readonly columnIds: readonly number[];
+  /** Whether to read the replaced versions as well. Default false. */
+  readonly wantsOld?: boolean;
+}
+
+/**
+ * The requested versions, in the requested order. A version that is gone has NULL in every column.
+ */
+export interface VersionRows {
+  readonly rowCount: number;
+  /**
+   * For each version, 1 if it was found; 0 if it was discarded or is in a permanently damaged
+   * segment.
+   */
+  readonly isFound: Uint8Array;
+  /** For each version, 1 if it is a tombstone, else 0. */
+  readonly deleted: Uint8Array;
+  /** The values of the versions, by column. */
+  readonly columns: readonly (readonly Value[])[];
+  /**
+   * For each version, 1 if the replaced version exists and is not a tombstone. Always 0 unless
+   * replaced versions were requested.
+   */
+  readonly hasOld: Uint8Array;
+  /** The values of the replaced versions; empty unless they were requested. */
+  readonly oldColumns: readonly (readonly Value[])[];
+}

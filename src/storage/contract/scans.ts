@@ -1,0 +1,136 @@
+/** Scans of the rows that are current at a seq. */
+import type { Seq } from "../../base/seq.ts";
+import type { Row, Value, Vector } from "../../types/mod.ts";
+
+/** Inclusive numeric bounds of a column, which let a scan skip row groups through zone maps. */
+export interface ColumnRange {
+  readonly columnId: number;
+  /** Lower bound; -Infinity if there is none. */
+  readonly min: number;
+  /** Upper bound; Infinity if there is none. */
+  readonly max: number;
+}
+
+/** Inclusive bounds of the values of a column of numbers or of text. */
+export interface ColumnSpan {
+  readonly min?: Value | undefined;
+  readonly max?: Value | undefined;
+}
+
+/**
+ * Values of a column that include the values of all requested rows, so that a scan can find the
+ * rows through their order.
+ */
+export interface KeySpans {
+  readonly columnId: number;
+  readonly spans: readonly ColumnSpan[];
+}
+
+export interface ScanOptions {
+  readonly owner: number;
+  /** Inclusive upper bound: the scan returns rows that are current at this seq. */
+  readonly upTo: Seq;
+  /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
+  readonly after?: Seq;
+  /**
+   * Inclusive upper bound on the seq of a row. The bound does not affect which version is current.
+   * Default `upTo`.
+   */
+  readonly seqMax?: Seq;
+  /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
+  readonly columnIds: readonly number[];
+  /** A row group may be skipped if it has no row within all of these bounds. */
+  readonly ranges?: readonly ColumnRange[];
+  /** Rows outside these spans may be omitted. */
+  readonly keySpans?: KeySpans;
+  /** Also yields the newest tombstone of each key without a live row. Default false. */
+  readonly withTombstones?: boolean;
+  /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
+  readonly batchRows?: number;
+  /**
+   * Whether each batch reuses the memory of the previous one, which is faster. The reader must be
+   * done with a batch before it requests another. Default false.
+   */
+  readonly reusesMemory?: boolean;
+  /**
+   * With `reusesMemory`: decodes numbers on first access, which pays off if the reader first
+   * discards rows. Default false.
+   */
+  readonly defersNumbers?: boolean;
+  /**
+   * Whether to return empty batches where many consecutive rows are not current, so that the caller
+   * can let other work run. Default false.
+   */
+  readonly mayBeEmpty?: boolean;
+  /** The row groups of a divided scan that this reader takes, in any order. Default all. */
+  readonly share?: ScanShare | undefined;
+}
+
+/**
+ * Divides the row groups of a scan among several readers. All readers open the same scan and query
+ * the same groups in the same order. Each group goes to one reader.
+ */
+export interface ScanShare {
+  /** Whether the next row group belongs to this reader. */
+  claimsNext(): boolean;
+}
+
+export interface ScanBatch {
+  readonly rowCount: number;
+  /** Vectors in the order of `columnIds`, valid until the next call of `next` or `close`. */
+  readonly columns: readonly Vector[];
+}
+
+/** A running scan. The caller must call `close`, which unpins the files. */
+export interface Scan {
+  /**
+   * Returns rows in ascending order of seq: at least one, or possibly none with `mayBeEmpty`.
+   * Returns undefined once the scan has ended.
+   */
+  next(): ScanBatch | undefined;
+  close(): void;
+  /** The numbers of row groups read and skipped so far, for EXPLAIN ANALYZE. */
+  readonly groupsRead: number;
+  readonly groupsPruned: number;
+}
+
+/**
+ * Options of an ordered scan, with bounds on the ordering column. Rows outside the bounds are left
+ * out. For SEQ_COLUMN_ID, the order is descending; a {@linkcode Scan} yields ascending seqs.
+ */
+export interface OrderedScanOptions
+  extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
+    ColumnSpan {
+  readonly columnId: number;
+  readonly isDescending: boolean;
+}
+
+/**
+ * A scan of live rows sorted by a column. Rows with equal values have no defined order. The caller
+ * must call `close`, as for a {@linkcode Scan}.
+ */
+export interface OrderedScan {
+  /**
+   * Returns at most `rowsMax` rows. Returns none if the search needs more calls, and undefined at
+   * the end.
+   */
+  next(rowsMax: number): ScanBatch | undefined;
+  /**
+   * Skips at most `rowsMax` rows without reading them. Returns their number: 0 if the search needs
+   * more calls, and undefined at the end.
+   */
+  skip(rowsMax: number): number | undefined;
+  close(): void;
+  /** The approximate number of versions that the scan has to search. */
+  readonly rowCount: number;
+  /** Versions visited so far. Infinity once the scan must not be read further. */
+  readonly rowsPassed: number;
+}
+
+export interface LookupOptions {
+  readonly owner: number;
+  /** Key values in the order of `keyColumnIds`, none NULL. */
+  readonly key: Row;
+  readonly upTo: Seq;
+  readonly columnIds: readonly number[];
+}

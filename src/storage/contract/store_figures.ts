@@ -1,0 +1,93 @@
+/** Figures of the store, and the results of its maintenance, for statements and operators. */
+
+/**
+ * Statistics on the replaced versions that a table keeps only because a topic needs its history.
+ */
+export interface HeldHistory {
+  readonly versions: number;
+  /** The share of these versions in the bytes of their segments. */
+  readonly bytes: number;
+}
+
+export interface FlushResult {
+  /** Number of row versions written; 0 if there was nothing to flush. */
+  readonly versions: number;
+}
+
+export interface CompactResult {
+  /** Number of segments that were merged or rewritten; 0 if there was nothing to do. */
+  readonly mergedSegments: number;
+  /** Number of discarded row versions that were older than the table's history. */
+  readonly discardedVersions: number;
+}
+
+export interface TableStats {
+  /** Number of live rows of all owners; undefined if damage prevents counting. */
+  readonly liveRows: number | undefined;
+  readonly unflushedVersions: number;
+  readonly segments: number;
+  readonly bytes: number;
+  readonly memoryBytes: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly lastFlushedAtMs: number | undefined;
+}
+
+/** Statistics on the row versions in a table's segments, of one owner or of all owners. */
+export interface FlushedStats {
+  /** Number of segments with these versions. */
+  readonly segments: number;
+  /** Number of these versions. */
+  readonly versions: number;
+  /** Lowest seq of these versions; 0 if there are none. */
+  readonly minSeq: number;
+  /** Highest seq of these versions; 0 if there are none. */
+  readonly maxSeq: number;
+  readonly unflushedVersions: number;
+  readonly lastFlushedAtMs: number | undefined;
+  /** Whether some segments are quarantined and were not examined. */
+  readonly isDamaged: boolean;
+  /**
+   * Whether none of the damaged segments has current versions, so that live rows can still be
+   * counted.
+   */
+  readonly isCountable: boolean;
+}
+
+export interface ListedSegment {
+  readonly segmentId: number;
+  readonly tableId: number;
+  readonly minSeq: number;
+  readonly maxSeq: number;
+  readonly rowCount: number;
+  readonly bytes: number;
+  /** How the segment's chunks are packed. Absent if none is packed. */
+  readonly compression?: "zstd" | undefined;
+  readonly createdAtMs: number;
+  /** Whether the segment contains current versions or only replaced ones. */
+  readonly kind: "current" | "history";
+  /** The id of the segment's storage. Absent if the segment is in the data directory. */
+  readonly storageId?: string | undefined;
+  readonly status: "live" | "quarantined";
+}
+
+/** Figures that tell an operator about a problem before users notice it. */
+export interface StoreCondition {
+  /** The free bytes on the disk of the data directory. */
+  readonly freeBytes: number | undefined;
+  /** Whether only deletes and drops are accepted, until there is enough free space. */
+  readonly isReadOnly: boolean;
+  /** Total size of the log files in bytes. */
+  readonly logBytes: number;
+  readonly quarantinedSegments: number;
+}
+
+/** The memory of the store, in bytes. */
+export interface StoreMemory {
+  readonly memtableBytes: number;
+  /** Memory of unpacked segment parts cached in this thread. */
+  readonly cacheBytes: number;
+  /** Memory of deletion vectors, which record replaced rows of segments. */
+  readonly replacementBytes: number;
+  readonly threadHeapBytes: number;
+}

@@ -1,0 +1,99 @@
+/** Rows that are written, and the commits that they belong to. */
+import type { Seq } from "../../base/seq.ts";
+import type { Batch, Row } from "../../types/mod.ts";
+
+/** Rows of one owner to be written with the same operation. */
+export interface TableWrite {
+  readonly tableId: number;
+  /** Account number, or SHARED_OWNER. */
+  readonly owner: number;
+  /**
+   * - insert: the key must have no live row.
+   * - update: the key has a live row, which these values replace.
+   * - delete: the key has a live row; the values are its last ones.
+   */
+  readonly operation: "insert" | "update" | "delete";
+  /**
+   * Values in the order of the definition's columns, already coerced and checked. The store takes
+   * ownership.
+   */
+  readonly rows: readonly Row[];
+  /**
+   * The rows of a columnar insert that is applied in one tick: a vector for each column. `rows` is
+   * then empty.
+   */
+  readonly batch?: Batch;
+  /**
+   * The seqs of the versions that the rows of an update or a delete replace. A delete in a table
+   * without a key requires them. A staged columnar write is faster with them.
+   */
+  readonly replacedSeqs?: ArrayLike<number>;
+  /**
+   * Whether the rows of a transaction were computed from the state in this tick, so that its
+   * snapshot does not apply to them. In a staged commit this holds for all rows of the table.
+   */
+  readonly isCurrent?: boolean;
+}
+
+/** Returns the number of row versions that a write creates. */
+export function rowCountOf({ batch, rows }: TableWrite): number {
+  return batch === undefined ? rows.length : batch.rowCount;
+}
+
+/** The writes of one commit, applied completely or not at all. Seqs ascend in the given order. */
+export interface WriteBatch {
+  readonly writes: readonly TableWrite[];
+  /**
+   * For a transaction: the snapshot that it read. The batch fails if a key has a version above it.
+   * Absent for a statement whose reads took place at `appliedSeq` in this tick.
+   */
+  readonly snapshotSeq?: Seq;
+  /** Whether the commit must return {@linkcode Commit.seqs}. */
+  readonly wantsSeqs?: boolean;
+  /**
+   * Whether to accept the batch in read-only mode. Only for a few short rows that must not be lost.
+   */
+  readonly usesReserve?: boolean;
+}
+
+/**
+ * A commit too large for one tick. The caller prepares it in steps without visible effect, and then
+ * makes it in a short tick. To abandon it, drop it.
+ */
+export interface StagedCommit {
+  /** Number of rows added so far. */
+  readonly rowCount: number;
+  /**
+   * Adds rows, a few thousand at a time, since adding them extends the tick. A key may be written
+   * only once.
+   *
+   * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED.
+   * Drop the commit afterwards.
+   */
+  add(write: TableWrite): void;
+  /**
+   * Examines other commits made since the last call, in a bounded step. Returns whether this commit
+   * may be made in the same tick.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE if one of its keys was written by another commit.
+   */
+  settle(): boolean;
+  /**
+   * Makes the commit, in the tick in which `settle` allowed it.
+   *
+   * @throws {DatabaseError} SERIALIZATION_FAILURE, DISK_FULL
+   */
+  commit(): Commit;
+}
+
+/** Options of a staged commit, which {@linkcode WriteBatch} describes. */
+export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
+
+export interface Commit {
+  /** Lowest seq assigned to the commit. */
+  readonly firstSeq: Seq;
+  /** Highest seq assigned to the commit. */
+  readonly lastSeq: Seq;
+  /** The seq of each row, in the given order. Present only on request. */
+  readonly seqs?: Float64Array;
+}
