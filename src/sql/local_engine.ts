@@ -28,8 +28,9 @@ import { FastPath } from "./request/fast_path.ts";
 import { resultPlanOf } from "./request/followed_rows.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
 import { InteractiveTransactions } from "./request/interactive_transactions.ts";
-import { type RequestDeps, type RequestOptions, RequestRunner } from "./request/request.ts";
+import { type RequestOptions, RequestRunner } from "./request/request.ts";
 import { closeRequest } from "./request/request_end.ts";
+import type { RequestDeps } from "./request/unit_runner.ts";
 import { systemViewsOf } from "./system/system_views.ts";
 
 /** A request on the general path. */

@@ -8,8 +8,9 @@ import { wallMsAt } from "../../base/clock.ts";
 import type { OpenTransaction } from "../activity/open_transactions.ts";
 import { newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { TransactionInfo, TransactionRequest } from "../ports/engine.ts";
-import { newTransaction, type RequestDeps } from "./request.ts";
+import { newTransaction } from "./request.ts";
 import { RequestTransaction } from "./request_transaction.ts";
+import type { RequestDeps } from "./unit_runner.ts";
 
 /** An open transaction that a request continues. */
 export interface ContinuedTransaction {

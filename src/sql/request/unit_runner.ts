@@ -1,0 +1,426 @@
+/**
+ * Runs one statement of a request, which may change the request itself, rows, definitions or the
+ * server.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { assert, defined } from "../../base/assert.ts";
+import { inDoubt } from "../../base/bugs.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import type { Value } from "../../types/mod.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import type { DefinitionStatements } from "../ddl/definitions.ts";
+import { Profile } from "../execute/context/profile.ts";
+import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { withinRequest } from "../execute/context/request_wait.ts";
+import type {
+  AckStatement,
+  CreateTableAsStatement,
+  DeallocateStatement,
+  DeleteStatement,
+  ExplainStatement,
+  InsertStatement,
+  PrepareStatement,
+  SavepointStatement,
+  SelectForStatement,
+  Statement,
+  TruncateStatement,
+} from "../parse/ast/ast.ts";
+import { copyToNode } from "../parse/ast/query_nodes.ts";
+import type { SqlRequest, StatementResult } from "../ports/engine.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { NameDeps } from "../prepare/binding_deps.ts";
+import { explained } from "../prepare/explain.ts";
+import type { Prepared } from "../prepare/prepared.ts";
+import { messageResult } from "../result/result.ts";
+import {
+  type DefiningStatement,
+  isAdministering,
+  isDefining,
+  isReadOnlyNode,
+} from "../rights/statement_kinds.ts";
+import type { Administration } from "../utility/administration.ts";
+import { ackRequest, ackResult } from "../utility/topic_statements.ts";
+import type { AnswerChannel } from "./answer_stream.ts";
+import { copyFeedOf, copyResult } from "./copy_statements.ts";
+import { readAndLock } from "./locking_read.ts";
+import { type BoundUnit, type RequestBinding, unboundUnit } from "./request_binding.ts";
+import type { RequestSettings } from "./request_settings.ts";
+import type { RequestTransaction } from "./request_transaction.ts";
+import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
+import { createTableAs } from "./table_as.ts";
+import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
+
+/** The dependencies of an engine, with the system views that all its requests share. */
+export type RequestDeps = SqlEnvironment & NameDeps & Pick<StatementDeps, "readers">;
+
+/** The parts of the request to which the statements belong. */
+export interface UnitRunnerParts {
+  readonly deps: RequestDeps;
+  readonly principal: Principal;
+  readonly request: SqlRequest;
+  readonly ledger: RequestLedger;
+  readonly definitions: DefinitionStatements;
+  readonly administration: Administration;
+  readonly binding: RequestBinding;
+  readonly transaction: RequestTransaction;
+  readonly channel: AnswerChannel | undefined;
+  /** Lets other work run. */
+  readonly pause: () => Promise<void>;
+  /** Returns the number of statements of the request that have ended. */
+  readonly entryCount: () => number;
+  /**
+   * Commits the transaction of the request, with the entry of COMMIT if there is one. Returns the
+   * last seq; null if nothing had to be written.
+   */
+  readonly commit: (entry?: StatementResult) => Promise<number | null>;
+}
+
+export class UnitRunner {
+  readonly #parts: UnitRunnerParts;
+  readonly #deps: RequestDeps;
+  readonly #principal: Principal;
+  readonly #request: SqlRequest;
+  readonly #ledger: RequestLedger;
+  readonly #definitions: DefinitionStatements;
+  readonly #administration: Administration;
+  readonly #binding: RequestBinding;
+  readonly #settings: RequestSettings;
+  readonly #transaction: RequestTransaction;
+  readonly #runner: StatementRunner;
+  /** Runs queries whose rows this object itself needs. */
+  readonly #lockingRunner: StatementRunner;
+
+  constructor(parts: UnitRunnerParts) {
+    const { channel, deps, ledger } = parts;
+    this.#parts = parts;
+    this.#deps = deps;
+    this.#principal = parts.principal;
+    this.#request = parts.request;
+    this.#ledger = ledger;
+    this.#definitions = parts.definitions;
+    this.#administration = parts.administration;
+    this.#binding = parts.binding;
+    this.#transaction = parts.transaction;
+    this.#settings = parts.transaction.settings;
+    this.#lockingRunner = new StatementRunner(
+      { ...deps, readers: undefined },
+      {
+        ledger,
+        settings: this.#settings,
+        isStreamed: false,
+        channelFor: refuseChannel,
+      },
+    );
+    this.#runner = new StatementRunner(deps, {
+      ledger,
+      settings: this.#settings,
+      isStreamed: channel !== undefined,
+      channelFor: () => defined(channel, "rows are streamed only into a channel"),
+    });
+  }
+
+  async run(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
+    const { node } = unit;
+    const own = await this.#runOwn(node);
+    if (own !== undefined) return own;
+    if (node.type === "create table as") return await this.#createTableAs(node, parameters);
+    const steps = this.#binding.renew(unit);
+    while (steps.next().done !== true) await this.#parts.pause();
+    const prepared = this.#binding.renewed(unit);
+    if (prepared !== undefined) {
+      this.#transaction.requireUsable();
+      readLiterals(prepared.literals);
+      if (node.type === "explain") return this.#explain(node, unit, parameters);
+      if (node.type === "select for") return await this.#readAndLock(node, parameters);
+      return this.#runRows(prepared, unit, parameters);
+    }
+    if (node.type === "ack" && this.#transaction.current !== undefined) {
+      return this.#ackWithin(node, parameters);
+    }
+    if (!isReadOnlyNode(node)) this.#requireNoTransaction(node);
+    const principal = this.#principal;
+    const { namespace } = this.#binding;
+    if (isDefining(node)) return this.#define(node, namespace);
+    assert(isAdministering(node), "the remaining statements are administrative");
+    const { params, server } = this.#request;
+    const requestSettings = this.#settings.rows(this.#deps.version);
+    return this.#administration.run(node, {
+      principal,
+      namespace,
+      server,
+      requestSettings,
+      params,
+      parameters,
+      ledger: this.#ledger,
+    });
+  }
+
+  /**
+   * Runs a statement that changes the request itself. Returns undefined for any other statement.
+   */
+  async #runOwn(node: Statement): Promise<StatementResult | undefined> {
+    switch (node.type) {
+      case "begin":
+      case "start transaction":
+        this.#transaction.begin(node, this.#parts.entryCount());
+        return messageResult("Transaction started", this.#principal.userId);
+      case "commit": {
+        const result = messageResult("Transaction committed", this.#principal.userId);
+        const lastSeq = await this.#parts.commit(result);
+        return { ...result, lastSeq };
+      }
+      case "rollback":
+        this.#transaction.rollback();
+        return messageResult("Transaction rolled back", this.#principal.userId);
+      case "truncate":
+        return await this.#truncate(node);
+      case "set constraints":
+        this.#transaction.setConstraints(node);
+        return messageResult("Constraints set", this.#principal.userId);
+      case "savepoint":
+      case "release savepoint":
+      case "rollback to":
+        this.#transaction.savepoint(node);
+        return messageResult(savepointMessage(node), this.#principal.userId);
+      case "use namespace":
+        this.#binding.useNamespace(node);
+        return messageResult(`Namespace ${node.name.name} in use`, this.#principal.userId);
+      case "set":
+      case "set timezone":
+        this.#administration.authorize(node, this.#principal);
+        {
+          const { name, value } = this.#settings.set(node);
+          return messageResult(`Setting ${name} set to "${value}"`, this.#principal.userId);
+        }
+      case "set transaction":
+        if (!node.isOfSession) this.#transaction.requireOpen(node);
+        return messageResult("Transactions have snapshot isolation", this.#principal.userId);
+      case "reset all":
+        this.#settings.resetAll();
+        return messageResult("All settings reset", this.#principal.userId);
+      case "prepare":
+      case "deallocate":
+        this.#transaction.notePrepared(node);
+        return preparedAnswer(node, this.#principal.userId);
+      default:
+        return undefined;
+    }
+  }
+
+  /**
+   * Deletes the rows of several tables in one transaction, or the rows of one table as a long
+   * change.
+   */
+  async #truncate(given: TruncateStatement): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const principal = this.#principal;
+    const isInside = this.#transaction.current !== undefined;
+    if (isInside) requireNoRestart(given);
+    const caller = { deps: this.#deps, namespace, principal };
+    const node = wholeTruncation(given, caller);
+    const restarts = node.restart === true ? restartsOf(node, caller) : [];
+    for (const each of restarts) this.#definitions.authorize(each, principal, namespace);
+    const deletes = deletesOf(node);
+    const isWrapped = !isInside && deletes.length > 1;
+    if (isWrapped) {
+      this.#transaction.open({ isReadOnly: false, entryIndex: this.#parts.entryCount() });
+    }
+    let lastSeq: number | null = null;
+    for (const each of deletes) {
+      await this.#parts.pause();
+      lastSeq = (await this.#change(each, [])).lastSeq ?? null;
+    }
+    if (isWrapped) lastSeq = await this.#parts.commit();
+    for (const each of restarts) await this.#define(each, namespace);
+    const names = given.tables.map(({ name, schema }) => `${schema ?? namespace}.${name}`);
+    const what = names.length === 1 ? "Table" : "Tables";
+    return { ...messageResult(`${what} ${names.join(", ")} truncated`, principal.userId), lastSeq };
+  }
+
+  #createTableAs(
+    node: CreateTableAsStatement,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    this.#requireNoTransaction(node);
+    const { namespace } = this.#binding;
+    return createTableAs(node, {
+      catalog: this.#deps.catalog,
+      namespace,
+      prepare: (query) => this.#binding.prepareNow(query),
+      define: (each) => this.#define(each, namespace),
+      insert: (each) => this.#change(each, parameters),
+    });
+  }
+
+  /** @throws {DatabaseError} INVALID_TRANSACTION_STATE */
+  #requireNoTransaction({ _location, type }: Statement): void {
+    if (this.#transaction.current === undefined) return;
+    throw new DatabaseError(
+      "INVALID_TRANSACTION_STATE",
+      `Cannot run ${type.toUpperCase()} inside a transaction`,
+      { position: _location.start },
+    );
+  }
+
+  /** Runs a change that does not occur in the text in this form. */
+  async #change(
+    node: DeleteStatement | InsertStatement,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const unit = unboundUnit(node);
+    const prepared = defined(this.#binding.renewed(unit), "the change writes rows");
+    this.#transaction.requireUsable();
+    readLiterals(prepared.literals);
+    return await this.#runner.run(prepared, {
+      principal: this.#principal,
+      namespace: this.#binding.namespace,
+      transaction: this.#transaction.current,
+      parameters,
+      files: undefined,
+      source: () => this.#binding.sourceOf(unit),
+      renewed: () => this.#binding.renewed(unit) ?? prepared,
+    });
+  }
+
+  /**
+   * Runs on the event loop, where locks are taken in a tick in which no other transaction excludes
+   * them.
+   */
+  #readAndLock(node: SelectForStatement, parameters: readonly Value[]): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const principal = this.#principal;
+    const transaction = this.#transaction.current;
+    return readAndLock(node, {
+      deps: this.#deps,
+      locks: this.#deps.activity.locks,
+      principal,
+      namespace,
+      transaction,
+      run: async (query) => {
+        const prepared = this.#binding.prepareNow(query);
+        readLiterals(prepared.literals);
+        const options = { principal, namespace, transaction, parameters, files: undefined };
+        return await this.#lockingRunner.run(prepared, options);
+      },
+    });
+  }
+
+  async #runRows(
+    prepared: Prepared,
+    unit: BoundUnit,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const { node } = unit;
+    const { clock } = this.#deps;
+    const copyInput = copyFeedOf(node, this.#request, { clock, ledger: this.#ledger });
+    try {
+      const result = await this.#runner.run(prepared, {
+        principal: this.#binding.principalOf(node),
+        namespace: this.#binding.namespace,
+        transaction: this.#transaction.current,
+        parameters,
+        files: this.#request.files,
+        copyInput,
+        copyTo: copyToNode(node)?.options,
+        source: () => this.#binding.sourceOf(unit),
+        renewed: () => this.#binding.renewed(unit) ?? prepared,
+      });
+      return copyInput === undefined ? result : copyResult(result, copyInput);
+    } finally {
+      copyInput?.cancel();
+    }
+  }
+
+  /** Acknowledges messages as part of the commit of the open transaction. */
+  async #ackWithin(node: AckStatement, parameters: readonly Value[]): Promise<StatementResult> {
+    this.#administration.authorize(node, this.#principal);
+    const { namespace } = this.#binding;
+    const call = { principal: this.#principal, namespace, parameters };
+    const request = ackRequest(this.#deps, node, call);
+    await withinRequest(() => this.#deps.topics().counted(request.topicId), {
+      clock: this.#deps.clock,
+      ledger: this.#ledger,
+    });
+    const committedOffset = this.#transaction.ack(request, node);
+    return ackResult(node, { request, committedOffset, call });
+  }
+
+  /**
+   * If an error occurs after the catalog has changed, the outcome of the definition is in doubt,
+   * because the other layers must follow the catalog.
+   */
+  async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
+    const { catalog } = this.#deps;
+    const { version } = catalog;
+    try {
+      return await this.#definitions.run(node, this.#principal, namespace);
+    } catch (error) {
+      throw catalog.version === version ? error : inDoubt(error);
+    }
+  }
+
+  async #explain(
+    node: ExplainStatement,
+    unit: BoundUnit,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const prepared = defined(unit.prepared, "the explained statement has been prepared");
+    const principal = this.#principal;
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const profile = node.analyze ? new Profile(clock) : undefined;
+    let isPlannedAnew = false;
+    const outcome =
+      profile === undefined
+        ? undefined
+        : await this.#runner.run(prepared, {
+            principal,
+            namespace: this.#binding.namespace,
+            transaction: this.#transaction.current,
+            parameters,
+            files: undefined,
+            profile,
+            source: () => this.#binding.sourceOf(unit),
+            renewed: () => {
+              // The reader also plans the statement, with the current row counts.
+              if (!isPlannedAnew) this.#binding.forget(unit);
+              isPlannedAnew = true;
+              return this.#binding.renewed(unit) ?? prepared;
+            },
+          });
+    const tookMs = clock.monotonicMs() - startMs;
+    const call = { principal, slots: parameters, profile, outcome, tookMs };
+    // The statement may have been bound again while it was waiting.
+    return explained(node, unit.prepared ?? prepared, { call, store: this.#deps.store });
+  }
+}
+
+function refuseChannel(): never {
+  throw new Error("the rows of a locking read are not streamed");
+}
+
+function savepointMessage({ name: { name }, type }: SavepointStatement): string {
+  switch (type) {
+    case "savepoint":
+      return `Savepoint ${name} created`;
+    case "release savepoint":
+      return `Savepoint ${name} released`;
+    case "rollback to":
+      return `Transaction rolled back to savepoint ${name}`;
+  }
+}
+
+/** Returns the results of PREPARE and DEALLOCATE, which take effect when the text is read. */
+function preparedAnswer(
+  node: PrepareStatement | DeallocateStatement,
+  asUser: string,
+): StatementResult {
+  if (node.type === "prepare") {
+    return messageResult(`Statement ${node.name.name} prepared`, asUser);
+  }
+  const { name } = node;
+  return messageResult(
+    name === undefined ? "All statements deallocated" : `Statement ${name.name} deallocated`,
+    asUser,
+  );
+}
