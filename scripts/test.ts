@@ -20,12 +20,18 @@
  *
  * At its end, a run lists what it skipped or shortened, and the command that runs it.
  *
- * Exits with the code of the runner. A signal also ends the runner.
+ * With `--retry-failed`, up to three files in which tests failed run once more, each alone. If they
+ * pass, the run passes, and its end names the tests, because a test that fails on a busy machine
+ * has to be mended too. More files than that are a fault of the change.
+ *
+ * Exits with 0 if the tests pass, or else with the code of the runner. A signal also ends the
+ * runner.
  */
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { flag, readArguments } from "./support/arguments.ts";
+import { FailedTests } from "./support/failed_tests.ts";
 import { SkippedTests } from "./support/skipped_tests.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -44,17 +50,29 @@ const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
 
 const PREFIX = "tidemark-tests-";
 
-const skipped = new SkippedTests();
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Forwards a stream as it arrives, and passes its lines to the collector. */
-async function pass(from: ReadableStream<Uint8Array>, to: NodeJS.WriteStream): Promise<void> {
+/** The number of files that run once more if tests fail in them. */
+const RETRIED_FILES_MAX = 3;
+
+/** Reads the lines of a run. */
+interface LineReader {
+  read(line: string): void;
+}
+
+/** Forwards a stream as it arrives, and passes its lines to the readers. */
+async function pass(
+  from: ReadableStream<Uint8Array>,
+  to: NodeJS.WriteStream,
+  readers: readonly LineReader[],
+): Promise<void> {
   const decoder = new TextDecoder();
   let rest = "";
   for await (const chunk of from) {
     to.write(chunk);
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) skipped.read(line);
+    for (const line of lines) for (const reader of readers) reader.read(line);
   }
 }
 
@@ -66,19 +84,64 @@ function compileServer(directory: string): string {
   return join(directory, `tidemark-${process.platform}-${process.arch}`);
 }
 
-async function run(args: readonly string[], env: Record<string, string>): Promise<number> {
-  const flags = [`--parallel=${WORKERS}`, "--no-isolate", `--timeout=${TIMEOUT_MS}`];
-  const runner = Bun.spawn([process.execPath, "test", ...flags, ...args], {
+/** Whether a signal has ended the run. */
+let isStopped = false;
+
+/** Runs `bun test`. Returns its exit code. */
+async function run(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  readers: readonly LineReader[],
+): Promise<number> {
+  const runner = Bun.spawn([process.execPath, "test", `--timeout=${TIMEOUT_MS}`, ...args], {
     env: { ...process.env, ...env },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
   });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.on(signal, () => runner.kill(signal));
+  const stop = (signal: NodeJS.Signals): void => {
+    isStopped = true;
+    runner.kill(signal);
+  };
+  for (const signal of SIGNALS) process.on(signal, stop);
+  await Promise.all([
+    pass(runner.stdout, process.stdout, readers),
+    pass(runner.stderr, process.stderr, readers),
+  ]);
+  const code = await runner.exited;
+  for (const signal of SIGNALS) process.off(signal, stop);
+  return code;
+}
+
+/**
+ * Runs the files in which tests failed once more, each alone, unless there are too many of them.
+ * Closes with the figures of both attempts, in the words of the runner.
+ *
+ * @returns The exit code.
+ */
+async function retried(
+  first: FailedTests,
+  code: number,
+  env: Readonly<Record<string, string>>,
+): Promise<number> {
+  const files = [...first.byFile];
+  if (isStopped || !first.isComplete || files.length > RETRIED_FILES_MAX) return code;
+  let failCount = 0;
+  const passed: string[] = [];
+  for (const [file, names] of files) {
+    process.stderr.write(`\nOnce more, alone: ${file}\n`);
+    const second = new FailedTests();
+    const again = await run([`./${file}`], env, [second]);
+    if (isStopped) return code;
+    if (again === 0) passed.push(...names.map((name) => `${file}: ${name}`));
+    else failCount += Math.max(1, second.failCount);
   }
-  await Promise.all([pass(runner.stdout, process.stdout), pass(runner.stderr, process.stderr)]);
-  return await runner.exited;
+  if (passed.length > 0) {
+    process.stderr.write(`\nPassed at the second attempt:\n  ${passed.join("\n  ")}\n`);
+  }
+  const passCount = first.passCount + first.failCount - failCount;
+  process.stderr.write(`\n ${passCount} pass\n ${failCount} fail\n`);
+  return failCount === 0 ? 0 : code;
 }
 
 /** Makes a folder in which other users, such as PostgreSQL, may have folders. */
@@ -106,7 +169,10 @@ const QUICK_START: Readonly<Record<string, string>> = {
 };
 
 const { options, words: args } = readArguments(
-  { thorough: flag("does all of the work that tests repeat over seeds, samples or cases") },
+  {
+    thorough: flag("does all of the work that tests repeat over seeds, samples or cases"),
+    "retry-failed": flag("runs up to three files in which tests failed once more, each alone"),
+  },
   {
     form: "<file, folder or flag> …",
     about: "what bun test takes; all tests if no file or folder is named",
@@ -115,6 +181,8 @@ const { options, words: args } = readArguments(
   },
 );
 const isThorough = options.thorough;
+const skipped = new SkippedTests();
+const failed = new FailedTests();
 const env: Record<string, string> = isThorough
   ? { TIDEMARK_TEST_THOROUGH: "1" }
   : { ...QUICK_START };
@@ -130,7 +198,10 @@ try {
     if (memory !== undefined) directories.push(openFolder(memory));
     env["TMPDIR"] = directories.at(-1) ?? "";
   }
-  process.exitCode = await run(isWhole ? [TIMINGS, ...args] : args, env);
+  const parallel = [`--parallel=${WORKERS}`, "--no-isolate", ...(isWhole ? [TIMINGS] : [])];
+  const code = await run([...parallel, ...args], env, [skipped, failed]);
+  const mayRetry = code !== 0 && options["retry-failed"];
+  process.exitCode = mayRetry ? await retried(failed, code, env) : code;
 } finally {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 }

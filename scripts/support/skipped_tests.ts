@@ -3,14 +3,12 @@
  * in the name of a skipped test or of its group, because the runner has no other place for it.
  */
 
+import { beginsSummary, fileIn, withoutColours } from "./runner_output.ts";
+
 /** Separates the name of a skipped test from the reason. */
 export const SKIP_MARK = " // skipped: ";
 
 const NO_REASON = "no reason given";
-
-/** The runner colours its output on a terminal. */
-// oxlint-disable-next-line no-control-regex
-const COLOURS = /\x1b\[[0-9;]*m/g;
 
 /** The beginning of a skipped test's line, which is a symbol if the runner may use colours. */
 const SKIPPED = /^(?:\(skip\)|»)\s/;
@@ -23,11 +21,9 @@ export class SkippedTests {
 
   /** @param line One line of the runner's output, coloured or not. */
   read(line: string): void {
-    const text = line.replace(COLOURS, "");
-    // The runner repeats the skipped tests below this line, without their files.
-    if (/^\d+ tests? skipped:$/.test(text)) this.#isSummary = true;
-    const heading = /^(\S+_test\.tsx?):$/.exec(text);
-    if (heading?.[1] !== undefined) this.#file = heading[1];
+    const text = withoutColours(line);
+    if (beginsSummary(text, "skipped")) this.#isSummary = true;
+    this.#file = fileIn(text) ?? this.#file;
     if (this.#isSummary || !SKIPPED.test(text)) return;
     const [, marked = NO_REASON] = text.split(SKIP_MARK);
     // The tests of a skipped group follow the group's name.

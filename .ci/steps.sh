@@ -1,0 +1,129 @@
+# The steps of .ci/run: runs commands, counts how they end, and closes with what failed. To be sourced
+# by bash.
+
+passed=0
+failed=0
+work=$(mktemp -d)
+failures=$work/failures
+: >"$failures"
+second_attempts=$work/second_attempts
+: >"$second_attempts"
+trap end_steps EXIT
+chmod 755 "$work"
+
+# Ends what still runs, with the processes that it started.
+end_steps() {
+  local group
+  for group in $(jobs -p); do kill -- "-$group" 2>/dev/null; done
+  rm -rf "$work"
+}
+
+note() { printf '\n== %s (%s)\n' "$1" "$(date +%T)"; }
+
+# Keeps the name of a failure, and the last lines of standard input, for the closing list.
+keep_failure() {
+  local name=$1 lines=$2
+  {
+    printf -- '-- FAILED: %s\n' "$name"
+    tail -n "$lines" | cut -c 1-400
+  } >>"$failures"
+}
+
+# Counts one check, which passed when its command ended with 0.
+count_check() {
+  local name=$1 code=$2 log=$3
+  if [ "$code" -eq 0 ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'FAILED: %s\n' "$name"
+    keep_failure "$name" 25 <"$log"
+  fi
+}
+
+# One check is one command. It runs alone.
+check() {
+  local name=$1 log=$work/check.log
+  shift
+  end_beside
+  note "$name"
+  "$@" 2>&1 | tee "$log"
+  count_check "$name" "${PIPESTATUS[0]}" "$log"
+}
+
+# The names and beginnings of the checks that run beside each other, by their numbers. A check that
+# ends writes its exit code and its number into the pipe.
+declare -A beside_names=() beside_times=()
+beside_count=0
+mkfifo "$work/ended"
+exec 9<>"$work/ended"
+
+# Like check, but the command runs beside the one before and the one after. Its output is printed
+# whole once it has ended.
+beside() {
+  local name=$1
+  shift
+  while [ "${#beside_names[@]}" -ge 2 ]; do end_one_beside; done
+  beside_count=$((beside_count + 1))
+  beside_names[$beside_count]=$name
+  beside_times[$beside_count]=$(date +%T)
+  # Gives the command a process group of its own.
+  set -m
+  {
+    "$@" >"$work/beside.$beside_count.log" 2>&1 9>&-
+    echo "$? $beside_count" >&9
+  } &
+  set +m
+}
+
+end_one_beside() {
+  local code number log
+  read -r code number <&9
+  log=$work/beside.$number.log
+  printf '\n== %s (%s to %s)\n' "${beside_names[$number]}" "${beside_times[$number]}" "$(date +%T)"
+  cat "$log"
+  count_check "${beside_names[$number]}" "$code" "$log"
+  rm "$log"
+  unset "beside_names[$number]" "beside_times[$number]"
+}
+
+end_beside() {
+  while [ "${#beside_names[@]}" -gt 0 ]; do end_one_beside; done
+}
+
+# Adds the closing figures of a `bun test` run. A run that gave none, or failed without a failing
+# test, counts as one failure.
+tests() {
+  local name=$1 log=$work/tests.log code pass fail
+  shift
+  end_beside
+  note "$name"
+  "$@" 2>&1 | tee "$log" | grep -vE '^\(pass\)'
+  code=${PIPESTATUS[0]}
+  pass=$(sed -nE 's/^ *([0-9]+) pass$/\1/p' "$log" | tail -n 1)
+  fail=$(sed -nE 's/^ *([0-9]+) fail$/\1/p' "$log" | tail -n 1)
+  if [ "$code" -ne 0 ] && [ "${fail:-0}" -eq 0 ]; then fail=1; fi
+  if [ "${fail:-0}" -ne 0 ]; then
+    # The lines before the verdict on a test say what was wrong.
+    { grep -vE '^\(pass\)' "$log" | grep -B 25 -E '^\(fail\)'; tail -n 8 "$log"; } |
+      keep_failure "$name" 150
+  fi
+  sed -nE '/^Passed at the second attempt:$/,/^$/ s/^  //p' "$log" >>"$second_attempts"
+  passed=$((passed + ${pass:-0}))
+  failed=$((failed + ${fail:-0}))
+}
+
+# Closes with what failed and what passed only at the second attempt. Returns 1 if anything failed.
+close_steps() {
+  end_beside
+  if [ "$failed" -ne 0 ]; then
+    note "what failed"
+    cat "$failures"
+  fi
+  if [ -s "$second_attempts" ]; then
+    note "what passed at the second attempt"
+    cat "$second_attempts"
+  fi
+  printf '\n%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" -eq 0 ]
+}

@@ -1,0 +1,57 @@
+/** The steps of `.ci/run`: what they print, count and return. */
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../..");
+
+/** Runs steps, and closes. The times of day are left out of the output. */
+function run(steps: string): { output: string; code: number } {
+  const script = `set -uo pipefail; . .ci/steps.sh\n${steps}\nclose_steps`;
+  const ended = Bun.spawnSync(["bash", "-c", script], { cwd: ROOT, stdin: "ignore" });
+  return {
+    output: ended.stdout.toString().replace(/ \(\d\d:\d\d:\d\d[^)]*\)/g, ""),
+    code: ended.exitCode,
+  };
+}
+
+test("a check counts by how its command ends, and the end repeats the failures", () => {
+  const good = run(`check "good" echo fine`);
+  expect(good).toEqual({ code: 0, output: "\n== good\nfine\n\n1 passed, 0 failed\n" });
+  const bad = run(`check "bad" bash -c 'echo wrong; exit 3'; check "good" echo fine`);
+  expect(bad.code).toBe(1);
+  expect(bad.output).toEndWith(
+    "\n== good\nfine\n\n== what failed\n-- FAILED: bad\nwrong\n\n1 passed, 1 failed\n",
+  );
+});
+
+test("checks run beside each other, two at a time, and each prints its output whole", () => {
+  // Each of the first two waits for the other.
+  const { code, output } = run(`
+    meets() { echo "$1 begins"; : >"$work/$1"; until [ -e "$work/$2" ]; do sleep 0.01; done; echo "$1 ends"; }
+    only_two() { [ "$(jobs -rp | wc -l)" -le 2 ]; }
+    beside "left" meets left right
+    beside "right" meets right left
+    beside "third" bash -c 'echo wrong; exit 3'
+    only_two || echo "too many"
+    check "last" echo alone`);
+  expect(code).toBe(1);
+  expect(output).toContain("\n== left\nleft begins\nleft ends\n");
+  expect(output).toContain("\n== right\nright begins\nright ends\n");
+  expect(output).toContain("\n== third\nwrong\nFAILED: third\n\n== last\nalone\n");
+  expect(output).not.toContain("too many");
+  expect(output).toEndWith("-- FAILED: third\nwrong\n\n3 passed, 1 failed\n");
+});
+
+test("tests count by the last figures of the runner, and a second attempt is named at the end", () => {
+  const retried =
+    "(pass) one\\n(fail) two\\n 1 pass\\n 1 fail\\n\\nPassed at the second attempt:\\n  tests/a_test.ts: two\\n\\n 2 pass\\n 0 fail\\n";
+  const { code, output } = run(`tests "tests" printf '${retried}'`);
+  expect(code).toBe(0);
+  expect(output).toEndWith(
+    "\n== what passed at the second attempt\ntests/a_test.ts: two\n\n2 passed, 0 failed\n",
+  );
+  const failed = run(`tests "tests" bash -c "printf ' 4 pass\\n 1 fail\\n'; exit 1"`);
+  expect([failed.code, failed.output.endsWith("\n4 passed, 1 failed\n")]).toEqual([1, true]);
+  const broken = run(`tests "tests" bash -c "exit 2"`);
+  expect([broken.code, broken.output.endsWith("\n0 passed, 1 failed\n")]).toEqual([1, true]);
+});
