@@ -45,12 +45,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function busyCount(): Promise<number> {
-  const [[value] = []] = await server.rows(
-    "SELECT metric_value FROM system.stats WHERE metric_name = 'tidemark_readers_busy'",
-  );
-  return Number(value);
-}
+const busyCount = (): Promise<number> => server.metric("tidemark_readers_busy");
 
 /** Returns the error of the endless query after `end` ends it while both readers work on it. */
 async function endedBy(

@@ -74,12 +74,6 @@ async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
 
-/** Returns the value of a gauge of /metrics. */
-async function gauge(name: string): Promise<number> {
-  const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
-  return Number(new RegExp(`^tidemark_${name} (\\d+)$`, "m").exec(await answer.text())?.[1]);
-}
-
 test("a stream has the ack, all batches, then changes, each with a position as its id", async () => {
   const table = await newTable();
   const rows = Array.from({ length: 25 }, (_, id) => `(${id}, 'x')`).join(", ");
@@ -121,7 +115,10 @@ test("a stream has the ack, all batches, then changes, each with a position as i
     },
   });
   // A stream does not count as a socket.
-  expect([await gauge("event_streams"), await gauge("websocket_connections")]).toEqual([1, 0]);
+  expect([
+    await server.metric("tidemark_event_streams"),
+    await server.metric("tidemark_websocket_connections"),
+  ]).toEqual([1, 0]);
   client.close();
   await liveCountIs(0);
 });
@@ -324,7 +321,7 @@ test.each([
   await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
   // The gauge of event streams, which count toward the connection limit, returns to zero.
-  await until(async () => (await gauge("event_streams")) === 0);
+  await until(async () => (await server.metric("tidemark_event_streams")) === 0);
   expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   socket.destroy();
 });

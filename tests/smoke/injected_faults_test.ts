@@ -54,11 +54,6 @@ function asked(sql: string, accept: string): Promise<Response> {
   return server.post("/v1/api/sql", { sql }, headers(accept));
 }
 
-async function metric(name: string): Promise<number> {
-  const text = await (await server.get("/metrics", headers())).text();
-  return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
-}
-
 function expectBug({ body, status }: SqlAnswer): void {
   expect([status, body.error?.code]).toEqual([500, "INTERNAL_ERROR"]);
 }
@@ -77,11 +72,11 @@ async function expectUnharmed(): Promise<void> {
   expect(existsSync(control)).toBe(false);
   expect(server.condition).toBe("running");
   const before = bugCount;
-  bugCount = await metric("tidemark_bugs_total");
+  bugCount = await server.metric("tidemark_bugs_total");
   expect(bugCount).toBeGreaterThan(before);
   const stats = "SELECT count(*) FROM system.stats WHERE metric_name = 'tidemark_bugs_total'";
   expect(await server.rows(stats)).toEqual([[1]]);
-  expect(await metric("tidemark_http_requests_running")).toBe(1);
+  expect(await server.metric("tidemark_http_requests_running")).toBe(1);
   const others = "SELECT count(*) FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
   expect(await server.rows(others)).toEqual([[0]]);
   expect(readdirSync(join(server.dataPath, "tmp"))).toEqual([]);
@@ -533,10 +528,10 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
     async (stage) => {
       const read = `SELECT count(*), count(DISTINCT v), '${stage}' AS stage FROM default.many`;
       const rows = [[MANY_ROWS, MANY_ROWS - 29, stage]];
-      const before = await metric("tidemark_queries_in_readers_total");
+      const before = await server.metric("tidemark_queries_in_readers_total");
       await until(async () => {
         expect(await server.rows(read)).toEqual(rows);
-        return (await metric("tidemark_queries_in_readers_total")) > before + 1;
+        return (await server.metric("tidemark_queries_in_readers_total")) > before + 1;
       });
       // No reader has a plan for this query.
       const sql = stage === "reader, plan" ? read.replace("AS stage", "AS planned") : read;
@@ -544,7 +539,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
       expectBug(await server.sql(sql));
       await expectUnharmed();
       await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
-      expect(await metric("tidemark_readers_busy")).toBe(0);
+      await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
       expect(await server.rows(sql)).toEqual(rows);
       // A change that was not reported to the reader would be missing at this point.
       await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");

@@ -51,13 +51,6 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-async function metric(name: string): Promise<number> {
-  const [[value] = []] = await server.rows(
-    `SELECT metric_value FROM system.stats WHERE metric_name = '${name}'`,
-  );
-  return Number(value);
-}
-
 /** A row of system.queries: the one query that runs besides the query that lists it. */
 interface Listed {
   readonly queryId: string;
@@ -85,7 +78,7 @@ async function untilReading(at: ServerProcess = server): Promise<Listed> {
 }
 
 async function untilIdle(): Promise<void> {
-  await until(async () => (await metric("tidemark_readers_busy")) === 0);
+  await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
   expect(await listed()).toBeUndefined();
 }
 
@@ -165,7 +158,7 @@ describe("a long query in a reader", () => {
   test(
     "reads one snapshot while transactions run",
     async () => {
-      const before = await metric("tidemark_queries_in_readers_total");
+      const before = await server.metric("tidemark_queries_in_readers_total");
       let transactions = 0;
       const reading = new AbortController();
       const write = async (): Promise<void> => {
@@ -193,7 +186,9 @@ describe("a long query in a reader", () => {
       reading.abort();
       await writing;
       expect(await server.rows("SELECT sum(a) FROM r.t")).toEqual([[3 * transactions]]);
-      expect(await metric("tidemark_queries_in_readers_total")).toBeGreaterThanOrEqual(before + 5);
+      expect(await server.metric("tidemark_queries_in_readers_total")).toBeGreaterThanOrEqual(
+        before + 5,
+      );
       await untilIdle();
     },
     MS_MAX,
@@ -217,9 +212,9 @@ describe("a long query in a reader", () => {
       const waiting =
         "SELECT count(*) FROM system.queries WHERE user_id = 'greedy' AND state = 'waiting'";
       await until(async () => (await server.rows(waiting))[0]?.[0] === 10);
-      expect(await metric("tidemark_statements_waiting")).toBe(10);
+      expect(await server.metric("tidemark_statements_waiting")).toBe(10);
       const sums = server.sql(SUMS, { fields: { timeout_ms: 120_000 } });
-      await until(async () => (await metric("tidemark_statements_waiting")) === 11);
+      await until(async () => (await server.metric("tidemark_statements_waiting")) === 11);
       const running =
         "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
       await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
@@ -284,7 +279,7 @@ describe("a long query in a reader", () => {
       const reader = answer.body?.getReader();
       await reader?.read();
       // The server's own work may occupy the other reader for a moment.
-      await until(async () => (await metric("tidemark_readers_busy")) === 1);
+      await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
       leaving.abort();
       await untilIdle();
       // The reader stays in use to the end, since the runtime disconnects once the response is
@@ -312,7 +307,7 @@ describe("a long query in a reader", () => {
         // The answer is larger than 400 MB.
         expect(residentBytes() - before).toBeLessThan(200_000_000);
       }
-      expect(await metric("tidemark_readers_busy")).toBe(1);
+      await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
       const [[count] = []] = await server.rows("SELECT count(*) FROM r.t");
       expect(await client.linesToEnd()).toBe(HEAD_LINES + Number(count) + 2);
       await untilIdle();
@@ -345,12 +340,12 @@ describe("a reader asks the event loop for data that only it has", () => {
   ] as const)(
     "%s",
     async (_, sql, rows) => {
-      const before = await metric("tidemark_queries_in_readers_total");
+      const before = await server.metric("tidemark_queries_in_readers_total");
       const { body } = await server.sql(sql);
       expect(body.error).toBeUndefined();
       const [told] = body.results.flatMap(({ rows: some = [] }) => (some.length > 0 ? [some] : []));
       expect(told).toEqual(rows.map((row) => [...row]));
-      expect(await metric("tidemark_queries_in_readers_total")).toBeGreaterThan(before);
+      expect(await server.metric("tidemark_queries_in_readers_total")).toBeGreaterThan(before);
       await untilIdle();
     },
     MS_MAX,
@@ -363,15 +358,15 @@ describe("a reader asks the event loop for data that only it has", () => {
   ])(
     "and is ended by KILL QUERY: %s",
     async (sql) => {
-      const before = await metric("tidemark_queries_in_readers_total");
+      const before = await server.metric("tidemark_queries_in_readers_total");
       const running = server.sql(sql);
-      await until(async () => (await metric("tidemark_queries_in_readers_total")) > before);
+      await until(async () => (await server.metric("tidemark_queries_in_readers_total")) > before);
       const [[queryId] = []] = await server.rows(
         "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'",
       );
       await server.rows(`KILL QUERY '${String(queryId)}'`);
       expect((await running).body.error).toMatchObject({ reason: "cancelled" });
-      await until(async () => (await metric("tidemark_readers_busy")) === 0);
+      await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
     },
     MS_MAX,
   );
@@ -383,7 +378,7 @@ describe("a long query that sleeps does so in its reader", () => {
   test(
     "for its time, and as often as requested",
     async () => {
-      const before = await metric("tidemark_queries_in_readers_total");
+      const before = await server.metric("tidemark_queries_in_readers_total");
       const sinceMs = performance.now();
       expect(
         await server.rows("SELECT count(DISTINCT s) > 0, pg_sleep(0.2), pg_sleep(0.1) FROM r.t"),
@@ -393,8 +388,7 @@ describe("a long query that sleeps does so in its reader", () => {
       expect(
         await server.rows("SELECT count(pg_sleep(0.0001)) FROM generate_series(1, 3000)"),
       ).toEqual([[3000]]);
-      // On a busy machine, the metrics query itself may count as one more.
-      const after = await metric("tidemark_queries_in_readers_total");
+      const after = await server.metric("tidemark_queries_in_readers_total");
       expect(after).toBeGreaterThanOrEqual(before + 2);
       await untilIdle();
     },
@@ -406,7 +400,7 @@ describe("a long query that sleeps does so in its reader", () => {
     async () => {
       const running = server.sql(SLEEPING);
       const { queryId } = await untilReading();
-      await until(async () => (await metric("tidemark_readers_busy")) === 1);
+      await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
       await server.rows(`KILL QUERY '${queryId}'`);
       expect((await running).body.error).toMatchObject({ reason: "cancelled" });
       await untilIdle();
@@ -434,7 +428,7 @@ describe("clients that keep readers waiting", () => {
       }
       await untilIdle();
       // Readers that were opened in place of others are closed again.
-      expect(await metric("tidemark_readers_open")).toBeLessThanOrEqual(3);
+      expect(await server.metric("tidemark_readers_open")).toBeLessThanOrEqual(3);
     },
     MS_MAX,
   );

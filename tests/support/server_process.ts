@@ -278,6 +278,15 @@ export class ServerProcess {
     return body.results.at(-1)?.rows ?? [];
   }
 
+  /** Returns a metric. No statement runs for it, which some metrics would count. */
+  async metric(name: string): Promise<number> {
+    const answer = await this.get("/metrics", { Authorization: `Bearer ${this.token}` });
+    const lines = (await answer.text()).split("\n");
+    const line = lines.find((each) => each.startsWith(`${name} `));
+    if (line === undefined) throw new Error(`/metrics has no ${name}`);
+    return Number(line.slice(name.length + 1));
+  }
+
   /** Waits until the output of the process matches. @throws If it does not match in time. */
   async outputHas(pattern: RegExp): Promise<void> {
     const deadlineMs = Date.now() + OUTPUT_MS_MAX;
