@@ -10,6 +10,7 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
+import { MergeHeap } from "../../base/merge_heap.ts";
 import {
   type Batch,
   type DataType,
@@ -140,8 +141,7 @@ interface MergeCursor {
 export class RunMerge {
   readonly #file: SpillFile;
   readonly #options: SortedRunsOptions;
-  /** A binary heap whose first element is the cursor with the lowest row. */
-  readonly #heap: MergeCursor[] = [];
+  readonly #heap = new MergeHeap<MergeCursor>((left, right) => this.#isBefore(left, right));
   /**
    * The number of rows per batch. A batch has about the size of a block, so that merges into runs
    * write blocks of that size.
@@ -157,7 +157,6 @@ export class RunMerge {
       this.#heap.push({ run, runIndex, blockIndex: 0, block, row: 0 });
       this.#rowsMax = Math.min(this.#rowsMax, block.rowCount);
     }
-    for (let at = (this.#heap.length >> 1) - 1; at >= 0; at -= 1) this.#sink(at);
   }
 
   /** Returns at least one row, or undefined at the end. */
@@ -168,14 +167,14 @@ export class RunMerge {
     const rows = new Uint32Array(rowsMax);
     let count = 0;
     while (count < rowsMax) {
-      const cursor = heap[0];
+      const { first: cursor } = heap;
       if (cursor === undefined) break;
       blocks.push(cursor.block);
       rows[count] = cursor.row;
       count += 1;
       cursor.row += 1;
-      if (cursor.row === cursor.block.rowCount && !this.#advance(cursor)) this.#removeFirst();
-      this.#sink(0);
+      if (cursor.row === cursor.block.rowCount && !this.#advance(cursor)) heap.removeFirst();
+      else heap.restoreFirst();
     }
     if (count === 0) return undefined;
     const columns = this.#options.types.map((type, position): Vector => {
@@ -206,32 +205,6 @@ export class RunMerge {
     const { keys, keyStart } = this.#options;
     const keyColumns = columns.slice(keyStart, keyStart + keys.length);
     return { rowCount, columns, keys: keyColumns.map((column) => valuesOf(column)) };
-  }
-
-  #removeFirst(): void {
-    const last = this.#heap.pop();
-    if (last !== undefined && this.#heap.length > 0) this.#heap[0] = last;
-  }
-
-  #sink(from: number): void {
-    const heap = this.#heap;
-    const cursor = heap[from];
-    if (cursor === undefined) return;
-    let at = from;
-    for (;;) {
-      let child = 2 * at + 1;
-      let lower = heap[child];
-      if (lower === undefined) break;
-      const right = heap[child + 1];
-      if (right !== undefined && this.#isBefore(right, lower)) {
-        child += 1;
-        lower = right;
-      }
-      if (this.#isBefore(cursor, lower)) break;
-      heap[at] = lower;
-      at = child;
-    }
-    heap[at] = cursor;
   }
 
   #isBefore(left: MergeCursor, right: MergeCursor): boolean {

@@ -5,8 +5,8 @@
  *
  * Segments stay pinned until the scan is closed.
  */
-import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { MergeHeap } from "../../base/merge_heap.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type Row, vectorFromValues } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
@@ -167,8 +167,7 @@ class IndexScan implements OrderedScan {
   readonly #watch: DefinitionWatch;
   readonly #pinned: readonly OpenSegment[];
   readonly #pieces: readonly IndexPiece[];
-  /** A binary heap with the next row first. */
-  readonly #heads: IndexHead[] = [];
+  readonly #heads = new MergeHeap<IndexHead>((left, right) => this.#isBefore(left, right));
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
   /** The positions within each piece, if there is only one range. */
@@ -241,7 +240,7 @@ class IndexScan implements OrderedScan {
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#heads.length = 0;
+    this.#heads.clear();
     for (const segment of this.#pinned) segment.unpin();
   }
 
@@ -251,7 +250,7 @@ class IndexScan implements OrderedScan {
     this.#requireIndex();
     let count = 0;
     for (let looks = 0; looks < LOOKS_MAX && count < rowsMax; looks += 1) {
-      const [head] = this.#heads;
+      const { first: head } = this.#heads;
       if (head === undefined) {
         if (!this.#openSpan()) return false;
         continue;
@@ -287,7 +286,7 @@ class IndexScan implements OrderedScan {
       if (start >= end) continue;
       const place = this.#step === 1 ? start : end - 1;
       const last = this.#step === 1 ? end - 1 : start;
-      this.#push({ piece, place, last, prefix: piece.prefixAt(place), key: undefined });
+      this.#heads.push({ piece, place, last, prefix: piece.prefixAt(place), key: undefined });
     }
     return true;
   }
@@ -312,14 +311,13 @@ class IndexScan implements OrderedScan {
   /** Moves to the next row of the first piece, and restores the heap. */
   #advance(head: IndexHead): void {
     if (head.place === head.last) {
-      const last = this.#heads.pop();
-      if (last !== undefined && this.#heads.length > 0) this.#sink(last);
+      this.#heads.removeFirst();
       return;
     }
     head.place += this.#step;
     head.prefix = head.piece.prefixAt(head.place);
     head.key = undefined;
-    if (this.#heads.length > 1) this.#sink(head);
+    this.#heads.restoreFirst();
   }
 
   #isBefore(left: IndexHead, right: IndexHead): boolean {
@@ -328,39 +326,6 @@ class IndexScan implements OrderedScan {
     left.key ??= left.piece.keyAt(left.place);
     right.key ??= right.piece.keyAt(right.place);
     return this.#order.compare(left.key, right.key) * this.#step < 0;
-  }
-
-  #push(head: IndexHead): void {
-    const heads = this.#heads;
-    let at = heads.push(head) - 1;
-    while (at > 0) {
-      const above = (at - 1) >>> 1;
-      const other = defined(heads[above], "a heap has no gaps");
-      if (!this.#isBefore(head, other)) break;
-      heads[at] = other;
-      at = above;
-    }
-    heads[at] = head;
-  }
-
-  /** Replaces the head at the top of the heap. */
-  #sink(head: IndexHead): void {
-    const heads = this.#heads;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      let next = heads[child];
-      if (next === undefined) break;
-      const right = heads[child + 1];
-      if (right !== undefined && this.#isBefore(right, next)) {
-        child += 1;
-        next = right;
-      }
-      if (!this.#isBefore(next, head)) break;
-      heads[at] = next;
-      at = child;
-    }
-    heads[at] = head;
   }
 }
 

@@ -11,7 +11,8 @@
  *   sorted.
  * - Segments stay pinned until the scan is closed.
  */
-import { assert, defined } from "../../base/assert.ts";
+import { defined } from "../../base/assert.ts";
+import { MergeHeap } from "../../base/merge_heap.ts";
 import { type Comparator, comparatorFor, type Value, vectorFromValues } from "../../types/mod.ts";
 import type { OrderedScan, OrderedScanOptions, ScanBatch } from "../contract/scans.ts";
 import { SEQ_COLUMN_ID } from "../contract/system_columns.ts";
@@ -70,8 +71,7 @@ class StoreOrderedScan implements OrderedScan {
   readonly #compare: Comparator;
   readonly #watch: DefinitionWatch;
   readonly #pinned: readonly OpenSegment[];
-  /** A binary heap with the next row first. */
-  readonly #heads: OrderedHead[] = [];
+  readonly #heads = new MergeHeap<OrderedHead>((left, right) => this.#isBefore(left, right));
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
   #rowsOrdered = 0;
@@ -97,7 +97,7 @@ class StoreOrderedScan implements OrderedScan {
     for (const piece of pieces) {
       if (!this.#mayHave(piece)) continue;
       const value = isDescending ? piece.zone?.max : piece.zone?.min;
-      this.#push({ piece, order: undefined, place: 0, last: 0, value });
+      this.#heads.push({ piece, order: undefined, place: 0, last: 0, value });
     }
   }
 
@@ -141,7 +141,7 @@ class StoreOrderedScan implements OrderedScan {
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#heads.length = 0;
+    this.#heads.clear();
     for (const segment of this.#pinned) segment.unpin();
   }
 
@@ -150,7 +150,7 @@ class StoreOrderedScan implements OrderedScan {
     this.#watch.check();
     let count = 0;
     for (let looks = 0; looks < LOOKS_MAX && count < rowsMax; looks += 1) {
-      const [head] = this.#heads;
+      const { first: head } = this.#heads;
       if (head === undefined) return false;
       if (head.order === undefined) {
         if (head.piece.isReady()) {
@@ -203,7 +203,7 @@ class StoreOrderedScan implements OrderedScan {
     // Starts one before the first row, so that the advance below reaches it.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
-    if (first >= end) this.#removeFirst();
+    if (first >= end) this.#heads.removeFirst();
     else this.#advance(head);
   }
 
@@ -211,12 +211,12 @@ class StoreOrderedScan implements OrderedScan {
   #advance(head: OrderedHead): void {
     const order = defined(head.order, "a piece that is read is in order");
     if (head.place === head.last) {
-      this.#removeFirst();
+      this.#heads.removeFirst();
       return;
     }
     head.place += this.#step;
     head.value = valueOf(head.piece, order, head.place);
-    this.#sink(head);
+    this.#heads.restoreFirst();
   }
 
   #mayHave({ zone }: OrderedPiece): boolean {
@@ -231,45 +231,6 @@ class StoreOrderedScan implements OrderedScan {
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;
-  }
-
-  #push(head: OrderedHead): void {
-    const heads = this.#heads;
-    let at = heads.push(head) - 1;
-    while (at > 0) {
-      const above = (at - 1) >>> 1;
-      const other = defined(heads[above], "a heap has no gaps");
-      if (!this.#isBefore(head, other)) break;
-      heads[at] = other;
-      at = above;
-    }
-    heads[at] = head;
-  }
-
-  #removeFirst(): void {
-    const last = this.#heads.pop();
-    if (last !== undefined && this.#heads.length > 0) this.#sink(last);
-  }
-
-  /** Replaces the head at the top of the heap. */
-  #sink(head: OrderedHead): void {
-    const heads = this.#heads;
-    assert(heads.length > 0, "there is a first head");
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      let next = heads[child];
-      if (next === undefined) break;
-      const right = heads[child + 1];
-      if (right !== undefined && this.#isBefore(right, next)) {
-        child += 1;
-        next = right;
-      }
-      if (!this.#isBefore(next, head)) break;
-      heads[at] = next;
-      at = child;
-    }
-    heads[at] = head;
   }
 }
 

@@ -1,0 +1,72 @@
+/**
+ * Merges sorted inputs: a binary heap with the input at its top whose next item comes first.
+ *
+ *     push each input; then, as long as there is a first one:
+ *     read its item, move it on ──► restoreFirst
+ *                         or, at its end, removeFirst
+ *
+ * The order of the other inputs must not change while they are in the heap.
+ */
+import { defined } from "./assert.ts";
+
+export class MergeHeap<Head> {
+  readonly #isBefore: (left: Head, right: Head) => boolean;
+  readonly #heads: Head[] = [];
+
+  /** @param isBefore Whether the next item of `left` comes before that of `right`. */
+  constructor(isBefore: (left: Head, right: Head) => boolean) {
+    this.#isBefore = isBefore;
+  }
+
+  get first(): Head | undefined {
+    return this.#heads[0];
+  }
+
+  push(head: Head): void {
+    const heads = this.#heads;
+    let at = heads.push(head) - 1;
+    while (at > 0) {
+      const above = (at - 1) >>> 1;
+      const other = defined(heads[above], "a heap has no gaps");
+      if (!this.#isBefore(head, other)) break;
+      heads[at] = other;
+      at = above;
+    }
+    heads[at] = head;
+  }
+
+  /** Called when the first input has moved on. */
+  restoreFirst(): void {
+    const [head] = this.#heads;
+    if (head !== undefined && this.#heads.length > 1) this.#sink(head);
+  }
+
+  removeFirst(): void {
+    const last = this.#heads.pop();
+    if (last !== undefined && this.#heads.length > 0) this.#sink(last);
+  }
+
+  clear(): void {
+    this.#heads.length = 0;
+  }
+
+  /** Replaces the head at the top. */
+  #sink(head: Head): void {
+    const heads = this.#heads;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      let next = heads[child];
+      if (next === undefined) break;
+      const right = heads[child + 1];
+      if (right !== undefined && this.#isBefore(right, next)) {
+        child += 1;
+        next = right;
+      }
+      if (!this.#isBefore(next, head)) break;
+      heads[at] = next;
+      at = child;
+    }
+    heads[at] = head;
+  }
+}
