@@ -15,7 +15,7 @@ import type { ScalarFunction } from "../base/function.ts";
 import { checkMadeItems, checkMadeLength } from "../base/made_length.ts";
 import { remembering } from "../base/remembering.ts";
 import { compileRegex, type Regex } from "./regex.ts";
-import { RegexEffort } from "./regex_effort.ts";
+import { regexEffort } from "./regex_effort.ts";
 import type { RegexMatch } from "./regex_search.ts";
 
 const TEXT_ARRAY: DataType = { kind: "array", element: TEXT };
@@ -52,7 +52,7 @@ export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | 
  * @throws {DatabaseError} LIMIT_EXCEEDED
  */
 export function* matchesOf(regex: Regex, text: string, from: number): Generator<RegexMatch> {
-  const effort = new RegexEffort();
+  const effort = regexEffort();
   let at = from;
   while (at <= text.length) {
     const match = regex.exec(text, at, effort);

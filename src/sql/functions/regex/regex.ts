@@ -6,8 +6,10 @@
  * (`regex_search.ts`). The leftmost match wins, then alternatives in written order. Each repetition
  * is greedy or lazy, as the pattern specifies.
  */
+
 import { assert } from "../../../base/assert.ts";
-import { RegexEffort } from "./regex_effort.ts";
+import type { CallEffort } from "../base/call_effort.ts";
+import { regexEffort } from "./regex_effort.ts";
 import {
   assertionHolds,
   END_OF_TEXT,
@@ -29,7 +31,7 @@ export interface Regex {
    * @param effort The budget of a call that searches more than once.
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
-  exec(text: string, from: number, effort?: RegexEffort): RegexMatch | undefined;
+  exec(text: string, from: number, effort?: CallEffort): RegexMatch | undefined;
 }
 
 /**
@@ -60,7 +62,7 @@ const STEP_MAX = 2 ** 32 - 1;
 export function compileRegex(pattern: string, flags: string): Regex {
   const program = compileProgram(pattern, flags);
   let search: RegexSearch | undefined;
-  const find = (text: string, from: number, effort: RegexEffort): RegexMatch | undefined => {
+  const find = (text: string, from: number, effort: CallEffort): RegexMatch | undefined => {
     search ??= new RegexSearch(program);
     return search.find(text, from, effort);
   };
@@ -69,7 +71,7 @@ export function compileRegex(pattern: string, flags: string): Regex {
   return {
     groupCount: program.groupCount,
     test: isPlain ? (text) => text.includes(pattern) : (text) => machine.test(text),
-    exec: (text, from, effort = new RegexEffort()) => find(text, from, effort),
+    exec: (text, from, effort = regexEffort()) => find(text, from, effort),
   };
 }
 
@@ -83,7 +85,7 @@ interface RegexState {
   others: Map<number, RegexState | "match"> | undefined;
 }
 
-type Find = (text: string, from: number, effort: RegexEffort) => RegexMatch | undefined;
+type Find = (text: string, from: number, effort: CallEffort) => RegexMatch | undefined;
 
 class Machine {
   readonly #instructions: readonly Instruction[];
@@ -105,7 +107,7 @@ class Machine {
   test(text: string): boolean {
     let state = this.#state([], NOTHING);
     const forgottenMax = this.#forgottenCount + 1;
-    const effort = new RegexEffort();
+    const effort = regexEffort();
     effort.spend(text.length / KNOWN_PER_STEP);
     for (let at = 0; at <= text.length; at += 1) {
       let code = at < text.length ? text.charCodeAt(at) : END_OF_TEXT;
@@ -124,7 +126,7 @@ class Machine {
   }
 
   /** Computes and caches the state that follows a state after a character. */
-  #found(state: RegexState, code: number, effort: RegexEffort): RegexState | "match" {
+  #found(state: RegexState, code: number, effort: CallEffort): RegexState | "match" {
     effort.spend(FOUND_STEPS + this.#instructions.length);
     const next = this.#advance(state, code);
     if (code < ASCII_COUNT) state.next[code] = next;

@@ -3,8 +3,9 @@
  * same time (Pike 1987), in order of preference. All state is in arrays of numbers that are
  * allocated once, so nothing is allocated per character.
  */
+
 import { assert } from "../../../base/assert.ts";
-import type { RegexEffort } from "./regex_effort.ts";
+import type { CallEffort } from "../base/call_effort.ts";
 import {
   assertionHolds,
   END_OF_TEXT,
@@ -152,7 +153,7 @@ export class RegexSearch {
   /**
    * Returns the first match that begins at or after `start`. @throws {DatabaseError} LIMIT_EXCEEDED
    */
-  find(text: string, start: number, effort: RegexEffort): RegexMatch | undefined {
+  find(text: string, start: number, effort: CallEffort): RegexMatch | undefined {
     try {
       return this.#find(text, start, effort);
     } finally {
@@ -170,7 +171,7 @@ export class RegexSearch {
     threads.slots = new Int32Array(POSITIONS_KEPT);
   }
 
-  #find(text: string, start: number, effort: RegexEffort): RegexMatch | undefined {
+  #find(text: string, start: number, effort: CallEffort): RegexMatch | undefined {
     this.#hasMatched = false;
     this.#threads.count = 0;
     let at = this.#startFrom(text, start);

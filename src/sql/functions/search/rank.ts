@@ -6,6 +6,7 @@
  * shortest extent of the document that matches the query. Numbers are rounded to 32 bits where
  * PostgreSQL rounds them.
  */
+
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   compareCodePoints,
@@ -13,8 +14,9 @@ import {
   type TsQueryWord,
   type TsWord,
 } from "../../../types/mod.ts";
+import type { CallEffort } from "../base/call_effort.ts";
 import { documentOf, matchesQuery, type SearchedDocument } from "./query_match.ts";
-import { SearchEffort } from "./search_effort.ts";
+import { searchEffort } from "./search_effort.ts";
 
 const { fround } = Math;
 
@@ -128,7 +130,7 @@ function rankTogether(
   operands: readonly TsQueryWord[],
   weights: readonly number[],
 ): number {
-  const effort = new SearchEffort();
+  const effort = searchEffort();
   const known: (readonly RankedPlace[])[] = operands.map(() => []);
   let rank = -1;
   for (const [i, operand] of operands.entries()) {
@@ -216,7 +218,7 @@ export function densityRankOf(
   if (query === undefined) return 0;
   const places = densityPlaces(words, query);
   const inverse = weights.map((weight) => 1 / weight);
-  const effort = new SearchEffort();
+  const effort = searchEffort();
   let sum = 0;
   let distances = 0;
   let extents = 0;
@@ -266,7 +268,7 @@ function densityPlaces(words: readonly TsWord[], query: TsQuery): DensityPlace[]
 function nextExtent(
   places: readonly DensityPlace[],
   query: TsQuery,
-  { effort, from }: { from: number; effort: SearchEffort },
+  { effort, from }: { from: number; effort: CallEffort },
 ): DensityExtent | undefined {
   const last = reach(places, query, { from, to: places.length, step: 1, effort });
   if (last === undefined) return undefined;
@@ -277,7 +279,7 @@ function nextExtent(
 function reach(
   places: readonly DensityPlace[],
   query: TsQuery,
-  { effort, from, step, to }: { from: number; to: number; step: 1 | -1; effort: SearchEffort },
+  { effort, from, step, to }: { from: number; to: number; step: 1 | -1; effort: CallEffort },
 ): number | undefined {
   const met = new Map<string, DensityPlace[]>();
   const document: SearchedDocument = {

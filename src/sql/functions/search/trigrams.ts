@@ -9,7 +9,7 @@ import { functionsNamed, overload } from "../base/define.ts";
 import type { OperatorForm, ScalarFunction } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 import { remembering } from "../base/remembering.ts";
-import { SearchEffort } from "./search_effort.ts";
+import { searchEffort } from "./search_effort.ts";
 
 /** The similarity from which `%`, `<%` and `<<%` are true. */
 const SIMILAR = 0.3;
@@ -75,7 +75,7 @@ class ExtentSearch {
   #from = -1;
   #size = 0;
   #common = 0;
-  readonly #effort = new SearchEffort();
+  readonly #effort = searchEffort();
 
   constructor(sought: ReadonlySet<string>, text: string, isStrict: boolean) {
     this.#sought = sought;

@@ -1,0 +1,31 @@
+/**
+ * Limits the work of one call of a function whose work may grow much faster than its arguments,
+ * because no other request is served in the meantime. The limit counts steps rather than time, so
+ * that a call is refused on every machine or on none.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+
+export interface EffortLimit {
+  readonly stepsMax: number;
+  /** The error, up to the number of steps, such as "Cannot search the text: it takes". */
+  readonly message: string;
+  readonly hint: string;
+}
+
+export class CallEffort {
+  readonly #limit: EffortLimit;
+  #left: number;
+
+  constructor(limit: EffortLimit) {
+    this.#limit = limit;
+    this.#left = limit.stepsMax;
+  }
+
+  /** Adds steps to the work done so far. @throws {DatabaseError} LIMIT_EXCEEDED */
+  spend(steps: number): void {
+    this.#left -= steps;
+    if (this.#left >= 0) return;
+    const { hint, message, stepsMax } = this.#limit;
+    throw new DatabaseError("LIMIT_EXCEEDED", `${message} more than ${stepsMax} steps`, { hint });
+  }
+}
