@@ -202,12 +202,12 @@ test("a webhook delivers a message again after an error, a redirect and a slow a
   receiver.answer = ({ id }) => failures.get(id)?.() ?? new Response();
   await run(
     server,
-    `CREATE WEBHOOK slow FROM TOPIC app.placed URL '${receiver.url()}' WITH (TIMEOUT_SECS = 3, CONCURRENCY = 8)`,
+    `CREATE WEBHOOK slow FROM TOPIC app.placed URL '${receiver.url()}' WITH (TIMEOUT_SECS = 1, CONCURRENCY = 8)`,
   );
   for (const [id, reason] of [
     [1, "it answered 500"],
     [2, "it answered 307: redirects are not followed"],
-    [3, "it did not answer within 3 s"],
+    [3, "it did not answer within 1 s"],
   ] as const) {
     await insert(server, id);
     await until(async () => (await stateOf(server))["last_error"] === reason);
