@@ -17,7 +17,8 @@ export type Command =
 export interface Program {
   readonly version: string;
   /**
-   * True if it is one file that needs nothing installed, and was not started by a package manager.
+   * True if the program is a single file that needs nothing installed, and was not started by a
+   * package manager.
    */
   readonly isExecutable: boolean;
   readonly isThere: (path: string) => boolean;
@@ -35,7 +36,7 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
   ["--check <file>", "check a configuration and start nothing"],
-  ["verify <data_path>", "check every byte of a data directory, and change none"],
+  ["verify <data_path>", "check every byte of a data directory without changing it"],
   [
     "repair <data_path>",
     "make a damaged data directory one that a server starts on, and",

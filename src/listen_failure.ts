@@ -53,7 +53,7 @@ function reasonOf(error: unknown, { host, port }: { host: string; port: number }
 }
 
 function hostText(host: string, said: string): string {
-  return `server.host is "${host}", but should be an address of this machine, or a name that has one (${said})`;
+  return `server.host is "${host}", but should be an address or a host name of this machine (${said})`;
 }
 
 /** Returns the fault of the files, or of their combination. */
@@ -105,6 +105,6 @@ function parsed<T>(
   try {
     return parse(Buffer.from(bytes));
   } catch (error) {
-    throw new TlsFileError(`${name} ${path} should hold ${what} in PEM form`, { cause: error });
+    throw new TlsFileError(`${name} ${path} should contain ${what} in PEM form`, { cause: error });
   }
 }

@@ -94,14 +94,14 @@ function otherRows(
 ): MemoryRow[] {
   const { cacheBytes, memtableBytes, replacementBytes } = store;
   const counted = cacheBytes + memtableBytes + replacementBytes + statementBytes;
-  // An array's room to grow occupies no page before it is used.
+  // The unused capacity of an array occupies no page.
   const arrays = Math.max(0, Math.min(unknownBytes, process.arrayBytes - counted));
   return [
     [
       "array_garbage",
       arrays,
       undefined,
-      "other arrays and texts of the event loop, nearly all of them dead",
+      "other arrays and strings of the event loop, nearly all of them garbage",
     ],
     [
       "rest",
@@ -150,13 +150,13 @@ function heapRows({ plans, process: { heapBytes, liveBytes } }: MemoryUse): read
       "heap_live",
       Math.max(0, liveBytes - plans.bytes),
       undefined,
-      "other live objects of the event loop: the least in the last minute",
+      "other live objects of the event loop: the minimum of the last minute",
     ],
     [
       "heap_garbage",
       heapBytes - liveBytes,
       undefined,
-      "dead objects of the event loop, and holes between live ones",
+      "garbage of the event loop, and gaps between live objects",
     ],
   ];
 }

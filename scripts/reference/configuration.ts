@@ -85,7 +85,7 @@ function rangeText(name: string, { form, max, min, type, words }: KeyRule): stri
       return `${kind}, ${boundText(min, name)} to ${boundText(max, name)}`;
     }
     case "list":
-      return `list; each item is ${form?.expected ?? "text"}`;
+      return `list; each item is ${form?.expected ?? "a string"}`;
     case "levels":
       return "table of levels";
     case "text":

@@ -40,9 +40,9 @@ export interface AuthSettings {
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
-  /** Login attempts that one address may make per second; 0 means no limit. */
+  /** The number of login attempts that one address may make per second; 0 means no limit. */
   readonly attemptsPerSecond: number;
-  /** Consecutive failures before a lock-out; 0 means no lock-out. */
+  /** The number of consecutive failures before a lock-out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
 }
@@ -236,7 +236,7 @@ export class Auth {
     return this.#lastSeen.keep();
   }
 
-  /** Login names with recent failures, whether or not the users exist. */
+  /** Returns login names with recent failures, whether or not the users exist. */
   loginTroubles(): ReadonlyMap<string, LoginTrouble> {
     return this.#logins.troubles();
   }
@@ -259,7 +259,7 @@ export class Auth {
       this.#log.warn("execute as refused", { actor: actor.userId, target: targetUserId });
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for it`,
+        `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for this user`,
       );
     }
     if (target === undefined) throw userNotFound(targetUserId);
@@ -363,7 +363,7 @@ export class Auth {
 
   /**
    * Calls the listener for every revoked session, in the same tick. Returns a function that removes
-   * it.
+   * the listener.
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);

@@ -1,19 +1,19 @@
 /**
  * Copies full log files to the archive, so that a restore can roll a backup forward to any later
- * moment.
+ * point in time.
  *
  *     1 copy to <no>.wal.new, sync        the log still keeps its file
  *     2 rename to <no>.wal, sync the directory
  *     3 write <no>.json in the same way; the file is then in the archive
  *     4 remove the listed changes from the catalog's journal; the log may recycle its file
  *
- * - Files are archived one at a time, in order. A failure is reported once and retried from step 1
- *   until it succeeds: if the sync of step 3 failed, the list exists but may not survive. A list
- *   that another database wrote is left alone.
+ * - Files are archived one at a time, in order. A failure is reported once, and the file is retried
+ *   from step 1 until it is archived: after a failed sync in step 3, the list exists but may not
+ *   survive a crash. A list that another database wrote is never overwritten.
  * - A running server does not start a new archive. If the directory is missing, for example because
- *   its disk is not mounted, the log waits and a message gives the remedy. On startup the directory
- *   is created, with a report that earlier backups cannot be rolled forward.
- * - The log waits for the archive up to four times `wal_max_bytes`. Beyond that, the oldest files
+ *   its disk is not mounted, log files wait, and a message states the remedy. On startup, the
+ *   directory is created, and a message states that earlier backups cannot be rolled forward.
+ * - The waiting log files may take up to four times `wal_max_bytes`. Beyond that, the oldest files
  *   are dropped. The loss is logged as an error and counted in /metrics, and restores across the
  *   gap are refused.
  */
@@ -46,10 +46,7 @@ import {
 /** The pause after a failure before the next attempt. */
 const RETRY_MS = 5000;
 
-/**
- * The codes of errors that do not prevent startup, because disk space may become free without any
- * action.
- */
+/** The error codes that do not prevent a startup, because disk space may become free by itself. */
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /**
@@ -92,7 +89,7 @@ export interface ArchiverOptions {
   readonly waitingBytesMax: number;
 }
 
-/** The archive's backlog. */
+/** The state of the archive's backlog. */
 export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
@@ -108,7 +105,10 @@ export class Archiver {
   /** The archive of this incarnation. */
   readonly root: string;
   #store: LocalStore | undefined;
-  /** The last file that was archived or dropped, like all files before it; undefined until read. */
+  /**
+   * The number of the last file that was archived or dropped, as were all files before it;
+   * undefined until it has been read.
+   */
   #done: number | undefined;
   #isConnected = false;
   #lostFiles = 0;
@@ -148,7 +148,7 @@ export class Archiver {
     this.#wake();
   }
 
-  /** Called when the log has begun another file. Has no effect before `start`. */
+  /** Called when the log has started another file. Has no effect before `start`. */
   noteRolled(): void {
     if (this.#store !== undefined) this.#wake();
   }
@@ -216,7 +216,7 @@ export class Archiver {
       const what = `the archive ${this.root} is ahead of this database: another copy of it writes there`;
       throw new DatabaseError("STORAGE_UNAVAILABLE", what);
     }
-    // The writer may have ended before the name was durable.
+    // The process that wrote the list may have ended before its name was durable.
     disk.syncDirectory(this.root);
     this.#done = Math.max(last, this.#done ?? 0);
     this.#isConnected = true;
@@ -259,14 +259,14 @@ export class Archiver {
       "STORAGE_UNAVAILABLE",
       `${archivePath} no longer has an archive of this database: ${this.root} is gone`,
       {
-        hint: "mount or move back what was there; or restart the server, which begins another archive, and make a backup",
+        hint: "mount or move back the missing directory, or restart the server, which begins another archive, and make a backup",
       },
     );
   }
 
   /**
    * Reads the list of a file that is not known to be archived, if this database may have written
-   * it: it then contains the changes that are still in the journal.
+   * the list. It then contains the changes that are still in the journal.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
    */
@@ -276,7 +276,7 @@ export class Archiver {
     try {
       found = readUnit(disk, this.root, number);
     } catch (error) {
-      // Safe: an unreadable list is not taken for this database's own.
+      // Safe: an unreadable list is not mistaken for a list of this database.
       if (!(error instanceof CorruptionError)) throw error;
       throw this.#foreign(number);
     }
@@ -288,7 +288,7 @@ export class Archiver {
   }
 
   #foreign(number: number): DatabaseError {
-    const what = `the archive ${this.root} has another file ${number}: another copy of this database writes there`;
+    const what = `the archive ${this.root} has a different file ${number}: another copy of this database writes there`;
     return new DatabaseError("STORAGE_UNAVAILABLE", what);
   }
 
@@ -305,7 +305,7 @@ export class Archiver {
     }
   }
 
-  /** Warns about catalog changes that were lost while no archive, or a different one, was kept. */
+  /** Warns about catalog changes that were lost while there was no archive, or a different one. */
   #warnOfBeginning(): void {
     const { journal } = this.#options.catalog;
     const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;
@@ -316,7 +316,7 @@ export class Archiver {
     );
   }
 
-  /** Warns about log files that were removed while no archive was kept. */
+  /** Warns about log files that were removed while there was no archive. */
   #warnOfGap(number: number): void {
     const done = this.#done ?? 0;
     if (done === 0 || number === done + 1) return;
@@ -345,14 +345,14 @@ export class Archiver {
 
   #noteFailure(error: unknown): void {
     if (!isExpected(error)) {
-      this.#failure = "it hit a bug in the server, see the server's log";
+      this.#failure = "a bug in the server stopped it, see the server's log";
       this.#options.onBug(error, "the archiving of the log", { path: this.root });
       return;
     }
     const isNews = this.#failure !== error.message;
     this.#failure = error.message;
     if (!isNews) return;
-    this.#options.log.error("cannot archive the log; its files are kept until it can be", {
+    this.#options.log.error("cannot archive the log; its files are kept until archiving succeeds", {
       path: this.root,
       failure: error.message,
       hint: hintOf(error),

@@ -1,6 +1,6 @@
 /**
- * Runs BACKUP DATABASE and RESTORE DATABASE as jobs: checks their paths, does their work, and
- * reports their outcome. One job of each kind runs at a time.
+ * Runs BACKUP DATABASE and RESTORE DATABASE as jobs: checks the paths, carries out the work, and
+ * reports the outcome. One job of each kind runs at a time.
  */
 import { shownMs } from "../base/clock.ts";
 import type { DiskFile } from "../base/disk.ts";
@@ -62,7 +62,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly allowedRoots: readonly string[];
 }
 
-/** The result of a job and its message. */
+/** The result of a job, with the message to report. */
 interface Outcome {
   readonly list: BackupList;
   readonly message: string;
@@ -130,7 +130,7 @@ export class BackupJobs implements BackupAccess {
       const request = { ...begin, ...brought };
       const list = await stageRestore({ disk, clock }, request);
       const next = `prepared: the next start of the server continues from _seq ${list.seq}, and moves everything written since to lost+found`;
-      const withdraw = `to withdraw it before, remove ${stagedPath(paths)}`;
+      const withdraw = `to withdraw it before that, remove ${stagedPath(paths)}`;
       const texts = [next, withdraw, missingText(missing)];
       return { list, message: texts.filter((text) => text !== undefined).join("; ") };
     });
@@ -142,7 +142,7 @@ export class BackupJobs implements BackupAccess {
     this.#catalogFile = undefined;
   }
 
-  /** Opened once for the catalog's lifetime: see `CatalogDatabase.hold`. */
+  /** The file is opened once for the lifetime of the catalog: see `CatalogDatabase.hold`. */
   #openCatalogFile(): DiskFile {
     const { disk, paths } = this.#options;
     this.#catalogFile ??= disk.open(catalogPathOf(paths.root), { readOnly: true });
@@ -172,16 +172,19 @@ export class BackupJobs implements BackupAccess {
     return { bringTo: { seq, eras, run } };
   }
 
-  /** Returns the written part of this server's log, whose files stay until the hold is released. */
+  /**
+   * Returns the part of this server's log that has been written. Its files are kept until the hold
+   * is released.
+   */
   async #tail(seq: Seq, held: DisposableStack): Promise<LogTail> {
     const { catalog, paths, store } = this.#options;
-    // A commit that is not yet written will reach the log without further action.
+    // A commit that has not been written yet will be written without further action.
     if (seq > store.visibleSeq) await store.durable(store.appliedSeq);
     const snapshot = store.snapshot();
     held.defer(() => snapshot.release());
     const { logEnd, logFiles, seq: writtenSeq } = snapshot;
     const incarnation = catalog.setting(INCARNATION);
-    // If no commit is in progress, every later commit gets a higher seq than this one.
+    // If no commit is in progress, every later commit has a higher seq than this one.
     const endSeq = writtenSeq === store.appliedSeq ? store.issueSeq() : writtenSeq;
     const last = logFiles.at(-1);
     const files = store.logFiles().flatMap(({ bytes, number }) => {
@@ -241,7 +244,7 @@ export class BackupJobs implements BackupAccess {
       log.info("completed a backup", fields);
       return;
     }
-    // Nothing else shows that the next startup will replace the database.
+    // No other message tells the user that the next startup will replace the database.
     const withdraw = `remove ${stagedPath(paths)}`;
     log.warn("prepared a restore: the next start carries it out", { ...fields, withdraw });
   }
@@ -266,8 +269,8 @@ export class BackupJobs implements BackupAccess {
 }
 
 /**
- * Returns an error whose message names the file that failed. A user who may copy the database may
- * also see that name.
+ * Returns an error whose message contains the name of the file that failed. A user who may copy the
+ * database may also see this name.
  */
 function told(error: unknown): Error {
   if (!(error instanceof DiskError)) return errorFrom(error);

@@ -1,6 +1,6 @@
 /**
- * Replaces a database with a backup, in two parts, so that a running server can prepare it. Staging
- * is here, and finishing is in `finish_restore.ts`:
+ * Replaces a database with a backup, in two parts, so that a running server can prepare the
+ * restore. This file stages a restore, and `finish_restore.ts` finishes it:
  *
  *     stage    1 copy the backup's files to <data>/restore.new/, and compare each with the list
  *              2 sync restore.new/ and rename it to restore/: from now on the restore will happen
@@ -10,17 +10,17 @@
  *              6 move the old state to lost+found/before-restore-…/ and the new one to its place
  *              7 remove restore/
  *
- * - Until step 2 nothing in the database has changed. A backup that is damaged, incomplete or of a
- *   newer format is refused.
+ * - The database does not change before step 2. A backup that is damaged, incomplete or in a newer
+ *   format is refused.
  * - Finishing requires a closed database. Startup finishes a restore, and `tidemark restore`
- *   finishes it immediately. After a crash in the middle, the next attempt continues: steps 4 and 6
- *   can be repeated, and the changes of step 4 are not mistaken for damage, which is refused before
- *   it.
+ *   finishes it immediately. After a crash, the next attempt continues: steps 4 and 6 can be
+ *   repeated, and the changes of step 4 are not mistaken for damage, because damage is refused
+ *   before that step.
  * - No subscription can resume across a restore, and every token becomes invalid, because the state
- *   that they refer to may be gone.
+ *   to which they refer may no longer exist.
  * - A restore to a point in time rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
- * - All segments are in the data directory afterwards. New ones are written to their storage, and
- *   merges move the rest there.
+ * - All segments are in the data directory afterwards. New segments are written to their storage,
+ *   and merges move the existing ones there.
  */
 import type { Clock } from "../base/clock.ts";
 import { copyFile, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
@@ -55,7 +55,7 @@ export interface RestoreParts {
 /** Observes the progress of copying a backup. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
-  /** Announces the next step of the work other than copying. */
+  /** Called before each further step of the work, except for copying. */
   onStep(what: string): void;
   /**
    * Reports uploaded files that rows refer to, but that neither the backup nor the directory has.
@@ -71,10 +71,7 @@ export interface StageRequest {
   /** The space that a running server keeps free; 0 if no server is running. */
   readonly minFreeBytes: number;
   readonly listener: StageListener;
-  /**
-   * The user id of the person who ordered the restore; absent if the restore was ordered without a
-   * login.
-   */
+  /** The user id of the user who ordered the restore; absent if it was ordered without a login. */
   readonly orderedBy?: string;
   /** Rolls the copy forward to a later point before the restore is prepared. */
   readonly bringTo?: {
@@ -97,9 +94,10 @@ export const CHECKED_MARK = "CHECKED";
 export const MOVING_MARK = "MOVING";
 
 /**
- * The progress of a prepared restore. "copied": the copy matches its list. "checked": the copy may
- * have been changed to continue above the old state. "moving": the two states are being exchanged,
- * and only finishing completes a database.
+ * The progress of a prepared restore. "copied" means that the copy matches its list. "checked"
+ * means that the copy may have been changed to continue above the old state. "moving" means that
+ * the two states are being exchanged, so that the directory contains no complete database until the
+ * restore is finished.
  */
 export type StagedStep = "copied" | "checked" | "moving";
 
@@ -245,9 +243,9 @@ export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | un
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
   } catch (error) {
-    // Safe: the file only names a user, and does not affect the data.
+    // Safe to ignore: the file only names a user, and does not affect the data.
     if (!(error instanceof CorruptionError)) throw error;
-    log.warn("cannot tell who ordered the restore", { error: error.message });
+    log.warn("cannot determine who requested the restore", { error: error.message });
     return undefined;
   }
 }

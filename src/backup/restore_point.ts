@@ -1,7 +1,7 @@
 /**
- * Rolls a copy of a backup forward to a later moment, up to and including a seq. The sources are
- * the log files since the backup, from the archive and from the server itself, and the catalog's
- * journal.
+ * Rolls a copy of a backup forward to a later point in time, up to and including a seq. The sources
+ * are the log files since the backup, from the archive and from the server itself, and the
+ * catalog's journal.
  *
  *     1 find the log files that lead from the backup to the point without a gap
  *     2 copy them after the log of the backup, and compare each with its checksum
@@ -10,8 +10,8 @@
  *     5 apply the catalog changes up to the point to the catalog, and write the list again,
  *       without the uploaded files of tables and rows that no longer exist at the point
  *
- * The result is a backup of that moment. Anything unavailable causes an error that names it, except
- * for uploaded files, which no archive contains: missing ones are reported.
+ * The result is a backup of that point in time. If a source is unavailable, the error names it. The
+ * archive contains no uploaded files, so missing ones are only reported.
  */
 import { dirname } from "node:path";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
@@ -72,10 +72,13 @@ export interface PointWork {
   readonly listener: StageListener;
 }
 
-/** The maximum length of the copied log. A longer one would take too much memory on startup. */
+/** The maximum length of the copied log. A longer log would take too much memory on startup. */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
-/** The maximum size of a row during the replay, enough for the largest row of any configuration. */
+/**
+ * The maximum size of a row during the replay. It is sufficient for the largest row of any
+ * configuration.
+ */
 const ROW_BYTES_MAX: number = 3 * 1024 * 1024;
 
 /** A log file of a backup. */
@@ -120,7 +123,8 @@ class PointRun {
       const { seq: rowsSeq } = this.#list;
       const of = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
       const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
-      const hint = "name an older backup, a later point, or none, for the backup as it is";
+      const hint =
+        "name an older backup or a later point, or no point to restore the backup as it is";
       throw pointRefused(this.#parts, what, hint);
     }
     const sources = sourcesOf(disk, this.#parts, begin);
@@ -169,7 +173,7 @@ class PointRun {
         seq,
         journalEnd: end,
       };
-      // A definition may be newer than the last commit that changed rows.
+      // A definition may be newer than the last commit that changed rows, so the higher seq counts.
       return { begin, baseSeq: Math.max(seq, catalog.manifest.highestSeq(), stamp) };
     });
   }
@@ -205,7 +209,7 @@ class PointRun {
     throw new CorruptionError(
       path,
       0,
-      `it does not begin with what the backup has of log file ${number}: it is the log of another database, or damaged`,
+      `its beginning differs from log file ${number} in the backup: it is damaged, or the log of another database`,
     );
   }
 
@@ -223,10 +227,10 @@ class PointRun {
     const upToHere = journal.filter(({ stamp }) => stamp <= endSeq);
     await this.#replayJournal(upToHere, endSeq);
     await this.#withCatalog(async (catalog) => {
-      // The copy contains all segments. Tables continue in their storages once the copy is in
-      // place.
+      // The copy contains all segments. Tables return to their storages once the copy is in place.
       catalog.manifest.leaveStorages();
-      // The largest values that a configuration allows: everything is flushed explicitly below.
+      // The limits are the largest that a configuration allows, because all tables are flushed
+      // explicitly below.
       const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
       const defaults = { flush, historyMs: 8760 * HOUR_MS };
       const tables = catalog.tables().map((table) => tableDefinition(table, defaults));
@@ -263,7 +267,7 @@ class PointRun {
     return true;
   }
 
-  /** @returns The seq at the new end of the log. */
+  /** Cuts the log at the point. @returns The seq at the new end of the log. */
   async #cut(sources: readonly ArchivedSource[]): Promise<number> {
     const { disk, seq } = this.#parts;
     const point = await this.#point(seq);
@@ -285,7 +289,7 @@ class PointRun {
     return findLogPoint(this.#parts.disk, this.#pending, { firstFile, otherwise, seq });
   }
 
-  /** Applies each entry once: entries that were already applied are skipped. */
+  /** Applies the entries of the journal, except those that were applied before. */
   async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
     const end = await this.#withCatalog((catalog) => catalog.journal.end);
     const entries = journal.filter(({ id }) => id > end);
@@ -296,7 +300,7 @@ class PointRun {
   /**
    * Moves files uploaded since the backup from the directory that is being replaced.
    *
-   * @returns The files that are missing there as well.
+   * @returns The files that are missing in that directory as well.
    */
   async #adoptUploads(): Promise<string[]> {
     const { disk, tail } = this.#parts;
@@ -322,8 +326,8 @@ class PointRun {
       await copyFile(from, to, { disk, pause: this.#pause, onCopied() {} });
       disk.syncDirectory(dirname(to));
     }
-    // Unlisted files would never be removed later, because removal finds files by the catalog's
-    // list.
+    // Unlisted files must be removed now, because later removals find files only through the
+    // catalog's list.
     removeUnlisted(disk, this.#pending.root, { name: "files", listed });
     return missing;
   }

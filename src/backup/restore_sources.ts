@@ -1,7 +1,8 @@
 /**
- * Finds the sources for a restore to a point: reads the request, determines the server's own part
- * of the log, and lists the log files and catalog changes that lead from a backup to the point. A
- * gap is an error that names the missing part. No function here changes any file.
+ * Finds the sources for a restore to a point: parses the request, determines the part of the log
+ * that the server itself still has, and lists the log files and catalog changes that lead from a
+ * backup to the point. A gap causes an error that names the missing part. No function here changes
+ * a file.
  */
 
 import { timeText } from "../base/clock.ts";
@@ -26,7 +27,7 @@ export type PointText =
   | { readonly type: "seq"; readonly text: string }
   | { readonly type: "timestamp"; readonly value: string };
 
-/** A point whose text was parsed. */
+/** A point in time or in the sequence, whose text has been parsed. */
 export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
 /** The part of a server's log that is not yet in an archive. */
@@ -51,7 +52,7 @@ export interface LogSource {
   readonly bytes: number;
 }
 
-/** A log file. If it comes from the archive, it has the archive's list. */
+/** A log file, with its list if it comes from the archive. */
 export interface ArchivedSource extends LogSource {
   readonly unit?: ArchiveUnit;
 }
@@ -72,7 +73,7 @@ export interface PointRequest {
 
 /** The position at which a backup ends. */
 export interface PointBegin {
-  /** The incarnation that the backup comes from; undefined if it is older than any archive. */
+  /** The incarnation from which the backup comes; undefined if it is older than any archive. */
   readonly incarnation: string | undefined;
   /** The number of the backup's last log file. */
   readonly fileNumber: number;
@@ -169,7 +170,11 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
   const root = `${archivePath ?? ""}/${incarnation ?? ""}`;
   const hasArchive = archivePath !== undefined && incarnation !== undefined;
   if (archivePath !== undefined && !disk.exists(archivePath)) {
-    throw pointRefused(request, `there is no archive ${archivePath}`, "name the directory of one");
+    throw pointRefused(
+      request,
+      `there is no archive ${archivePath}`,
+      "name the directory of an archive",
+    );
   }
   const archived = new Set(hasArchive ? archivedFiles(disk, root) : []);
   const isOwnTail = tail !== undefined && tail.incarnation === incarnation;
@@ -252,7 +257,7 @@ export function journalOf(
     if (entry === undefined) {
       throw pointRefused(
         request,
-        `what changed in the catalog since the backup was not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
+        `the changes of the catalog since the backup were not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
         "restore the backup as it is, or name a later one",
       );
     }

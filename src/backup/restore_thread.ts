@@ -1,6 +1,6 @@
 /**
- * Rolls a copy of a backup forward in a separate thread, so that a server stays responsive: the
- * thread reads, replays and truncates the log, and reads every file for its checksum.
+ * Rolls a copy of a backup forward in a separate thread, so that a server stays responsive. The
+ * thread reads, replays and truncates the log, and reads every file to compute its checksum.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";
@@ -22,7 +22,7 @@ export async function bringInThread(
   if (!hasDescriptorsForThreads(1)) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot restore from ${work.request.source}: its thread needs files, but the server cannot open any more`,
+      `Cannot restore from ${work.request.source}: its thread cannot open files, because the server has reached its limit of open files`,
       { hint: "raise the limit of open files for the server, and try again" },
     );
   }
@@ -50,7 +50,7 @@ export async function bringInThread(
     ended.reject(
       new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot restore from ${work.request.source}: the thread that does it failed: ${reason}`,
+        `Cannot restore from ${work.request.source}: its thread failed: ${reason}`,
         {
           hint: "try again, or use `tidemark restore` on the directory of a server that is stopped",
         },

@@ -8,10 +8,10 @@
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
 
-/** The namespace that always exists and contains ordinary tables. */
+/** The namespace that always exists. It contains ordinary tables. */
 export const DEFAULT_NAMESPACE = "default";
 
-/** A namespace of every new database, because scripts for PostgreSQL expect it. */
+/** A namespace that every new database has, because scripts for PostgreSQL expect it. */
 export const PUBLIC_NAMESPACE = "public";
 
 /** The maximum number of characters in an object or column name. */
@@ -48,7 +48,7 @@ export function isSystemNamespace(name: string): boolean {
   return isReservedNamespace(name) && name.toLowerCase() !== DEFAULT_NAMESPACE;
 }
 
-/** @throws {DatabaseError} INVALID_NAME, and for a namespace RESERVED_NAME. */
+/** @throws {DatabaseError} INVALID_NAME; for a namespace, also RESERVED_NAME. */
 export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDetails = {}): void {
   if (!OBJECT_NAME.test(name)) {
     throw new DatabaseError(
@@ -97,7 +97,7 @@ export function checkColumnName(
   }
 }
 
-/** Returns true if a text can be a user id. Login, setup and SQL share this test. */
+/** Returns true if a string can be a user id. Login, setup and SQL share this test. */
 function isUserId(userId: string): boolean {
   return (
     userId !== "" &&
@@ -108,17 +108,18 @@ function isUserId(userId: string): boolean {
 }
 
 /**
- * Returns the reason why a text cannot be the id of a new user, as the end of a sentence; undefined
- * if the text is a valid id. Two ids that look alike would make two users indistinguishable.
+ * Returns the reason why a string cannot be the id of a new user, as the end of a sentence;
+ * undefined if the string is a valid id. Two ids that look alike would make two users
+ * indistinguishable.
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
   if (userId !== userId.trim()) return "it should neither begin nor end with a blank";
   if (UNSEEN_IN_USER_ID.test(userId)) {
-    return "it should have no invisible characters, none that change the direction of text, and no blanks but the ordinary space";
+    return "it should not contain invisible characters, characters that change the direction of text, or blanks other than the ordinary space";
   }
   if (userId !== userId.normalize("NFC")) {
-    return "its letters with marks should be composed ones (Unicode form NFC)";
+    return "its letters with diacritics should be composed (Unicode form NFC)";
   }
   return undefined;
 }
@@ -168,7 +169,7 @@ const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/** Quotes a name for a message: shortened, and without control characters. */
+/** Returns a name as quoted in messages: shortened, and without control characters. */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

@@ -1,5 +1,5 @@
 /**
- * Parses the answer to SQL text while it arrives. Returns rows as soon as they are complete, and
+ * Parses the response to SQL text while it arrives. Returns rows as soon as they are complete, and
  * entries as they end. Returned rows are not kept.
  *
  *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
@@ -15,7 +15,7 @@ export type ScannedPart =
     }
   /** An entry has ended. Its rows have already been returned. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
-  /** The rest of the answer after the results. */
+  /** The rest of the response after the results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
 
 const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
@@ -46,7 +46,7 @@ export class AnswerScanner {
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
 
-  /** @throws {SyntaxError} If the text is not an answer to statements. */
+  /** @throws {SyntaxError} If the text is not a response to statements. */
   push(text: string): ScannedPart[] {
     if (this.#isOver) return [];
     this.#text += text;
@@ -58,11 +58,11 @@ export class AnswerScanner {
     return this.#parts;
   }
 
-  /** @returns Whether the beginning of the answer has arrived. */
+  /** @returns Whether the beginning of the response has arrived. */
   #begins(): boolean {
     const { length } = this.#text;
     if (!START.startsWith(this.#text.slice(0, START.length))) {
-      throw new SyntaxError("The answer does not begin with results");
+      throw new SyntaxError("The response does not begin with results");
     }
     if (length < START.length) return false;
     this.#at = START.length;

@@ -18,10 +18,10 @@ export interface Call {
   readonly example: string;
 }
 
-export const TEXT: ValueRule = { should: "text", holds: (value) => typeof value === "string" };
+export const TEXT: ValueRule = { should: "a string", holds: (value) => typeof value === "string" };
 
 export const FILLED_TEXT: ValueRule = {
-  should: "text that is not empty",
+  should: "a non-empty string",
   holds: (value) => typeof value === "string" && value !== "",
 };
 

@@ -40,7 +40,7 @@ export async function tokenFrom(give: TokenFunction): Promise<string> {
   if (typeof token === "string" && token !== "") return token;
   throw new ServerError(
     "unauthorized",
-    `Cannot log in: the auth function returned ${token === "" ? "empty text" : kindOf(token)}, but should return an access token as text`,
+    `Cannot log in: the auth function returned ${token === "" ? "an empty string" : kindOf(token)}, but should return an access token as a string`,
     { status: 401 },
   );
 }

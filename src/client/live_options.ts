@@ -84,7 +84,7 @@ const RULES: FieldRules = {
   from: COUNT,
   resumeKey: FILLED_TEXT,
   orderBy: {
-    should: 'text like "sent_at DESC, id", or a function that compares two rows',
+    should: 'a string like "sent_at DESC, id", or a function that compares two rows',
     holds: (value) => typeof value === "string" || typeof value === "function",
   },
   keepRows: FLAG,

@@ -29,7 +29,7 @@ export type SentParameter =
 const DEPTH_MAX = 128;
 
 const SHOULD =
-  "null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object";
+  "null, a boolean, a finite number, a bigint, a string, a Date, bytes (Uint8Array), a list or a plain object";
 
 /**
  * Converts parameters to the form in which a statement is sent.
@@ -52,7 +52,7 @@ export function sentParameters(sql: string, params: readonly Parameter[]): SentP
     const isNumber = typeof each === "number" || typeof each === "bigint";
     const time = isNumber ? places.timeOf(number) : undefined;
     if (time !== undefined) throw noTime(number, time);
-    // The server refuses such text for a date, and accepts it for every type that takes a number.
+    // The server refuses a string of digits for a date, but accepts one for every numeric type.
     if (isLikeMoment(each) && places.isStored(number)) return String(each);
     return sentParameter(each, `parameter ${number}`);
   });
@@ -65,7 +65,7 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   }
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  // JSON has no form for NaN and infinity, which the server reads as text.
+  // JSON has no form for NaN and infinity, which the server reads as strings.
   if (typeof value === "number" && depth === 0) return String(value);
   if (value instanceof Date) {
     if (!Number.isNaN(value.getTime())) return value.toISOString();
@@ -96,7 +96,7 @@ function sentObject(object: object, name: string, depth: number): SentParameter 
     members.map(([key, value]: [string, unknown]) => {
       const member = `"${key}" of ${name}`;
       if (typeof value === "bigint" && !Number.isSafeInteger(Number(value))) {
-        throw new TypeError(`Cannot send ${member}: JSON cannot represent ${value}; send text`);
+        throw new TypeError(`Cannot send ${member}: JSON cannot represent ${value}; send a string`);
       }
       return [key, sentParameter(value, member, depth)];
     }),
@@ -122,7 +122,7 @@ function isPlain(value: unknown): value is object {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Whether JSON turns the value into text, such as a URL or an instant; it is sent as that text. */
+/** Whether JSON turns the value, such as a URL or an instant, into a string, which is then sent. */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;
   return typeof value.toJSON === "function" && typeof value.toJSON() === "string";
@@ -130,7 +130,7 @@ function hasText(value: unknown): value is { toJSON(): string } {
 
 function noTime(number: number, type: string): TypeError {
   return new TypeError(
-    `Cannot send parameter ${number}: it is a number where the statement has ${type}; send a Date, as new Date(ms), or ISO text`,
+    `Cannot send parameter ${number}: it is a number where the statement has ${type}; send a Date, as new Date(ms), or an ISO string`,
   );
 }
 

@@ -1,7 +1,7 @@
 /**
- * Sends one HTTP request and reads its answer, with a deadline. A proxy may answer in place of the
- * server, with a page, an empty body or other JSON. Then only the status is known, and the error
- * contains it.
+ * Sends one HTTP request and reads the response, with a deadline. A proxy may answer in place of
+ * the server, with a page, an empty body or other JSON. Then only the status is known, and the
+ * error contains it.
  */
 import type { BodyData, BodyStream, HttpResponse, WholeEnvironment } from "./environment.ts";
 import { ConnectionError, errorFromBody, isObject, ServerError, textOfCauses } from "./errors.ts";
@@ -36,14 +36,14 @@ export interface CallOptions {
   readonly token?: string;
   /** Headers in addition to those that every request has. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Whether the caller reads the body of a successful answer itself. */
+  /** Whether the caller reads the body of a successful response itself. */
   readonly isStreamed?: boolean;
 }
 
-/** An answer that reports success. */
+/** A response that reports success. */
 export interface RequestAnswer {
   readonly status: number;
-  /** The fields of the answer's JSON object. */
+  /** The fields of the response's JSON object. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** The unread body, if the caller reads it itself. */
   readonly body?: BodyStream;
@@ -104,19 +104,19 @@ export class Requests {
     });
   }
 
-  /** The error for an answer that broke off. */
+  /** The error for a response that broke off. */
   broken(cause: unknown): ConnectionError {
     return unanswered(this.#options.url, cause);
   }
 
-  /** The error for an answer that reports success but does not come from Tidemark. */
+  /** The error for a response that reports success but does not come from Tidemark. */
   foreign({ status }: RequestAnswer): ServerError {
     return new ServerError("http_error", this.#foreign(status, "other JSON"), { status });
   }
 
   #foreign(status: number, kind: string): string {
     const at = shownUrl(this.#options.url);
-    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: the answer may come from a proxy, or the url may belong to another program`;
+    return `The server at ${at} answered with status ${status} and ${kind}, not as Tidemark does: the response may come from a proxy, or the url may belong to another program`;
   }
 
   #deadline(): Deadline | undefined {
@@ -124,7 +124,7 @@ export class Requests {
     if (timeoutMs === undefined) return undefined;
     const controller = new AbortController();
     const failure = new ConnectionError(
-      `The server at ${shownUrl(url)} gave no answer within ${timeoutMs} ms`,
+      `The server at ${shownUrl(url)} did not respond within ${timeoutMs} ms`,
     );
     const cancel = environment.after(timeoutMs, () => controller.abort(failure));
     return { signal: controller.signal, failure, cancel };
@@ -181,7 +181,7 @@ function unanswered(url: string, cause: unknown): ConnectionError {
   // Some runtimes quote the requested URL in the message.
   const why = textOfCauses(cause).replaceAll(url, shown);
   return new ConnectionError(
-    `The server at ${shown} cannot be reached, or broke off its answer: ${why}`,
+    `The server at ${shown} cannot be reached, or broke off its response: ${why}`,
     cause,
   );
 }

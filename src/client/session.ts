@@ -7,9 +7,9 @@
  * because its token has expired or is no longer accepted is repeated once with a new token;
  * concurrent requests share one renewal. If no new token can be obtained, the session ends.
  *
- * If several logins are requested, the last successful one determines the user. A late answer to an
- * earlier login, or one that arrives after a log-out, is discarded, and no request of one user is
- * repeated as another.
+ * If several logins are requested, the last successful one determines the user. A late response to
+ * an earlier login, or a response that arrives after a log-out, is discarded, and no request of one
+ * user is repeated as another.
  */
 import type { AuthStatusBody, LoginBody, UserBody } from "../protocol/mod.ts";
 import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./checks.ts";
@@ -257,12 +257,12 @@ export class Session {
     return await withRepeats(send, { environment, maxRetries, signal, onFailure });
   }
 
-  /** The error for an answer that does not come from Tidemark. @internal */
+  /** The error for a response that does not come from Tidemark. @internal */
   foreign(answer: RequestAnswer): ServerError {
     return this.#requests.foreign(answer);
   }
 
-  /** The error for a connection that broke while an answer was read. @internal */
+  /** The error for a connection that broke while a response was read. @internal */
   broken(cause: unknown): ConnectionError {
     return this.#requests.broken(cause);
   }
@@ -350,7 +350,7 @@ export class Session {
     return this.#accept(login);
   }
 
-  /** @throws {ServerError} If the answer is neither a login nor a refusal. */
+  /** @throws {ServerError} If the response is neither a login nor a refusal. */
   #loginFrom(answer: RequestAnswer): LoginBody {
     const { access_token: token, user } = answer.fields;
     const isLogin = typeof token === "string" && isObject(user) && typeof user["id"] === "string";
@@ -412,7 +412,7 @@ export class Session {
 function requireLogin(user: unknown, password: unknown): void {
   if (typeof user === "string" && typeof password === "string") return;
   throw new TypeError(
-    'Cannot log in: name and password should be text; write session.login("ada", "correct horse 9")',
+    'Cannot log in: name and password should be strings; write session.login("ada", "correct horse 9")',
   );
 }
 

@@ -1,6 +1,4 @@
-/**
- * Sends SQL text and reads its answers, on its own or within an open transaction.
- */
+/** Sends SQL text and reads the responses, on its own or within an open transaction. */
 import type { StatementEntry } from "../protocol/mod.ts";
 import { type ExecutionPart, partsOfBody, partsOfWhole } from "./answer_parts.ts";
 import {
@@ -45,7 +43,7 @@ export interface ExecuteOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The answer to SQL text of one or more statements, all of which succeeded. */
+/** The response to SQL text of one or more statements, all of which succeeded. */
 export interface Execution {
   readonly results: readonly StatementEntry[];
   readonly tookMs: number;
@@ -63,9 +61,9 @@ export interface Statements {
    */
   execute(sql: string, options?: ExecuteOptions): Promise<Execution>;
   /**
-   * Runs statements and returns their answer part by part, on demand. If the caller stops reading,
+   * Runs statements and returns the response part by part, on demand. If the caller stops reading,
    * the statements pause, and the server ends them after a minute. Leaving the loop ends them at
-   * once. `timeout` limits the time until the answer begins.
+   * once. `timeout` limits the time until the response begins.
    *
    *     for await (const part of db.stream(sql)) if (part.kind === "rows") show(part.rows);
    *
@@ -146,7 +144,7 @@ function executeBy(sending: Sending): Statements["execute"] {
   };
 }
 
-/** Sends SQL text and reads the answer as it arrives. */
+/** Sends SQL text and reads the response as it arrives. */
 function streamBy(sending: Sending): Statements["stream"] {
   const { session, values } = sending;
   return async function* (sql: string, given: ExecuteOptions = {}) {
@@ -175,10 +173,10 @@ function withCellsRead(error: unknown, values: Values): unknown {
 /** @throws {TypeError} */
 export function requireText(sql: unknown): void {
   if (typeof sql === "string") return;
-  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but should be text`);
+  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but should be a string`);
 }
 
-/** @returns Undefined if the answer does not come from Tidemark. */
+/** @returns Undefined if the response does not come from Tidemark. */
 function executionFrom(answer: RequestAnswer): Execution | undefined {
   const { results, status, took } = answer.fields;
   // A failure after the first rows arrives with status 200.

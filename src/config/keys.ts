@@ -16,7 +16,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const GIB = 1024 * MIB;
 
-const FILLED: TextForm = { pattern: /\S/, expected: "text that is not empty" };
+const FILLED: TextForm = { pattern: /\S/, expected: "a non-empty string" };
 const HOST: TextForm = {
   pattern: /^[^\s/]+$/,
   isFitting: (host) => !host.includes(":") || isIPv6(host.replace(/^\[(.*)\]$/, "$1")),
@@ -84,7 +84,7 @@ const RULES = {
     durability: word(
       "sync",
       ["sync", "relaxed"],
-      "With relaxed, a write is answered before it is on disk",
+      "With relaxed, a write is acknowledged before it is on disk",
     ),
     history_hours: whole(
       168,
@@ -94,7 +94,7 @@ const RULES = {
     history_max_bytes: whole(
       0,
       [0],
-      "Maximum bytes of history, of which the oldest is deleted first; 0 means no limit",
+      "Maximum bytes of history; the oldest is deleted first; 0 means no limit",
     ),
     flush_rows: whole(10_000, [1, 999_999], "Number of buffered row versions that starts a flush"),
     flush_interval_secs: whole(
@@ -220,12 +220,12 @@ const RULES = {
     idempotency_ttl_secs: whole(
       600,
       [60, 86_400],
-      "How long the answers of requests with an idempotency_key are kept",
+      "How long the responses to requests with an idempotency_key are kept",
     ),
     idempotency_bytes_per_user: whole(
       64 * MIB,
       [0],
-      "Maximum bytes of the answers kept for one user; 0 means no limit",
+      "Maximum bytes of the responses kept for one user; 0 means no limit",
     ),
     storage_bytes_per_user: whole(
       0,
@@ -292,7 +292,7 @@ const RULES = {
       [0],
       "Maximum bytes of the temporary files of one statement; 0 allows none",
     ),
-    http_compression: flag(true, "Whether answers are compressed with gzip"),
+    http_compression: flag(true, "Whether responses are compressed with gzip"),
   },
   auth: {
     jwt_secret: maybe("Secret that signs tokens, at least 32 bytes", {
@@ -349,7 +349,7 @@ const RULES = {
       form: ORIGIN_OR_ANY,
     }),
     allow_credentials: flag(false, "Whether such calls may carry cookies; not allowed with *"),
-    max_age: whole(3600, [0], "How long a browser may cache the answer to a preflight request"),
+    max_age: whole(3600, [0], "How long a browser may cache the response to a preflight request"),
   },
   websocket: {
     auth_timeout_secs: whole(10, [1, 60], "How long a connection has to authenticate"),
@@ -480,7 +480,7 @@ function text(initial: string, description: string, extra: Extra = {}): KeyRule<
   return { type: "text", initial, description, ...extra };
 }
 
-/** Returns the rule for a text that may be absent. */
+/** Returns the rule for a string that may be absent. */
 function maybe(description: string, extra: Extra = {}): KeyRule<string | undefined> {
   return { type: "text", initial: undefined, description, form: FILLED, ...extra };
 }

@@ -36,7 +36,7 @@ function expectedOf(rule: KeyRule): string {
   switch (rule.type) {
     case "text":
       if (rule.words !== undefined) return oneOf(rule.words);
-      return rule.form?.expected ?? "text";
+      return rule.form?.expected ?? "a string";
     case "whole":
       return `a whole number ${rangeOf(rule)}`;
     case "number":

@@ -162,7 +162,7 @@ function checkFiles(
   // sweep.
   const listedFiles = catalog?.files().filter(({ tableId }) => tableNames.has(tableId)) ?? [];
   if (damage.length > 0 && manifest === undefined) {
-    const what = "not checked: only the catalog says which segments and uploaded files there are";
+    const what = "not checked: only the catalog lists the segments and uploaded files";
     files.onFinding(noteFinding(paths.segments, what));
   }
   const missingStorages = missingOf(paths, { catalog, disk }, files);

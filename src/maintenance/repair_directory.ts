@@ -172,7 +172,7 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   }
   if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {
     obstacles.push(
-      `Cannot repair ${catalogPathOf(paths.root)}: it alone knows tables, users and segments; put back a backup of the whole directory`,
+      `Cannot repair ${catalogPathOf(paths.root)}: only it lists the tables, users and segments; put back a backup of the whole directory`,
     );
   }
   if (check.log.isAheadOfCatalog) {
@@ -196,11 +196,11 @@ function lossesOf(check: DirectoryCheck): string[] {
       .filter(({ tableId }) => tableId !== AUDIT_TABLE.tableId)
       .map(
         ({ maxSeq, minSeq, rowCount, segmentId, tableId }) =>
-          `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them answer DATA_DAMAGED`,
+          `table ${nameOf(tableId)}: segment ${segmentId}, ${rowCount} row versions from seq ${minSeq} to ${maxSeq}; statements that need them fail with DATA_DAMAGED`,
       ),
     ...damagedFiles.map(
       ({ fileId, name, tableId }) =>
-        `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), left where it is; downloads answer DATA_DAMAGED until its row names another`,
+        `table ${nameOf(tableId)}: uploaded file ${fileId} ("${name}"), left where it is; downloads fail with DATA_DAMAGED until its row names another file`,
     ),
   ];
 }
@@ -232,7 +232,7 @@ function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck
   }
   return [...highest].map(
     ([tableId, seq]) =>
-      `table ${tableNames.get(tableId)}: its segments have rows from after the cut, up to seq ${seq}; of a transaction over several tables they may be the only part that is left`,
+      `table ${tableNames.get(tableId)}: its segments have rows from after the cut, up to seq ${seq}; if a transaction wrote to several tables, they may be all that is left of it`,
   );
 }
 

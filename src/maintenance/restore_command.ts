@@ -45,7 +45,7 @@ import { openDataDirectory } from "../storage/mod.ts";
 
 export interface RestoreCommandParts extends RestoreParts, CommandOutput {
   readonly random: Random;
-  /** The maximum amount of log that is kept in memory. */
+  /** The maximum number of log bytes that are kept in memory. */
   readonly heldBytesMax?: number;
 }
 
@@ -145,7 +145,7 @@ function requestFrom(args: readonly string[]): RestoreArguments | string {
   }
   const archive = values.get("archive");
   if (archive !== undefined && toSeq === undefined && toTimestamp === undefined) {
-    return "--archive goes with --to-seq or --to-timestamp: a backup as it is needs no log";
+    return "--archive needs --to-seq or --to-timestamp: a backup as it is needs no log";
   }
   const archivePath = archive === undefined ? undefined : withoutTrailingSlashes(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };

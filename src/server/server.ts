@@ -75,7 +75,7 @@ type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 /** How often a stopping server checks whether its requests have ended. */
 const STOP_POLL_MS = 10;
 
-/** The time that statements ended by a stop have to send their answers. */
+/** The time that statements ended by a stop have to send their responses. */
 const ANSWER_MS_MAX = 2000;
 
 /** Paths that a stopping server still answers. */
@@ -263,7 +263,7 @@ class HttpServer implements RunningServer {
         log.warn(what, { count, seconds: timeoutSeconds });
       }
       if (!(await this.#requestsEnded(ANSWER_MS_MAX))) {
-        log.warn("stopped without answering some requests", { count: this.#runningCount });
+        log.warn("stopped without responding to some requests", { count: this.#runningCount });
       }
     }
     await socketsClosed;
@@ -284,7 +284,7 @@ class HttpServer implements RunningServer {
       if (clock.monotonicMs() >= deadlineMs) return false;
       await this.#pollEnd();
     }
-    // The last counted answer may still be on its way to its socket.
+    // The last counted response may still be on its way to its socket.
     if (startedWith > 0) await this.#pollEnd();
     return true;
   }

@@ -147,7 +147,7 @@ class JobLine {
         this.#answer?.reject(
           new DatabaseError(
             "STORAGE_UNAVAILABLE",
-            `Cannot write a segment: the thread that does it failed: ${reason}`,
+            `Cannot write a segment: its thread failed: ${reason}`,
             { hint: "it is retried automatically; if this continues, see the server's log" },
           ),
         );

@@ -81,7 +81,7 @@ export function checkDate(days: number): number {
   if (days >= DATE_MIN && days <= DATE_MAX) return days;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the date: its year must be between 1 and 9999",
+    "Cannot represent the date: its year must be between 1 and 9999",
   );
 }
 
@@ -131,7 +131,7 @@ export function joinTimestamp(days: number, micros: number): Whole {
   if (day < DATE_MIN || day > DATE_MAX) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot hold the timestamp: its year must be between 1 and 9999",
+      "Cannot represent the timestamp: its year must be between 1 and 9999",
     );
   }
   if (day >= -SAFE_DAYS && day <= SAFE_DAYS) return day * MICROS_PER_DAY + rest + 0;

@@ -129,7 +129,7 @@ export function fitDecimal(value: Whole, precision: number, scale: number): Whol
   if (fitsPrecision(value, precision)) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold ${shortened(textFromDecimal(value, scale))} as numeric(${precision},${scale}): ` +
+    `Cannot represent ${shortened(textFromDecimal(value, scale))} as numeric(${precision},${scale}): ` +
       `the value must be less than 10^${precision - scale} in magnitude`,
     precision === DECIMAL_PRECISION_MAX ? { hint: DECIMAL_TOO_LONG } : {},
   );
@@ -233,7 +233,7 @@ export function decimalFromDouble(
   if (!Number.isFinite(value)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot hold ${value} as numeric: it must be a finite number`,
+      `Cannot represent ${value} as numeric: it must be a finite number`,
     );
   }
   if (Number.isSafeInteger(value) && Math.abs(value) < 10 ** significantDigits) {

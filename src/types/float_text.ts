@@ -74,7 +74,7 @@ export function finiteDouble(value: number): number {
   if (Number.isFinite(value)) return value;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the result as double precision: it is beyond the range of the type",
+    "Cannot represent the result as double precision: it is beyond the range of the type",
   );
 }
 
@@ -89,7 +89,7 @@ export function finiteFloat(value: number): number {
   if (Number.isFinite(rounded) && (rounded !== 0 || value === 0)) return rounded;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the value as real: it must be between 1e-45 and 3.4e38 in magnitude, or 0",
+    "Cannot represent the value as real: it must be between 1e-45 and 3.4e38 in magnitude, or 0",
   );
 }
 

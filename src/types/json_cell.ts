@@ -165,7 +165,7 @@ function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_PARAMETER",
-    `Cannot read ${excerpt(text)} as a parameter: it must not contain the character NUL or half a surrogate pair`,
+    `Cannot read ${excerpt(text)} as a parameter: it must not contain the character NUL or an unpaired surrogate`,
   );
 }
 

@@ -390,6 +390,6 @@ export function textOfJsonString(characters: string): string {
   if (!characters.includes("\u0000") && characters.isWellFormed()) return characters;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot read a JSON string as text: it must not contain the character \\u0000 or half a surrogate pair",
+    "Cannot read a JSON string as text: it must not contain the character \\u0000 or an unpaired surrogate",
   );
 }

@@ -82,7 +82,7 @@ function nodeAt(text: string, slice: JsonSlice, parts: { left: number }): JsonNo
 function tooManyParts(): DatabaseError {
   return new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot hold a JSON value in JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
+    `Cannot represent a JSON value in JSONB: it has more than ${PARTS_OF_TEXT_MAX} parts`,
     { hint: "use JSON, which keeps the text, or split the value" },
   );
 }
@@ -91,7 +91,7 @@ function checkedString(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot hold a JSON string in JSONB: it must not contain the character \\u0000 or half a surrogate pair",
+    "Cannot represent a JSON string in JSONB: it must not contain the character \\u0000 or an unpaired surrogate",
   );
 }
 
@@ -107,7 +107,7 @@ export function canonicalNumber(text: string): string {
   }
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold a JSON number in JSONB: it must have at most ${NUMBER_DIGITS_MAX} digits`,
+    `Cannot represent a JSON number in JSONB: it must have at most ${NUMBER_DIGITS_MAX} digits`,
   );
 }
 

@@ -160,7 +160,7 @@ class PathLexer {
   /** @param written The escape, for the message. */
   #character(written: string, code: number): string {
     if (code === 0 || code > 0x10ffff) {
-      throw malformedPath(this.#text, `\\${written} is no character that a text can hold`);
+      throw malformedPath(this.#text, `\\${written} is not a character that a string can contain`);
     }
     // The two halves of a surrogate pair are written one after the other.
     const pair = code >= 0xd800 && code <= 0xdbff;
@@ -171,6 +171,6 @@ class PathLexer {
       ? String.fromCharCode(code, Number.parseInt(low, 16) || 0)
       : String.fromCodePoint(code);
     if (text.isWellFormed()) return text;
-    throw malformedPath(this.#text, `\\${written} is half a surrogate pair`);
+    throw malformedPath(this.#text, `\\${written} is an unpaired surrogate`);
   }
 }

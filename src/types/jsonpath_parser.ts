@@ -232,7 +232,7 @@ class PathParser {
     if (unknown !== undefined) {
       throw malformedPath(
         this.#text,
-        `"${unknown}" is no flag of like_regex`,
+        `"${unknown}" is not a flag of like_regex`,
         "the flags are i, s, m, x and q",
       );
     }

@@ -74,7 +74,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "row":
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read ${excerpt(text)} as a row: no text is one, write ROW(…)`,
+        `Cannot read ${excerpt(text)} as a row: a string cannot be one; write ROW(…)`,
       );
     case "file":
       throw new DatabaseError(
@@ -207,7 +207,7 @@ function booleanFromText(text: string): boolean {
 function refuse(type: DataType, text: string): never {
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${typeName(type)}: it is not the text of such a value`,
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: it does not have the form of such a value`,
   );
 }
 
@@ -216,7 +216,7 @@ function checkedText(text: string): string {
   if (!text.includes("\u0000") && text.isWellFormed()) return text;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot hold the text: it must not contain the character NUL or half a surrogate pair",
+    "Cannot represent the text: it must not contain the character NUL or an unpaired surrogate",
   );
 }
 
@@ -228,7 +228,7 @@ export function limitedText(lengthMax: number | undefined, text: string): string
   if (length <= lengthMax) return text;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot hold ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,
+    `Cannot represent ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,
   );
 }
 
@@ -280,6 +280,6 @@ export function checkDimensions(expected: number, found: number): void {
   if (expected === found) return;
   throw new DatabaseError(
     "DIMENSION_MISMATCH",
-    `Cannot hold ${found} numbers as embedding(${expected}): expected exactly ${expected}`,
+    `Cannot represent ${found} numbers as embedding(${expected}): expected exactly ${expected}`,
   );
 }

@@ -103,7 +103,7 @@ class TsQueryParser {
     return new DatabaseError(
       "INVALID_SQL",
       `Cannot read ${excerpt(this.#text)} as tsquery: words are joined by & (and), | (or), ! (not) and <-> (followed by)`,
-      { hint: "plainto_tsquery and websearch_to_tsquery read what people write" },
+      { hint: "plainto_tsquery and websearch_to_tsquery accept what people type" },
     );
   }
 

@@ -57,8 +57,10 @@ export function tsVectorFromText(text: string): TsWord[] {
     if (match === null) {
       throw new DatabaseError(
         "INVALID_SQL",
-        `Cannot read ${excerpt(text)} as tsvector: ${excerpt(text.slice(at))} is no word with positions`,
-        { hint: "a tsvector has the form 'cat':3A,7 'hat':5; to_tsvector makes one of a text" },
+        `Cannot read ${excerpt(text)} as tsvector: ${excerpt(text.slice(at))} is not a word with positions`,
+        {
+          hint: "a tsvector has the form 'cat':3A,7 'hat':5; to_tsvector creates one from a string",
+        },
       );
     }
     const word = unescapedTsWord(match[1] ?? match[2] ?? "", match[1] !== undefined);
@@ -105,7 +107,7 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
     if (length > TS_WORD_BYTES_MAX) {
       throw new DatabaseError(
         "VALUE_TOO_LONG",
-        `Cannot hold the word ${excerpt(word)} in a tsvector: it has ${length} bytes, and ${TS_WORD_BYTES_MAX} are allowed`,
+        `Cannot represent the word ${excerpt(word)} in a tsvector: it has ${length} bytes, and ${TS_WORD_BYTES_MAX} are allowed`,
       );
     }
     bytes += length;
@@ -114,7 +116,7 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   if (bytes > VECTOR_BYTES_MAX) {
     throw new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot hold a tsvector: its words have ${bytes} bytes, and ${VECTOR_BYTES_MAX} are allowed`,
+      `Cannot represent a tsvector: its words have ${bytes} bytes, and ${VECTOR_BYTES_MAX} are allowed`,
     );
   }
   return made.toSorted((left, right) => compareCodePoints(left.word, right.word));

@@ -535,7 +535,7 @@ test("a restore to a point that is killed, or whose thread dies, leaves nothing"
     bringInThread: (work) => bringInThread(systemClock, work, entry),
   });
   const failed = await ask(database, text);
-  expect(failed.error?.message).toContain("the thread that does it failed");
+  expect(failed.error?.message).toContain("its thread failed");
   expect(existsSync(join(place.data, "restore.new"))).toBe(false);
   expect(await rows(database, "SELECT count(*) FROM t")).toEqual([[1]]);
   await database.close();

@@ -55,12 +55,12 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a namespace",
     ({ execute }) => execute?.("SELECT 1", { namespace: 5 }),
-    "Cannot use namespace: it is 5, but should be text",
+    "Cannot use namespace: it is 5, but should be a string",
   ],
   [
     "execute with an empty key",
     ({ execute }) => execute?.("SELECT 1", { idempotencyKey: "" }),
-    "Cannot use idempotencyKey: it is a string, but should be text that is not empty",
+    "Cannot use idempotencyKey: it is a string, but should be a non-empty string",
   ],
   [
     "execute with a controller",
@@ -103,7 +103,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with an empty resumeKey",
     ({ live }) => live?.("SELECT 1", { onEvent, resumeKey: "" }),
-    /^Cannot use resumeKey: it is a string, but should be text that is not empty/,
+    /^Cannot use resumeKey: it is a string, but should be a non-empty string/,
   ],
   [
     "live with a resumeKey and nowhere to keep the position",
@@ -113,7 +113,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with an order of the wrong type",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: ["id"] }),
-    /^Cannot use orderBy: it is a list, but should be text like "sent_at DESC, id"/,
+    /^Cannot use orderBy: it is a list, but should be a string like "sent_at DESC, id"/,
   ],
   [
     "live with an order that is not a list of columns",

@@ -101,7 +101,7 @@ test("execute distinguishes an unreachable server from a refusal", async () => {
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test:2900 cannot be reached, or broke off its answer: Failed to fetch: connect ECONNREFUSED",
+      "The server at http://db.test:2900 cannot be reached, or broke off its response: Failed to fetch: connect ECONNREFUSED",
   });
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
@@ -161,7 +161,7 @@ test("a failed request shows no password of the address", async () => {
   expect(thrown).toBeInstanceOf(ConnectionError);
   expect(thrown).toMatchObject({
     message:
-      "The server at http://db.test/a cannot be reached, or broke off its answer: Cannot fetch http://db.test/a/v1/api/auth/status",
+      "The server at http://db.test/a cannot be reached, or broke off its response: Cannot fetch http://db.test/a/v1/api/auth/status",
   });
 });
 
@@ -201,7 +201,7 @@ test("execute and live send no parameter that JSON would turn into NULL, and no 
     [["a", onEvent], "a function"],
     [["a", Symbol("b")], "a symbol"],
   ] as const) {
-    const message = `Cannot send parameter 2: it is ${what}, but should be null, a boolean, a finite number, a bigint, text, a Date, bytes (Uint8Array), a list or a plain object`;
+    const message = `Cannot send parameter 2: it is ${what}, but should be null, a boolean, a finite number, a bigint, a string, a Date, bytes (Uint8Array), a list or a plain object`;
     const thrown = await loose.query("SELECT $1", params).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));
     expect(() => loose.live("SELECT $1", { params, onEvent })).toThrow(message);
@@ -212,7 +212,7 @@ test("execute and live send no parameter that JSON would turn into NULL, and no 
     [5, "5"],
     [{ sql: "SELECT 1" }, "an object"],
   ] as const) {
-    const message = `Cannot send the statement: it is ${what}, but should be text`;
+    const message = `Cannot send the statement: it is ${what}, but should be a string`;
     const text = sql as unknown as string;
     const thrown = await loose.execute(text, {}).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));
@@ -281,7 +281,7 @@ test("timeout bounds each request, and a read is sent again", async () => {
   }
   expect(delays).toEqual([2000, 150, 2000]);
   expect(await executed).toEqual(
-    new ConnectionError("The server at http://db.test gave no answer within 2000 ms"),
+    new ConnectionError("The server at http://db.test did not respond within 2000 ms"),
   );
 });
 

@@ -125,9 +125,9 @@ test("a function is called when a token is needed, and again when its token is n
 });
 
 test.each<[string, unknown, string]>([
-  ["undefined", undefined, "returned undefined, but should return an access token as text"],
+  ["undefined", undefined, "returned undefined, but should return an access token as a string"],
   ["an object", { token: "t" }, "returned an object, but should return"],
-  ["empty text", "", "returned empty text, but should return"],
+  ["an empty string", "", "returned an empty string, but should return"],
 ])("a function that gives %s is told what to give", async (_name, given, message) => {
   const { client, server } = start(async () => given as string);
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);

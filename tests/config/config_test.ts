@@ -372,7 +372,7 @@ test("parseConfig reports file, line and column, and the probable intention", ()
     ],
     [
       "[storage]\ndata_path = 2020-01-01",
-      "config.toml:2:1: storage.data_path is a date, but should be text that is not empty",
+      "config.toml:2:1: storage.data_path is a date, but should be a non-empty string",
     ],
     [
       "[storage]\ncache_bytes = 9e99",

@@ -200,7 +200,7 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
       {
         error: {
           code: "RATE_LIMIT_EXCEEDED",
-          message: "Too many requests of this user, who may send 1 a second",
+          message: "Too many requests from this user, who may send 1 a second",
           retry_after_seconds: 1,
         },
       },

@@ -44,15 +44,15 @@ const TAKES =
 
 describe("a body of /v1/api/sql that is not JSON", () => {
   test.each<[string, string]>([
-    ["", "it is empty, and JSON is expected"],
-    [" \n", "it is empty, and JSON is expected"],
+    ["", "it is empty, but should be JSON"],
+    [" \n", "it is empty, but should be JSON"],
     [
       "SELECT 1",
       'it is not JSON: unexpected character "S" at line 1, column 1; a statement is sent as {"sql": "SELECT …"}',
     ],
     [
       "sql=SELECT+1",
-      'it is not JSON: unexpected character "s" at line 1, column 1; the text looks like a web form, which is not read here',
+      'it is not JSON: unexpected character "s" at line 1, column 1; the text looks like a web form, which is not accepted here',
     ],
     [
       "{'sql':'SELECT 1'}",
@@ -93,7 +93,7 @@ describe("a body of /v1/api/sql that is not JSON", () => {
       "[".repeat(300),
       "its JSON nests deeper than 128 levels, or has more than 10000 parts or 131072 commas",
     ],
-    ['"SELECT 1"', "expected a JSON object, not text"],
+    ['"SELECT 1"', "expected a JSON object, not a string"],
     ['["SELECT 1"]', "expected a JSON object, not an array"],
     ["null", "expected a JSON object, not null"],
   ])("%j", async (body, fault) => {
@@ -105,12 +105,12 @@ describe("a body of /v1/api/sql that is not JSON", () => {
     [
       "a comma too many behind a long text",
       `{"sql":"${"x".repeat(300_000)}",}`,
-      "it is not JSON: its first 262144 characters are sound, and the fault comes later",
+      "it is not JSON: its first 262144 characters are valid, and the error comes later",
     ],
     [
       "a word that the search cuts",
       `{"sql":"${"x".repeat(262_129)}",true${" ".repeat(99)}}`,
-      "it is not JSON: its first 262144 characters are sound, and the fault comes later",
+      "it is not JSON: its first 262144 characters are valid, and the error comes later",
     ],
     [
       "a fault before long parameters",
@@ -261,12 +261,12 @@ describe("a member by another name", () => {
     expect(await refused("/v1/api/sql", post("{}"))).toEqual([
       400,
       "INVALID_INPUT",
-      'Cannot read "sql": expected text, but it is absent',
+      'Cannot read "sql": expected a string, but it is absent',
     ]);
     expect(await refused("/v1/api/sql", post('{"sql":["SELECT 1"]}'))).toEqual([
       400,
       "INVALID_INPUT",
-      'Cannot read "sql": expected text, but it is an array',
+      'Cannot read "sql": expected a string, but it is an array',
     ]);
   });
 });
@@ -376,17 +376,17 @@ describe("a method", () => {
       405,
       {
         error: "method_not_allowed",
-        message: `${method} is not allowed here: ${path} takes ${right}, as ${call} '${server.url}${path}'`,
+        message: `${method} is not allowed here: ${path} accepts ${right}, as ${call} '${server.url}${path}'`,
       },
     ]);
   });
 
   test("on the paths of live queries", async () => {
     expect((await refused("/v1/api/live", { method: "POST" }))[2]).toEndWith(
-      `takes GET, as curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
+      `accepts GET, as curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
     );
     expect((await refused("/v1/ws", { method: "POST" }))[2]).toEndWith(
-      `takes GET, as new WebSocket('${server.url.replace("http", "ws")}/v1/ws')`,
+      `accepts GET, as new WebSocket('${server.url.replace("http", "ws")}/v1/ws')`,
     );
   });
 });
@@ -438,7 +438,7 @@ describe("a message of a WebSocket", () => {
       '{"action":"subscribe"}',
       `Cannot read the message: it has no "type": ${TYPES}; "action": did you mean "type"?`,
     ],
-    ['{"type":5}', `Cannot read the message: "type" must be text, not a number; ${TYPES}`],
+    ['{"type":5}', `Cannot read the message: "type" must be a string, not a number; ${TYPES}`],
     [
       '{"type":"subscrib"}',
       `Cannot read the message: there is no type "subscrib": ${TYPES}; did you mean subscribe?`,
@@ -478,7 +478,7 @@ describe("a message of a WebSocket", () => {
     ],
     [
       '{"type":"subscribe","subscription":{"id":5}}',
-      'Cannot read subscribe: "subscription.id" must be text, but it is a number',
+      'Cannot read subscribe: "subscription.id" must be a string, but it is a number',
     ],
     [
       '{"type":"subscribe","subscription":{"id":"a","query":"x"}}',
@@ -486,7 +486,7 @@ describe("a message of a WebSocket", () => {
     ],
     [
       '{"type":"unsubscribe","id":"a"}',
-      'Cannot read unsubscribe: "subscription_id" must be text, but it is absent',
+      'Cannot read unsubscribe: "subscription_id" must be a string, but it is absent',
     ],
   ])("%s", async (text, message) => {
     const socket = await SocketClient.connect(server.url, { token });
@@ -502,7 +502,7 @@ describe("a message of a WebSocket", () => {
     expect(await socket.expect("error")).toMatchObject({
       code: "AUTH_REQUIRED",
       message:
-        'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token as access_token',
+        'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a token as access_token',
     });
     socket.close();
   });

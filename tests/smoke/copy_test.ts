@@ -232,7 +232,7 @@ describe("the client", () => {
     expect(copying).rejects.toThrow('(line 1, column "id")');
     // @ts-expect-error A caller without types may pass anything.
     expect(db.copyFrom("COPY x.t FROM STDIN", 7)).rejects.toThrow(
-      "the data are 7, but should be text",
+      "the data are 7, but should be a string",
     );
   });
 });

@@ -424,7 +424,7 @@ describe("a bug in background work ends that work", () => {
   }
 
   function failed(kind: string): readonly string[] {
-    const error = `Cannot finish the job (${kind}): it hit a bug in the server; see the server's log`;
+    const error = `Cannot finish the job (${kind}): a bug in the server stopped it; see the server's log`;
     return ["failed", error];
   }
 

@@ -32,7 +32,7 @@ describe("an answer", () => {
         as_user: "ada",
         last_seq: expect.any(Number),
         notices: [
-          "Column \"at\" holds 1970-01-21 01:20:30: a number for it counts microseconds, and $1, which is 1732830000000, looks like milliseconds; multiply by 1000, or send text such as '2026-01-31T14:30:00Z'",
+          "Column \"at\" contains 1970-01-21 01:20:30: a number for it counts microseconds, and $1, which is 1732830000000, looks like milliseconds; multiply by 1000, or send a string such as '2026-01-31T14:30:00Z'",
         ],
       },
     ]);
@@ -318,7 +318,7 @@ describe("streaming formats", () => {
       const header = answer.headers.get("Tidemark-Notices") ?? "";
       expect(header).toMatch(/^[ -~]+$/);
       expect(JSON.parse(header)).toEqual([
-        expect.stringContaining('Column "größe" holds 1970-01-21'),
+        expect.stringContaining('Column "größe" contains 1970-01-21'),
       ]);
       expect(
         (await asked("DELETE FROM noted.t; SELECT 1", format)).headers.has("Tidemark-Notices"),

@@ -205,9 +205,9 @@ test("a webhook delivers a message again after an error, a redirect and a slow a
     `CREATE WEBHOOK slow FROM TOPIC app.placed URL '${receiver.url()}' WITH (TIMEOUT_SECS = 1, CONCURRENCY = 8)`,
   );
   for (const [id, reason] of [
-    [1, "it answered 500"],
-    [2, "it answered 307: redirects are not followed"],
-    [3, "it did not answer within 1 s"],
+    [1, "it responded with status 500"],
+    [2, "it responded with status 307: redirects are not followed"],
+    [3, "it did not respond within 1 s"],
   ] as const) {
     await insert(server, id);
     await until(async () => (await stateOf(server))["last_error"] === reason);

@@ -148,12 +148,12 @@ describe("a value that its column does not take", () => {
     ],
     [
       "INSERT INTO people (id, name, code) VALUES (2, 'a', 'abcd')",
-      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
       "'abcd')",
     ],
     [
       "INSERT INTO people (id, share, name) VALUES (2, 1234567, 'a')",
-      'Cannot hold 1234567.00 as numeric(5,2): the value must be less than 10^3 in magnitude (column "share")',
+      'Cannot represent 1234567.00 as numeric(5,2): the value must be less than 10^3 in magnitude (column "share")',
       "1234567,",
     ],
     [
@@ -168,12 +168,12 @@ describe("a value that its column does not take", () => {
     ],
     [
       "UPDATE people SET (name, code) = (SELECT 'b', 'abcd') WHERE id = 1",
-      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
       "SELECT",
     ],
     [
       "INSERT INTO people (id, name) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET code = 'abcd'",
-      'Cannot hold "abcd" as character varying(3): it has 4 characters (column "code")',
+      'Cannot represent "abcd" as character varying(3): it has 4 characters (column "code")',
       "'abcd'",
     ],
     [
@@ -193,7 +193,7 @@ describe("a value that its column does not take", () => {
     ],
     [
       "WITH t AS (SELECT 1) INSERT INTO people (id, name, small) VALUES (2, 'a', 99999)",
-      'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
+      'Cannot represent 99999 as smallint: it must fit 16 bits (column "small")',
       "99999)",
     ],
   ];
@@ -219,7 +219,7 @@ describe("a value that its column does not take", () => {
     }
     expect(await refusal(insert, { params: [1, 123456789012] })).toEqual({
       message:
-        'Cannot hold 123456789012 as integer: it must fit 32 bits (column "id", parameter $2)',
+        'Cannot represent 123456789012 as integer: it must fit 32 bits (column "id", parameter $2)',
       at: "$2,",
       hint: undefined,
     });
@@ -229,7 +229,7 @@ describe("a value that its column does not take", () => {
     expect(
       await refusal("INSERT INTO people (id, name, small) SELECT 2, 'x', 99999"),
     ).toMatchObject({
-      message: 'Cannot hold 99999 as smallint: it must fit 16 bits (column "small")',
+      message: 'Cannot represent 99999 as smallint: it must fit 16 bits (column "small")',
     });
     expect(
       await refusal("INSERT INTO people (name, id) SELECT 'x', id / (id - 1) FROM people"),
@@ -241,7 +241,7 @@ describe("a value that its column does not take", () => {
     rows[2400] = "(2410, 'é', 99999)";
     const sql = `INSERT INTO people (id, name, small) VALUES ${rows.join(", ")}`;
     expect(await refusal(sql)).toEqual({
-      message: 'Cannot hold 99999 as smallint: it must fit 16 bits (column "small", row 2401)',
+      message: 'Cannot represent 99999 as smallint: it must fit 16 bits (column "small", row 2401)',
       at: "99999),",
       hint: undefined,
     });
@@ -319,7 +319,7 @@ test.each([
   ["SELECT strangers.id FROM people p", undefined],
   [
     'SELECT * FROM people WHERE name = "x"',
-    "double quotes are for names; write text in single quotes",
+    "double quotes are for names; write strings in single quotes",
   ],
   ['SELECT * FROM people WHERE "nane" = 1', 'did you mean "name"?'],
   ["SELECT * FROM people WHERE name = x", undefined],

@@ -85,7 +85,7 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT v GLOB 'x*' FROM demo.kv",
     "GLOB 'x*' FROM demo.kv",
-    "write name LIKE 'pattern%', where % matches any text and _ any character",
+    "write name LIKE 'pattern%', where % matches any string and _ any character",
   ],
   ["SELECT 5 XOR 3", "XOR 3", "write != between conditions, or # between integers for their bits"],
   ["SELECT v FROM demo.kv LIMIT 5 10", "10", "write LIMIT count OFFSET start"],
@@ -109,7 +109,7 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT id, title",
     "id, title",
-    "there is no FROM: write FROM namespace.table; text needs single quotes",
+    "there is no FROM: write FROM namespace.table; strings need single quotes",
   ],
   ["SELECT *", "*", "write SELECT * FROM namespace.table"],
   ["SELECT notes.title", "notes.title", "there is no FROM: write FROM namespace.table"],
@@ -133,18 +133,18 @@ const NAMES: readonly Mistake[] = [
   [
     'SELECT * FROM demo.kv WHERE v = "a"',
     '"a"',
-    "double quotes are for names; write text in single quotes",
+    "double quotes are for names; write strings in single quotes",
   ],
-  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "write text in straight single quotes: 'text'"],
+  ["SELECT * FROM demo.kv WHERE v = ‘a’", "‘a’", "write strings in straight single quotes: 'text'"],
   [
     "SELECT * FROM demo.kv WHERE v = “a”",
     "“a”",
-    "use straight quotes: single quotes for text ('text'), double quotes for names",
+    "use straight quotes: single quotes for strings ('text'), double quotes for names",
   ],
   [
     "INSERT INTO demo.kv VALUES (1, a)",
     "a)",
-    "there is no FROM: write FROM namespace.table; text needs single quotes",
+    "there is no FROM: write FROM namespace.table; strings need single quotes",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
@@ -213,12 +213,12 @@ const OPERATORS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv WHERE k = 1 || v = 'a'",
     "|| v = 'a'",
-    "|| concatenates texts: combine conditions with OR",
+    "|| concatenates strings: combine conditions with OR",
   ],
   [
     "SELECT * FROM demo.kv WHERE (k = 1) || (v = 'a')",
     "(k = 1) || (v ",
-    "|| concatenates texts: combine conditions with OR",
+    "|| concatenates strings: combine conditions with OR",
   ],
   [
     "SELECT * FROM demo.kv WHERE v <=> 'a'",
@@ -351,7 +351,7 @@ const CHANGES: readonly Mistake[] = [
   [
     "INSERT INTO demo.kv (k, v) VALUES (1, 'it's')",
     "')",
-    "write a quote within a text twice: 'it''s'",
+    "write a quote within a string twice: 'it''s'",
   ],
   ["UPDATE demo.kv SET v = 'a', WHERE k = 1", "WHERE k = 1", "remove the comma before this"],
   [
@@ -396,7 +396,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT UNSIGNED PRIMARY KEY)",
     "UNSIGNED PRIMA",
-    "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
+    "leave it out: integers are signed, and BIGINT can store an unsigned INT",
   ],
   ["CREATE TABLE demo.t (id INT(11) PRIMARY KEY)", "INT(11) PRIMAR", "write INT without a size"],
   [
@@ -467,7 +467,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     'CREATE USER bob PASSWORD "correct horse 9"',
     '"correct horse',
-    "write text in single quotes: 'text'",
+    "write strings in single quotes: 'text'",
   ],
   [
     "ALTER USER bob WITH PASSWORD 'correct horse 9'",

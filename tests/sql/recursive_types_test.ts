@@ -125,7 +125,7 @@ describe("a recursive query", () => {
         `WITH RECURSIVE r(n, x) AS (SELECT 1, ${first} UNION ALL SELECT n + 1, ${next} FROM r WHERE n < 60) SELECT max(n) FROM r`,
       );
       expect(error?.message).toMatch(
-        /^Cannot hold 56815\.1286615952849388\d+ in column "x" of recursive query "r": numeric\(38,26\) has 26 digits after the point$/,
+        /^Cannot represent 56815\.1286615952849388\d+ in column "x" of recursive query "r": numeric\(38,26\) has 26 digits after the point$/,
       );
       expect(error?.hint).toContain("round the value in each step");
     }

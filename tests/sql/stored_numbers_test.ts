@@ -41,7 +41,7 @@ describe("a notice points out milliseconds", () => {
     expect(error).toBeUndefined();
     const notices = results.flatMap((result) => result.notices ?? []);
     expect(notices).toHaveLength(1);
-    expect(notices[0]).toStartWith(`Column "${column}" holds ${STORED}: `);
+    expect(notices[0]).toStartWith(`Column "${column}" contains ${STORED}: `);
     expect(notices[0]).toContain(`$1, which is ${MILLISECONDS}, looks like milliseconds`);
   });
 
@@ -61,7 +61,7 @@ test("a notice points out seconds", async () => {
   ]) {
     const [notice] = await noticesOf(sql, [1_795_900_848]);
     expect(notice).toEndWith(
-      "holds 1970-01-01 00:29:55.900848: a number for it counts microseconds, and $1, which is 1795900848, looks like seconds; multiply by 1000000, or send text such as '2026-01-31T14:30:00Z'",
+      "contains 1970-01-01 00:29:55.900848: a number for it counts microseconds, and $1, which is 1795900848, looks like seconds; multiply by 1000000, or send a string such as '2026-01-31T14:30:00Z'",
     );
   }
   const [notice] = await noticesOf("UPDATE t SET at = 1795900848 WHERE id = 1");
@@ -72,50 +72,50 @@ test.each([
   [
     "UPDATE t SET d = $1",
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold ${MILLISECONDS} as a date: a number for a date counts days since 1970, and its year must be between 1 and 9999; send text such as '2026-01-31' (column "d", parameter $1)`,
+    `Cannot represent ${MILLISECONDS} as a date: a number for a date counts days since 1970, and its year must be between 1 and 9999; send a string such as '2026-01-31' (column "d", parameter $1)`,
     undefined,
   ],
   [
     "UPDATE t SET clock = $1",
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold ${MILLISECONDS} as a time of day: it must be 0 to 86400000000 microseconds; send text such as '14:30:00' (column "clock", parameter $1)`,
+    `Cannot represent ${MILLISECONDS} as a time of day: it must be 0 to 86400000000 microseconds; send a string such as '14:30:00' (column "clock", parameter $1)`,
     undefined,
   ],
   [
     "UPDATE t SET at = $1 * 1000000",
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold ${MILLISECONDS}000000 as a timestamp: a number for a timestamp counts microseconds since 1970, and its year must be between 1 and 9999; send text such as '2026-01-31T14:30:00Z' (column "at")`,
+    `Cannot represent ${MILLISECONDS}000000 as a timestamp: a number for a timestamp counts microseconds since 1970, and its year must be between 1 and 9999; send a string such as '2026-01-31T14:30:00Z' (column "at")`,
     undefined,
   ],
   [
     "SELECT $1::timestamp",
     "TYPE_MISMATCH",
     "Cannot use a value of type bigint as timestamp without time zone",
-    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
   ],
   [
     "SELECT $1::date",
     "TYPE_MISMATCH",
     "Cannot use a value of type bigint as date",
-    "send text such as '2026-01-31'",
+    "send a string such as '2026-01-31'",
   ],
   [
     "SELECT $1::time",
     "TYPE_MISMATCH",
     "Cannot use a value of type bigint as time without time zone",
-    "send text such as '14:30:00'",
+    "send a string such as '14:30:00'",
   ],
   [
     "SELECT id FROM t WHERE at > $1",
     "TYPE_MISMATCH",
     "Cannot apply > to timestamp without time zone and bigint",
-    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
   ],
   [
     "SELECT coalesce(at, $1) FROM t",
     "TYPE_MISMATCH",
     "Cannot match types timestamp without time zone and bigint in COALESCE",
-    "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+    "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
   ],
 ])("%s refuses milliseconds, and names the form to send", async (sql, code, message, hint) => {
   const { error } = await engine.ask(sql, { params: [MILLISECONDS] });

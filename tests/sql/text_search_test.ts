@@ -34,7 +34,7 @@ test("words of more than a megabyte are refused, and nothing is written", async 
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v TSVECTOR)");
   const sql =
     "INSERT INTO t SELECT 1, to_tsvector('simple', string_agg(md5(n::text), ' ')) FROM generate_series(1, 34000) n";
-  expect(await refusal(engine, sql)).toStartWith("VALUE_TOO_LONG: Cannot hold a tsvector");
+  expect(await refusal(engine, sql)).toStartWith("VALUE_TOO_LONG: Cannot represent a tsvector");
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
 });
 

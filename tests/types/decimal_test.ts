@@ -135,8 +135,8 @@ test.each(["", ".", "1e", "abc", "1__0", "_1", "1.2.3", "0x10", "NaN", "Infinity
 
 test("fitDecimal refuses a digit too many, at and above the bound", () => {
   expect(fitDecimal(999, 3, 0)).toBe(999);
-  expect(() => fitDecimal(1000, 3, 0)).toThrow("Cannot hold 1000 as numeric(3,0)");
-  expect(() => fitDecimal(-1000, 3, 1)).toThrow("Cannot hold -100.0 as numeric(3,1)");
+  expect(() => fitDecimal(1000, 3, 0)).toThrow("Cannot represent 1000 as numeric(3,0)");
+  expect(() => fitDecimal(-1000, 3, 1)).toThrow("Cannot represent -100.0 as numeric(3,1)");
   expect(fitDecimal(10n ** 38n - 1n, 38, 0)).toBe(10n ** 38n - 1n);
   expect(() => fitDecimal(10n ** 38n, 38, 0)).toThrow("as numeric(38,0)");
 });

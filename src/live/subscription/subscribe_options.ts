@@ -75,7 +75,7 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
     if (isWritten(value, "number") || isWritten(value, "json")) return value;
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind parameter ${index + 1}: a value of type ${typeof value} is no parameter`,
+      `Cannot bind parameter ${index + 1}: a value of type ${typeof value} is not a valid parameter`,
     );
   });
 }

@@ -78,7 +78,7 @@ const CLOSE_INTERNAL = 1011;
 /** The error for a client that sends a message before it has authenticated. */
 const AUTHENTICATE_FIRST =
   'Authenticate first: send {"type": "authenticate", "token": "<token>"}, or open the connection ' +
-  "with the header Authorization: Bearer <token>; POST /v1/api/auth/login answers with a token " +
+  "with the header Authorization: Bearer <token>; POST /v1/api/auth/login returns a token " +
   "as access_token";
 
 /** The delay after which a client with too many waiting messages may try again. */
@@ -192,7 +192,7 @@ export class Connection
     }
   }
 
-  /** Answers one message and flushes the outgoing frames. */
+  /** Serves one message and flushes the outgoing frames. */
   serveNow(frame: ClientFrame): void {
     this.#serve(frame);
     // The runtime corks the whole event, so all frames go out together.
@@ -332,14 +332,12 @@ export class Connection
     return hasWaiting && !this.#outbox.isOverBudget;
   }
 
-  /**
-   * Keeps a message until the socket has drained, or until other connections have had their turn.
-   */
+  /** Keeps a message until the socket has drained, or until other connections have been served. */
   #wait(frame: ClientFrame, isFull: boolean): void {
     const isKept = this.#intakeNow().wait(frame);
     if (isKept && !isFull) this.#parts.slices.enqueue(this);
     else if (!isKept && isFull)
-      this.#close(CLOSE_POLICY, "messages sent without reading the answers");
+      this.#close(CLOSE_POLICY, "messages sent without reading the responses");
     else if (!isKept) this.#refuseRate(BUSY_RETRY_MS, "The server is busy: too many messages wait");
   }
 
@@ -350,7 +348,7 @@ export class Connection
     });
   }
 
-  /** Answers one frame. This is the only place where refusals become error messages. */
+  /** Serves one frame. Only here do refusals become error messages. */
   #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));

@@ -61,7 +61,7 @@ const HEAD_BYTES: number = 16 * 1024;
 /** The number of checks between refusing a socket and closing it. */
 const FAREWELL_LOOKS = 10;
 
-/** The part of a socket that is used here. */
+/** The part of a socket that the limits use. */
 export interface WatchedSocket {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
@@ -292,7 +292,7 @@ export class HeldMessages {
         ? `Too many unfinished or waiting messages: all connections together may hold ${bytesMax} bytes`
         : `Too many unfinished or waiting messages: those of ${bound.whose} may hold ` +
             `${bound.bytesMax} bytes together; finish each message before the next connection ` +
-            "begins one, and read the answers",
+            "begins one, and read the responses",
     );
   }
 }

@@ -56,7 +56,7 @@ export interface SocketTopicParts {
 /** The connection of the consumers. */
 export interface ConsumerSocket {
   readonly principal: Principal | undefined;
-  /** Sends messages. Returns whether there is room for more. */
+  /** Sends messages. Returns whether the socket's queue has space for more. */
   deliver(message: TopicDelivery): boolean;
   answer(message: TopicControlMessage): void;
 }
@@ -100,7 +100,7 @@ export class TopicConsumersOfSocket {
     this.#socket = socket;
   }
 
-  /** Processes a message and answers it, even if it is refused or fails. */
+  /** Processes a message and responds to it, even if it is refused or fails. */
   serve(type: RequestType, id: string, fields: TopicFields): void {
     const requestId = requestIdOf(fields);
     this.#serve(type, id, fields).catch((error: unknown) => {
@@ -210,13 +210,13 @@ export class TopicConsumersOfSocket {
   /** @throws {DatabaseError} OBJECT_NOT_FOUND */
   async #openOf(id: string): Promise<TopicStream> {
     const consumer = this.#find(id);
-    // A consumer that cannot be opened has already been answered.
+    // A consumer that cannot be opened has already received its error.
     const stream = consumer?.open ?? (await consumer?.opening?.catch(() => undefined));
     if (stream !== undefined && consumer?.isOver === false) return stream;
     throw new DatabaseError("OBJECT_NOT_FOUND", `There is no consumer "${id}" on this connection`);
   }
 
-  /** Sends messages to a consumer. Returns whether there is room for more. */
+  /** Sends messages to a consumer. Returns whether the socket's queue has space for more. */
   deliver(id: string, topicName: string, messages: readonly TopicMessage[]): boolean {
     let hasRoom = true;
     let part: TopicMessageBody[] = [];
@@ -240,7 +240,7 @@ export class TopicConsumersOfSocket {
     this.#socket.answer(errorMessage(consumer.id, { error, ended: true }));
   }
 
-  /** Called when the socket has room again. */
+  /** Called when the socket's queue has space again. */
   drained(): void {
     for (const { open } of this.#consumers) open?.drained();
   }
@@ -315,6 +315,6 @@ function requestIdFrom(fields: TopicFields): string | undefined {
   const id = fields["request_id"] ?? undefined;
   if (id === undefined || requestIdOf(fields) !== undefined) return requestIdOf(fields);
   throw invalidInput(
-    `Cannot read "request_id": it should be text of at most ${REQUEST_ID_CHARS_MAX} characters`,
+    `Cannot read "request_id": it should be a string of at most ${REQUEST_ID_CHARS_MAX} characters`,
   );
 }

@@ -117,7 +117,7 @@ export function errorMessage(
   return { type: "error", subscription_id: subscriptionId, code, message, ended };
 }
 
-/** Builds the refusal of a message. The readers below throw it, and each frame gets one answer. */
+/** Builds the refusal of a message. The readers below throw it. Each frame gets one response. */
 export function refusal(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -140,7 +140,7 @@ export function messageTypeOf({ value }: Decoded): MessageType {
   throw invalidMessage(`Cannot read the message: ${typeFault(fields)}`);
 }
 
-/** Explains a type that is absent, not text, or unknown. */
+/** Explains a type that is absent, not a string, or unknown. */
 function typeFault(fields: Readonly<Record<string, unknown>>): string {
   const { type } = fields;
   const known = `the types are ${[...MESSAGE_TYPES].join(", ")}`;
@@ -148,7 +148,7 @@ function typeFault(fields: Readonly<Record<string, unknown>>): string {
     const miss = nearMissOf(fields, TYPE_FIELD);
     return `it has no "type": ${known}${miss === undefined ? "" : `; ${miss}`}`;
   }
-  if (typeof type !== "string") return `"type" must be text, not ${kindOf(type)}; ${known}`;
+  if (typeof type !== "string") return `"type" must be a string, not ${kindOf(type)}; ${known}`;
   const word = type.toLowerCase();
   const shown = JSON.stringify(shortened(type));
   if (STATEMENT_TYPES.has(word)) {
@@ -230,7 +230,7 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     throw refusal("INVALID_SQL", id, message);
   }
   if (!sql.isWellFormed()) {
-    throw refusal("INVALID_SQL", id, "Cannot subscribe: sql has half a surrogate pair");
+    throw refusal("INVALID_SQL", id, "Cannot subscribe: sql contains an unpaired surrogate");
   }
   const isAbsent = namespace === undefined || namespace === null;
   if (!isAbsent && (typeof namespace !== "string" || namespace === "")) {
@@ -285,7 +285,9 @@ export function readPing({ value }: Decoded): string | undefined {
   const id = objectOf(value)?.["id"] ?? undefined;
   if (id === undefined) return undefined;
   if (typeof id === "string" && hasAtMost(id, PING_ID_CHARS_MAX)) return id;
-  throw invalidMessage(`Cannot read ping: id is text of at most ${PING_ID_CHARS_MAX} characters`);
+  throw invalidMessage(
+    `Cannot read ping: id must be a string of at most ${PING_ID_CHARS_MAX} characters`,
+  );
 }
 
 /** Counts characters. The length of a string would count characters beyond 16 bits twice. */
@@ -314,7 +316,9 @@ function readParams(
 }
 
 function missing(type: string, field: string, value: unknown): SubscriptionError {
-  return invalidMessage(`Cannot read ${type}: "${field}" must be text, but it is ${kindOf(value)}`);
+  return invalidMessage(
+    `Cannot read ${type}: "${field}" must be a string, but it is ${kindOf(value)}`,
+  );
 }
 
 function invalidMessage(message: string): SubscriptionError {

@@ -11,7 +11,7 @@ import { invalidInput, objectOf } from "../http/request_body.ts";
 export type TopicFields = Readonly<Record<string, unknown>>;
 
 export interface ConsumeFields {
-  /** "namespace.topic". */
+  /** The topic's qualified name, "namespace.topic". */
   readonly topicName: string;
   readonly group: string;
   readonly partition: number;
@@ -125,7 +125,7 @@ export function groupFrom(fields: TopicFields): string {
   const group = fields["group_id"];
   const isName = typeof group === "string" && group !== "" && group.isWellFormed();
   if (isName && Buffer.byteLength(group) <= GROUP_BYTES_MAX) return group;
-  throw wrong("group_id", `text of 1 to ${GROUP_BYTES_MAX} bytes`, group);
+  throw wrong("group_id", `a string of 1 to ${GROUP_BYTES_MAX} bytes`, group);
 }
 
 /** @returns undefined if absent. @throws {DatabaseError} INVALID_INPUT */

@@ -93,7 +93,7 @@ export function kindOf(value: unknown): string {
     case "object":
       return "an object";
     case "string":
-      return "text";
+      return "a string";
     case "boolean":
       return `${value}`;
     default:

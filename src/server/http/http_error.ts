@@ -1,7 +1,7 @@
 /**
- * Turns failures into HTTP answers. Shape A is for auth, health, UI and unknown paths, shape B for
- * sql and files, shape C for topics. "events" is shape B, or an event for a client that can read
- * nothing else. The status numbers of error codes appear only in `protocol/error_codes.ts`.
+ * Turns failures into HTTP responses. Shape A is for auth, health, UI and unknown paths, shape B
+ * for sql and files, shape C for topics. "events" is shape B, or an event for a client that can
+ * read nothing else. The status numbers of error codes appear only in `protocol/error_codes.ts`.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -46,7 +46,7 @@ export interface ErrorExtra {
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
   readonly contentRange?: string;
-  /** Closes the connection after the answer, so that no more of the request arrives. */
+  /** Closes the connection after the response, so that no more of the request arrives. */
   readonly closes?: true;
   /** The field that `weak_password` concerns. */
   readonly field?: string;
@@ -65,9 +65,10 @@ export function tooManyConnections(all: number): HttpError {
 
 export type ErrorShape = "A" | "B" | "C" | "events";
 
-/** Returns the answer to a request that failed because of a bug. */
+/** Returns the response to a request that failed because of a bug. */
 export function bugError(shape: ErrorShape): HttpError {
-  const message = "Cannot answer: it hit a bug in the server; see the server's log";
+  const message =
+    "Cannot complete the request: a bug in the server stopped it; see the server's log";
   return new HttpError(500, shape === "A" ? "internal_error" : "INTERNAL_ERROR", message);
 }
 
@@ -77,7 +78,7 @@ export function bugBody(): ErrorBody {
   return { code, message };
 }
 
-/** Returns the answer for an expected failure; undefined for any other error, which is a bug. */
+/** Returns the response for an expected failure; undefined for any other error, which is a bug. */
 export function responseFromError(
   exchange: Exchange,
   error: unknown,
@@ -104,7 +105,7 @@ export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: C
   return endedStream(exchange, failure);
 }
 
-/** Returns a failed answer in shape C. */
+/** Returns a failed response in shape C. */
 function refusedTopic(
   exchange: Exchange,
   { body: { code, message, ...rest }, extra, status }: HttpFailure,
@@ -125,7 +126,7 @@ function refusedTopic(
   return response;
 }
 
-/** Returns a failed answer in shape B. */
+/** Returns a failed response in shape B. */
 function failedResponse(
   exchange: Exchange,
   { body, extra, status }: HttpFailure,
@@ -260,7 +261,7 @@ function failureOf(error: unknown, shape: ErrorShape): HttpFailure | undefined {
   if (error instanceof DiskError) {
     const { code: own, status } = wireErrorOf("INTERNAL_ERROR");
     const code = shape === "A" ? own.toLowerCase() : own;
-    const message = "Cannot answer: a disk operation failed, see the server's log";
+    const message = "Cannot complete the request: a disk operation failed; see the server's log";
     return { status, body: { code, message }, extra: {} };
   }
   return undefined;

@@ -26,12 +26,12 @@ const BROKEN_MAX = 16;
 
 /** Returns a clause that follows "Cannot read …: ". */
 export function jsonFault(text: string): string {
-  if (text.trim() === "") return "it is empty, and JSON is expected";
+  if (text.trim() === "") return "it is empty, but should be JSON";
   const isCut = text.length > SEARCHED_MAX;
   const found = faultOffset(isCut ? text.slice(0, SEARCHED_MAX) : text);
   const isAtCut = isCut && found !== undefined && found > SEARCHED_MAX - BROKEN_MAX;
   if (isAtCut && !isTooIntricate(text)) {
-    return `it is not JSON: its first ${SEARCHED_MAX} characters are sound, and the fault comes later`;
+    return `it is not JSON: its first ${SEARCHED_MAX} characters are valid, and the error comes later`;
   }
   const at = isAtCut ? undefined : found;
   if (at === undefined) {
@@ -98,7 +98,7 @@ function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {
     if (SQL_TEXT.test(text)) return 'a statement is sent as {"sql": "SELECT …"}';
-    if (FORM_TEXT.test(text)) return "the text looks like a web form, which is not read here";
+    if (FORM_TEXT.test(text)) return "the text looks like a web form, which is not accepted here";
   }
   if (found === undefined) return undefined;
   if (found === "\n" || found === "\r" || found === "\t") {

@@ -135,7 +135,7 @@ function checkedText(text: string, index: number, limits: ParameterLimits): stri
       throw invalidParameter(index, `is longer than ${limits.max_parameter_bytes} bytes`);
     }
   }
-  if (!text.isWellFormed()) throw invalidParameter(index, "has half a surrogate pair");
+  if (!text.isWellFormed()) throw invalidParameter(index, "contains an unpaired surrogate");
   return text;
 }
 

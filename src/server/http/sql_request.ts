@@ -53,7 +53,7 @@ type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["orig
 export interface SqlRequestOptions {
   readonly config: RequestLimits;
   readonly sender?: RequestSender;
-  /** The format of the answer. */
+  /** The format of the response. */
   readonly format?: ResultFormat;
 }
 
@@ -181,7 +181,7 @@ function formParameters(
 }
 
 function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
-  if (typeof sql !== "string") throw wrongField("sql", `text, but it is ${kindOf(sql)}`);
+  if (typeof sql !== "string") throw wrongField("sql", `a string, but it is ${kindOf(sql)}`);
   // UTF-8 has one to three bytes for each UTF-16 unit.
   if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
     throw new DatabaseError(
@@ -189,7 +189,7 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
       `Cannot read the statements: they may have at most ${bytesMax} bytes`,
     );
   }
-  if (!sql.isWellFormed()) throw wrongField("sql", "text without half a surrogate pair");
+  if (!sql.isWellFormed()) throw wrongField("sql", "a string without unpaired surrogates");
 }
 
 /** @throws {DatabaseError} INVALID_INPUT */

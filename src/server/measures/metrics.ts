@@ -99,7 +99,7 @@ export class Metrics {
       lines.push(`tidemark_http_requests_total{status="${status}"} ${count}`);
     }
     this.#durationLines(lines);
-    metric("tidemark_http_requests_running", "gauge", "HTTP requests being answered.");
+    metric("tidemark_http_requests_running", "gauge", "HTTP requests in progress.");
     lines.push(`tidemark_http_requests_running ${gauges.requestsRunning()}`);
     metric(
       "tidemark_bugs_total",
@@ -148,7 +148,7 @@ export class Metrics {
 
   #durationLines(lines: string[]): void {
     const name = "tidemark_http_request_duration_seconds";
-    lines.push(`# HELP ${name} Time to answer an HTTP request.`, `# TYPE ${name} histogram`);
+    lines.push(`# HELP ${name} Time to respond to an HTTP request.`, `# TYPE ${name} histogram`);
     const inBounds = this.#durationCounts.reduce((sum, count) => sum + count, 0);
     const counts = [...this.#durationCounts, this.#requestCount - inBounds];
     const sumSeconds = this.#durationSum;

@@ -66,7 +66,7 @@ const POSITION: Schema = {
 const ROW: Schema = {
   type: "object",
   description:
-    "Cells by column name: null, a boolean, a number, text, or a list of numbers for an EMBEDDING",
+    "Cells by column name: null, a boolean, a number, a string, or a list of numbers for an EMBEDDING",
 };
 const ROWS: Schema = { type: "array", items: ROW };
 

@@ -1,5 +1,6 @@
 /**
- * The operations of all endpoints: their parameters, bodies and answers. Each route names its own.
+ * The operations of all endpoints: their parameters, bodies and responses. Each route names its
+ * operation.
  */
 import type { Operation, OperationParameter, Schema } from "../http/operation.ts";
 import { FLAG, TEXT } from "./schema_forms.ts";
@@ -135,7 +136,7 @@ export const SQL_OPERATION: Operation = {
   description:
     "Statements run in order, each a transaction of its own unless BEGIN says otherwise; the first " +
     "failure stops the rest. Files for FILE('x') come as parts file:x of a form. Accept chooses " +
-    "NDJSON or CSV for a request with one statement that returns rows. A long answer is streamed: " +
+    "NDJSON or CSV for a request with one statement that returns rows. A long response is streamed: " +
     "if it fails late its status is 200, and the field status says error.",
   access: "bearer",
   parameters: [
@@ -176,7 +177,7 @@ export const SQL_OPERATION: Operation = {
         },
       },
       headers: {
-        "Idempotency-Replayed": "true when this is the answer of an earlier request",
+        "Idempotency-Replayed": "true when this is the response to an earlier request",
         "Tidemark-Notices":
           "With NDJSON and CSV: the notices of all statements, as a JSON array of strings in ASCII",
       },
@@ -216,7 +217,7 @@ export const COPY_OPERATION: Operation = {
   summary: "Copy many rows into a table, or out of a table or query",
   description:
     "The statement is one COPY … FROM STDIN, whose data are the body of the request, or one " +
-    "COPY … TO STDOUT, whose rows are the body of the answer. Both bodies are streamed. A COPY FROM " +
+    "COPY … TO STDOUT, whose rows are the body of the response. Both bodies are streamed. A COPY FROM " +
     "is one commit: after a fault, nothing of it is stored. If a COPY TO fails after its first " +
     "bytes, the connection breaks.",
   access: "bearer",
@@ -364,7 +365,7 @@ export const SOCKET_OPERATION: Operation = {
   errors: { 403: ["origin_not_allowed"], 426: ["upgrade_required"] },
 };
 
-/** Returns the health operation. Two paths have the same answer, so the caller passes the id. */
+/** Returns the health operation. Two paths have the same response, so the caller passes the id. */
 export function healthOperation(id: string): Operation {
   return {
     id,

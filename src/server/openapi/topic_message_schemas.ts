@@ -47,7 +47,7 @@ const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const REQUEST: Schema = {
   ...TEXT,
   maxLength: 64,
-  description: "Any text; the answer or refusal repeats it",
+  description: "Any string; the response or the error repeats it",
 };
 const REPEATED: Schema = { ...TEXT, description: "The request_id of the message" };
 

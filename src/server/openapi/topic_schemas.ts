@@ -72,7 +72,7 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
       minimum: 1,
       default: 100,
       description:
-        "The maximum number of messages, up to 10,000; payloads of 8 MiB end an answer earlier",
+        "The maximum number of messages, up to 10,000; payloads of 8 MiB end a response earlier",
     }),
     partition_id: optional(PARTITION),
     timeout_seconds: optional({

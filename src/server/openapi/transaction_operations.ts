@@ -43,7 +43,7 @@ export const TRANSACTION_OPERATIONS: Readonly<
     tag: "data",
     summary: "Commit a transaction",
     description:
-      "If the answer is lost, send the request again: it tells the outcome and changes nothing. " +
+      "If the response is lost, send the request again: it returns the outcome and changes nothing. " +
       "With an idempotency_key the outcome is stored with the commit and outlives a restart.",
     access: "bearer",
     parameters: [ID],

@@ -312,7 +312,7 @@ class SqlRoute {
     );
   }
 
-  /** Returns the single result of an NDJSON or CSV answer. A request without one gets JSON. */
+  /** Returns the single result of an NDJSON or CSV response. A request without one gets JSON. */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
     exchange: Exchange,
@@ -326,7 +326,7 @@ class SqlRoute {
       throw new HttpError(
         406,
         "NOT_ACCEPTABLE",
-        `Cannot answer in this format: ${rowResultCount} statements return rows, and only one may`,
+        `Cannot respond in this format: ${rowResultCount} statements return rows, and only one may`,
       );
     }
     const [result] = found;
@@ -396,8 +396,8 @@ function headersFor(
 }
 
 /**
- * Returns the notices for the header. The body of the answer has no place for notices, or only for
- * the notices of one result.
+ * Returns the notices for the header. The body of the response has no place for notices, or only
+ * for the notices of one result.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];

@@ -422,7 +422,7 @@ export function unknownFunction(
     isWindowName(name) ||
     isTableFunction(name) ||
     name === "row_to_json";
-  const what = isKnown ? "it does not take these types" : "there is none";
+  const what = isKnown ? "it does not accept these types" : "there is none";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
   const hint =
     insteadOfFunction(name) ?? (near === undefined ? undefined : `did you mean ${near}?`);

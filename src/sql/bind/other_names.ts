@@ -93,7 +93,7 @@ const FUNCTIONS = entries([
   ["regexp rlike regexp_matches", "write name ~ 'pattern', or regexp_match(name, 'pattern')"],
   ["find_in_set", "write name = ANY (string_to_array(list, ','))"],
   ["quote quotename", "write quote_literal(text), or quote_ident(name)"],
-  ["format", "write format('%s', name) for texts, or to_char(price, '999G999D99') for numbers"],
+  ["format", "write format('%s', name) for strings, or to_char(price, '999G999D99') for numbers"],
   ["printf str", "write format('%s', name), or to_char(price, '999D99')"],
   [
     "obj_description col_description shobj_description",

@@ -213,9 +213,9 @@ export class Scope {
       : near !== undefined
         ? `did you mean "${near}"?`
         : isQuoted
-          ? "double quotes are for names; write text in single quotes"
+          ? "double quotes are for names; write strings in single quotes"
           : this.relations.length === 0
-            ? `${NO_FROM}; text needs single quotes`
+            ? `${NO_FROM}; strings need single quotes`
             : insteadOfFunction(ref.name);
     return new DatabaseError(
       "COLUMN_NOT_FOUND",

@@ -72,7 +72,7 @@ export function noticesOf(
     if (notices.length === NOTICES_MAX) break;
     const shown = isParameter ? `$${(slot ?? 0) + 1}, which is ${number},` : String(number);
     notices.push(
-      `Column "${column}" holds ${textFromValue(TIMESTAMP, number)}: a number for it counts microseconds, and ${shown} looks like ${unit.name}; multiply by ${unit.micros}, or send text such as '2026-01-31T14:30:00Z'`,
+      `Column "${column}" contains ${textFromValue(TIMESTAMP, number)}: a number for it counts microseconds, and ${shown} looks like ${unit.name}; multiply by ${unit.micros}, or send a string such as '2026-01-31T14:30:00Z'`,
     );
   }
   return notices.length === 0 ? undefined : notices;

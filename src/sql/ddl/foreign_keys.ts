@@ -147,7 +147,7 @@ function requireReference(
 
 function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
   if (child.kind === "stream" || parent.kind === "stream") {
-    throw invalid(position, "rows of a STREAM table vanish by themselves");
+    throw invalid(position, "rows of a STREAM table expire");
   }
   if (child.kind === "shared" && parent.kind === "user") {
     throw invalid(

@@ -73,7 +73,7 @@ function exponential(value: number): number {
   if (result !== 0 || value === Number.NEGATIVE_INFINITY) return result;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold exp(${value}) as double precision: it is too close to 0`,
+    `Cannot represent exp(${value}) as double precision: it is too close to 0`,
   );
 }
 

@@ -52,7 +52,7 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
   if (Number.isSafeInteger(bytes)) return bytes;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot hold the size ${excerpt(text as string)} as bytes: it is too large`,
+    `Cannot represent the size ${excerpt(text as string)} as bytes: it is too large`,
   );
 }
 

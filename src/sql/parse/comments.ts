@@ -10,7 +10,7 @@ export function parseComment(cursor: Cursor, start: number): CommentStatement {
   cursor.expectAll("comment", "on");
   const { kind, ...object } = parseObject(cursor);
   cursor.expect("is");
-  const comment = cursor.accept("null") ? undefined : cursor.string("a text in quotes or NULL");
+  const comment = cursor.accept("null") ? undefined : cursor.string("a string in quotes or NULL");
   return { type: "comment on", kind, ...object, comment, _location: cursor.since(start) };
 }
 

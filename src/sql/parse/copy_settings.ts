@@ -70,11 +70,12 @@ function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): 
 function faultOfTexts(options: CopySettings): string | undefined {
   const { defaultText, delimiter, format, nullText, quote } = options;
   for (const [name, text] of Object.entries({ NULL: nullText, DEFAULT: defaultText ?? "" })) {
-    if (/[\r\n]/.test(text)) return `the text of ${name} contains a line break`;
-    if (text.includes(delimiter)) return `the text of ${name} contains the delimiter`;
-    if (format === "csv" && text.includes(quote)) return `the text of ${name} contains the quote`;
+    if (/[\r\n]/.test(text)) return `the string for ${name} contains a line break`;
+    if (text.includes(delimiter)) return `the string for ${name} contains the delimiter`;
+    if (format === "csv" && text.includes(quote))
+      return `the string for ${name} contains the quote`;
   }
-  return defaultText === nullText ? "the texts of NULL and DEFAULT are the same" : undefined;
+  return defaultText === nullText ? "the strings for NULL and DEFAULT are the same" : undefined;
 }
 
 /** Whether a string is one ASCII character that is neither NUL nor a line break. */

@@ -69,14 +69,14 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/= ▸ >/, "write price >= 10"],
   [/▸ => /, "write price >= 10"],
   [/&& .*▸ (=|!=|<|>)/, "&& tests whether arrays overlap: combine conditions with AND"],
-  [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates texts: combine conditions with OR"],
+  [/\|\| .*▸ (=|!=|<|>)/, "|| concatenates strings: combine conditions with OR"],
   [/(?=▸)(?<=\* )▸ \*/, "write power(width, 2), or width ^ 2"],
   [/▸ (regexp|rlike|match)\b/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
   [/match (?=\( .*▸ against)/, "write body LIKE '%word%', or body ~* 'word'"],
   [/\b(regexp|rlike) ▸ '…'/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
-  [/\bglob ▸ '…'/, "write name LIKE 'pattern%', where % matches any text and _ any character"],
+  [/\bglob ▸ '…'/, "write name LIKE 'pattern%', where % matches any string and _ any character"],
   [/▸ xor\b|\bxor ▸ /, "write != between conditions, or # between integers for their bits"],
-  [/▸ glob\b/, "write name LIKE 'pattern%', where % matches any text and _ any character"],
+  [/▸ glob\b/, "write name LIKE 'pattern%', where % matches any string and _ any character"],
   [/▸ contains\b/, "write name LIKE '%text%', or position('text' IN name) > 0"],
   [/▸ starts with/, "write name LIKE 'text%', or starts_with(name, 'text')"],
   [
@@ -175,7 +175,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   // Advice on definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
-    "leave it out: integers are signed, and BIGINT can hold an unsigned INT",
+    "leave it out: integers are signed, and BIGINT can store an unsigned INT",
   ],
   [/▸ (autoincrement|identity)\b/, GENERATED],
   [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (state IN ('open', 'closed'))"],

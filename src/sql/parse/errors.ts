@@ -104,7 +104,7 @@ export function unexpectedToken(stop: SyntaxStop, expected: Expected): DatabaseE
     return faultAt(stop, { token, fault, hint });
   }
   const found = "a name in double quotes";
-  return faultAt(stop, { token, fault, hint: "write text in single quotes: 'text'", found });
+  return faultAt(stop, { token, fault, hint: "write strings in single quotes: 'text'", found });
 }
 
 function meaning(word: string | undefined): string | undefined {

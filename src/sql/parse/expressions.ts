@@ -236,7 +236,7 @@ function parseQuantified(cursor: Cursor): Expr {
   const [only] = content.expressions;
   if (only === undefined || content.expressions.length > 1) {
     cursor.fail(
-      `${name.name.toUpperCase()} takes one query or array, not a list`,
+      `${name.name.toUpperCase()} accepts one query or array, not a list`,
       cursor.since(start).start,
       "write = ANY (ARRAY[…]), or IN (…)",
     );

@@ -75,7 +75,7 @@ export class OwnSequenceCalls implements SequenceCalls {
     }
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot tell the current number of sequence ${namespace}.${name}: this request has taken none`,
+      `Cannot return the current number of sequence ${namespace}.${name}: this request has taken none`,
       {
         hint: "call nextval in the same request or transaction, or read the number with RETURNING",
       },
@@ -88,7 +88,7 @@ export class OwnSequenceCalls implements SequenceCalls {
     }
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot tell the last number of a sequence: this request has taken none",
+      "Cannot return the last number of a sequence: this request has taken none",
       {
         hint: "call nextval in the same request or transaction, or read the number with RETURNING",
       },

@@ -370,7 +370,7 @@ export class ReaderThread {
     if (message.kind === "failed") {
       const error = errorOf(message);
       // The state of a reader after a bug is unknown.
-      if (message.failure.kind === "bug") return this.#replace(error, "it hit a bug");
+      if (message.failure.kind === "bug") return this.#replace(error, "a bug stopped it");
       // The plan of the failed statement may be the cause, so the reader forgets it.
       this.#plans.delete(job.plan);
       job.fail(error);

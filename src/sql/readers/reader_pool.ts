@@ -195,7 +195,7 @@ export class ReaderPool {
       new DatabaseError(
         "CANCELLED",
         "Cannot finish the statement: its rows are read too slowly while other statements wait for its reader thread",
-        { hint: "read the answer faster, or ask for fewer rows" },
+        { hint: "read the response faster, or request fewer rows" },
       ),
     );
   }

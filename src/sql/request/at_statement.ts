@@ -45,7 +45,7 @@ export function failureFrom(error: unknown, failed: FailedRequest): DatabaseErro
   });
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot run the statement: it hit a bug in the server; see the server's log",
+    "Cannot run the statement: a bug in the server stopped it; see the server's log",
     { cause: error },
   );
 }

@@ -1,7 +1,7 @@
 /**
  * COPY within a request: checks whether the request may contain one, and finds its data.
  *
- *     POST /v1/api/copy     one COPY, whose data are the body of the request or of the answer
+ *     POST /v1/api/copy     one COPY, whose data are the body of the request or of the response
  *     any other text        COPY FROM with its data after it, as in the output of pg_dump
  */
 import { assert } from "../../base/assert.ts";
@@ -44,8 +44,8 @@ export function requireCopyBodies(
     throw new DatabaseError(
       "INVALID_INPUT",
       source === undefined
-        ? "Cannot run COPY … TO STDOUT here: its rows need an answer of their own, without other results"
-        : "Cannot run COPY … FROM STDIN here: its data are the body of a request of their own",
+        ? "Cannot run COPY … TO STDOUT here: its rows need a separate response, without other results"
+        : "Cannot run COPY … FROM STDIN here: its data must be the body of a separate request",
       {
         position: node._location.start,
         statementIndex,
@@ -94,7 +94,7 @@ function bodyOfText({ data }: CopySourceStatement): CopyBody {
 export function copyResult(result: StatementResult, feed: CopyFeed): StatementResult {
   const { skippedCount } = feed;
   if (skippedCount === 0) return result;
-  const notice = `Skipped ${skippedCount} row(s) with a value that its column cannot hold`;
+  const notice = `Skipped ${skippedCount} row(s) with a value that its column cannot store`;
   return { ...result, notices: [...(result.notices ?? []), notice] };
 }
 
@@ -151,5 +151,5 @@ class BodyFeed implements CopyFeed {
 }
 
 function silent(): DatabaseError {
-  return new DatabaseError("CANCELLED", "Cannot finish the statement: its data do not come");
+  return new DatabaseError("CANCELLED", "Cannot finish the statement: its data stopped arriving");
 }

@@ -3,7 +3,7 @@
  * that writes the request's changes also writes the response, so that after a crash either both
  * exist or neither does.
  *
- *     no record ──run──► record ──same body──► the kept answer
+ *     no record ──run──► record ──same body──► the kept response
  *                                ──another body──► IDEMPOTENCY_CONFLICT
  *                                ──older than the TTL──► as if there were none
  *
@@ -99,7 +99,7 @@ export class IdempotentRequests {
       if (await isStillAllowed()) return { results: kept, isReplayed: true };
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        `Cannot answer the request of idempotency_key "${key}" again: you may no longer run it`,
+        `Cannot repeat the response to idempotency_key "${key}": you may no longer run the request`,
       );
     }
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -151,7 +151,7 @@ export class IdempotentRequests {
     const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
     return new DatabaseError(
       "DATA_DAMAGED",
-      `Cannot look up the kept answer for this idempotency_key: ${message}`,
+      `Cannot look up the stored response for this idempotency_key: ${message}`,
       {
         hint: `the damaged records expire ${seconds} s after they were written (limits.idempotency_ttl_secs); until then, check with a query whether the request was executed, and send it without a key if it was not`,
       },
@@ -186,9 +186,9 @@ export class IdempotentRequests {
     if (this.#kept.of(owner) + bytes > bytesMax) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot keep the answer for its idempotency_key: the kept answers of this user may take at most ${bytesMax} bytes`,
+        `Cannot store the response for its idempotency_key: the stored responses of this user may take at most ${bytesMax} bytes`,
         {
-          hint: `an answer expires after ${Math.ceil(idempotencyTtlMs / 1000)} s; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
+          hint: `a response expires after ${Math.ceil(idempotencyTtlMs / 1000)} s; return fewer rows, send the request without a key, or raise limits.idempotency_bytes_per_user`,
         },
       );
     }

@@ -99,7 +99,7 @@ function executed(
   if (args.length !== parameterCount) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot execute "${name.name}": it takes ${parameterCount} value(s), but ${args.length} are given`,
+      `Cannot execute "${name.name}": it needs ${parameterCount} value(s), but ${args.length} are given`,
       { position: _location.start, statementIndex },
     );
   }

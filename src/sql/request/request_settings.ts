@@ -69,7 +69,7 @@ export class RequestSettings {
     const rows = SETTING_KINDS.map(({ description, name }): ShownSetting => {
       return { name, value: this.#valueOf(name), category: "request", description };
     });
-    const description = "For programs that ask; nobody can set it";
+    const description = "For programs that read it; it cannot be set";
     for (const { name, value } of fixedSettings(version)) {
       rows.push({ name, value, category: "fixed", description });
     }
@@ -95,7 +95,10 @@ export class RequestSettings {
       });
     }
     if (!this.#changed.has(name) && this.#changed.size >= OWN_SETTINGS_MAX + SETTING_KINDS.length) {
-      throw invalid(asked, `Cannot set ${name}: ${OWN_SETTINGS_MAX} own settings are the most`);
+      throw invalid(
+        asked,
+        `Cannot set ${name}: a request may define at most ${OWN_SETTINGS_MAX} settings`,
+      );
     }
     this.#changed = withChange(this.#changed, change);
     if (!change.isLocal) this.#lasting = withChange(this.#lasting, change);
@@ -167,7 +170,7 @@ function askedBy(node: SettingStatement): AskedChange {
   if (set.type === "default") return { ...asked, value: undefined };
   const value = textOf(set);
   if (value === undefined) {
-    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a text or a number is needed`);
+    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a string or a number is needed`);
   }
   return { ...asked, value };
 }

@@ -71,7 +71,7 @@ const KINDS: readonly SettingKind[] = [
   STATEMENT_TIMEOUT,
   {
     name: "timezone",
-    description: "Zone of times without one; UTC is the only one",
+    description: "Time zone of timestamps without one; always UTC",
     defaultOf: () => "UTC",
     read: (text) =>
       ["utc", "etc/utc", "gmt"].includes(text.toLowerCase())
@@ -81,23 +81,23 @@ const KINDS: readonly SettingKind[] = [
   anyText("application_name", "The name of the client program"),
   only("client_encoding", ["UTF8", "UTF-8", "UNICODE"], "Text is UTF-8"),
   only("standard_conforming_strings", ["on"], "A backslash in a string is an ordinary character"),
-  only("bytea_output", ["hex"], "Bytes as text are hexadecimal"),
-  only("intervalstyle", ["postgres"], "The form of intervals as text"),
+  only("bytea_output", ["hex"], "Bytes are shown as hexadecimal text"),
+  only("intervalstyle", ["postgres"], "The text format of intervals"),
   {
     name: "datestyle",
-    description: "The form of dates as text; ISO is the only one",
+    description: "The text format of dates; always ISO",
     defaultOf: () => "ISO, MDY",
     read: (text) =>
-      /^iso\b/i.test(text.trim()) ? "ISO, MDY" : { why: "dates as text have the ISO form" },
+      /^iso\b/i.test(text.trim()) ? "ISO, MDY" : { why: "dates are always shown in ISO format" },
   },
   only("default_tablespace", [""], "The option STORAGE_ID of a table selects its storage"),
   only("default_table_access_method", ["heap"], "There is one kind of storage engine"),
-  only("synchronous_commit", ["on"], "A commit is answered once it is on disk"),
+  only("synchronous_commit", ["on"], "A commit is acknowledged once it is on disk"),
   only("session_replication_role", ["origin"], "There are no triggers to switch off"),
-  flag("check_function_bodies", "Of no effect: there are no functions to define", "on"),
-  flag("row_security", "Of no effect: USER tables always show each user their own rows", "on"),
-  flag("escape_string_warning", "Of no effect: E'…' marks escapes", "on"),
-  word("xmloption", ["content", "document"], "Of no effect: there is no XML"),
+  flag("check_function_bodies", "Has no effect: there are no functions to define", "on"),
+  flag("row_security", "Has no effect: USER tables always show each user their own rows", "on"),
+  flag("escape_string_warning", "Has no effect: E'…' marks escapes", "on"),
+  word("xmloption", ["content", "document"], "Has no effect: there is no XML"),
   word(
     "client_min_messages",
     [
@@ -112,25 +112,25 @@ const KINDS: readonly SettingKind[] = [
       "warning",
       "error",
     ],
-    "Of no effect: notices are part of the answer",
+    "Has no effect: notices are part of the response",
   ),
   {
     name: "extra_float_digits",
-    description: "Of no effect: numbers have the digits that restore them",
+    description: "Has no effect: numbers have all digits that are needed to restore them",
     defaultOf: () => "1",
     read: (text) =>
       /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it should be from -15 to 3" },
   },
-  duration("lock_timeout", "Of no effect: no statement waits for a lock"),
+  duration("lock_timeout", "Has no effect: no statement waits for a lock"),
   duration(
     "idle_in_transaction_session_timeout",
-    "Of no effect: limits.transaction_idle_secs ends idle transactions",
+    "Has no effect: limits.transaction_idle_secs ends idle transactions",
   ),
   duration(
     "transaction_timeout",
-    "Of no effect: limits.transaction_timeout_secs ends transactions",
+    "Has no effect: limits.transaction_timeout_secs ends transactions",
   ),
-  duration("idle_session_timeout", "Of no effect: requests share no session state"),
+  duration("idle_session_timeout", "Has no effect: requests share no session state"),
 ];
 
 const BY_NAME: ReadonlyMap<string, SettingKind> = new Map(KINDS.map((kind) => [kind.name, kind]));

@@ -49,7 +49,7 @@ export function groupFrom(node: TopicArgument, parameters: readonly Value[]): st
   if (typeof group !== "string") {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot use ${shownOf(node)} as a group name: it should be text`,
+      `Cannot use ${shownOf(node)} as a group name: it should be a string`,
       { position },
     );
   }

@@ -155,7 +155,7 @@ export class Job {
 }
 
 function failedByBug(kind: JobKind, cause: unknown): DatabaseError {
-  const message = `Cannot finish the job (${kind}): it hit a bug in the server; see the server's log`;
+  const message = `Cannot finish the job (${kind}): a bug in the server stopped it; see the server's log`;
   return new DatabaseError("INTERNAL_ERROR", message, { cause });
 }
 

@@ -219,6 +219,6 @@ function failureOf(error: unknown): DatabaseError {
   if (error instanceof DatabaseError) return error;
   return new DatabaseError(
     "INTERNAL_ERROR",
-    "Cannot continue: the consumer hit a bug in the server",
+    "Cannot continue: a bug in the server stopped the consumer",
   );
 }

@@ -1,12 +1,12 @@
 /**
  * Sends one request to a listed host, at an address that has been checked.
  *
- * - The name is resolved for each request, every address in the answer is checked, and the
+ * - The name is resolved for each request, every address in the response is checked, and the
  *   connection goes to a checked address. A name that leads elsewhere a moment later (DNS
  *   rebinding) therefore gains nothing. The certificate is checked against the name.
  * - A proxy that the environment names is not used, since it would connect instead.
  * - Redirects are not followed, as they could lead to a host that is not listed.
- * - Only the status of the answer is used: the body is not read.
+ * - Only the status of the response is used: the body is not read.
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -58,7 +58,7 @@ export function posting({ clock, hosts, resolve = resolved }: PostDeps): Post {
       if (refused !== undefined) return failed(refusal(host, refused.address));
       return await postToAny(request, found, either);
     } catch (error) {
-      if (timeout.signal.aborted) return failed(`it did not answer within ${timeoutMs / 1000} s`);
+      if (timeout.signal.aborted) return failed(`it did not respond within ${timeoutMs / 1000} s`);
       if (signal.aborted) return failed("the server was stopped");
       // Any failure of the network or of the receiver is reported as a failed delivery.
       return failed(`it cannot be reached: ${codeOf(error)}`);
@@ -133,8 +133,11 @@ async function postTo(
   const { ok, status } = response;
   if (ok) return { isDelivered: true };
   if (status >= 300 && status < 400)
-    return failed(`it answered ${status}: redirects are not followed`);
-  return failed(`it answered ${status}`, retryAfterMsOf(response.headers.get("retry-after")));
+    return failed(`it responded with status ${status}: redirects are not followed`);
+  return failed(
+    `it responded with status ${status}`,
+    retryAfterMsOf(response.headers.get("retry-after")),
+  );
 }
 
 /** Reads a number of seconds. The other form, a date, would require synchronised clocks. */

@@ -130,7 +130,7 @@ test("the sockets of a user beyond the bound are refused, then cut, and others c
   expect(refusedOf(mallory)).toBe(2);
   expect(mallory.find(({ refusal }) => refusal !== undefined)?.refusal).toBe(
     "Too many unfinished or waiting messages: those of this user may hold 10485760 bytes together; " +
-      "finish each message before the next connection begins one, and read the answers",
+      "finish each message before the next connection begins one, and read the responses",
   );
   expect(alice?.refusal).toBeUndefined();
   expect(held.heldBytes).toBe(12 * MIB);

@@ -46,7 +46,7 @@ test("jsonBody names each user in turn, escaped where necessary", () => {
 });
 
 test("notices are in the entry of their statement, and in the last line of NDJSON", () => {
-  const notices = ['Column "at" holds 1970'];
+  const notices = ['Column "at" contains 1970'];
   const body = jsonBody([{ ...INSERTED, notices }, INSERTED], { tookMs: 1 });
   const { results } = JSON.parse(body) as { results: { notices?: unknown }[] };
   expect(results.map((entry) => entry.notices)).toEqual([notices, undefined]);

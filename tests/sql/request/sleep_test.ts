@@ -200,7 +200,7 @@ describe("PG_SLEEP ends", () => {
     clock.advance(2_000_000);
     expect(await hasEnded()).toBe(true);
     expect((await answer).error?.message).toBe(
-      "Cannot sleep for 2000 s: a request sleeps 3600 s at most in all",
+      "Cannot sleep for 2000 s: a request may sleep at most 3600 s in total",
     );
   });
 });

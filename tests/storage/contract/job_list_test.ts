@@ -75,7 +75,8 @@ test("runJob fails the job of a bug, which is counted, and passes an error of un
       return [job.status, job.error?.message, "stops the process"];
     }
   });
-  const byBug = "Cannot finish the job (merge): it hit a bug in the server; see the server's log";
+  const byBug =
+    "Cannot finish the job (merge): a bug in the server stopped it; see the server's log";
   expect(await Promise.all(ended)).toEqual([
     ["failed", byBug, "goes on"],
     ["failed", "no room", "goes on"],

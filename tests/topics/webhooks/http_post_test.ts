@@ -116,7 +116,7 @@ test("posting ends with the time, and with its signal", async () => {
   const to = new URL(`http://hooks.example.com:${never.port}/`);
   try {
     expect(await post(["127.0.0.1"], [["127.0.0.1"]], { to, timeoutMs: 50 })).toMatchObject({
-      reason: "it did not answer within 0.05 s",
+      reason: "it did not respond within 0.05 s",
     });
     const controller = new AbortController();
     const answer = post(["127.0.0.1"], [["127.0.0.1"]], { to, signal: controller.signal });

@@ -314,7 +314,7 @@ export function notUpdatable(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table are inserted and deleted only`,
+    `Cannot run ${what} on ${nameOf(table)}: rows of a STREAM table can only be inserted and deleted`,
     { position: node._location.start },
   );
 }

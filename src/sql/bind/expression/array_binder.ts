@@ -185,7 +185,7 @@ function bindMember(
   if (kind !== "text" && kind !== "unknown" && !isInteger(index.type)) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot subscript JSON with a value of type ${typeName(index.type)}: a text or an integer is needed`,
+      `Cannot subscript JSON with a value of type ${typeName(index.type)}: a string or an integer is needed`,
       { position: node.index._location.start },
     );
   }

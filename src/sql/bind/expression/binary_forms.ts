@@ -221,7 +221,7 @@ function hintOf({ left, op, right }: BinaryOperands): string {
   const kinds = [left.type.kind, right.type.kind];
   switch (op) {
     case "||":
-      if (kinds.includes("boolean")) return "|| concatenates texts: combine conditions with OR";
+      if (kinds.includes("boolean")) return "|| concatenates strings: combine conditions with OR";
       break;
     case "&&":
       if (!kinds.includes("array"))

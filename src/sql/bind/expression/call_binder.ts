@@ -178,14 +178,14 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   const [argument] = call.args;
   const position = call._location.start;
   if (argument?.type !== "string" || call.args.length !== 1) {
-    throw new DatabaseError("INVALID_INPUT", "Cannot read FILE: it takes one quoted part name", {
+    throw new DatabaseError("INVALID_INPUT", "Cannot read FILE: it accepts one quoted part name", {
       position,
     });
   }
   if (context.allowsFiles !== true) {
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot use FILE here: it is a value of INSERT VALUES and UPDATE SET only",
+      "Cannot use FILE here: it is allowed only as a value in INSERT VALUES and UPDATE SET",
       { position },
     );
   }

@@ -293,10 +293,10 @@ function castAllTo(
 }
 
 const FORMS: Readonly<Partial<Record<DataType["kind"], string>>> = {
-  timestamp: "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
-  datetime: "send text such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
-  date: "send text such as '2026-01-31'",
-  time: "send text such as '14:30:00'",
+  timestamp: "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  datetime: "send a string such as '2026-01-31T14:30:00Z', or to_timestamp of seconds",
+  date: "send a string such as '2026-01-31'",
+  time: "send a string such as '14:30:00'",
 };
 
 /**

@@ -152,7 +152,7 @@ function bindRarer(expression: RarerExpr, context: ExpressionContext): BoundExpr
     case "default":
       throw new DatabaseError(
         "INVALID_QUERY",
-        "Cannot use DEFAULT here: it is a value of INSERT and UPDATE only",
+        "Cannot use DEFAULT here: it is allowed only as a value in INSERT and UPDATE",
         { position: expression._location.start },
       );
     case "field":

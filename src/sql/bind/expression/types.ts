@@ -120,7 +120,7 @@ export function resolveType(definition: DataTypeDef): DataType {
   }
   if (definition.definedType !== undefined) {
     if (definition.config === undefined) return definition.definedType;
-    throw invalid(definition, "it takes no size");
+    throw invalid(definition, "it accepts no size");
   }
   if (!isBuiltInType(definition)) throw unsupported(definition);
   return builtInType(definition);
@@ -288,7 +288,7 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
       : `write ${instead}`;
   return new DatabaseError(
     "UNSUPPORTED_TYPE",
-    `Cannot use type "${name}": ${isSized ? "it takes no size" : "there is no such type"}`,
+    `Cannot use type "${name}": ${isSized ? "it accepts no size" : "there is no such type"}`,
     { position: definition._location.start, ...(hint === undefined ? {} : { hint }) },
   );
 }

@@ -277,7 +277,7 @@ export function bindGrouping(
   if (call.args.length === 0 || call.args.length > GROUPING_ARGUMENTS_MAX) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot call GROUPING with ${call.args.length} arguments: it takes 1 to ${GROUPING_ARGUMENTS_MAX}`,
+      `Cannot call GROUPING with ${call.args.length} arguments: it accepts 1 to ${GROUPING_ARGUMENTS_MAX}`,
       { position },
     );
   }

@@ -43,7 +43,7 @@ export function bindChanges(
   if (nameNode?.type !== "string" || fromNode === undefined || others.length > 0 || !isPlain) {
     throw refused(item, "expected changes('namespace.table', from_seq [, to_seq])");
   }
-  if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY numbers no changes");
+  if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY cannot number changes");
   const table = tableNamed(nameNode.value, nameNode, source);
   statement.requirements.push({ action: "read", table });
   const bound = (node: Expr): BoundExpression =>

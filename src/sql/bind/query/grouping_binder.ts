@@ -141,7 +141,7 @@ function setsOf(item: GroupItem): readonly (readonly Expr[])[] {
     if (!("groups" in part)) return membersOf(part);
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot use ${part.type.toUpperCase()} in ${item.type.toUpperCase()}: it takes expressions`,
+      `Cannot use ${part.type.toUpperCase()} in ${item.type.toUpperCase()}: it accepts expressions`,
       { position: part._location.start },
     );
   });

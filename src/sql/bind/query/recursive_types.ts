@@ -240,7 +240,7 @@ function exactConversion(
     }
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot hold ${textFromDecimal(whole, from.scale)} in ${column}: ${typeName(to)} has ${to.scale} digits after the point`,
+      `Cannot represent ${textFromDecimal(whole, from.scale)} in ${column}: ${typeName(to)} has ${to.scale} digits after the point`,
       { hint: DECIMAL_TOO_LONG },
     );
   };

@@ -127,7 +127,7 @@ function checkForm(call: ExprCall, name: string): void {
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP`,
-    { position: call._location.start, hint: "do it in a query in FROM, or order the window" },
+    { position: call._location.start, hint: "use them in a query in FROM, or order the window" },
   );
 }
 
@@ -315,10 +315,10 @@ function boundOf(
   if (reach === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      "Cannot use a frame of RANGE with this offset: it cannot be added to what ORDER BY orders by",
+      "Cannot use a frame of RANGE with this offset: it cannot be added to the values of ORDER BY",
       {
         position: bound._location.start,
-        hint: "numbers take numbers; dates and times take intervals",
+        hint: "numbers accept numbers; dates and times accept intervals",
       },
     );
   }

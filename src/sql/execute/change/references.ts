@@ -137,7 +137,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   if (table !== undefined) return table;
   throw new DatabaseError(
     "SERIALIZATION_FAILURE",
-    "Cannot check a foreign key: the table that it refers to was dropped meanwhile",
+    "Cannot check a foreign key: the table to which it refers was dropped in the meantime",
     { hint: "run the statement again" },
   );
 }
@@ -245,7 +245,7 @@ function requireNoneSince(
     for (const values of rowsSince(store, child.tableId, options)) {
       if (values.includes(null)) continue;
       if (!keyTexts.has(keyTextOf(referenced.types, values))) continue;
-      throw broken(`a row of ${nameOf(child)} that refers to a key that goes was written`);
+      throw broken(`a row of ${nameOf(child)} was written that refers to a removed key`);
     }
   }
 }

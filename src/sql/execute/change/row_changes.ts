@@ -354,7 +354,7 @@ function noTransaction({ table }: TableRuntime): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
     `Cannot write ${nameOf(table)} in a transaction: it is a STREAM table`,
-    { hint: "write it by a statement of its own" },
+    { hint: "write to it in a separate statement" },
   );
 }
 

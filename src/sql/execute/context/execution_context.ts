@@ -137,7 +137,7 @@ export interface QueryShare {
  */
 export function checkResultRows(rowCount: number, rowsMax: number): void {
   if (rowsMax === 0 || rowCount <= rowsMax) return;
-  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot answer with more than ${rowsMax} rows`, {
+  throw new DatabaseError("RESULT_TOO_LARGE", `Cannot return more than ${rowsMax} rows`, {
     hint: "add LIMIT, or raise limits.max_result_rows",
   });
 }

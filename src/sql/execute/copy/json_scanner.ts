@@ -102,7 +102,7 @@ export class JsonScanner implements CopyScanner {
       const name = this.#nameAt(bytes, { start, end }, isEncoded);
       column = this.#columns.indexOf(name);
       if (column === -1) {
-        throw copyFault(`found the member "${name}", which is no column`, { line: this.#line });
+        throw copyFault(`found the member "${name}", which is not a column`, { line: this.#line });
       }
     }
     if (this.#seen[column] === 1) {

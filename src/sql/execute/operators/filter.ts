@@ -263,6 +263,6 @@ export function rowCountFrom(value: Value, clause: "LIMIT" | "OFFSET"): number {
   if (count >= 0) return count;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot take ${clause} ${count}: it must not be negative`,
+    `Cannot use ${clause} ${count}: it must not be negative`,
   );
 }

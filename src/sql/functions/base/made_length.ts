@@ -19,7 +19,7 @@ export function checkMadeItems(count: number): void {
   if (count <= PARTS_OF_TEXT_MAX) return;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot split a text into more than ${PARTS_OF_TEXT_MAX} parts`,
+    `Cannot split a string into more than ${PARTS_OF_TEXT_MAX} parts`,
     { hint: "split a shorter text" },
   );
 }
@@ -29,6 +29,6 @@ export function checkMadeLength(length: number): void {
   if (length <= MADE_LENGTH_MAX) return;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot create a text of ${length} characters: at most ${MADE_LENGTH_MAX} are allowed`,
+    `Cannot create a string of ${length} characters: at most ${MADE_LENGTH_MAX} are allowed`,
   );
 }

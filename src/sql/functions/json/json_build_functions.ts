@@ -87,7 +87,7 @@ function objectOfArray([array = null]: readonly Value[]): string {
   if (dimensions.length > 2 || (dimensions.length === 2 && dimensions[1] !== 2)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: an array of several dimensions should hold pairs",
+      "Cannot build a JSON object: an array of several dimensions should contain pairs",
     );
   }
   const items = elementsOf(array as ArrayValue);

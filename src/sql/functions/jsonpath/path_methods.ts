@@ -44,7 +44,7 @@ export function datetimeOf(item: PathItem, template: string | undefined): PathMo
     const moment = momentFromIso(item);
     if (moment !== undefined) return moment;
     throw new PathFault(
-      `.datetime() cannot read ${excerpt(item)}: it is no date, time or timestamp of ISO 8601`,
+      `.datetime() cannot read ${excerpt(item)}: it is not an ISO 8601 date, time or timestamp`,
     );
   }
   try {

@@ -140,7 +140,9 @@ export function compareMoments(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: one has a time zone, the other has none`,
-      { hint: "jsonb_path_query_tz and kin read a moment without a time zone in UTC" },
+      {
+        hint: "jsonb_path_query_tz and similar functions read a timestamp without a time zone as UTC",
+      },
     );
   }
   const order = (left.days ?? 0) - (right.days ?? 0);

@@ -157,7 +157,7 @@ const FLOAT_OPERATIONS: ReadonlyMap<string, (left: number, right: number) => num
 function underflow(): DatabaseError {
   return new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot hold the result as double precision: it is too close to 0",
+    "Cannot represent the result as double precision: it is too close to 0",
   );
 }
 

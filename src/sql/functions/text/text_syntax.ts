@@ -23,7 +23,7 @@ function unistr([text = null]: readonly Value[]): string {
     return String.fromCodePoint(code);
   });
   if (made.isWellFormed()) return made;
-  throw invalidEscape("half of a surrogate pair");
+  throw invalidEscape("an unpaired surrogate");
 }
 
 function invalidEscape(found: string): DatabaseError {

@@ -92,8 +92,8 @@ export const PARAMETER_ADVICE =
 
 const HINTS: readonly (readonly [characters: string, hint: string])[] = [
   ["`", 'write names that need quotes in double quotes: "name"'],
-  ["‘’‚‛′´", "write text in straight single quotes: 'text'"],
-  ["“”„‟″«»", "use straight quotes: single quotes for text ('text'), double quotes for names"],
+  ["‘’‚‛′´", "write strings in straight single quotes: 'text'"],
+  ["“”„‟″«»", "use straight quotes: single quotes for strings ('text'), double quotes for names"],
   ["–—−", "write a minus sign as -"],
   ["≠", "write != or <>"],
   ["≤", "write <="],

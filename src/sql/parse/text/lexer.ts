@@ -516,7 +516,8 @@ class Lexer implements LexedTokens {
   }
 
   #unclosed(what: string): never {
-    const hint = what === "a string" ? { hint: "write a quote within a text twice: 'it''s'" } : {};
+    const hint =
+      what === "a string" ? { hint: "write a quote within a string twice: 'it''s'" } : {};
     const fault = `${what} that starts here is not closed`;
     this.#fail("BATCH_PARSE_ERROR", fault, this.#position, hint);
   }

@@ -86,5 +86,5 @@ function unescaped(value: string, escape: string, fail: (found: string) => never
     at = from + (found ?? "").length;
   }
   made += value.slice(at);
-  return made.isWellFormed() ? made : fail("half of a surrogate pair");
+  return made.isWellFormed() ? made : fail("an unpaired surrogate");
 }

@@ -50,5 +50,5 @@ test("Sleeps refuses more than an hour per request, and ends one at msMax", () =
   sleeps.sleep(1);
   expect(waits).toEqual([1000, 1]);
   expect(ledger.sleepMs).toBe(HOUR_MS);
-  expect(() => sleeps.sleep(1)).toThrow("a request sleeps 3600 s at most in all");
+  expect(() => sleeps.sleep(1)).toThrow("a request may sleep at most 3600 s in total");
 });

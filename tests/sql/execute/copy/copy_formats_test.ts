@@ -262,7 +262,7 @@ describe("rows", () => {
     const { results } = await askCopyIn(engine, copy, "1,2,a\nx,2,b\n3,2x,c\n4,5,d\n");
     expect(results[0]?.rowCount).toBe(2);
     expect(results[0]?.notices).toEqual([
-      "Skipped 2 row(s) with a value that its column cannot hold",
+      "Skipped 2 row(s) with a value that its column cannot store",
     ]);
     expect(await engine.rows("SELECT id, t FROM x.p ORDER BY id")).toEqual([
       [1, "a"],
@@ -283,7 +283,7 @@ describe("rows", () => {
       [2, 3, null],
     ]);
     expect(await copyFailure(engine, copy, '{"id":3,"q":1}')).toBe(
-      'INVALID_VALUE: Cannot read line 1: found the member "q", which is no column',
+      'INVALID_VALUE: Cannot read line 1: found the member "q", which is not a column',
     );
     expect(await copyFailure(engine, copy, '{"id":3,"id":4}')).toContain(
       'found the member "id" twice',
