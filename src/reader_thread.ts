@@ -29,8 +29,8 @@ export interface ReaderSetup {
 }
 
 /**
- * Sending rows leaves garbage in this thread: cells, text and its UTF-8 copy, about four times the
- * bytes that are sent.
+ * Sending rows leaves garbage in this thread (cells, strings and their UTF-8 copies), about four
+ * times the bytes that are sent.
  */
 const SENT_FACTOR = 4;
 
@@ -72,7 +72,7 @@ function pressureOn({ memoryBytes: bytesMax }: ReaderSettings): MemoryPressure {
     bytesMax,
     usedBytes: () => memory.usedBytes(bytesMax),
     giveBack: collectAll,
-    // The event loop makes work wait, so a reader need not.
+    // The event loop makes new work wait, so a reader does not have to.
     onTight: () => undefined,
     isWatched: true,
   });

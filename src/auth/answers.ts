@@ -1,5 +1,5 @@
 /**
- * The bodies of the auth endpoints, as the wire contract defines them: builds answers and reads
+ * The bodies of the auth endpoints, as the wire contract defines them: builds responses and reads
  * requests.
  */
 import type { Role, UserEntry } from "../catalog/mod.ts";
@@ -10,12 +10,19 @@ import { AuthError } from "./auth_error.ts";
 export interface Caller {
   readonly address: string;
   /**
-   * True if the caller is on this machine, without a proxy in between. Such callers have no bucket.
+   * True if the caller is on this machine, without a proxy in between. The rate limit does not
+   * apply to such callers.
    */
   readonly isLocal: boolean;
-  /** False if `Host` does not name this server, as with a rebound DNS name. Default true. */
+  /**
+   * False if `Host` does not name this server, for example because of DNS rebinding. The default is
+   * true.
+   */
   readonly isHostAllowed?: boolean;
-  /** True if the URL of the request seems to contain a token, which is not read. Default false. */
+  /**
+   * True if the URL of the request seems to contain a token. Such a token is not read. The default
+   * is false.
+   */
   readonly hasTokenInUrl?: boolean;
   /** The request id for the log and the audit. */
   readonly requestId?: string;

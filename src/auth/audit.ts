@@ -14,11 +14,11 @@ export interface AuditEvent {
   readonly outcome: "ok" | "denied" | "failed";
   readonly details?: Readonly<Record<string, string | number | boolean>>;
   readonly address?: string | undefined;
-  /** The user whose account or rows were affected. */
+  /** The user whose account or rows the action affected. */
   readonly subject?: string;
 }
 
-/** Returns the source of a request and its id, as members of an event. */
+/** Returns the source of a request and the request's id, as members of an event. */
 export function sourceOf(
   { address, requestId }: Pick<Caller, "address" | "requestId">,
   details: NonNullable<AuditEvent["details"]> = {},

@@ -51,7 +51,7 @@ const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} retu
 
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
-/** The error for an unacceptable token: the same for every reason. */
+/** Returns the error for an unacceptable token. It is the same for every reason. */
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -64,7 +64,7 @@ const SEND_COOKIE =
   "its page sets";
 
 /**
- * The error for a request without a token.
+ * Returns the error for a request without a token.
  *
  * @param isInUrl True if its URL seems to contain one.
  * @param mayBeCookie True if the endpoint also reads the cookie.
@@ -86,8 +86,8 @@ export function noToken({
 }
 
 /**
- * The error for a header with no scheme or the wrong one. The message repeats only a known scheme,
- * because a header without a scheme begins with the secret itself.
+ * Returns the error for a header with no scheme or the wrong one. The message repeats only a known
+ * scheme, because a header without a scheme begins with the secret itself.
  */
 export function notBearer(header: string): AuthError {
   const scheme = OTHER_SCHEMES.exec(header)?.[0];
@@ -98,7 +98,7 @@ export function notBearer(header: string): AuthError {
   return new AuthError("INVALID_CREDENTIALS", `${what}: ${SEND_TOKEN}`);
 }
 
-/** The error for an expired token. */
+/** Returns the error for an expired token. */
 export function tokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",

@@ -1,14 +1,14 @@
 /**
  * Orders the computation of password hashes, of which only a few run at a time. Senders take turns,
- * so that a sender of many hashes waits for its own.
+ * so that a sender of many hashes delays only its own hashes.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
  *                                                 two lanes, so that neither starves
  *
- * A bounded number of hashes waits. Beyond that, the sender with the most waiting hashes loses its
- * newest one, so no sender is refused because of another's flood. If very many senders have one
- * hash each, a stranger gives way to a known device.
+ * The number of waiting hashes is bounded. Beyond the bound, the newest hash of the sender with the
+ * most waiting hashes is refused, so no sender is refused because of another sender's flood. If
+ * very many senders have one hash each, an unknown sender is refused in favour of a known device.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -69,7 +69,10 @@ export class HashTurns {
     return true;
   }
 
-  /** Makes room for one more hash of a sender with `count` waiting. Returns false if it cannot. */
+  /**
+   * Makes a place in the queue for one more hash of a sender with `count` waiting hashes. Returns
+   * false if this is impossible.
+   */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
     return this.#refuseOne([this.#trusted, this.#others], count + 1);
@@ -94,7 +97,7 @@ export class HashTurns {
   }
 }
 
-/** Removes the first hash of the sender whose turn it is, and moves that sender to the end. */
+/** Removes the first hash of the next sender in line, and moves that sender to the end. */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {
     lane.delete(sender);

@@ -1,9 +1,9 @@
 /**
  * Records when users' tokens were last used, and each service token itself.
  *
- * The time is recorded for each second in which a token is used, so it is kept in memory and
- * written to the catalog at intervals. Times that are not written when the process ends are lost,
- * which is acceptable because they are informational.
+ * A time is recorded for each second in which a token is used, so times are kept in memory and
+ * written to the catalog at intervals. Times that have not been written when the process ends are
+ * lost, which is acceptable because they are informational.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -49,7 +49,7 @@ export class LastSeen {
   /** Returns undefined if no token of the user was ever used. */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
-    // An earlier time belongs to another account that had the same name.
+    // An earlier time belongs to a different account that had the same name.
     return seenMs === undefined || seenMs < createdAtMs ? lastSeenAtMs : seenMs;
   }
 

@@ -1,17 +1,17 @@
 /**
  * Slows down password guessing.
  *
- * - A pair of login name and sender is locked after a number of consecutive failures. The name may
- *   exist or not. Another sender can still log in, so no sender can lock another user out.
+ * - A pair of login name and sender is locked after a number of consecutive failures. This applies
+ *   to unknown names as well. Other senders can still log in, so no sender can lock a user out.
  * - A name may fail a limited number of times an hour from all senders together, and later attempts
  *   are delayed. Beyond the limit only known devices may log in: a device that presents a token of
- *   an earlier login, or a sender from which the user has logged in. Each known device has a count
- *   of its own.
- * - One login of a name is checked at a time, and one more may wait. Each known device has its own
- *   queue. The limits therefore also hold for parallel attempts.
+ *   an earlier login, or a sender from which the user has logged in. The failures of each known
+ *   device are counted separately.
+ * - For each name, one login is checked at a time, and one more may wait. Each known device has its
+ *   own queue. The limits therefore also hold for parallel attempts.
  *
- * The state is lost when the process ends. Memory is bounded: beyond the bound the oldest entry is
- * removed, and creating that many entries takes longer than an entry counts.
+ * The state is lost when the process ends. Memory is bounded: beyond the bound, the oldest entry is
+ * removed. Creating that many entries takes longer than the time for which an entry counts.
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -21,7 +21,7 @@ import { AuthError } from "./auth_error.ts";
 
 export interface LoginGuardOptions {
   clock: Clock;
-  /** Consecutive failures that lock a pair; 0 disables the lock. */
+  /** The number of consecutive failures that locks a pair; 0 disables the lock. */
   failuresMax: number;
   lockMs: number;
 }
@@ -50,7 +50,7 @@ const ENTRIES_MAX = 100_000;
 
 /** The failed logins of a name. */
 export interface LoginTrouble {
-  /** Consecutive failures from one address. */
+  /** The number of consecutive failures from one address. */
   readonly failures: number;
   /** The remaining time of the lock, in milliseconds; 0 while no pair is locked. */
   readonly lockedForMs: number;
@@ -61,7 +61,7 @@ export interface Attempt {
   readonly name: string;
   /** The sender, or the known device. */
   readonly from: string;
-  /** True if the user has logged in from there before. */
+  /** True if the user has logged in from this sender before. */
   readonly isKnown: boolean;
 }
 
@@ -72,7 +72,7 @@ interface AttemptLine {
 
 interface Failures {
   count: number;
-  /** The end of the lock; 0 while not locked. */
+  /** The time at which the lock ends; 0 while there is no lock. */
   lockedUntilMs: number;
 }
 
@@ -82,8 +82,8 @@ export class LoginGuard {
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
   /**
-   * The times of failed logins for a name or a known device, newest last. Only as many are kept as
-   * it takes to lock it.
+   * The times of failed logins for a name or a known device, newest last. Only as many times are
+   * kept as are needed to lock the name or the device.
    */
   readonly #times = new Map<string, number[]>();
   /** The senders from which a user has logged in. */
@@ -136,7 +136,7 @@ export class LoginGuard {
 
   /**
    * Waits until no other login of the queue is being checked. Returns a function that admits the
-   * next.
+   * next login.
    * @throws {AuthError} rate_limited if too many logins already wait.
    */
   async enter(attempt: Attempt): Promise<() => void> {
@@ -181,7 +181,10 @@ export class LoginGuard {
     return isLocked;
   }
 
-  /** Returns names with recent failures. If a name has several addresses, the worst one counts. */
+  /**
+   * Returns the names with recent failures. If a name has failures from several addresses, the
+   * worst address counts.
+   */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     const found = new Map<string, LoginTrouble>();
     const nowMs = this.#clock.monotonicMs();
@@ -206,8 +209,8 @@ export class LoginGuard {
   }
 
   /**
-   * Lifts every lock of a name and forgets its failures. Also forgets its known senders, since the
-   * password may have been changed to keep one of them out.
+   * Lifts every lock of a name and forgets its failures. Also forgets the known senders of the
+   * name, because the password may have been changed to exclude one of them.
    */
   forgive(name: string): void {
     this.#known.delete(name);
@@ -230,7 +233,7 @@ export class AuthBucket {
   }
 
   /**
-   * Uses up one attempt. Returns the seconds to wait if no attempt is left; undefined otherwise.
+   * Uses up one attempt. Returns undefined, or the number of seconds to wait if no attempt is left.
    */
   take(address: string): number | undefined {
     if (this.#perSecond === 0) return undefined;
@@ -259,8 +262,8 @@ export class AuthBucket {
   }
 
   /**
-   * Returns the error for a bad token: the given one, or a refusal once its sender has sent too
-   * many.
+   * Returns the error for a bad token: the given error, or a refusal if the sender has sent too
+   * many bad tokens.
    */
   failedToken(error: AuthError, caller: Caller): AuthError {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
@@ -274,11 +277,11 @@ export class AuthBucket {
 const BUCKET_SECONDS = 5;
 
 function pairKey(name: string, from: string): string {
-  // A sender has no line break, so two pairs never share a key.
+  // Senders contain no line breaks, so two pairs never share a key.
   return `${from}\n${name}`;
 }
 
-/** The key of a name, or of one of its known devices. */
+/** Returns the key of a name, or of one of the known devices of a name. */
 function lineKey({ from, isKnown, name }: Attempt): string {
   return pairKey(name, isKnown ? from : "");
 }

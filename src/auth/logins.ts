@@ -1,9 +1,9 @@
 /**
  * Logs a user in: checks name and password, and begins a session.
  *
- * A wrong name and a wrong password give the same answer after the same time. Every outcome is
- * audited, except for attempts that are refused before a password is compared because an address or
- * a name was tried too often: they reveal nothing.
+ * A wrong name and a wrong password give the same response after the same time. Every outcome is
+ * audited, except for attempts that are refused before a password is compared, because an address
+ * or a name was tried too often. Such attempts reveal nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -79,7 +79,8 @@ export class Logins {
     const hash = catalog.user(name)?.passwordHash;
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
-    // An attempt that ran while another one locked the name learns nothing, right or wrong.
+    // If another attempt locked the name in the meantime, this attempt must not reveal whether its
+    // password was right.
     this.#refuse(attempt);
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
@@ -101,8 +102,8 @@ export class Logins {
   }
 
   /**
-   * Returns the session of a token of this user, expired or not; undefined if the session was
-   * ended.
+   * Returns the session of a token that belongs to this user, expired or not; undefined if the
+   * session was ended.
    */
   #sessionOf(name: string, token: string | undefined): string | undefined {
     const { sessions } = this.#options;

@@ -3,15 +3,16 @@
  * reveal whether a user exists.
  *
  * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), which take about 30 ms of
- * one core off the event loop. Only a few hashes therefore run at a time. A bounded number wait,
- * and their senders take turns. A flood of logins slows down its own logins, not the machine.
+ * one core off the event loop. Only a few hashes therefore run at a time. A bounded number of
+ * hashes wait, and their senders take turns. A flood of logins therefore slows down only its own
+ * logins, not the machine.
  */
 import { assert } from "../base/assert.ts";
 import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** The minimum length, in code points like the maximum. */
+  /** The minimum length, counted in code points, as is the maximum. */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
@@ -21,7 +22,9 @@ export interface PasswordPolicy {
   readonly isComplex: boolean;
 }
 
-/** A longer password is refused before anything is computed from it. */
+/**
+ * The maximum length in bytes. A longer password is refused before anything is computed from it.
+ */
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
@@ -71,7 +74,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Compares a password with a hash. Takes just as long if there is no hash.
+   * Compares a password with a hash. The comparison takes just as long if there is no hash.
    *
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited if too many wait already.
@@ -100,11 +103,17 @@ export class PasswordHasher {
   }
 }
 
-/** The hash of a random password that was discarded. Comparing takes as long as with a real one. */
+/**
+ * The hash of a random password that was discarded. Comparing a password with it takes as long as
+ * with a real hash.
+ */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
 
-/** Matches a visible character: no blank, control, format or unassigned character. */
+/**
+ * Matches a visible character, which is neither a blank nor a control, format or unassigned
+ * character.
+ */
 const SEEN = /[^\p{White_Space}\p{C}\u2800\u3164\u115f\u1160\uffa0]/u;
 
 const COMPLEX: readonly RegExp[] = [/\p{Lu}/u, /\p{Ll}/u, /\p{Nd}/u, /[^\p{L}\p{Nd}]/u];

@@ -17,7 +17,7 @@ import type { Principal } from "./principal.ts";
 /** A group of statements that share one row of the matrix. */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE, SET. The table matrix also
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The table matrix also
    * applies.
    */
   | "rows"
@@ -90,7 +90,7 @@ export function ownsNamespace(
   return !principal.isImpersonated && namespace?.owner === principal.userId;
 }
 
-/** The lowest role that may run a class of statements on objects that it does not own. */
+/** Returns the lowest role that may run a class of statements on objects that it does not own. */
 export function minimumRoleOf(statement: StatementClass): Role {
   return STATEMENTS[statement].minimum;
 }
@@ -188,7 +188,10 @@ export function mayReadFilesOf(principal: Principal, userId: string): boolean {
   return userId === principal.userId || isAtLeast(principal.role, "dba");
 }
 
-/** Returns true if rows may be written. Inside EXECUTE AS, rows of a SHARED table never may. */
+/**
+ * Returns true if rows may be written. Inside EXECUTE AS, the result is always false for rows of a
+ * SHARED table.
+ */
 export function mayWrite(
   principal: Principal,
   table: TableEntry,
@@ -274,7 +277,7 @@ export function requireCreateTable(
   });
 }
 
-/** The parameters of the `require…` functions, besides the table. */
+/** The parameters of the `require…` functions other than the table. */
 export interface TableRight extends ErrorDetails {
   /** The namespace that contains the table. */
   readonly namespace: NamespaceEntry | undefined;
@@ -331,7 +334,8 @@ export function mayManageUser(
 }
 
 /**
- * Returns true if the caller may set the password of a user: its own, or that of a user it manages.
+ * Returns true if the caller may set the password of a user. A caller may set its own password, and
+ * those of users that it manages.
  */
 export function maySetPassword(
   principal: Principal,

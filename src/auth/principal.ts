@@ -2,7 +2,7 @@
  * The principal: the authenticated caller, and the user for whom it acts.
  *
  * The identity in `userId`, `role` and `owner` decides which statements may run and which rows are
- * visible. The actor is the user who logged in. They differ only inside EXECUTE AS.
+ * visible. The actor is the user who logged in. Identity and actor differ only inside EXECUTE AS.
  */
 import type { Role, TokenRight } from "../catalog/mod.ts";
 
@@ -28,7 +28,7 @@ export interface Principal {
   readonly actorRole: Role;
   /** Set inside EXECUTE AS, where SHARED tables cannot be written. */
   readonly isImpersonated: boolean;
-  /** The login session, for revocation; empty for internal callers. */
+  /** The id of the login session, for revocation; empty for internal callers. */
   readonly sessionId: string;
   /**
    * The time from which the token counts as expired, in Unix milliseconds; absent if it has none.

@@ -16,13 +16,13 @@ import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 
-/** The minimum size of a good secret: as many bytes as the hash has. */
+/** The minimum size of a good secret, which is the size of the hash in bytes. */
 const SECRET_BYTES_MIN = 32;
 
 /** The size of the file. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with a secret for a bind address. */
+/** A problem with the secret, given the address to which the server binds. */
 export interface SecretFault {
   /** True if the server must not start. */
   readonly isFatal: boolean;
@@ -37,8 +37,8 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /**
- * Checks the configured secret for a bind address. If there is none on a loopback address,
- * {@linkcode missingSecretText} gives the message.
+ * Checks the configured secret for a bind address. If the address is a loopback address and no
+ * secret is configured, {@linkcode missingSecretText} gives the message.
  */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
@@ -100,8 +100,7 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * Returns the damage to the secret that a data directory keeps, if there is any.
- * @throws {DiskError}
+ * Returns the damage to the stored secret of a data directory, if there is any. @throws {DiskError}
  */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
   const path = keptSecretPath(dataPath);

@@ -13,7 +13,7 @@
  * different successors, and only one of the two can be the first to be used.
  *
  * A session is not stored as a row: it is only the `sid` that its tokens share. A revocation in the
- * catalog ends it, so it stays ended after a restart.
+ * catalog ends a session, so the session stays ended after a restart.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -46,10 +46,12 @@ export interface SessionsOptions {
  */
 const RETIRED_GRACE_MS = 30_000;
 
-/** The number of retired tokens whose time is remembered, which takes one or two megabytes. */
+/**
+ * The maximum number of retired tokens whose time is remembered. They take one or two megabytes.
+ */
 const RETIRED_COUNT_MAX = 10_000;
 
-/** Tokens are accepted this long after their expiry, so a revocation must last longer. */
+/** The time for which tokens are accepted after their expiry. A revocation has to last longer. */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
 /** The origin of a request, limited to the logged fields. */
@@ -73,8 +75,8 @@ export class Sessions {
   }
 
   /**
-   * On a full disk the time of a login may be missing, because an operator has to log in to free
-   * space.
+   * On a full disk, the time of a login may not be recorded, because an operator has to be able to
+   * log in to free space.
    */
   #withLoginNoted(user: UserEntry): UserEntry {
     const { catalog, clock, log } = this.#options;
@@ -140,14 +142,14 @@ export class Sessions {
   }
 
   /**
-   * Ends the session of a token, or with `isAll` every session of its user. An invalid token ends
-   * nothing and is not reported.
+   * Ends the session of a token or, with `isAll`, every session of its user. An invalid token ends
+   * no session, and is not an error.
    */
   logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
     const { catalog, onAudit, sessionEnds, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
-    // Read before the session ends, because the token has no user afterwards.
+    // The user is read before the session ends, because the token has no user afterwards.
     const user = this.userOf(claims);
     this.#endSession(claims);
     if (user !== undefined) {
@@ -174,7 +176,7 @@ export class Sessions {
     return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;
   }
 
-  /** Returns the user of a token without checking its times. */
+  /** Returns the user to whom a token belongs, without checking the times of the token. */
   userBehind(claims: TokenClaims): UserEntry | undefined {
     const { catalog } = this.#options;
     const user = catalog.user(claims.userId);
@@ -191,12 +193,13 @@ export class Sessions {
     putNewest(this.#retiredMs, [parentId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
 
-  /** Returns how long ago a refresh token was retired; undefined if it was not. */
+  /** Returns how long ago a refresh token was retired; undefined if it was not retired. */
   #retiredForMs(tokenId: string): number | undefined {
     const { catalog, clock } = this.#options;
     const retiredAtMs = catalog.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
-    // The wall clock may have been set since then. It is used only for times before a restart.
+    // The wall clock may have been set since the token was retired, so it is used only for times
+    // before a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }

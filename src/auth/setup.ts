@@ -3,8 +3,8 @@
  *
  *     no root password ──setup or auth.root_password──► configured, for ever
  *
- * Calls run one after another, so that only one of several concurrent calls succeeds. The others
- * find the setup already done.
+ * Calls run one after another, so that only one of several concurrent calls succeeds. All other
+ * calls find that the setup is done.
  */
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -62,14 +62,18 @@ export class Setup {
     };
   }
 
-  /** @throws {AuthError} In the order of checks that the wire contract defines. */
+  /**
+   * Sets the server up. @throws {AuthError} The first failed check, in the order that the wire
+   * contract defines.
+   */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
     this.#refuseConfigured();
     this.#options.takeAttempt(caller);
     this.#refuseRemote(caller);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
-    // The next caller waits for this one, however it ends. Only this caller gets its failure.
+    // The next caller waits until this one has finished, whether it fails or not. Only this caller
+    // gets its failure.
     this.#last = turn.catch(() => undefined);
     return await turn;
   }

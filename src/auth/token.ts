@@ -1,9 +1,9 @@
 /**
  * Tokens: JWTs signed with HS256, by the runtime's HMAC.
  *
- * Verification is synchronous, so that a request is answered in the tick in which it arrived. It is
- * also stricter than the standard: there is one algorithm and one issuer, so a token with any other
- * header is refused before its signature is checked.
+ * Verification is synchronous, so that a request can be processed in the tick in which it arrives.
+ * Verification is also stricter than the standard: there is one algorithm and one issuer, so a
+ * token with any other header is refused before its signature is checked.
  *
  *     base64url(header) . base64url(claims) . base64url(HMAC-SHA256(secret, header . claims))
  *
@@ -11,7 +11,7 @@
  *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf and prev
  *              may be there, aud must not; each name once
  *
- * The cache only knows that this server signed a text. `auth.ts` decides whether the token is
+ * The cache records only that this server signed a token. `auth.ts` decides whether the token is
  * valid: it checks expiry on every request, but the user and revocations only after an account has
  * changed.
  */
@@ -45,13 +45,19 @@ export type TokenAge = "valid" | "expired" | "early";
 /** The allowed difference between the clocks of two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
-/** Far longer than any token of this server, which has about 500 characters. */
+/**
+ * The maximum length of a token. It is far greater than the length of this server's tokens, which
+ * is about 500 characters.
+ */
 const TOKEN_LENGTH_MAX = 4096;
 
-/** The number of tokens in each of two generations. A full generation replaces the other. */
+/**
+ * The number of tokens in each of the two generations of the cache. A full generation replaces the
+ * other one.
+ */
 const CACHE_TOKENS_MAX = 8192;
 
-/** The beginning of an `Authorization` header as nearly all clients write it. */
+/** The beginning of an `Authorization` header in the form that nearly all clients use. */
 const USUAL_SCHEME = "Bearer ";
 
 const ISSUER = "tidemark";
@@ -64,7 +70,8 @@ export class Tokens {
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
   /**
-   * Cached by the whole `Authorization` header: clients repeat it, so no substring has to be made.
+   * The claims by the whole `Authorization` header. Clients repeat the header, so no substring has
+   * to be created.
    */
   readonly #byHeader = new Map<string, TokenClaims>();
 
@@ -93,7 +100,7 @@ export class Tokens {
   /**
    * Verifies a token that this server signed.
    *
-   * @returns Its claims, whatever their times; undefined for any other text.
+   * @returns The claims, whatever their times; undefined for any other string.
    */
   verify(token: string): TokenClaims | undefined {
     const recent = this.#recent.get(token);
@@ -118,7 +125,8 @@ export class Tokens {
     const token = bearerTokenIn(header);
     const claims = token === undefined ? undefined : this.verify(token);
     if (claims === undefined) return undefined;
-    // Caches only the usual form: variable spacing would give one token any number of headers.
+    // Only the usual form is cached: with variable spacing, one token could have any number of
+    // headers.
     if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
       if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, claims);
@@ -126,7 +134,7 @@ export class Tokens {
     return claims;
   }
 
-  /** @param nowMs The time of the wall clock. */
+  /** Returns the state of a token at a time. @param nowMs The time of the wall clock. */
   age(claims: TokenClaims, nowMs: number = this.#clock.nowMs()): TokenAge {
     const now = nowMs / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
@@ -201,7 +209,7 @@ function claimsFrom(segment: string): TokenClaims | undefined {
   };
 }
 
-/** Parses a JSON object whose names are all different. */
+/** Parses a JSON object in which every name is unique. */
 function flatObjectFrom(segment: string): Record<string, unknown> | undefined {
   const bytes = bytesFromBase64Url(segment);
   if (bytes === undefined) return undefined;
@@ -211,7 +219,8 @@ function flatObjectFrom(segment: string): Record<string, unknown> | undefined {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch {
-    // Text that is not UTF-8 or not JSON is not a token. The caller reports that.
+    // A segment that is not UTF-8 or not JSON is not part of a valid token. The caller reports
+    // this.
     return undefined;
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;

@@ -1,10 +1,10 @@
 /**
- * CREATE, ALTER and DROP USER: rights, password policy, and the end of the tokens and sockets that
- * a change invalidates.
+ * Carries out CREATE, ALTER and DROP USER: checks rights and the password policy, and ends the
+ * tokens and sockets that a change invalidates.
  *
- * Hashing takes a while, so the rights and the user are checked again after it, against the account
- * at that time: a caller that is dropped or loses its role in the meantime must not create another
- * account.
+ * Hashing takes a while, so the rights and the user are checked again afterwards, against the
+ * account at that time: a caller that is dropped or loses its role in the meantime must not create
+ * another account.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -23,7 +23,7 @@ import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** The way in which a new user authenticates. */
+/** How a new user authenticates. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
   /** JSON text with string members `provider` and `subject`. */
@@ -39,7 +39,10 @@ export interface CreateUserRequest {
   readonly email?: string;
 }
 
-/** The changes of an ALTER USER, which sets exactly one member. Several are applied together. */
+/**
+ * The changes of an ALTER USER statement, which sets exactly one member. If several are set, they
+ * are applied together.
+ */
 export interface AlterUserRequest {
   readonly userId: string;
   readonly password?: string;
@@ -138,7 +141,8 @@ export class UserAdmin {
     const passwordHash =
       password === undefined ? undefined : await this.#hash(userId, password, principal);
     const { tokenVersion } = this.#authoriseAlter(principal, request);
-    // Otherwise a stolen token could still set the password after a change that ended it.
+    // Without this check, a stolen token could still set the password after a change that has ended
+    // the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
@@ -226,8 +230,8 @@ export class UserAdmin {
   }
 
   /**
-   * A provider login must find exactly one account. With two accounts for a link, it would find
-   * either.
+   * Refuses a link that another account already has. A provider login has to find exactly one
+   * account; with two accounts for one link, it could find either.
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;

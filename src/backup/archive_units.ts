@@ -6,8 +6,8 @@
  *                                                    changes made meanwhile; written last
  *
  * - A log file without its list is not part of the archive.
- * - Files of an incarnation are numbered without gaps. A restore begins another incarnation, so
- *   files of a database and of its restored successor never mix.
+ * - Files of an incarnation are numbered without gaps. A restore begins a new incarnation, so files
+ *   of a database and of its restored successor are never mixed.
  */
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError, DatabaseError } from "../base/errors.ts";
@@ -26,10 +26,10 @@ export interface ArchiveUnit {
   readonly bytes: number;
   /** CRC-32 of the log file. */
   readonly crc: number;
-  /** The last seq of the files before it. */
+  /** The last seq of the files that precede this one. */
   readonly baseSeq: number;
   readonly lastSeq: number;
-  /** The id of the last catalog transaction in this list or in one before it. */
+  /** The id of the last catalog transaction in this list or in an earlier list. */
   readonly journalEnd: number;
   readonly journal: readonly JournalEntry[];
 }

@@ -1,6 +1,6 @@
 /**
- * Makes a backup of an open database: a directory with its state at one moment, which `tidemark
- * verify` checks and `restore.ts` restores.
+ * Makes a backup of an open database. A backup is a directory with the state of the database at one
+ * moment, which `tidemark verify` checks and `restore.ts` restores.
  *
  *     1 in one tick: note the end of the log, and hold every file, including the catalog
  *     2 copy and sync files: the catalog, segments, deletion vectors, uploads, and the log
@@ -12,9 +12,9 @@
  * not a backup.
  *
  * Segments in other storages are copied to their place in the data directory, so that a backup is
- * self-contained. Each segment is verified before it is copied, and a damaged one ends the backup,
- * because a backup with damage could replace an older intact one. Only data that a repair has
- * declared lost is left out.
+ * self-contained. Each segment is verified before it is copied, and a damaged segment ends the
+ * backup, because a damaged backup could replace an older intact one. Only data that a repair has
+ * declared lost is omitted.
  */
 import type { Clock } from "../base/clock.ts";
 import { checksumOfFile, FileCopy, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
@@ -54,7 +54,7 @@ export interface BackupSource {
   /** Returns the catalog's file, which stays open as long as the catalog. */
   readonly catalogFile: () => DiskFile;
   readonly version: string;
-  /** This much space must remain free on the disk of the backup. */
+  /** The space in bytes that must remain free on the disk of the backup. */
   readonly minFreeBytes: number;
 }
 
@@ -72,7 +72,10 @@ interface CopySource {
   /** The location of the file if it differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
-  /** True if the file may be missing: a listed upload without a row, which a crash interrupted. */
+  /**
+   * True if the file may be missing, because it is a listed upload without a row, which a crash
+   * interrupted.
+   */
   readonly mayBeMissing?: boolean;
   /**
    * The segment in this file, which is verified during the copy, together with its deletion vector.
@@ -82,7 +85,7 @@ interface CopySource {
 
 export interface BackupResult {
   readonly list: BackupList;
-  /** The names of tables without the rows that a repair declared lost. */
+  /** The names of tables of which a repair has declared rows lost. */
   readonly incompleteTables: readonly string[];
 }
 
@@ -164,8 +167,8 @@ class Backup {
   #totalBytes = 0;
 
   /**
-   * Performs all of step 1: this and the snapshot of the store share one tick.
-   * @param parts.held Releases everything that is held, even if this constructor throws.
+   * Performs the whole of step 1 in the tick in which the snapshot of the store is taken.
+   * @param parts.held Releases all files that are held, even if this constructor throws.
    */
   constructor(
     source: BackupSource,
@@ -199,7 +202,8 @@ class Backup {
     }
     for (const source of sources) await this.#copy(source);
     this.#writeNumbers();
-    // Deepest first, so that no name is durable before the data it leads to.
+    // The deepest directories come first, so that no name is durable before the data to which it
+    // leads.
     for (const directory of this.#directories.toReversed()) {
       await disk.syncDirectorySoon(directory);
       await this.#pause();
@@ -215,14 +219,14 @@ class Backup {
     return { list, incompleteTables: [...this.#incompleteTables] };
   }
 
-  /** Lists the held files. Takes several ticks, because there may be 100,000. */
+  /** Lists the held files. This takes several ticks, because there may be 100,000 files. */
   async #sources(): Promise<CopySource[]> {
     const { catalog, disk, paths } = this.#source;
     const { logEnd, logFiles, segments } = this.#snapshot;
     const below = (path: string): string => path.slice(paths.root.length + 1);
     const lengthOf = (path: string): number => disk.sizeOf(path) ?? 0;
     const sources: CopySource[] = [
-      // The catalog comes first, since SQLite's log grows until the catalog is copied.
+      // The catalog comes first, because SQLite's log grows until the catalog has been copied.
       { path: CATALOG_FILE, bytes: this.#catalogBytes },
       { path: below(paths.format), bytes: lengthOf(paths.format) },
     ];
@@ -240,7 +244,7 @@ class Backup {
       sources.push({ path, from, bytes: entry.bytes, segment: entry });
       for (const indexId of entry.indexIds ?? []) {
         const indexFrom = indexPath(paths, entry, indexId);
-        // A missing index is made again from the rows.
+        // A missing index can be rebuilt from the rows.
         if (!disk.exists(indexFrom)) continue;
         const indexBelow = below(indexPath(copyPaths, entry, indexId));
         sources.push({ path: indexBelow, from: indexFrom, bytes: lengthOf(indexFrom) });
@@ -333,7 +337,9 @@ class Backup {
     );
   }
 
-  /** Refuses a quarantined segment, because it is damaged or lacks rows that were written since. */
+  /**
+   * Refuses a quarantined segment, because it is damaged or lacks later replacements of its rows.
+   */
   #requireUsable(entry: SegmentEntry): void {
     if (!entry.quarantined) return;
     const path = segmentPath(this.#source.paths, entry);
@@ -367,7 +373,10 @@ class Backup {
     throw new DatabaseError("CANCELLED", `Cannot back up to ${this.#target}: the job was killed`);
   }
 
-  /** Writes the numbers that the backup needs: the end of its log, and the highest ids used. */
+  /**
+   * Writes the numbers that the backup needs: the end of its log, and the highest ids that were
+   * used.
+   */
   #writeNumbers(): void {
     const { disk } = this.#source;
     const { highWater, ids } = dataPathsOf(this.#target);

@@ -42,15 +42,18 @@ export interface BackupParts {
   readonly bringInThread?: PointBringer | undefined;
 }
 
-/** The number of random bytes in the name of an incarnation, enough that no two names are equal. */
+/**
+ * The number of random bytes in the name of an incarnation. It is large enough that no two names
+ * are equal.
+ */
 const INCARNATION_BYTES = 16;
 
-/** While the archive is unreachable, the log may grow to this multiple of its usual length. */
+/** The multiple of its usual length to which the log may grow while the archive is unreachable. */
 const ARCHIVE_WAITS = 4;
 
 /**
- * Records a finished restore in the audit log. The event also contains the order, which was part of
- * the replaced state.
+ * Records a finished restore in the audit log. The event also names the user who ordered the
+ * restore, because the record of the order was part of the replaced state.
  */
 export async function noteRestore(audit: AuditLog, { order, seq }: FinishedRestore): Promise<void> {
   if (order === undefined) return;
@@ -58,7 +61,7 @@ export async function noteRestore(audit: AuditLog, { order, seq }: FinishedResto
   await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
 }
 
-/** Gives this incarnation of the database a name, unless it already has one. */
+/** Gives this incarnation of the database a name, unless it already has a name. */
 export function nameIncarnation(catalog: CatalogDatabase, random: Random): void {
   if ((catalog.setting(INCARNATION) ?? "") !== "") return;
   const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");

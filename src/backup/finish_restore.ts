@@ -44,16 +44,16 @@ import {
   stagedPath,
 } from "./restore.ts";
 
-/** The result of a prepared restore. */
+/** The result of a finished restore. */
 export interface FinishedRestore {
   readonly seq: Seq;
-  /** Absent if the restore was ordered without a login. */
+  /** The order of the restore; absent if the restore was ordered without a login. */
   readonly order: RestoreOrder | undefined;
-  /** The location of the replaced state; undefined if no state was replaced. */
+  /** The path to which the replaced state was moved; undefined if no state was replaced. */
   readonly before: string | undefined;
 }
 
-/** The parts of a database, except for its lock, its secret and data that can be rebuilt. */
+/** The parts of a database other than its lock, its secret and data that can be rebuilt. */
 const STATE_DIRECTORIES = ["wal", "segments", "files"] as const;
 const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 
@@ -80,7 +80,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   onceIn(staged.root, CHECKED_MARK, disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, MOVING_MARK, disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
-  // The list is removed first: without it the rest has no meaning.
+  // The list is removed first, because the other files have no meaning without it.
   disk.remove(backupListPath(staged.root));
   disk.syncDirectory(staged.root);
   removeTree(disk, staged.root);
@@ -89,7 +89,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   return { seq, order, before };
 }
 
-/** Runs a step unless a mark shows that it was done. */
+/** Runs a step unless a mark file shows that it has been done. */
 function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
   if (disk.exists(`${root}/${mark}`)) return;
   step();
@@ -113,7 +113,8 @@ function requireListed(root: string, files: BackupList["files"], disk: Disk): vo
 }
 
 /**
- * Logs which storages have segments in the data directory, to explain why the directory has grown.
+ * Logs which storages have segments in the data directory, which explains why the directory has
+ * grown.
  */
 function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
   const away = segments.flatMap(({ bytes, home }) => (home === undefined ? [] : [{ bytes, home }]));
@@ -126,7 +127,8 @@ function tellBroughtHere(segments: readonly SegmentEntry[], log: Log): void {
 }
 
 /**
- * Makes the staged state the successor of the old one, so that no seq or number is issued twice.
+ * Makes the staged state the successor of the old state, so that no seq and no number is issued
+ * twice.
  */
 function continueFrom(
   old: DataPaths,
@@ -164,7 +166,7 @@ function continueFrom(
       });
       tellBroughtHere(state.segments, parts.log);
       catalog.continueFrom(before.used);
-      // Positions between the two states are invalid, and the new state has another archive.
+      // Positions between the two states are invalid, and the new state has a new archive.
       noteLostSeqs(catalog, { after: parts.seq, upTo: floorSeq });
       catalog.changeSetting(INCARNATION, "");
     } finally {
@@ -180,7 +182,10 @@ function continueFrom(
   }
 }
 
-/** Ends the staged log with an empty commit, even if an earlier attempt was interrupted. */
+/**
+ * Ends the staged log with an empty commit. This also works after an earlier attempt was
+ * interrupted.
+ */
 function goOnAbove(
   staged: DataPaths,
   disk: Disk,
@@ -198,7 +203,7 @@ function goOnAbove(
   cutLog(disk, staged, { cut, floorSeq });
 }
 
-/** Reads the latest numbers of the replaced state, as far as they are readable. */
+/** Reads the latest numbers of the replaced state, as far as they can be read. */
 function lookAt(
   paths: DataPaths,
   scratch: string,
@@ -228,7 +233,10 @@ function floorOf(seqs: readonly number[]): Seq {
   );
 }
 
-/** Returns the location of the old state; undefined if there was no old state. */
+/**
+ * Moves the staged state into place. Returns the path of the old state; undefined if there was
+ * none.
+ */
 function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
   let kept: string | undefined;
   const isNew = isEmpty(paths, disk);

@@ -8,8 +8,8 @@ import type { SeqGap } from "../storage/mod.ts";
 const SETTING = "lost_seqs";
 
 /**
- * Above this number, the two oldest gaps are merged. Clients then cannot resume from positions
- * between the merged gaps either.
+ * The maximum number of gaps. Beyond it, the two oldest gaps are merged, and clients cannot resume
+ * from positions between them either.
  */
 const GAPS_MAX = 1000;
 
@@ -27,7 +27,7 @@ export function lostSeqsOf(catalog: CatalogDatabase): readonly SeqGap[] {
 export function noteLostSeqs(catalog: CatalogDatabase, { after, upTo }: SeqGap): void {
   const known = lostSeqsOf(catalog);
   if (upTo - after <= 1 || known.some((gap) => gap.after === after && gap.upTo >= upTo)) return;
-  // An interrupted attempt may have recorded a shorter gap at the same place.
+  // An interrupted attempt may have recorded a shorter gap at the same position.
   const gaps = [...known.filter((gap) => gap.after !== after), { after, upTo }];
   const [first, second, ...rest] = gaps;
   const kept =

@@ -3,7 +3,7 @@
  *
  * The storage layer defines the contents of a backup (`storage/directory/backup_list.ts`) and
  * checks whether one is complete (`storage/check/check_backup.ts`), because `verify` reads a backup
- * like any data directory. This folder writes backups.
+ * like any data directory. This folder creates backups.
  */
 export { type ArchiveLag, type Archiver, requireArchive } from "./archive.ts";
 export { INCARNATION } from "./archive_units.ts";

@@ -42,7 +42,7 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   disk.makeDirectory(scratch);
   const { catalog } = checkCatalog({ ...options, path });
   try {
-    // A backup with a damaged catalog cannot be restored: copying it refuses.
+    // A backup with a damaged catalog cannot be restored anyway: copying it fails.
     if (catalog === undefined) return [];
     const incarnation = catalog.setting(INCARNATION) ?? "";
     const isSame = replaced !== undefined && (replaced.setting(INCARNATION) ?? "") === incarnation;
@@ -58,7 +58,7 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   }
 }
 
-/** Returns the last eras in the archive, if they changed after an entry of the journal. */
+/** Returns the last eras in the archive, if they changed after the given entry of the journal. */
 function archivedEras(disk: Disk, root: string, afterId: number): readonly SeqEra[] | undefined {
   for (const number of archivedFiles(disk, root).toReversed()) {
     const { journal, journalEnd } = readUnit(disk, root, number);

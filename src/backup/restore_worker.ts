@@ -1,6 +1,6 @@
 /**
  * The entry point of the thread that rolls a copy of a backup forward to a later point in time, for
- * `restore_thread.ts`. It handles one request, reports its progress, and answers with the outcome.
+ * `restore_thread.ts`. It handles one request, reports progress, and sends the outcome.
  */
 import { bunDisk } from "../base/bun_disk.ts";
 import { systemClock } from "../base/clock.ts";

@@ -1,14 +1,14 @@
 /**
  * Decides when to collect garbage while many long-lived objects arrive among many short-lived ones,
- * as connections do while their clients log in. Without this decision, the collector waits until
- * the heap has doubled. Each page of the heap then holds a few long-lived objects, so no page can
- * be returned to the system, and objects are never moved. With a collection every few hundred
- * arrivals, later objects fill the gaps of earlier ones: 5,000 idle subscriptions take 0.5 to 0.8
- * KB each instead of 2.0.
+ * as connections do while their clients log in. By itself, the collector waits until the heap has
+ * doubled. Each page of the heap then holds a few long-lived objects, so no page can be returned to
+ * the system, and objects are never moved. With a collection every few hundred arrivals, later
+ * objects fill the gaps of earlier ones: 5,000 idle subscriptions take 0.5 to 0.8 KB each instead
+ * of 2.0.
  *
  * A collection takes about a millisecond per megabyte, mostly in parallel with the program. The
- * larger the heap, the more arrivals must therefore occur first: an arrival pays for about 25 µs of
- * collection.
+ * larger the heap, the more arrivals must therefore occur before a collection: each arrival
+ * accounts for about 25 µs of collection.
  */
 import { memoryUsage } from "./memory_usage.ts";
 
@@ -20,7 +20,7 @@ const ARRIVALS_HEAP_BYTES = 16 * 2 ** 20;
 export class Arrivals {
   #count = 0;
 
-  /** Counts one arrival. */
+  /** Counts one arrival, and collects garbage if it is time. */
   add(): void {
     this.#count += 1;
     if (this.#count % ARRIVALS_PER_COLLECTION !== 0) return;

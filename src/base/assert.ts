@@ -3,11 +3,11 @@
  * Tidemark has a bug.
  *
  * Failures that a client or a disk can cause are a {@linkcode DatabaseError} or {@linkcode
- * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant
- * positively, so that a passing assertion builds nothing.
+ * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant,
+ * so that a passing assertion creates no string.
  */
 
-/** A broken invariant, which is a bug. `bugs.ts` decides how far it reaches. */
+/** A violated invariant, which is a bug. `bugs.ts` decides how far its effects reach. */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);
@@ -26,7 +26,7 @@ export function defined<T>(value: T | undefined, message: string): T {
   return value;
 }
 
-/** Marks a branch that the types rule out. @throws {AssertionError} Always. */
+/** Marks a branch that the types make unreachable. @throws {AssertionError} Always. */
 export function unreachable(value: never, message: string): never {
   throw new AssertionError(`${message}: ${String(value)}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Decides how far a bug reaches.
+ * Decides how far the effects of a bug reach.
  *
  *     work of one caller ──bug──► that work ends; its caller gets an error, the log has the stack
  *     a change of durable state, or of the order of commits
@@ -13,7 +13,10 @@ import type { Clock } from "./clock.ts";
 import { isExpected, stackOf } from "./errors.ts";
 import type { Log, LogFields } from "./log.ts";
 
-/** A bug in the middle of a change that must be atomic. Only `main.ts` catches it, to stop. */
+/**
+ * A bug during a change that has to be atomic. Only `main.ts` catches it, in order to stop the
+ * process.
+ */
 export class StateInDoubtError extends Error {
   constructor(cause: unknown) {
     super("a change was not finished", { cause });
@@ -29,7 +32,7 @@ export function inDoubt(error: unknown): unknown {
 
 /**
  * Performs a change of shared state in one tick.
- * @throws {StateInDoubtError} For a bug in it.
+ * @throws {StateInDoubtError} For a bug in the change.
  */
 export function asOneChange<T>(change: () => T): T {
   try {

@@ -1,8 +1,8 @@
 /**
  * Implements the real disk. This is the only file that calls the operating system's file functions.
  *
- * - Files are mapped private (`shared: false`), so that no store through a view can reach them, and
- *   released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
+ * - Files are mapped privately (`shared: false`), so that no write through a view can reach them,
+ *   and released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
  *   runtime still opens them for writing. A file that may only be read, for example one in a backup
  *   on a read-only file system, is therefore read into memory instead.
  * - If a file is opened in this mode, Linux makes each write durable before the write returns
@@ -50,13 +50,16 @@ import { DiskError } from "./errors.ts";
 import { loadFromLibc } from "./libc.ts";
 import { countMapped } from "./memory_usage.ts";
 
-/** The runtime's longest array. One byte more fails with "Out of memory". */
+/** The maximum length of an array in the runtime. One byte more fails with "Out of memory". */
 const MAP_BYTES_MAX: number = 2 ** 32;
 
 /** The error codes for opening a read-only file for writing. */
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
-/** More descriptors than a thread uses when it starts, which is three by trial. */
+/**
+ * The number of descriptors that must be free to start a thread. It is greater than the three that
+ * a thread was seen to use.
+ */
 const THREAD_DESCRIPTORS = 16;
 
 /** Makes each write durable before it returns; 0 on systems where this is unreliable. */
@@ -240,13 +243,16 @@ export const bunDisk: Disk = {
   lockShared: (path) => attempt("lock", path, () => lockFileShared(path)),
 };
 
-/** Counts the descriptors of the process; made at the first call, undefined if none can be made. */
+/**
+ * Counts the descriptors of the process. It is created at the first call, and is undefined if it
+ * cannot be created.
+ */
 let gauge: ReturnType<typeof descriptorGauge> | undefined;
 
 /**
- * Returns true if there are descriptors for this many more threads. The runtime ends the process if
- * a thread that starts finds none. The descriptors are counted rather than opened on trial, because
- * trials would take them from threads that are just starting.
+ * Returns true if there are enough free descriptors for this many more threads. The runtime ends
+ * the process if a starting thread finds none. The descriptors are counted rather than opened as a
+ * test, because such tests would take descriptors from threads that are just starting.
  */
 export function hasDescriptorsForThreads(count: number): boolean {
   const needed = count * THREAD_DESCRIPTORS;
@@ -263,14 +269,14 @@ export function hasDescriptorsForThreads(count: number): boolean {
   return max - open >= needed;
 }
 
-/** Opens this many descriptors on trial, for systems that do not say how many are open. */
+/** Opens this many descriptors as a test, for systems that do not report how many are open. */
 function canOpen(needed: number): boolean {
   const opened: number[] = [];
   try {
     while (opened.length < needed) opened.push(openSync(process.execPath, "r"));
     return true;
   } catch {
-    // Safe: a thread would run into the same problem.
+    // Safe: a thread would encounter the same error.
     return false;
   } finally {
     for (const descriptor of opened) closeSync(descriptor);
@@ -324,7 +330,8 @@ function lockFile(path: string): (() => void) | undefined {
     return undefined;
   }
   ftruncateSync(descriptor, 0);
-  // The process id informs a reader of the directory. The actual lock is the flock.
+  // The process id is only information for people who look into the directory. The actual lock is
+  // the flock.
   writeSync(descriptor, `${process.pid}\n`);
   return () => closeSync(descriptor);
 }
@@ -390,7 +397,8 @@ function attempt<T>(operation: string, path: string, action: () => T): T {
 function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
   const code = codeOf(error);
-  // An exhausted quota refuses a write like a full disk. For a sync the outcome is unknown.
+  // An exceeded quota refuses a write like a full disk does. After a failed sync, the outcome is
+  // unknown.
   const isFull = code === "EDQUOT" && operation !== "sync";
   return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }

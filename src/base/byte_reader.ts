@@ -14,7 +14,7 @@ export interface ByteSource {
 }
 
 /**
- * Reads sequentially from `position`. Every method throws CorruptionError if the bytes end too
+ * Reads sequentially from `position`. Every method throws a CorruptionError if the bytes end too
  * early.
  */
 export class ByteReader {
@@ -31,7 +31,7 @@ export class ByteReader {
     this.#fileOffset = fileOffset;
   }
 
-  /** Offset of the next byte. */
+  /** The offset of the next byte. */
   get position(): number {
     return this.#position;
   }
@@ -93,13 +93,13 @@ export class ByteReader {
     return this.fail("holds a number beyond 53 bits");
   }
 
-  /** Returns the next bytes, aliasing the source. */
+  /** Returns the next bytes, as a view of the source. */
   raw(count: number): Uint8Array {
     const at = this.#take(count);
     return this.#bytes.subarray(at, at + count);
   }
 
-  /** Returns a block, aliasing the source. */
+  /** Returns a block, as a view of the source. */
   block(): Uint8Array {
     return this.raw(this.varint());
   }

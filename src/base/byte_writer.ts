@@ -11,22 +11,24 @@ const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
 
-/** Up to this length, a loop over ASCII is faster than the call that encodes UTF-8. */
+/**
+ * The maximum length of an ASCII string that a loop writes faster than the call that encodes UTF-8.
+ */
 const SHORT_TEXT_CHARS_MAX = 32;
 
-/** Up to this length a loop is faster than the call that fills a range. */
+/** The maximum length of a range that a loop fills faster than the call. */
 const SHORT_ZEROS_BYTES_MAX = 64;
 
-/** Up to this length a loop is faster than the call that copies a range. */
+/** The maximum length of a range that a loop copies faster than the call. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
-/** Appends values to a buffer. A u32 can be reserved and filled in later. */
+/** Appends values to a buffer. A u32 can be reserved and be filled in later. */
 export class ByteWriter {
   #buffer: Buffer;
   #view: DataView;
   #length = 0;
 
-  /** Up to this length there is room, and no part of the buffer needs to move. */
+  /** The length up to which the buffer can grow without moving any part. */
   #capacityUpTo: number;
   /** The pending growth of a shared buffer; undefined otherwise. */
   readonly #growth: Growth<Buffer> | undefined;
@@ -40,7 +42,7 @@ export class ByteWriter {
     this.#view = viewOf(this.#buffer);
   }
 
-  /** Creates a writer that appends to existing bytes, which it aliases. */
+  /** Creates a writer that appends to existing bytes, whose buffer it uses. */
   static over(bytes: Uint8Array): ByteWriter {
     const writer = new ByteWriter(0);
     writer.#buffer = asBuffer(bytes);
@@ -73,12 +75,12 @@ export class ByteWriter {
     this.#growth?.release();
   }
 
-  /** Returns the contents, aliasing the writer: valid until the next write. */
+  /** Returns a view of the contents, which is valid until the next write. */
   view(): Uint8Array {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  /** Returns a range of the contents, aliasing the writer: valid until the next write. */
+  /** Returns a view of a range of the contents, which is valid until the next write. */
   range(start: number, end: number): Uint8Array {
     assert(start <= end && end <= this.#length, "a range lies within the contents");
     const { buffer, byteOffset } = this.#view;
@@ -134,7 +136,7 @@ export class ByteWriter {
     let at = this.#reserve(VARINT_BYTES_MAX);
     let rest = value;
     while (rest >= 128) {
-      // Division, not a shift, because the value may have more than 32 bits.
+      // The value is divided rather than shifted, because it may have more than 32 bits.
       this.#buffer[at] = (rest % 128) | 128;
       rest = Math.floor(rest / 128);
       at += 1;
@@ -188,7 +190,7 @@ export class ByteWriter {
   /** Writes UTF-8 without a length. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
-    // A UTF-16 unit takes at most three bytes, so the text need not be measured first.
+    // A UTF-16 unit takes at most three bytes, so the string need not be measured first.
     const at = this.#reserve(value.length * 3);
     this.#length = at + this.#buffer.write(value, at, "utf8");
   }
@@ -199,7 +201,7 @@ export class ByteWriter {
     this.skip(count);
   }
 
-  /** Writes zeros. */
+  /** Writes the given number of zeros. */
   skip(count: number): void {
     const at = this.#reserve(count);
     const buffer = this.#buffer;
@@ -207,9 +209,7 @@ export class ByteWriter {
     else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
-  /**
-   * Returns the next bytes, which the caller must fill in immediately. The bytes alias the writer.
-   */
+  /** Returns a view of the next bytes, which the caller must fill in immediately. */
   extend(count: number): Buffer {
     const at = this.#reserve(count);
     return this.#buffer.subarray(at, at + count);
@@ -276,7 +276,8 @@ function sharedBuffer(byteCount: number): Buffer {
 }
 
 /**
- * The system allocates shared memory on first write, so a large buffer costs no memory up front.
+ * The system allocates shared memory only when it is first written, so a large buffer initially
+ * costs no memory.
  */
 function nextCapacity(byteCount: number): number {
   const isSpacious = byteCount >= SPACIOUS_BYTES_MIN && byteCount < SPACIOUS_BYTES_MAX;

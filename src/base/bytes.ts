@@ -9,7 +9,7 @@
  *     text                 a block of UTF-8
  */
 
-/** The longest varint: 53 bits, 7 per byte. */
+/** The maximum length of a varint: 53 bits with 7 bits per byte. */
 export const VARINT_BYTES_MAX = 8;
 
 const SPAN_32 = 4294967296;

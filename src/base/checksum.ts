@@ -6,13 +6,13 @@
 
 const MASK_32 = 0xffffffffn;
 
-/** 64 bits as two unsigned halves, so that no caller needs a bigint. */
+/** A 64-bit hash as two unsigned halves, so that callers need no bigint. */
 export interface Hash64 {
   readonly low: number;
   readonly high: number;
 }
 
-/** Returns CRC-32 (IEEE) as an unsigned number. `seed` is the CRC of the preceding bytes. */
+/** Returns the CRC-32 (IEEE) as an unsigned number. `seed` is the CRC of the preceding bytes. */
 export function crc32(bytes: Uint8Array, seed = 0): number {
   return Bun.hash.crc32(bytes, seed) >>> 0;
 }
@@ -24,8 +24,8 @@ export function xxHash3(bytes: Uint8Array, seed = 0): Hash64 {
 }
 
 /**
- * Returns a seed that identifies the place of some bytes, so that intact bytes in the wrong place
- * (after a misdirected read or write) fail the check. The seed has 32 bits because the runtime's
+ * Returns a seed that identifies the place of some bytes, so that intact bytes in the wrong place,
+ * for example after a misdirected write, fail the check. The seed has 32 bits because the runtime's
  * xxHash3 uses no more.
  */
 export function placeSeed(file: number, column: number, chunk: number): number {

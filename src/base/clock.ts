@@ -11,13 +11,16 @@ export const HOUR_MS = 3_600_000;
 export type CancelTimer = () => void;
 
 export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z; may jump in either direction. */
+  /** Returns milliseconds since 1970-01-01T00:00:00Z. The time may jump in either direction. */
   nowMs(): number;
-  /** Milliseconds since an arbitrary moment; never decreases. May have a fraction. */
+  /**
+   * Returns milliseconds since an arbitrary moment, possibly with a fraction. The time never
+   * decreases.
+   */
   monotonicMs(): number;
   /** Runs `callback` once, at least `delayMs` from now. Does not keep the process alive. */
   after(delayMs: number, callback: () => void): CancelTimer;
-  /** Lets other work run: resolves in a later tick of the event loop. */
+  /** Lets other work run. The promise resolves in a later tick of the event loop. */
   yield(): Promise<void>;
 }
 

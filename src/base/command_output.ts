@@ -15,11 +15,11 @@ export const PROGRAM_NAME = "tidemark";
 
 /** Receives a command's output lines. */
 export interface CommandOutput {
-  /** The program's name in these lines; if absent, the name of the single executable. */
+  /** The name of the program in these lines; if absent, the name of the single executable. */
   readonly program?: string;
   /** Prints a line of the result. */
   readonly say: (line: string) => void;
-  /** Prints a line about the work: its progress, or the reason it was not done. */
+  /** Prints a line about the work: its progress, or the reason why it was not done. */
   readonly tell: (line: string) => void;
 }
 
@@ -36,7 +36,7 @@ export class ProgressClock {
     this.#toldMs = clock.monotonicMs();
   }
 
-  /** Returns true if the last report was some time ago. The caller then reports progress. */
+  /** Returns true if it is time for the caller to report progress. */
   isDue(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#toldMs < PROGRESS_MS) return false;
@@ -50,7 +50,7 @@ export function isHelpAsked(args: readonly string[]): boolean {
   return args.some((arg) => arg === "--help" || arg === "-h");
 }
 
-/** Refuses arguments. @returns The exit code. */
+/** Refuses invalid arguments. @returns The exit code. */
 export function refuseUse(
   { tell }: CommandOutput,
   { command, problem, usage }: { command: string; problem: string; usage: string },
@@ -72,7 +72,7 @@ export function textWithHint(error: Error, program: string = PROGRAM_NAME): stri
 function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
   if (error instanceof DiskError) return reasonOfCode(error.code);
-  // Bytes that the disk fails to deliver may be intact, so the disk's reason comes first.
+  // Bytes that the disk fails to deliver may be intact, so the reason from the disk comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
   return `${program} verify lists the damage, and ${program} repair shows what can be done`;

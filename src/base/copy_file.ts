@@ -1,7 +1,7 @@
 /**
- * Copies files in pieces, each durable before the next, and computes the checksum of the copy.
- * Syncing a large file only once at its end would block other writers to that disk for a long time.
- * Other work runs between pieces.
+ * Copies files in pieces, each of which is durable before the next is written, and computes the
+ * checksum of the copy. Syncing a large file only once at its end would block other writers to that
+ * disk for a long time. Other work runs between pieces.
  */
 import { crc32 } from "./checksum.ts";
 import type { Disk, DiskFile } from "./disk.ts";
@@ -14,17 +14,17 @@ export interface CopyOptions {
   readonly disk: Disk;
   /** The number of bytes to copy; the whole file if absent. */
   readonly upTo?: number;
-  /** The source file if it is already open; it stays open. */
+  /** The source file, if it is already open. It stays open. */
   readonly source?: DiskFile;
-  /** Lets other work run; resolves when copying may continue. */
+  /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
-  /** @throws {DatabaseError} To end the copying. */
+  /** Called after each piece. @throws {DatabaseError} An error that ends the copying. */
   readonly onCopied: (byteCount: number) => void;
 }
 
 export interface Copied {
   readonly bytes: number;
-  /** CRC-32 of the copy. */
+  /** The CRC-32 of the copy. */
   readonly crc: number;
 }
 
@@ -39,7 +39,8 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
 }
 
 /**
- * A copy whose caller decides how far it may proceed. The source is opened with the first piece.
+ * A copy whose caller decides how far it may proceed. The source is opened when the first piece is
+ * copied.
  */
 export class FileCopy {
   readonly #from: string;
@@ -101,7 +102,7 @@ export class FileCopy {
   }
 }
 
-/** Returns length and CRC-32 of a file, or of its first bytes. @throws {DiskError} */
+/** Returns the length and the CRC-32 of a file, or of its first bytes. @throws {DiskError} */
 export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity): Copied {
   const file = disk.open(path, { readOnly: true });
   try {
@@ -127,7 +128,7 @@ export function removeTree(disk: Disk, path: string): void {
   disk.removeDirectory(path);
 }
 
-/** Removes the contents of a directory. An empty one stays untouched. @throws {DiskError} */
+/** Removes the contents of a directory. An empty directory stays untouched. @throws {DiskError} */
 export function emptyDirectory(disk: Disk, path: string): void {
   for (const { name, isDirectory } of disk.list(path)) {
     if (isDirectory) removeTree(disk, `${path}/${name}`);
@@ -137,7 +138,7 @@ export function emptyDirectory(disk: Disk, path: string): void {
 
 /**
  * Removes a tree as {@linkcode removeTree} does, but off the event loop and file by file. Rejects
- * with DiskError.
+ * with a DiskError.
  */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
@@ -149,7 +150,8 @@ export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
 }
 
 /**
- * Returns the paths of all files in a directory and below; none if it does not exist.
+ * Returns the paths of all files in a directory and below; no paths if the directory does not
+ * exist.
  * @throws {DiskError}
  */
 export function* filesBelow(disk: Disk, directory: string): Generator<string> {

@@ -1,6 +1,6 @@
 /**
  * Serves many deadlines with one timer, because thousands of timers would cost more memory than the
- * waiting work. The deadlines form a binary heap. Each item knows its place in the heap, so
+ * waiting work. The deadlines form a binary heap. Each item stores its place in the heap, so
  * removing an item takes logarithmic time.
  *
  * Invariant: while there are items, a timer is set that fires no later than the earliest deadline.
@@ -10,9 +10,12 @@ import type { CancelTimer, Clock } from "./clock.ts";
 export interface TimedItem {
   /** The deadline, on the monotonic clock. */
   readonly dueMs: number;
-  /** The place in the heap, or -1 outside of it. Only {@linkcode Deadlines} changes it. */
+  /**
+   * The item's place in the heap, or -1 if it is not in the heap. Only {@linkcode Deadlines}
+   * changes it.
+   */
   heapIndex: number;
-  /** Called once at the deadline, after the item has left. */
+  /** Called once at the deadline, after the item has been removed. */
   onDue(): void;
 }
 
@@ -37,7 +40,7 @@ export class Deadlines<T extends TimedItem> {
     this.#setTimer();
   }
 
-  /** Does nothing for an item that is not in the list. */
+  /** Removes an item. Has no effect if the item is not in the heap. */
   remove(item: T): void {
     const index = item.heapIndex;
     if (index < 0) return;
@@ -51,8 +54,8 @@ export class Deadlines<T extends TimedItem> {
   }
 
   /**
-   * Sets the timer for the earliest deadline. If the earliest item leaves, the timer stays: a timer
-   * that fires too early is only set again.
+   * Sets the timer for the earliest deadline. If the earliest item is removed, the timer stays,
+   * because a timer that fires too early is simply set again.
    */
   #setTimer(): void {
     const dueMs = this.#heap[0]?.dueMs;

@@ -14,8 +14,8 @@ export interface Descriptors {
 
 /**
  * Creates a function that reads the current count of descriptors; undefined if the system does not
- * report descriptors or sets no limit. The limit is read now, while a descriptor is free to read it
- * with.
+ * report descriptors or sets no limit. The limit is read at once, while a descriptor is free for
+ * reading it.
  */
 export function descriptorGauge(
   disk: Pick<Disk, "exists" | "list" | "readFile">,
@@ -32,7 +32,7 @@ function openCount(disk: Pick<Disk, "list">, max: number): number {
     // One of the entries is the descriptor that lists the directory.
     return disk.list(OPEN).length - 1;
   } catch (error) {
-    // Safe: counting needs a descriptor itself, so a failure means that none is left.
+    // Safe: counting itself needs a descriptor, so a failure means that none is left.
     if (error instanceof DiskError && hasNoDescriptor(error.code)) return max;
     throw error;
   }

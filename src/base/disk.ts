@@ -1,5 +1,5 @@
 /**
- * Defines the interface of the disk. A simulation must be able to implement it.
+ * Defines the interface of the disk, which simulations implement as well.
  *
  * Every call is synchronous except those that take long: {@linkcode DiskFile.sync}, {@linkcode
  * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. A
@@ -13,9 +13,9 @@
 export interface DiskFile {
   readonly path: string;
   size(): number;
-  /** Reads up to `into.length` bytes. Returns the number read. @throws {DiskError} */
+  /** Reads up to `into.length` bytes. Returns the number of bytes read. @throws {DiskError} */
   read(into: Uint8Array, offset: number): number;
-  /** Writes all of `bytes`, completing short writes. @throws {DiskError} */
+  /** Writes all of `bytes`, and completes short writes. @throws {DiskError} */
   write(bytes: Uint8Array, offset: number): void;
   /**
    * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
@@ -25,7 +25,9 @@ export interface DiskFile {
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Shortens the file, or extends it with zeros. @throws {DiskError} */
   truncate(length: number): void;
-  /** Makes data written so far durable (fdatasync), off the event loop. Rejects with DiskError. */
+  /**
+   * Makes data written so far durable (fdatasync), off the event loop. Rejects with a DiskError.
+   */
   sync(): Promise<void>;
   /**
    * Syncs as {@linkcode sync} does, but synchronously, for startup and shutdown.
@@ -42,7 +44,7 @@ export interface MappedFile {
    * they are released.
    */
   readonly bytes: Uint8Array;
-  /** Unmaps immediately. Later reads through old views see length 0. */
+  /** Unmaps the file immediately. Views that were taken before then have length 0. */
   release(): void;
 }
 
@@ -67,7 +69,8 @@ export interface OpenOptions {
 /** A directory tree. Paths are absolute, or relative to the working directory. */
 export interface Disk {
   /**
-   * @throws {DiskError} ENOENT if missing and not `create`; EEXIST if it exists and `exclusive`.
+   * Opens a file. @throws {DiskError} ENOENT if the file is missing and `create` is not set; EEXIST
+   * if it exists and `exclusive` is set.
    */
   open(path: string, options: OpenOptions): DiskFile;
   /** Maps a file that never changes again. @throws {DiskError} */
@@ -79,20 +82,20 @@ export interface Disk {
   /** Returns the length of a file in bytes, or undefined if it does not exist. */
   sizeOf(path: string): number | undefined;
   list(path: string): DiskEntry[];
-  /** Creates a directory and its parents. An existing one is accepted. */
+  /** Creates a directory and its parents. An existing directory is accepted. */
   makeDirectory(path: string): void;
   rename(from: string, to: string): void;
   remove(path: string): void;
   /**
    * Removes a file off the event loop, since freeing the blocks of a large file takes a long time.
-   * Rejects with DiskError. Returns undefined if the file does not exist.
+   * Rejects with a DiskError. Returns undefined if the file does not exist.
    */
   removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
-  /** Makes a directory's names durable. */
+  /** Makes the names in a directory durable. */
   syncDirectory(path: string): void;
   /**
-   * Makes the names that now exist in a directory durable, off the event loop. Rejects with
+   * Makes the names that now exist in a directory durable, off the event loop. Rejects with a
    * DiskError.
    */
   syncDirectorySoon(path: string): Promise<void>;
@@ -109,8 +112,8 @@ export interface Disk {
   lock(path: string): (() => void) | undefined;
   /**
    * Prevents others from acquiring {@linkcode lock}, without changing a byte, for read-only users.
-   * Several processes may have this lock at the same time. A file that does not exist is not
-   * locked, and cannot be.
+   * Several processes may have this lock at the same time. A file that does not exist is not locked
+   * and cannot be locked.
    * @returns A function that releases it, or undefined if the lock is taken.
    */
   lockShared(path: string): (() => void) | undefined;

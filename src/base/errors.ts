@@ -9,20 +9,20 @@ export type { ErrorCode };
 
 /**
  * The maximum length of a message or hint in UTF-16 units. A message may quote a name as long as a
- * request, which must not be returned and logged in full. The beginning of a message states the
- * failure, and the end states the reason.
+ * request, which must not be returned and logged in full. Messages are shortened in the middle,
+ * because the beginning states the failure and the end states the reason.
  */
 const TEXT_LENGTH_MAX = 2000;
 
 /** The optional parts of an error besides its code and message. */
 export interface ErrorDetails {
-  /** 0-based UTF-16 offset into the text of the request. */
+  /** The offset into the text of the request, in UTF-16 units from 0. */
   position?: number | undefined;
-  /** A remedy for the caller. */
+  /** A remedy that the caller can apply. */
   hint?: string | undefined;
-  /** 0-based index of the failing statement. */
+  /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;
-  /** For RESUME_EXPIRED and HISTORY_TOO_OLD: the oldest seq of which the state is still known. */
+  /** For RESUME_EXPIRED and HISTORY_TOO_OLD: the oldest seq at which the state is still known. */
   earliestSeq?: number | undefined;
   /** True if the object exists but is hidden from the caller, who must not learn that it exists. */
   isHidden?: boolean;
@@ -78,7 +78,7 @@ const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL_ERROR",
 ]);
 
-/** Returns the same failure for readers who must not learn the paths of the server's files. */
+/** Returns the same failure for callers who must not learn the paths of the server's files. */
 export function withoutPaths(error: DatabaseError): DatabaseError {
   if (!OF_FILES.has(error.code)) return error;
   const { hint, message } = error;
@@ -90,7 +90,8 @@ export function withoutPaths(error: DatabaseError): DatabaseError {
 
 /** Returns a text in which each path is reduced to its last component. */
 export function namesOnly(text: string): string {
-  // Word by word: a pattern with a slash would start a search at every letter of a word.
+  // The text is processed word by word, because a pattern with a slash would start a search at
+  // every letter of a word.
   return text.replaceAll(/[^\s"'(),:;]+/g, (word) => {
     if (!word.includes("/")) return word;
     return word.split("/").findLast((name) => name !== "") ?? "the root directory";
@@ -114,16 +115,16 @@ export function isDenial({ code, isHidden }: DatabaseError): boolean {
 }
 
 /**
- * Reports stored bytes that differ from the written ones. Code never skips such bytes silently, and
- * never guesses their content.
+ * Reports stored bytes that differ from the bytes that were written. The server never skips such
+ * bytes silently, and never guesses their content.
  */
 export class CorruptionError extends Error {
   readonly path: string;
   /** The byte offset in the file at which the damage was noticed. */
   readonly offset: number;
-  /** The end of the message that begins with "Cannot read … at byte …: ". */
+  /** The end of the message, which begins with "Cannot read … at byte …: ". */
   readonly what: string;
-  /** True if the damage was logged where it was found. */
+  /** True if the damage was logged when it was found. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -155,10 +156,10 @@ export function isDamage(error: unknown): boolean {
 
 /** A failed disk operation, with the system's own code. */
 export class DiskError extends Error {
-  /** System error word, e.g. "ENOSPC", "EIO", "ENOENT". */
+  /** The system's name of the error, e.g. "ENOSPC", "EIO", "ENOENT". */
   readonly code: string;
   readonly path: string;
-  /** A verb, e.g. "write". */
+  /** The failed operation as a verb, e.g. "write". */
   readonly operation: string;
 
   constructor(code: string, path: string, operation: string, cause?: unknown) {
@@ -178,14 +179,17 @@ export function hasNoDescriptor(code: string): boolean {
   return code === "EMFILE" || code === "ENFILE";
 }
 
-/** Returns true if an error can come from the disk, its data or the catalog. Any other is a bug. */
+/**
+ * Returns true if an error may come from the disk, its data or the catalog. Any other error is a
+ * bug.
+ */
 export function isExpected(error: unknown): error is Error {
   return (
     error instanceof DiskError || error instanceof DatabaseError || error instanceof CorruptionError
   );
 }
 
-/** Returns the log text for a bug: its stack if known. */
+/** Returns the text to log for a bug: its stack, if there is one. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

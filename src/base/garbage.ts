@@ -1,21 +1,22 @@
 /**
  * Decides when to collect garbage. An operator that has just moved its data to disk knows that most
  * of the heap is dead, which the collector would notice only once the heap has doubled. A sort of 5
- * M rows within 64 MiB takes 85 MB of memory with this, and 270 without.
+ * M rows within 64 MiB takes 85 MB of memory with such collections, and 270 MB without.
  *
- * The moved data may be small, though, for example one of thousands of small partitions, and a
+ * The moved data may be small, though, for example one of thousands of small partitions, whereas a
  * collection scans the whole heap. There is therefore no collection until the heap has grown enough
- * to justify it: with one per partition, a DISTINCT of 12,000 rows within 1 MiB spent nine tenths
- * of its time here. The same applies to the garbage of large statements, of which a client may send
- * any number.
+ * to justify it: with a collection per partition, a DISTINCT of 12,000 rows within 1 MiB spent nine
+ * tenths of its time on collections. The same applies to the garbage of large statements, of which
+ * a client may send any number.
  */
 import type { Clock } from "./clock.ts";
 import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 
 /**
- * Collecting this many bytes of objects takes about 20 ms, which is not noticeable. A collection
- * does not scan typed arrays, but returns them to the system immediately, which takes at most 25 ms
- * for this many bytes; returning 1.5 GB took 200 ms.
+ * The size of the heap up to which a collection runs at once. Collecting this many bytes of objects
+ * takes about 20 ms, which is not noticeable. A collection does not scan typed arrays, but returns
+ * them to the system immediately, which takes at most 25 ms for this many bytes; returning 1.5 GB
+ * took 200 ms.
  */
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
@@ -23,7 +24,7 @@ const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 /** The growth of the heap since the last collection that justifies a new collection. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
 
-/** The smallest heap seen since the last collection. */
+/** The minimum size of the heap since the last collection. */
 let leastBytes = 0;
 
 /**
@@ -32,7 +33,7 @@ let leastBytes = 0;
  */
 export function collectSoon(): void {
   const usage = memoryUsage();
-  // The collector also runs by itself.
+  // The collector may also have run by itself in the meantime.
   leastBytes = Math.min(leastBytes, usage.heapUsed);
   if (usage.heapUsed - leastBytes < GROWN_BYTES_MIN) return;
   Bun.gc(usage.heapTotal <= OBJECT_BYTES_MAX && usage.heapUsed <= RETURNED_BYTES_MAX);
@@ -45,7 +46,7 @@ let isCollectionDue = false;
 /**
  * Records that a large statement has ended. The statement's data is garbage a tick later, once no
  * running code refers to it. A refused change of a million rows left 230 MB in typed arrays, which
- * were still there when the next statement took as much again.
+ * still existed when the next statement took the same amount.
  */
 export function collectAfterTurn(clock: Clock): void {
   if (isCollectionDue) return;
@@ -58,11 +59,11 @@ function collectDue(): void {
   collectSoon();
 }
 
-/** After this long without work, a collection delays no client. */
+/** The time without work after which a collection delays no client. */
 const IDLE_MS = 1000;
 
 /**
- * Collects the garbage of an idle thread. The collector acts only when more memory is allocated, so
+ * Collects the garbage of an idle thread. The collector runs only when more memory is allocated, so
  * a thread without work keeps the garbage of its last job.
  */
 export class IdleCollection {
@@ -98,7 +99,7 @@ export class IdleCollection {
   }
 }
 
-/** The least size of this thread's arrays since `collectArrays` last collected. */
+/** The minimum size of this thread's arrays since `collectArrays` last collected. */
 let leastArrayBytes = 0;
 
 /**

@@ -7,7 +7,7 @@
  * other code has become fast, because its thread accesses globals that no other code needs.
  */
 
-/** Creates every global property, once. Takes a few milliseconds. */
+/** Creates every global property, once. This takes a few milliseconds. */
 export function settleGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) Reflect.get(globalThis, name);
 }

@@ -1,10 +1,9 @@
 /**
- * Gives a typed array more capacity as values are appended to it, without a long pause of the event
- * loop.
+ * Enlarges a typed array while values are appended to it, without a long pause of the event loop.
  *
- * A large array moves into a larger one piece by piece, once three quarters of its capacity are
- * used. Copying 19 MB in one go took 18 ms (2026-11-29), most of that for pages that are touched
- * for the first time. New capacity costs nothing before it is touched.
+ * Once three quarters of its capacity are used, a large array is moved to a larger one piece by
+ * piece. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the pages were accessed for
+ * the first time. New capacity costs nothing before it is accessed.
  *
  *     array  ├──── used ────┤╌╌ free ╌╌┤        values are read, appended and changed here
  *     into   ├─ copied ─┤╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┤   takes the place of the array when that is full
@@ -16,11 +15,12 @@ type NumberArray = Uint8Array | Int32Array | Uint32Array | Float64Array;
 /** The capacity of an initially empty array. */
 const CAPACITY_MIN = 8;
 
-/** An array of at least this size moves piece by piece. */
+/** The minimum capacity of an array that is moved piece by piece. */
 const LARGE_CAPACITY_MIN = 65_536;
 
 /**
- * The fractions of a large array's capacity in use when it begins to move, and when it has moved.
+ * The fraction of a large array's capacity at which a move begins, and the fraction at which it
+ * must be complete.
  */
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
@@ -32,14 +32,14 @@ const LOOK_EVERY = 4096;
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
-  /** The array that is moving. */
+  /** The array that is being moved. */
   #from: T | undefined;
   #into: T | undefined;
   #copied = 0;
-  /** The next piece is due at this number of values. */
+  /** The number of values at which the next piece is moved. */
   #lookAt = 0;
 
-  /** @param nextCapacity Returns the next capacity, if it is not double the current one. */
+  /** @param nextCapacity Returns the next capacity; by default, it is twice the current one. */
   constructor(make: (capacity: number) => T, nextCapacity: (capacity: number) => number = doubled) {
     this.#make = make;
     this.#nextCapacity = nextCapacity;
@@ -63,13 +63,14 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns the array with capacity for `needed` values: itself, or another one with its values.
+   * Returns an array with capacity for `needed` values: the given array, or a larger one with the
+   * same values.
    */
   arrayFor(array: T, length: number, needed: number): T {
     if (needed <= array.length) {
       if (array.length < LARGE_CAPACITY_MIN) return array;
       if (array === this.#from && needed < this.#lookAt) {
-        // Values may have been removed again.
+        // Values may have been removed in the meantime.
         if (length < this.#copied) this.#copied = length;
         return array;
       }
@@ -89,7 +90,7 @@ export class Growth<T extends NumberArray> {
     this.#copied = Math.min(this.#copied, at);
   }
 
-  /** Releases the capacity of a move in progress. The next append may begin the move again. */
+  /** Releases the capacity of a move in progress. The next append may start the move again. */
   release(): void {
     this.#from = undefined;
     this.#into = undefined;

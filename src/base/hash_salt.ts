@@ -3,14 +3,17 @@
  * keys. With known constants, an attacker could make forty thousand keys with the same hash, and
  * grouping by these keys would block the event loop for seconds.
  *
- * No value hashed with these may reach the disk or determine a visible order.
+ * No hash that is computed with these parameters may reach the disk or determine a visible order.
  */
 import { systemRandom } from "./random.ts";
 
 /** The initial state of a hash. */
 export const HASH_SEED: number = randomInt32();
 
-/** Odd, so that multiplication loses no bits, and large, so that it reaches the upper bits. */
+/**
+ * The factor is odd, so that multiplication loses no bits, and large, so that it affects the upper
+ * bits.
+ */
 export const HASH_FACTOR: number = (0x85ebca6b ^ (randomInt32() & 0x3ffffffe)) | 0;
 
 function randomInt32(): number {

@@ -2,7 +2,7 @@
  * Parses IP addresses and ranges.
  *
  * An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) is treated as the IPv4 address, so that a rule
- * about one cannot be bypassed by writing it as the other.
+ * about an address cannot be bypassed by writing it in the other form.
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { DatabaseError } from "./errors.ts";
@@ -34,9 +34,10 @@ export function ipFromText(text: string): string | undefined {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join(".");
 }
 
-/** Writes out the groups that `::` omits. */
+/** Returns all groups of an IPv6 address, including those that `::` omits. */
 function groupsOf(ipv6: string): string {
-  // A URL spells an IPv6 address in one way: hexadecimal groups, lower case, no leading zeros.
+  // A URL has only one form for an IPv6 address: hexadecimal groups in lower case, without leading
+  // zeros.
   const { hostname } = new URL(`http://[${ipv6}]`);
   const [head = "", tail] = hostname.slice(1, -1).split("::");
   if (tail === undefined) return head;
@@ -72,7 +73,7 @@ export class IpRanges {
     }
   }
 
-  /** @param address In canonical form. */
+  /** Returns true if a range contains an address. @param address An address in canonical form. */
   has(address: string): boolean {
     return address.includes(":")
       ? this.#ipv6.check(address, "ipv6")
@@ -97,7 +98,10 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
   );
 }
 
-/** @param address In canonical form. */
+/**
+ * Returns true if an address belongs to the loopback interface. @param address An address in
+ * canonical form.
+ */
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "0:0:0:0:0:0:0:1";
 }

@@ -5,60 +5,63 @@
 import { assert } from "./assert.ts";
 
 /**
- * The number of rows in one vector batch: large enough to amortise a call, small enough to stay in
- * L1.
+ * The number of rows in one vector batch. It is large enough to amortise a call, and small enough
+ * for a vector to fit in the L1 cache.
  */
 export const BATCH_ROWS_MAX = 4096;
 
 /**
- * The number of rows in one row group. Limits the memory of a merge, which has one row group of
- * each input open.
+ * The number of rows in one row group. It limits the memory of a merge, which keeps one row group
+ * of each input open.
  */
 export const ROW_GROUP_ROWS_MAX: number = 16 * BATCH_ROWS_MAX;
 
 /**
- * The number of bytes of one commit in the log. The whole commit is kept in memory until it is
- * written, and its rows a second time in memtables. There the text of a column is one array, which
- * can have 4 GiB including earlier rows.
+ * The maximum number of bytes of one commit in the log. The whole commit is kept in memory until it
+ * is written, and its rows are also in memtables, where the text of a column is one array of at
+ * most 4 GiB, including earlier rows.
  */
 export const COMMIT_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 /**
- * The number of bytes of an encoded primary key: key index entries stay small and quick to compare.
+ * The maximum number of bytes of an encoded primary key, so that key index entries stay small and
+ * quick to compare.
  */
 export const KEY_BYTES_MAX = 1024;
 
-/** The number of CHECK constraints on one table: each is evaluated for every written row. */
+/**
+ * The maximum number of CHECK constraints on one table. Each is evaluated for every written row.
+ */
 export const CHECKS_MAX = 256;
 
-/** The number of secondary indexes of one table: each costs every written row. */
+/** The maximum number of secondary indexes of one table. Each adds a cost to every written row. */
 export const INDEXES_MAX = 64;
 
-/** The number of columns in a primary key or an index. */
+/** The maximum number of columns in a primary key or an index. */
 export const KEY_COLUMNS_MAX = 16;
 
 /**
- * The nesting depth of parentheses, subqueries and JSON: keeps recursive descent far from the end
- * of the stack.
+ * The maximum nesting depth of parentheses, subqueries and JSON. It keeps recursive functions far
+ * from the end of the stack.
  */
 export const NESTING_MAX = 128;
 
 /**
- * The number of objects, arrays and members in a body or message; a legitimate one has a few dozen.
- * Each member with a new name takes a microsecond to read, so 8 MB of them would block all clients
- * for a second.
+ * The maximum number of objects, arrays and members in a body or message. Legitimate ones have a
+ * few dozen. Each member with a new name takes a microsecond to read, so 8 MB of them would block
+ * all clients for a second.
  */
 export const JSON_PARTS_MAX = 10_000;
 
 /**
- * The number of commas between the values of a body or message: twice as many as a request may have
- * parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a second.
+ * The maximum number of commas between the values of a body or message, which is twice the maximum
+ * number of parameters. Parsing 8 MB of numbers blocks all clients for a quarter of a second.
  */
 export const JSON_COMMAS_MAX: number = 128 * 1024;
 
 /**
- * The number of array items, or nodes of a JSON value, parsed from one text. Each becomes a
- * separate object, and this many take a tenth of a second.
+ * The maximum number of array items, or nodes of a JSON value, that are parsed from one string.
+ * Each becomes a separate object, and this many take a tenth of a second.
  */
 export const PARTS_OF_TEXT_MAX: number = 512 * 1024;
 
@@ -70,14 +73,14 @@ export const FIRST_SLICE_MS_MAX = 5;
 
 /**
  * The time slice, in milliseconds, of the later parts of a statement, and of background work. A
- * request of another client waits for about five slices until it is answered: to be read, run,
+ * request of another client waits for about five slices until it is complete: to be read, run,
  * written, synced and sent.
  */
 export const FURTHER_SLICE_MS_MAX = 2;
 
 /**
- * The number of results of a correlated subquery that are cached during a run. Other results may be
- * recomputed.
+ * The maximum number of results of a correlated subquery that are cached during a run. Further
+ * results may be computed again.
  */
 export const SUBQUERY_ANSWERS_MAX = 65_536;
 
@@ -89,51 +92,56 @@ export const RECURSION_ROWS_MAX = 1_000_000;
 
 /**
  * The depth to which WITH queries and views may read each other. Each WITH query or view is a query
- * within its reader, and plans and operators nest just as deeply.
+ * within the query that reads it, and plans and operators nest just as deeply.
  */
 export const QUERY_TOWER_MAX = 128;
 
 /**
- * The number of tables, queries, functions and views in one FROM, however they are joined. The work
- * of name lookup and join ordering grows with the square of this number.
+ * The maximum number of tables, queries, functions and views in one FROM, however they are joined.
+ * The work of name lookup and join ordering grows with the square of this number.
  */
 export const SOURCES_MAX = 128;
 
-/** The number of FROM items in all queries of a statement, including queries of its views. */
+/**
+ * The maximum number of FROM items in all queries of a statement, including queries of its views.
+ */
 export const STATEMENT_SOURCES_MAX: number = 8 * 1024;
 
-/** The number of queries in one statement, nested or side by side. */
+/** The maximum number of queries in one statement, nested or side by side. */
 export const STATEMENT_QUERIES_MAX: number = 8 * 1024;
 
 /**
- * The number of items in a list whose items are compiled one by one: outputs, arguments, arms of
- * CASE, GROUP BY and ORDER BY keys, assignments, columns. IN, ARRAY and VALUES have higher limits.
+ * The maximum number of items in a list whose items are compiled one by one: outputs, arguments,
+ * arms of CASE, GROUP BY and ORDER BY keys, assignments, columns. IN, ARRAY and VALUES have higher
+ * limits.
  */
 export const LISTED_MAX = 4096;
 
 /**
- * The number of names, literals, operators and calls in one statement. The rows of VALUES do not
- * count, because they are bound in steps. Binding, planning and compiling this many take a tenth of
- * a second each.
+ * The maximum number of names, literals, operators and calls in one statement. The rows of VALUES
+ * do not count, because they are bound in steps. Binding, planning and compiling this many take a
+ * tenth of a second each.
  */
 export const STATEMENT_PARTS_MAX = 100_000;
 
-/** The number of statements in the text of one request. */
+/** The maximum number of statements in the text of one request. */
 export const STATEMENTS_MAX = 10_000;
 
 /**
- * The number of fields in row values compared by `<`, `<=`, `>` or `>=`: each adds a level of
- * nested conditions.
+ * The maximum number of fields in row values that are compared by `<`, `<=`, `>` or `>=`. Each
+ * field adds a level of nested conditions.
  */
 export const ORDERED_FIELDS_MAX = 256;
 
-/** The number of window definitions in one query: each sorts all rows. */
+/** The maximum number of window definitions in one query. Each sorts all rows. */
 export const WINDOWS_MAX = 256;
 
-/** The total number of columns in all queries, tables and joins of a statement. */
+/** The maximum total number of columns in all queries, tables and joins of a statement. */
 export const STATEMENT_COLUMNS_MAX: number = 64 * 1024;
 
-/** The nesting depth of views, whose text doubles with each level that names a view twice. */
+/**
+ * The maximum nesting depth of views, whose text doubles with each level that names a view twice.
+ */
 export const VIEW_DEPTH_MAX = 32;
 export const VIEWS_MAX = 256;
 

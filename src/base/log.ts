@@ -2,7 +2,7 @@
  * Defines the log interface for every layer below the server. A line has a message and named
  * fields, and never contains a secret.
  *
- * `main.ts` decides where lines go and how they look.
+ * `main.ts` decides where lines are written and in which format.
  */
 
 export type LogLevel = "error" | "warn" | "info" | "debug" | "trace";
@@ -16,7 +16,7 @@ export interface Log {
   debug(message: string, fields?: LogFields): void;
 }
 
-/** Drops every line, for tools and tests that only look at results. */
+/** Discards every line, for tools and tests that only look at results. */
 export const silentLog: Log = {
   error() {},
   warn() {},

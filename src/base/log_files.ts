@@ -1,6 +1,6 @@
 /**
- * Writes the files of the log. The files stay small, and writing survives a disk that fails for a
- * while.
+ * Writes the files of the log. The size of a file is limited, and writing resumes after a temporary
+ * failure of the disk.
  *
  *     <path>/tidemark.log      being written
  *     <path>/tidemark.log.1    the one before, up to .<filesMax - 1>
@@ -9,7 +9,7 @@
  *        ▲                          │
  *        └──────a try succeeds──────┘  and begins with a line that says what is missing
  *
- * Nothing here throws, because a failing log must not stop the server.
+ * No function here throws, because a failing log must not stop the server.
  */
 import {
   closeSync,
@@ -28,19 +28,19 @@ import type { Clock } from "./clock.ts";
 /** Describes lost log lines. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** The time when the first of them was lost, or may have been, in Unix milliseconds. */
+  /** The time from which lines were, or may have been, lost, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
 export interface LogFilesOptions {
   readonly clock: Clock;
-  /** The directory; created if missing. */
+  /** The directory, which is created if it is missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Returns the line that replaces missing ones. */
+  /** Returns the line that takes the place of lost lines. */
   readonly lineOf: (loss: LogLoss) => string;
-  /** Called when writing begins to fail, and not again until it has succeeded. */
+  /** Called when writing begins to fail. It is not called again before writing has succeeded. */
   readonly onFailing: (error: unknown) => void;
 }
 
@@ -54,9 +54,9 @@ const NEWLINE = 10;
 export class LogFiles {
   readonly #options: LogFilesOptions;
   readonly #file: string;
-  /** Undefined while the files can be written. */
+  /** The lost lines; undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /** True if the file may end within a line, which an earlier process may have left. */
+  /** True if the file may end with an incomplete line, which an earlier process may have left. */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -77,7 +77,7 @@ export class LogFiles {
     if (this.#loss !== undefined) this.#try([]);
   }
 
-  /** Appends the last lines. Tries to write them in any case. */
+  /** Appends the last lines. An attempt to write them is made in any case. */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);
   }
@@ -87,7 +87,7 @@ export class LogFiles {
     const text = Buffer.from(lines.join(""));
     let doneBytes = 0;
     try {
-      // Created each time, because it may have been removed with its contents.
+      // The directory is created each time, because it may have been removed.
       mkdirSync(this.#options.path, { recursive: true });
       this.#rotate();
       const descriptor = openSync(this.#file, "a+", 0o600);

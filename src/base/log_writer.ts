@@ -5,11 +5,12 @@
  *     json      {"time":…,"level":…,"message":…,<field>:<value>…}
  *     pretty    as compact, with each field on a line of its own, indented
  *
- * Text from a client can never begin a line: the contents of a message or field never break one.
+ * Text from a client can never begin a line, because the contents of a message or field never break
+ * a line.
  *
  * Lines are buffered for a moment and written together; `flush` writes the buffer. A failure to
  * write files is reported on the console and never stops the server. Once writing succeeds again, a
- * line says how many lines are missing.
+ * line states how many lines are missing.
  */
 import type { Clock } from "./clock.ts";
 import { timeText } from "./clock.ts";
@@ -21,7 +22,7 @@ export interface LogWriterOptions {
   readonly level: LogLevel;
   readonly format: "compact" | "pretty" | "json";
   readonly toConsole: boolean;
-  /** The directory; created if missing. */
+  /** The directory, which is created if it is missing. */
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
@@ -40,7 +41,7 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
 /** The time for which a line may wait for further lines. */
 const FLUSH_MS = 200;
 
-/** Aligns fields with the message, which follows the time and the level. */
+/** The margin that aligns fields with the message, which follows the time and the level. */
 const FIELD_MARGIN = `\n${" ".repeat("2026-01-01T00:00:00.000Z ERROR ".length)}`;
 
 export class LogWriter implements Log {
@@ -62,7 +63,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** The level. Less urgent lines are dropped. */
+  /** The level. Lines that are less urgent are discarded. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -88,15 +89,15 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes the pending lines to the file with the usual name. A renamed file gets no more lines.
-   * Files are opened for each write, so every write finds the new file.
+   * Writes the pending lines to the file with the usual name, so that a renamed file receives no
+   * more lines. Files are opened for each write, so every write finds the new file.
    */
   reopen(): void {
     this.flush();
     this.#files.retry();
   }
 
-  /** Writes every buffered line, even if files could not be written a moment ago. */
+  /** Writes every buffered line, even if the files could not be written a moment ago. */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
   }
@@ -150,7 +151,7 @@ interface TextParts {
   readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
-  /** Precedes each field. */
+  /** The separator before each field. */
   readonly separator: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Finds how much memory the process may use: the minimum of the machine's memory, the limits of its
- * control group and of the enclosing groups, and the limit of its address space.
+ * Determines how much memory the process may use: the minimum of the machine's memory, the limits
+ * of the control group and the enclosing groups, and the limit of the address space.
  *
  * A control group's limit counts all memory that the process touches; above it, the system kills
  * the process. Groups of version 2 have `memory.max`, and `memory.high`, above which the system
@@ -17,7 +17,7 @@ import { DiskError } from "./errors.ts";
 /** The amount of memory that the process may use. */
 export interface MemoryLimit {
   readonly bytes: number;
-  /** The origin of the limit: "memory.max of /sys/fs/cgroup/app.slice". */
+  /** The origin of the limit, such as "memory.max of /sys/fs/cgroup/app.slice". */
   readonly source: string;
 }
 
@@ -27,7 +27,7 @@ export interface MemoryLimitOptions {
   readonly machineBytes: number;
 }
 
-/** The fraction of the address space free on startup that is available for memory. */
+/** The share of the address space that is free on startup which may be used for memory. */
 const ADDRESS_SPACE_SHARE = 3 / 4;
 
 /** The files of a control group that limit its memory, by version. */
@@ -66,7 +66,10 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   });
 }
 
-/** Returns the path of the process's control group: "4:memory:/a/b", or "0::/a/b" in version 2. */
+/**
+ * Returns the path of the process's control group. The lines have the form "4:memory:/a/b", or
+ * "0::/a/b" in version 2.
+ */
 function groupOf(text: string, version: 1 | 2): string | undefined {
   for (const line of text.split("\n")) {
     const [, number, controllers = "", path] = /^(\d+):([^:]*):(.*)$/.exec(line) ?? [];
@@ -91,7 +94,10 @@ function groupMounts(text: string): GroupMount[] {
   });
 }
 
-/** Spaces and similar characters are written as a backslash and three octal digits. */
+/**
+ * Decodes a path, in which spaces and similar characters are written as a backslash and three octal
+ * digits.
+ */
 function unescaped(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_all, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),
@@ -124,12 +130,12 @@ function addressSpaceLimit(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
   return [{ bytes, source: `the limit of the address space, ${limit}` }];
 }
 
-/** Reads a file. Returns an empty text if it does not exist. */
+/** Reads a file. Returns an empty string if it does not exist. */
 function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
   try {
     return new TextDecoder().decode(disk.readFile(path));
   } catch (error) {
-    // Safe: an unreadable limit is unknown, and the next wider one applies.
+    // Safe: an unreadable limit is unknown, and the next enclosing limit applies.
     if (error instanceof DiskError) return "";
     throw error;
   }

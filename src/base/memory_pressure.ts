@@ -10,9 +10,11 @@
  *   this frees little, because the memory is in use, the pause until the next time doubles, up to a
  *   bound.
  * - The pause ends early once memory use has grown considerably: the growth may all be garbage, and
- *   a load of wide rows can produce enough of it within half a second for the process to be killed.
- * - Checking at intervals is not enough: a long answer that is read fast produces hundreds of
- *   megabytes of garbage between two checks. Code that allocates much therefore reports the bytes.
+ *   a load of wide rows can produce so much garbage within half a second that the process is
+ *   killed.
+ * - Checking at intervals is not enough: a long response that is read fast produces hundreds of
+ *   megabytes of garbage between two checks. Code that allocates much memory therefore reports the
+ *   bytes.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 
@@ -34,7 +36,9 @@ const SHORT_SHARE = 0.7;
 const TIGHT_SHARE = 0.85;
 const RELAXED_SHARE = 0.8;
 
-/** The interval between checks; shorter once much memory is used, because usage may grow fast. */
+/**
+ * The interval between checks. It is shorter once much memory is used, because usage may grow fast.
+ */
 const LOOK_MS = 500;
 const QUICK_LOOK_MS = 50;
 const QUICK_SHARE = 0.5;
@@ -43,7 +47,10 @@ const QUICK_SHARE = 0.5;
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 16_000;
 
-/** A smaller fraction of the memory than this counts as little, whether released or added. */
+/**
+ * The fraction of the memory below which an amount counts as little, whether it is released or
+ * added.
+ */
 const LITTLE_SHARE = 0.05;
 
 export class MemoryPressure {
@@ -52,7 +59,7 @@ export class MemoryPressure {
   #pauseMs = PAUSE_MS_MIN;
   /** The earliest time at which memory may be released again. */
   #nextMs = 0;
-  /** The least memory in use since memory was last released. */
+  /** The minimum memory in use since memory was last released. */
   #leastBytes = 0;
   #givenBackCount = 0;
   #isWatched: boolean;
@@ -97,7 +104,7 @@ export class MemoryPressure {
     if (isMuch && this.#isWatched) this.look();
   }
 
-  /** Checks the memory in use. Returns it in bytes. */
+  /** Checks the memory in use. Returns it, in bytes. */
   look(): number {
     const { bytesMax, clock, giveBack, onTight, usedBytes } = this.#options;
     const little = LITTLE_SHARE * bytesMax;

@@ -9,7 +9,7 @@
 /**
  * The bytes of mapped files that the runtime counts among the arrays of this thread. Mapped files
  * are file pages, which the system reclaims by itself. The runtime counts a mapped file until it
- * has collected the array, even after the file was unmapped, and this figure does the same.
+ * has collected the array, even after the file was unmapped, and so does this figure.
  */
 let mappedBytes = 0;
 
@@ -46,7 +46,7 @@ function readOr<T>(read: () => T, known: T): T {
   try {
     return read();
   } catch (error) {
-    // Safe: the figure is only out of date until a descriptor is free again.
+    // Safe: the figure is merely out of date until a descriptor is free again.
     if (!(error instanceof Error) || error.name !== "SystemError") throw error;
     return known;
   }

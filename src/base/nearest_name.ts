@@ -5,7 +5,10 @@
 /** The maximum number of edits between two names. */
 const EDITS_MAX = 2;
 
-/** Names shorter than this allow one edit only. */
+/**
+ * The minimum length of a name for which two edits are allowed; for shorter names, one edit is
+ * allowed.
+ */
 const SHORT_NAME_MAX = 5;
 
 /**
@@ -32,8 +35,8 @@ export function nearestName(
 }
 
 /**
- * Returns the number of edits allowed for a name. A one-letter name is near no other name. In `a.b`
- * the length of the last part counts.
+ * Returns the number of edits allowed for a name. A one-letter name is near no other name. In
+ * `a.b`, the length of the last part counts.
  */
 function editsOf(name: string): number {
   const { length } = name.slice(name.lastIndexOf(".") + 1);
@@ -41,7 +44,10 @@ function editsOf(name: string): number {
   return length <= SHORT_NAME_MAX ? 1 : EDITS_MAX;
 }
 
-/** Returns the Levenshtein distance with swaps of neighbours, computed row by row. */
+/**
+ * Returns the Levenshtein distance, in which swapping two neighbours also counts as one edit,
+ * computed row by row.
+ */
 function editsBetween(left: string, right: string): number {
   let before: number[] = [];
   let above = Array.from({ length: right.length + 1 }, (_, i) => i);

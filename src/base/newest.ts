@@ -1,6 +1,9 @@
 /** Limits maps to their newest entries. */
 
-/** Moves an entry to the end of a map, and removes the first if there are more than `countMax`. */
+/**
+ * Moves an entry to the end of a map, and removes the first entry if there are more than
+ * `countMax`.
+ */
 export function putNewest<Key, Value>(
   map: Map<Key, Value>,
   [key, value]: readonly [Key, Value],

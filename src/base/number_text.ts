@@ -1,8 +1,8 @@
 /**
- * Formats the numbers in answers as JSON text.
+ * Formats numbers in responses as JSON.
  *
  * A seq and a duration are not small integers, so the runtime formats them as doubles, which costs
- * about as much as the rest of a short body. Here both are assembled from tables instead.
+ * about as much as the rest of a short body. This file assembles both from tables instead.
  */
 import { assert } from "./assert.ts";
 

@@ -1,11 +1,10 @@
 /**
- * Decides to which hosts the server may connect by itself, according to a list in the
- * configuration.
+ * Decides to which hosts the server may open connections, according to a list in the configuration.
  *
  * - A host has to be listed: by its name, by `*.` and the end of its name, or by an address or a
  *   range.
- * - The addresses of a listed name come from the DNS, which others may control. So an address that
- *   is not public has to be listed itself, whatever name resolves to it. Listing the name
+ * - The addresses of a listed name come from the DNS, which others may control. An address that is
+ *   not public therefore has to be listed itself, whatever name resolves to it. Listing the name
  *   `localhost` also lists the addresses of this machine.
  */
 import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
@@ -13,7 +12,7 @@ import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from ".
 const NAME =
   /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i;
 
-/** A name whose last label is a number would be parsed as an address. */
+/** Matches a name whose last label is a number, which would be parsed as an address. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i;
 
 /**
@@ -27,7 +26,8 @@ const SPECIAL = new IpRanges(
     "10.0.0.0/8",
     "100.64.0.0/10",
     "127.0.0.0/8",
-    // The address at which the machines of Azure reach its services, metadata included.
+    // The address at which the machines of Azure reach its services, including the metadata
+    // service.
     "168.63.129.16/32",
     "169.254.0.0/16",
     "172.16.0.0/12",
@@ -49,7 +49,7 @@ const SPECIAL = new IpRanges(
   ].flatMap((text) => rangeFromText(text) ?? []),
 );
 
-/** Returns true if a text can be in the list. */
+/** Returns true if a string is a valid entry of the list. */
 export function isOutboundHost(text: string): boolean {
   if (rangeFromText(text) !== undefined) return true;
   return NAME.test(text) && !ENDS_IN_NUMBER.test(text);
@@ -74,7 +74,7 @@ export class OutboundHosts {
     this.#ranges = new IpRanges(ranges);
   }
 
-  /** @param host See {@linkcode hostOf}. */
+  /** Returns true if the server may connect to a host. @param host See {@linkcode hostOf}. */
   permits(host: string): boolean {
     const address = ipFromText(host);
     if (address !== undefined) return this.#ranges.has(address);
@@ -95,9 +95,9 @@ export class OutboundHosts {
 }
 
 /**
- * Makes all requests of this process go to their own addresses. The runtime would otherwise send
- * them to a proxy that the environment names, which connects on the server's behalf, and has no
- * option for a single request.
+ * Makes all requests of this process connect directly to their hosts. Otherwise, the runtime would
+ * send them to a proxy that the environment names and that connects on the server's behalf. The
+ * runtime has no such option for a single request.
  */
 export function ignoreProxies(): void {
   for (const name of ["NO_PROXY", "no_proxy"]) process.env[name] = "*";

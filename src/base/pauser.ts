@@ -1,6 +1,6 @@
 /**
- * Divides the work of an async function into time slices: between two steps it yields if its slice
- * is over. A step is a bounded piece of work.
+ * Divides the work of an async function into time slices: between two steps, the function yields if
+ * its slice is over. A step is a bounded piece of work.
  */
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";

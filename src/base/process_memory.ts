@@ -1,9 +1,9 @@
 /**
  * Measures the memory of the process, as the system and the runtime report it.
  *
- * The runtime does not report how much of its heap is garbage. The size of live objects is known
+ * The runtime does not report how much of its heap is garbage: the size of live objects is known
  * only for a moment after each collection. The minimum over the last minute is close to that size,
- * as a heap in use is collected more often than once a minute.
+ * because a heap in use is collected more often than once a minute.
  */
 import { heapSize } from "bun:jsc";
 import type { Disk } from "./disk.ts";
@@ -14,15 +14,15 @@ import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
 export interface ProcessMemory {
   readonly residentBytes: number;
   /**
-   * The memory in file pages: the program, and mapped files. The system reclaims them when it needs
-   * room. Undefined if the system does not report it.
+   * The memory in file pages: the program, and mapped files. The system reclaims file pages when it
+   * needs memory. Undefined if the system does not report it.
    */
   readonly fileBytes: number | undefined;
-  /** The memory of this thread's heap for objects, including dead ones and holes. */
+  /** The memory of this thread's heap for objects, including unreachable objects and gaps. */
   readonly heapBytes: number;
   /**
-   * The memory of this thread's arrays and strings, which are outside the object heap. Includes
-   * garbage and room to grow, but not mapped files.
+   * The memory of this thread's arrays and strings, which are outside the object heap. It includes
+   * garbage and spare capacity, but not mapped files.
    */
   readonly arrayBytes: number;
   /**
@@ -32,7 +32,7 @@ export interface ProcessMemory {
   readonly liveBytes: number;
 }
 
-/** Above this fraction of its limit, the memory in use is counted exactly. */
+/** The fraction of the limit above which the memory in use is counted exactly. */
 const EXACT_SHARE = 1 / 2;
 
 /** The number of samples kept; at one every ten seconds, they cover a minute. */
@@ -47,7 +47,7 @@ export class ProcessMemoryGauge {
     this.#disk = disk;
   }
 
-  /** Samples the heap. The caller does so every ten seconds. */
+  /** Takes a sample of the heap. The caller does so every ten seconds. */
   sample(): void {
     this.#samples.push(objectBytes());
     if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
@@ -55,7 +55,7 @@ export class ProcessMemoryGauge {
 
   read(): ProcessMemory {
     const { heapTotal, rss } = memoryUsage();
-    // While the collector marks, the size of objects is reported as 0.
+    // While the collector is marking, the size of objects is reported as 0.
     const known = [objectBytes(), ...this.#samples].filter((bytes) => bytes > 0);
     return {
       residentBytes: rss,
@@ -69,9 +69,8 @@ export class ProcessMemoryGauge {
   /**
    * Returns the memory of the process without file pages, as far as the system reports those.
    *
-   * @param bytesMax The memory that the process may use. Up to half of it, file pages are counted
-   *   too,
-   *   since that figure is quick to read.
+   * @param bytesMax The memory that the process may use. If less than half of it is in use, file
+   * pages are included, because that figure is quick to read.
    */
   usedBytes(bytesMax: number): number {
     const resident = residentBytes();
@@ -84,7 +83,7 @@ export class ProcessMemoryGauge {
       const kib = Number(/^RssFile:\s+(\d+) kB/m.exec(status)?.[1]);
       return Number.isNaN(kib) ? undefined : kib * 1024;
     } catch (error) {
-      // Safe: other systems have no such file, and without a descriptor it cannot be read.
+      // Safe: other systems have no such file, and it cannot be read if no descriptor is free.
       if (error instanceof DiskError) return undefined;
       throw error;
     }

@@ -1,10 +1,10 @@
 /**
- * Releases the program pages that only the startup used. Startup touches half of the runtime's 80
- * MB of code: an idle server run from source occupies 55 MiB instead of 79 (2026-11-29). Pages that
- * are needed again are read from the file.
+ * Releases the pages of the program that were needed only for the startup. Startup touches half of
+ * the runtime's 80 MB of code: an idle server run from source occupies 55 MiB instead of 79
+ * (2026-11-29). Pages that are needed again are read from the file.
  *
- * Only code may be treated like this: the system reads it from the file again. Data pages may have
- * been changed in memory.
+ * Only pages of code may be released in this manner, because the system can read them from the file
+ * again. Data pages may have been changed in memory.
  */
 import type { Disk } from "./disk.ts";
 import { DiskError } from "./errors.ts";
@@ -24,7 +24,7 @@ export interface MemoryRange {
   readonly bytes: number;
 }
 
-/** A constant of madvise on Linux. */
+/** The value of MADV_DONTNEED on Linux. */
 const MADV_DONTNEED = 4;
 
 export function releaseProgramPages({ disk, path, release }: ProgramPagesOptions): void {

@@ -1,10 +1,10 @@
 /**
- * Provides randomness. All code gets random numbers from this interface, so that a simulation can
- * be repeated from its seed.
+ * Provides randomness. All code gets random numbers through this interface, so that a simulation
+ * can be repeated from its seed.
  */
 
 export interface Random {
-  /** Fills and returns a new array of unpredictable bytes. */
+  /** Returns a new array of unpredictable bytes. */
   bytes(count: number): Uint8Array;
   /** Returns a number in [0, 1) with 53 random bits. */
   unit(): number;

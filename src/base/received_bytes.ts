@@ -1,7 +1,7 @@
 /**
  * Reads how many bytes this process has received on each of its TCP connections, as Linux counts
- * them. The runtime does not expose the pieces of an unfinished WebSocket message, so the system's
- * count is the only way to detect them.
+ * them. The runtime does not expose the fragments of an unfinished WebSocket message, so they can
+ * be detected only through the system's count.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -40,7 +40,7 @@ const TCP_INFO = 11;
 /** The index of the received bytes in an array of 32-bit numbers. */
 const BYTES_RECEIVED_AT = 32;
 
-/** Returns undefined if the system does not count or report received bytes. */
+/** Returns a reader of received bytes; undefined if the system does not count or report them. */
 export function receivedBytes(): ReceivedBytes | undefined {
   const libc =
     process.platform === "linux"
@@ -74,13 +74,15 @@ export function receivedBytes(): ReceivedBytes | undefined {
 }
 
 /**
- * Returns a bound above all descriptors of the process. A list would be garbage ten times a second.
+ * Returns an upper bound for the descriptors of the process. Listing them would create garbage ten
+ * times a second.
  */
 function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: reading needs a descriptor itself. The next call will find more once some are free.
+    // Safe: reading itself needs a descriptor. The next call finds more connections once
+    // descriptors are free.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }

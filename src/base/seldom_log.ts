@@ -11,14 +11,14 @@ const PAUSE_MS = 10_000;
 
 interface Told {
   readonly atMs: number;
-  /** The number of lines omitted since then. */
+  /** The number of lines omitted since the last logged one. */
   omitted: number;
 }
 
 export class SeldomLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** Indexed by message; a program has few different ones. */
+  /** The state of each message. A program has few different messages. */
   readonly #told = new Map<string, Told>();
 
   constructor(log: Log, clock: Clock) {

@@ -7,11 +7,11 @@
  *     │ ms since 2026-01-01T00:00:00Z (41 bits)  │ node (b)    │ counter (12 − b) │
  *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
  *
- * The generator is a hybrid logical clock: it follows the clock forward, never goes back with it,
- * and borrows from the next millisecond when the counter of the current one is used up. If the
- * clock is set back, ids therefore continue from the newest one. With `SeqTimes`, ids then run
- * ahead of the clock by a recorded distance. Without it, they use one millisecond per 4096 ids
- * until the clock catches up.
+ * The generator is a hybrid logical clock: it follows the clock forward, never goes back, and uses
+ * ids of the next millisecond when the counter of the current one is used up. If the clock is set
+ * back, ids therefore continue from the newest one. With `SeqTimes`, ids then run ahead of the
+ * clock by a recorded distance. Without it, they use one millisecond per 4096 ids until the clock
+ * catches up.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
@@ -36,14 +36,18 @@ export {
 } from "./seq_layout.ts";
 
 /**
- * A smaller step back starts no era: time servers cause such steps, and bursts borrow milliseconds.
+ * The minimum step back that starts an era. Time servers cause smaller steps, and bursts of ids use
+ * later milliseconds.
  */
 const JITTER_MS = 1000;
 
-/** A smaller difference between the two clocks is drift or a correction. */
+/**
+ * The minimum difference between the two clocks that counts as a jump. A smaller difference is
+ * drift or a correction.
+ */
 const JUMP_MS_MIN = 1000;
 
-/** A wall-clock jump by `ms`, noticed at this time of the monotonic clock. */
+/** A jump of the wall clock by `ms`, noticed at this time of the monotonic clock. */
 interface ClockJump {
   readonly ms: number;
   readonly atMs: number;
@@ -59,7 +63,7 @@ export interface SeqGeneratorOptions {
   last: Seq;
   /** Maps ids to clock times; absent if the caller never needs times. */
   times?: SeqTimes;
-  /** Called when the clock was set back by more than a small correction. */
+  /** Called if the clock was set back by more than a small correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
 }
 
@@ -80,7 +84,7 @@ export class SeqGenerator {
   #counter: number;
   #last: Seq;
   #highMs: number;
-  /** The last reading of the clock, and the millisecond that ids get at that reading. */
+  /** The last reading of the clock, and the millisecond assigned to ids at that reading. */
   #seenMs = -Infinity;
   #idMs = 0;
   /** The last reading of both clocks, and the recent forward jumps of the wall clock. */
@@ -99,7 +103,7 @@ export class SeqGenerator {
     this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
     this.#nodePart = nodeId * this.#counterSpan;
     this.#ms = Math.floor(last / LOW_SPAN);
-    // The rest of the last millisecond is skipped: its ids may have been issued by another node.
+    // The rest of the last millisecond is skipped, because another node may have issued its ids.
     this.#counter = last === 0 ? 0 : this.#counterSpan;
     this.#last = last;
   }
@@ -180,7 +184,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the clock time with small corrections ignored. Every later id has this time or a later
+   * Returns the clock time, ignoring small corrections. Every later id has this time or a later
    * one.
    */
   nowMs(): number {
@@ -188,7 +192,7 @@ export class SeqGenerator {
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // Does not wait for a time outside the range of ids, where issuing an id fails.
+      // A time outside the range of ids is not awaited, because issuing an id then fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -200,7 +204,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the newest seq that, like every seq before it, has at least this age; 0 if no seq has.
+   * Returns the newest seq for which it and all earlier seqs have at least this age; 0 if there is
+   * none.
    */
   agedSeq(ageMs: number): number {
     const nowMs = this.nowMs();
@@ -239,7 +244,7 @@ export class SeqGenerator {
 
   /** Returns the lowest millisecond that an id may have at a clock time. */
   #idMsAt(clockMs: number): number {
-    // Does not follow the clock to a time outside the range of ids.
+    // A time outside the range of ids is not followed.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -251,8 +256,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Starts an era if the distance between ids and clock has changed: ids now run ahead, or they no
-   * longer do.
+   * Starts an era if the distance between ids and the clock has changed, because ids now run ahead
+   * or no longer do.
    */
   #beginEraAt(clockMs: number, times: SeqTimes): void {
     const isSetBack = clockMs < this.#highMs - JITTER_MS;
@@ -273,7 +278,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Makes the next ids exceed an id that was seen elsewhere. */
+  /** Makes the next ids exceed an id that was observed elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));

@@ -7,11 +7,12 @@ declare const seqBrand: unique symbol;
 
 /**
  * A sequence id. {@linkcode SeqGenerator} issues seqs, and {@linkcode seqFromNumber} converts
- * numbers from outside. Columns contain seqs as plain numbers, which a reader converts back.
+ * numbers from outside. Columns contain seqs as plain numbers, which have to be converted when they
+ * are read.
  */
 export type Seq = number & { readonly [seqBrand]: true };
 
-/** 2026-01-01T00:00:00Z in Unix milliseconds. */
+/** The epoch of seqs, 2026-01-01T00:00:00Z, in Unix milliseconds. */
 export const SEQ_EPOCH_MS = 1767225600000;
 
 /** The number of ids in one millisecond. */
@@ -20,7 +21,7 @@ export const LOW_SPAN = 4096;
 /** The last millisecond that fits into a seq. */
 export const MS_MAX: number = 2 ** 41 - 1;
 
-/** Precedes every seq. */
+/** The seq that precedes every issued seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
 /** Converts a number from outside. Returns undefined if it cannot be a sequence id. */

@@ -36,13 +36,16 @@ export interface SeqTimesOptions {
   readonly save?: (eras: readonly SeqEra[]) => void;
 }
 
-/** Beyond this number, the oldest era is dropped, and its seqs are dated by the preceding era. */
+/**
+ * The maximum number of eras. Beyond it, the oldest era is dropped, and its seqs are dated by the
+ * preceding era.
+ */
 const ERAS_MAX = 1000;
 
 const BASE: SeqEra = { fromSeq: 0, aheadMs: 0, seenMs: 0 };
 
 export class SeqTimes {
-  /** Includes the era with which every data directory begins. */
+  /** The eras, including the one with which every data directory begins. */
   #eras: readonly SeqEra[];
   #isSaved = true;
   readonly #save: (eras: readonly SeqEra[]) => void;
@@ -91,7 +94,8 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the newest seq that, like every seq before it, has at least this age; 0 if no seq has.
+   * Returns the newest seq for which it and all earlier seqs have at least this age; 0 if there is
+   * none.
    */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
@@ -131,7 +135,10 @@ export class SeqTimes {
   }
 }
 
-/** Moves back an era that issued no ids: only its times are still used, to expire older ids. */
+/**
+ * Ends an era that issued no ids by moving it back. Only its times are still used, to expire older
+ * ids.
+ */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;
   const earlierMs = unixMsFromSeq(known.fromSeq) - unixMsFromSeq(fromSeq);

@@ -1,7 +1,7 @@
 /**
  * Reports the server's state to a service manager such as systemd (the protocol of `sd_notify`):
  * one datagram to the socket that `NOTIFY_SOCKET` names. The runtime has no Unix-domain datagram
- * sockets, so the C library sends it.
+ * sockets, so the datagram is sent through the C library.
  *
  *     sockaddr_un   0  u16 family, 1   2  path; an abstract one begins with 0 instead of "@"
  */
@@ -9,21 +9,22 @@ import { ptr } from "bun:ffi";
 import { loadFromLibc } from "./libc.ts";
 
 /**
- * The length of the path in an address; a file-system name needs one byte of it as its terminator.
+ * The length of the path in a socket address. A path in the file system needs one of these bytes as
+ * its terminator.
  */
 const PATH_BYTES_MAX = 108;
 
 const AF_UNIX = 1;
-/** SOCK_DGRAM and SOCK_CLOEXEC. */
+/** The flags SOCK_DGRAM and SOCK_CLOEXEC. */
 const DATAGRAM = 2 + 0o2000000;
-/** MSG_NOSIGNAL. */
+/** The flag MSG_NOSIGNAL. */
 const NO_SIGNAL = 0x4000;
 
 /**
  * Sends lines such as `READY=1` to the service manager.
  *
- * @returns The reason if the service manager did not get them; undefined if it did or none is
- *   waiting.
+ * @returns The reason why the service manager did not receive them; undefined if it did, or if
+ * there is no service manager.
  */
 export function tellServiceManager(
   lines: readonly string[],
@@ -51,7 +52,7 @@ export function tellServiceManager(
   return sent === message.length ? undefined : `the socket "${socketName}" accepts no message`;
 }
 
-/** Returns the address of a socket, or undefined if the name is not that of a Unix socket. */
+/** Returns the address of a socket, or undefined if the name does not denote a Unix socket. */
 function addressOf(name: string): Uint8Array | undefined {
   const path = new TextEncoder().encode(name);
   const isAbstract = name.startsWith("@");

@@ -2,8 +2,8 @@
  * Creates typed arrays in memory that threads share. Sending such an array to another thread copies
  * no data.
  *
- * Only the event loop writes to them. A reader in another thread receives a bound on `_seq` below
- * which the event loop no longer writes.
+ * Only the event loop writes to such arrays. A reader in another thread receives a bound on `_seq`
+ * below which the event loop no longer writes.
  */
 
 export function sharedBytes(length: number): Uint8Array {

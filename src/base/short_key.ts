@@ -1,6 +1,6 @@
 /**
- * Makes comparison keys from client data. Client data may be a megabyte long, and a key stays in
- * memory for as long as it may be looked up.
+ * Creates short keys from client data, for comparison. Client data may be a megabyte long, and a
+ * key stays in memory as long as it may be looked up.
  */
 
 const KEY_CHARS_MAX = 512;
@@ -11,7 +11,7 @@ export function shortKey(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64");
 }
 
-/** The characters of a digest key: 132 of the 256 bits of SHA-256. */
+/** The number of characters of a digest key, which contain 132 of the 256 bits of SHA-256. */
 const DIGEST_CHARS = 22;
 
 /** Returns a digest of a string in a few characters. The digest of a string never changes. */

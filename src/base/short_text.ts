@@ -3,17 +3,17 @@
  * sent and stored like any other string.
  */
 
-/** Returns the first characters of a text that fit into a length in UTF-16 units. */
+/** Returns the longest beginning of a string that fits into a length in UTF-16 units. */
 export function beginningOf(text: string, length: number): string {
   return text.slice(0, length).replace(/[\uD800-\uDBFF]$/, "");
 }
 
-/** Returns the last characters of a text that fit into a length in UTF-16 units. */
+/** Returns the longest end of a string that fits into a length in UTF-16 units. */
 export function endOf(text: string, length: number): string {
   return text.slice(Math.max(text.length - length, 0)).replace(/^[\uDC00-\uDFFF]/, "");
 }
 
-/** Shortens a text to a length in UTF-16 units by cutting from its middle. */
+/** Shortens a string to a length in UTF-16 units by removing its middle. */
 export function withoutMiddle(text: string, length: number): string {
   if (text.length <= length) return text;
   const half = Math.floor((length - 1) / 2);

@@ -1,12 +1,12 @@
 /**
- * Sorts in ways that may take a long time. The comparison checks the time at intervals, and ends
- * the sort by throwing.
+ * Sorts lists for which a sort may take long. The comparison function checks the time at intervals,
+ * and ends the sort by throwing.
  */
 
-/** Compares two numbers, which may represent rows, for example; never returns 0. */
+/** Compares two numbers, which may represent rows, for example. The result is never 0. */
 export type Compare = (left: number, right: number) => number;
 
-/** The number of comparisons between time checks, which take a few milliseconds. */
+/** The number of comparisons between two time checks. They take a few milliseconds. */
 const COMPARED_PER_LOOK = 16_384;
 
 /** Returns the numbers below `count` in order. */
@@ -24,7 +24,7 @@ export function numbersBelow(count: number): Uint32Array<ArrayBuffer> {
   return numbers;
 }
 
-/** Returns the same comparison, which also calls `checkTime` at intervals. */
+/** Returns the same comparison function, which also calls `checkTime` at intervals. */
 export function watched(compare: Compare, checkTime: () => void): Compare {
   let leftCount = COMPARED_PER_LOOK;
   return (left, right) => {

@@ -21,22 +21,22 @@ const MAGIC = 0xfd2fb528;
 const ONE_BYTE_LENGTH = 0x20;
 const TWO_BYTE_LENGTH = 0x60;
 const BLOCK_HEAD_BYTES = 3;
-/** The kind of a block that is one repeated byte. */
+/** The kind of a block that consists of one repeated byte. */
 const REPEATED = 1;
 
-/** The longest block. */
+/** The maximum length of a block in bytes. */
 const BLOCK_BYTES_MAX = 65_536;
 
-/** Packs 1 to BLOCK_BYTES_MAX bytes. */
+/** Compresses 1 to {@linkcode BLOCK_BYTES_MAX} bytes. */
 export function zstdPack(bytes: Uint8Array): Uint8Array {
   assert(bytes.length > 0 && bytes.length <= BLOCK_BYTES_MAX, "a block is short");
   return Bun.zstdCompressSync(bytes, { level: LEVEL });
 }
 
 /**
- * Unpacks bytes to a known length; undefined for invalid input. First checks that the input is one
- * frame of one block of that length: a second frame, or more blocks, would be unpacked at full
- * length before the fault was noticed.
+ * Decompresses bytes to a known length. Returns undefined for invalid input. The function first
+ * checks that the input is one frame of one block of that length: a second frame, or more blocks,
+ * would be decompressed at full length before the error was noticed.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;
@@ -44,7 +44,7 @@ export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | 
     const bytes = Bun.zstdDecompressSync(packed);
     return bytes.length === byteCount ? bytes : undefined;
   } catch {
-    // Safe: it throws only for invalid input.
+    // Safe: decompression throws only for invalid input.
     return undefined;
   }
 }

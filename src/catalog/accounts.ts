@@ -24,7 +24,7 @@ export const ROOT_USER_ID = "root";
 /** The time after which a dropped account is erased, unless a user requests immediate erasure. */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
-/** One account as stored. Absent fields are left out of the JSON. */
+/** One account as stored. Absent fields are omitted from the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
   /** The number that owns the rows of a dropped but not yet erased account. */
@@ -34,7 +34,7 @@ interface AccountRecord extends UserEntry {
 interface OwnerRecord {
   readonly owner: number;
   readonly userId: string;
-  /** True if the account of that name was dropped. The number stays taken. */
+  /** True if the account of that name was dropped. The number is not reused. */
   readonly isRetired: boolean;
   /** The drop's position in commit order; absent if unknown. */
   readonly retiredSeq?: number;
@@ -60,7 +60,10 @@ type DroppedChange = {
 };
 
 export class Accounts {
-  /** The version of the accounts: every change of an account or an owner number increments it. */
+  /**
+   * The version of the accounts, which is incremented by every change of an account or an owner
+   * number.
+   */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -74,7 +77,7 @@ export class Accounts {
   readonly #owners = new Map<number, OwnerRecord>();
   readonly #ownerByUser = new Map<string, number>();
   readonly #newSeq: () => number;
-  /** By name, the position at which its last owner number was retired. */
+  /** The position at which the last owner number of each name was retired. */
   readonly #retiredSeqs = new Map<string, number>();
   #sorted: readonly UserEntry[] | undefined;
 
@@ -134,13 +137,14 @@ export class Accounts {
     const records = [...times].flatMap(([userId, lastSeenAtMs]): AccountRecord[] => {
       const accountId = this.#active.get(userId)?.accountId;
       const before = accountId === undefined ? undefined : this.#all.get(accountId);
-      // A time before the account was created belongs to another account with that name.
+      // A time before the account was created belongs to a different account that had the same
+      // name.
       if (before === undefined || lastSeenAtMs < before.createdAtMs) return [];
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // Not journaled: the journal of a server with many users would grow by all of them every
-    // minute.
+    // These changes are not journaled, because every minute the journal of a server with many users
+    // would grow by all of them.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
@@ -158,9 +162,8 @@ export class Accounts {
   }
 
   /**
-   * @param options.storeAlso Runs in the same transaction. Its result is called once the
-   *   transaction is
-   *   durable.
+   * @param options.storeAlso Runs in the same transaction. The function that it returns is called
+   * once the transaction is durable.
    */
   drop(
     userId: string,
@@ -302,7 +305,7 @@ export class Accounts {
   #changeDropped(accountId: number, change: DroppedChange): void {
     const before = defined(this.#all.get(accountId), "a dropped account stays listed");
     assert(before.deletedAtMs !== undefined, "only a dropped account is erased");
-    // Stored as JSON, in which an undefined field is absent.
+    // The record is stored as JSON, in which an undefined field is absent.
     const record = { ...before, ...change } as AccountRecord;
     this.#file.transaction(() => this.#put(record));
     this.#list(record);
@@ -332,7 +335,8 @@ export class Accounts {
     if (record.deletedAtMs === undefined) {
       this.#active.set(record.userId, record);
     } else {
-      // Accounts with the same name are read in ascending order of id, so the newest account stays.
+      // Accounts with the same name are read in ascending order of id, so the newest account is
+      // kept.
       this.#droppedVersions.set(record.userId, record.tokenVersion);
     }
   }

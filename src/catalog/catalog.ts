@@ -1,9 +1,9 @@
 /**
  * The interface of the catalog: names and rules, which are small, transactional and rarely written.
  *
- * Reads are answered from memory, except for the list of uploaded files. A write returns when its
- * SQLite transaction is durable. Writes of definitions (namespaces, tables, views …) also
- * raise `version`, which plan caches compare, but writes of users, files and storages do not.
+ * Reads are served from memory, except for the list of uploaded files. A write returns when its
+ * SQLite transaction is durable. Writes of definitions (namespaces, tables, views …) also raise
+ * `version`, which plan caches compare, but writes of users, files and storages do not.
  * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
@@ -34,13 +34,13 @@ export interface NewUser {
   readonly email?: string;
   readonly authType: "password" | "oauth" | "internal";
   readonly passwordHash?: string;
-  /** JSON text of the OAuth link. */
+  /** The OAuth link as JSON text. */
   readonly authData?: string;
 }
 
 /**
- * A change by ALTER USER. Absent fields stay unchanged. Changing password or role raises
- * tokenVersion.
+ * A change by ALTER USER. Absent fields stay unchanged. A change of the password or the role raises
+ * `tokenVersion`.
  */
 export interface UserChange {
   readonly role?: Role;
@@ -71,7 +71,10 @@ export interface Dependents {
 }
 
 export interface Catalog {
-  /** Incremented by every definition statement: a change of namespaces, tables, views or topics. */
+  /**
+   * The version of the definitions. Every change of namespaces, tables, views or topics increments
+   * it.
+   */
   readonly version: number;
 
   namespace(name: string): NamespaceEntry | undefined;
@@ -87,7 +90,7 @@ export interface Catalog {
 
   table(namespace: string, name: string): TableEntry | undefined;
   tableById(tableId: number): TableEntry | undefined;
-  /** Ordered by namespace and name. */
+  /** Returns all tables, ordered by namespace and name. */
   tables(): readonly TableEntry[];
   nextTableId(): number;
   /**
@@ -102,41 +105,41 @@ export interface Catalog {
    */
   changeTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
-   * Drops a table with its segments in the manifest and its files. Files that are too many for one
-   * transaction are left to `removeFiles`.
+   * Drops a table with its segments in the manifest and its files. If there are too many files for
+   * one transaction, the rest are left to `removeFiles`.
    */
   dropTable(tableId: number, seq: Seq, others?: Dependents): void;
-  /** Returns every version of a table's schema, ascending. */
+  /** Returns every version of a table's schema, in ascending order. */
   tableVersions(tableId: number): readonly TableEntry[];
   /** Returns a table at a position in commit order; undefined before it was created. */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
    * Returns the position in commit order at which the last table with a name was dropped or got
-   * another name; 0 for never.
+   * another name; 0 if there was none.
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
    * Returns the position in commit order at which a table's ACCESS_LEVEL last admitted more
-   * readers; 0 for never.
+   * readers; 0 if it never did.
    */
   tableOpenedSeq(tableId: number): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
-  /** Ordered by namespace and name. */
+  /** Returns all views, ordered by namespace and name. */
   views(): readonly ViewEntry[];
   /**
    * Creates a view. Its id comes from `nextTableId`.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createView(entry: ViewEntry): void;
-  /** Replaces the view with the same viewId. */
+  /** Replaces the view that has the same viewId. */
   changeView(entry: ViewEntry): void;
   /** Drops either all of the views or no view. */
   dropViews(entries: readonly ViewEntry[]): void;
 
   topic(namespace: string, name: string): TopicEntry | undefined;
   topicById(topicId: number): TopicEntry | undefined;
-  /** Ordered by namespace and name. */
+  /** Returns all topics, ordered by namespace and name. */
   topics(): readonly TopicEntry[];
   /**
    * Creates a topic. Its id comes from `nextTableId`. `seq` is the definition's position in commit
@@ -144,20 +147,20 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createTopic(entry: TopicEntry, seq: Seq): void;
-  /** Replaces the topic with the same topicId. */
+  /** Replaces the topic that has the same topicId. */
   changeTopic(entry: TopicEntry, seq: Seq): void;
   /** Drops either all of the topics or no topic. */
   dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
 
   sequence(namespace: string, name: string): SequenceEntry | undefined;
-  /** Ordered by namespace and name. */
+  /** Returns all sequences, ordered by namespace and name. */
   sequences(): readonly SequenceEntry[];
   /**
    * Creates a sequence. Its id comes from `nextTableId`.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createSequence(entry: SequenceEntry): void;
-  /** Replaces the sequence with the same sequenceId, and its mark if `mark` is given. */
+  /** Replaces the sequence that has the same sequenceId, and its mark if `mark` is given. */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
   /** Drops either all of the sequences or no sequence. */
   dropSequences(entries: readonly SequenceEntry[]): void;
@@ -174,7 +177,7 @@ export interface Catalog {
   type(namespace: string, name: string): TypeEntry | undefined;
   /** Returns the data type of a name; undefined if no type has it. */
   definedType(namespace: string, name: string): DataType | undefined;
-  /** Ordered by namespace and name. */
+  /** Returns all types, ordered by namespace and name. */
   types(): readonly TypeEntry[];
   /**
    * Creates a type. Its id comes from `nextTableId`.
@@ -189,32 +192,32 @@ export interface Catalog {
   /** Drops either all of the types or no type. No column may have one of them. */
   dropTypes(entries: readonly TypeEntry[]): void;
 
-  /** Returns a storage; undefined also for `local`, which is the data directory. */
+  /** Returns a storage. Returns undefined for `local`, because it is the data directory. */
   storage(storageId: string): StorageEntry | undefined;
-  /** All storages except `local`, ordered by id. */
+  /** Returns all storages except `local`, ordered by id. */
   storages(): readonly StorageEntry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createStorage(entry: StorageEntry): void;
-  /** Replaces the storage with the same id. */
+  /** Replaces the storage that has the same id. */
   changeStorage(entry: StorageEntry): void;
   /** Drops a storage, which must contain no table. */
   dropStorage(storageId: string): void;
 
   /**
-   * Incremented by every change of accounts, owner numbers or revocations. The result of checking a
-   * token is valid as long as this number stays the same.
+   * The version of accounts, owner numbers and revocations. Every change of them increments it. The
+   * result of checking a token is valid as long as this number stays the same.
    */
   readonly accessVersion: number;
 
-  /** Returns a user; undefined if it was dropped. */
+  /** Returns a user; undefined if the user was dropped. */
   user(userId: string): UserEntry | undefined;
-  /** All users, including dropped users, ordered by id. */
+  /** Returns all users, including dropped users, ordered by id. */
   users(): readonly UserEntry[];
   /** Returns true if the newest account of this name was dropped, so that no user has the name. */
   wasDropped(userId: string): boolean;
   /**
    * Returns the position in commit order at which the last owner of rows with this name was
-   * dropped; 0 for never.
+   * dropped; 0 if there was none.
    */
   userDroppedSeq(userId: string): number;
   /** @throws {DatabaseError} ALREADY_EXISTS */
@@ -232,7 +235,7 @@ export interface Catalog {
    * @throws {DatabaseError} USER_NOT_FOUND
    */
   dropUser(userId: string, options?: { erasesNow?: boolean }): void;
-  /** The pending erasures of dropped accounts, oldest first. */
+  /** Returns the pending erasures of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];
   /** Makes the erasure of a name's dropped accounts due immediately. */
   hastenErasure(userId: string): void;
@@ -245,7 +248,7 @@ export interface Catalog {
   setUp(users: SetupUsers): UserEntry;
   /**
    * Returns the number that owns a user's rows forever. A name that is used again after DROP USER
-   * gets a new one.
+   * gets a new number.
    * @returns undefined if the id has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
@@ -274,8 +277,8 @@ export interface Catalog {
   /** The number of listed files. */
   readonly fileCount: number;
   /**
-   * Returns the list in portions by id, each read on demand. Other code may run between portions
-   * and change later ones.
+   * Returns the list in portions, ordered by id. Each portion is read on demand; other code may run
+   * between portions and change later ones.
    */
   filePortions(of?: FilesOf): Iterable<readonly FileEntry[]>;
   addFiles(entries: readonly FileEntry[]): void;

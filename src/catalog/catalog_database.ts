@@ -41,7 +41,7 @@ import { refuseForeign, SqliteFile } from "./sqlite_file.ts";
 import { StorageEntries } from "./storages.ts";
 
 export interface CatalogDatabaseOptions {
-  /** The SQLite file; its directory must exist. */
+  /** The path of the SQLite file. Its directory must exist. */
   path: string;
   clock: Clock;
   log: Log;
@@ -49,14 +49,14 @@ export interface CatalogDatabaseOptions {
   keepsJournal?: boolean;
   /**
    * Called if it is unknown whether a change is durable, possibly even while the catalog opens. The
-   * process must stop; the next startup finds out.
+   * process must stop; the next startup determines whether the change is durable.
    */
   onFatal?: ((cause: unknown) => void) | undefined;
 }
 
 /** The numbers that a catalog state has used, for a state that replaces it. */
 export interface UsedBefore {
-  /** The last number issued for tables, users, owners, segments and definitions. */
+  /** The last numbers issued for tables, users, owners, segments and definitions. */
   readonly numbers: readonly (readonly [CounterName, number])[];
   readonly storages: readonly StorageEntry[];
   readonly serviceTokens: readonly ServiceTokenEntry[];
@@ -73,11 +73,11 @@ const USED: readonly CounterName[] = [
   "next_account_id",
 ];
 
-/** More numbers than could ever be issued between a backup and the loss of later changes. */
+/** More numbers than could be issued between a backup and the loss of later changes. */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
-  /** The store's part of the catalog. */
+  /** The part of the catalog that belongs to the store. */
   readonly manifest: ManifestDatabase;
   readonly journal: CatalogJournal;
   readonly #file: SqliteFile;
@@ -100,7 +100,7 @@ export class CatalogDatabase implements Catalog {
     this.#log = log;
     const counters = new Counters(file);
     this.#counters = counters;
-    // Created first, so that it sees every change.
+    // The journal is created first, so that it sees every change.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
     this.#files = new FileList(file);
@@ -115,7 +115,7 @@ export class CatalogDatabase implements Catalog {
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
-    // A new catalog.
+    // The catalog is new.
     if (this.#definitions.namespace(DEFAULT_NAMESPACE) === undefined) {
       for (const name of [DEFAULT_NAMESPACE, PUBLIC_NAMESPACE]) {
         this.#definitions.createNamespace({
@@ -135,9 +135,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Refuses a format that `open` would refuse, without leaving a trace.
-   *
-   * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
+   * Refuses a file that `open` would refuse, without leaving a trace. @throws {CorruptionError}
+   * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   static refuseForeign(path: string): void {
     refuseForeign(path);
@@ -454,8 +453,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * The uploaded files at the moment when the catalog was held, in portions by id. The caller must
-   * read them, and leave its loop, before that hold ends.
+   * Returns the uploaded files at the moment when the catalog was held, in portions ordered by id.
+   * The caller must finish reading before the hold ends.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -471,7 +470,7 @@ export class CatalogDatabase implements Catalog {
     this.#files.remove(fileIds);
   }
 
-  /** Returns a named value that an earlier run of this database stored. */
+  /** Returns a named value that an earlier process stored in this database. */
   setting(name: string): string | undefined {
     return this.#settings.get(name);
   }
@@ -484,9 +483,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Freezes the catalog's file, with everything that was committed, until the returned function is
-   * called. In the meantime the catalog continues. A reader of the file must keep it open as long
-   * as the catalog is open.
+   * Freezes the catalog's file, with all committed changes, until the returned function is called.
+   * In the meantime, the catalog remains usable. A reader of the file must keep it open as long as
+   * the catalog is open.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -494,7 +493,7 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** The numbers that a replacement of this state must not use again. */
+  /** Returns the numbers that a replacement of this state must not use again. */
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
@@ -537,7 +536,7 @@ export class CatalogDatabase implements Catalog {
     const own = new Map(this.#definitions.numbers.marks().map((mark) => [mark.sequenceId, mark]));
     return this.sequences().flatMap((sequence) => {
       const { createdAtMs, sequenceId } = sequence;
-      // The same id may belong to a sequence that was created after the backup.
+      // The same id may belong to a different sequence, which was created after the backup.
       const same = before?.sequences.find(
         (each) => each.mark.sequenceId === sequenceId && each.createdAtMs === createdAtMs,
       );
@@ -546,7 +545,10 @@ export class CatalogDatabase implements Catalog {
     });
   }
 
-  /** A catalog may come from a version in which DROP USER left the name as owner of namespaces. */
+  /**
+   * Removes dropped users as owners. A catalog may come from a version in which DROP USER left the
+   * name as the owner of namespaces.
+   */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {
       if (owner === undefined || !this.#accounts.wasDropped(owner)) continue;
@@ -564,7 +566,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // The error can be ignored here: numbers that cannot be returned only leave a gap.
+      // Safe to ignore: numbers that cannot be returned only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return the reserved numbers of sequences", {
         error: error.message,

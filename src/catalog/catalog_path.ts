@@ -1,16 +1,14 @@
-/**
- * The path of the catalog in a data directory, and in a backup, which has the same structure.
- */
+/** The path of the catalog in a data directory or in a backup, which has the same structure. */
 
-/** The name of the file. */
+/** The name of the catalog file. */
 export const CATALOG_FILE = "catalog.sqlite";
 
-/** The suffixes of the files that SQLite keeps beside it. */
+/** The suffixes of the files that SQLite keeps beside the catalog file. */
 export const CATALOG_SIDE_FILES: readonly string[] = ["wal", "shm", "journal"].map(
   (kind) => `${CATALOG_FILE}-${kind}`,
 );
 
-/** @param root The data directory or the backup. */
+/** Returns the path of the catalog. @param root The data directory or the backup. */
 export function catalogPathOf(root: string): string {
   return `${root}/${CATALOG_FILE}`;
 }

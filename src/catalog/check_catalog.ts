@@ -15,7 +15,7 @@ export interface CatalogCheckOptions {
   readonly disk: Disk;
   /** The SQLite file. */
   readonly path: string;
-  /** An empty directory elsewhere for the copy. The caller removes it. */
+  /** An empty directory for the copy, outside the data directory. The caller removes it. */
   readonly scratch: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -26,8 +26,8 @@ export interface CatalogCheck {
   /** True if only SQLite's log is damaged. The copy then has the state before that log. */
   readonly isOnlyLogDamaged: boolean;
   /**
-   * The open copy, which the caller closes, even if its files are already unlinked; undefined if it
-   * is unreadable.
+   * The open copy; undefined if it is unreadable. The caller closes it, even if its files are
+   * already unlinked.
    */
   readonly catalog: CatalogDatabase | undefined;
 }
@@ -36,7 +36,7 @@ export interface CatalogCheck {
 const SUFFIXES = ["", "-wal", "-journal"];
 
 /**
- * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format.
+ * @throws {DatabaseError} STORAGE_UNAVAILABLE if the catalog has a newer format.
  * @throws {DiskError} If it cannot be read or copied.
  */
 export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
@@ -68,7 +68,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Reports directories in place of the catalog's files, for which SQLite only says "disk I/O error".
+ * Reports directories in place of the catalog's files, for which SQLite only reports "disk I/O
+ * error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -80,14 +81,11 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
     .map((each) => new CorruptionError(each, 0, "it is a directory, but should be a file"));
 }
 
-/**
- * Opens a catalog and reads all of it.
- * @throws {CorruptionError}
- */
+/** Opens a catalog and reads all its contents. @throws {CorruptionError} */
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is the only list that opening does not read.
+    // The file list is the only list that is not read when the catalog is opened.
     catalog.files();
     return catalog;
   } catch (error) {
@@ -100,7 +98,9 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
   return { damage, catalog: undefined, isOnlyLogDamaged: false };
 }
 
-/** Returns the result of a check, or the damage that it found, with the path of the original. */
+/**
+ * Returns the result of a check, or the damage that the check found, with the path of the original.
+ */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {
   try {
     return check();

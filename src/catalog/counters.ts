@@ -1,6 +1,6 @@
 /**
- * Numbers that only increase and are never reused, even after everything that used them has been
- * removed.
+ * Counters that only increase, so that no number is reused, even after all objects that used it
+ * have been removed.
  *
  * A value is raised in the same transaction as the change that used it, so an id that is on disk is
  * never issued again. Memory is updated after the transaction.
@@ -56,13 +56,13 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   next_table_id: 1,
   next_definition_id: 1,
   next_segment_id: 1,
-  // 0 owns the rows of SHARED tables.
+  // The number 0 owns the rows of SHARED tables.
   next_owner: 1,
   next_account_id: 1,
   highest_seq: 0,
   // Log files are numbered from 1.
   first_log_file: 0,
-  // A restore raises it above every version of an issued token.
+  // A restore raises this number above every version of an issued token.
   first_token_version: 1,
   // The number of transactions that the journal has counted.
   journal_end: 0,

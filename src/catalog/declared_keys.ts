@@ -38,13 +38,16 @@ export function shownColumnsOf({ columns }: Pick<TableEntry, "columns">): readon
 type NamedTable = Pick<TableEntry, "columns" | "keyName" | "name" | "primaryKey">;
 type KeyedTable = NamedTable & Pick<TableEntry, "indexes" | "keyComment">;
 
-/** Returns the name of the primary key with which a table was created; undefined without one. */
+/**
+ * Returns the name of the primary key with which a table was created; undefined if it was created
+ * without one.
+ */
 export function keyNameOf(table: NamedTable): string | undefined {
   if (table.primaryKey.length === 0 || hasHiddenKey(table)) return undefined;
   return table.keyName ?? `${table.name}_pkey`;
 }
 
-/** A primary key as its table declares it. */
+/** A primary key, as its table declares it. */
 type DeclaredKey = Pick<IndexEntry, "columnIds" | "comment" | "name">;
 
 /** Returns the primary key that is in force; undefined if the table declares no primary key. */

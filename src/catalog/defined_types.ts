@@ -26,7 +26,7 @@ export class DefinedTypes {
     return enumType === undefined ? undefined : { kind: "enum", enumType };
   }
 
-  /** Adds a new type, or updates the existing object that columns share. */
+  /** Adds a new type, or updates the existing object that all columns of the type share. */
   remember(entry: TypeEntry): void {
     const { labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);

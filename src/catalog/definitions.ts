@@ -7,9 +7,9 @@
  * - As long as a table exists, all its definitions stay in `table_definitions`, each with the seqs
  *   between which it was in force. A dropped table keeps its last definition under each of its
  *   names, until another table of that name is dropped.
- * - Everything that the catalog contains about a table is dropped in one transaction: its
- *   definitions, its files, and its entries in the manifest. A refused DROP has changed nothing.
- * - Memory changes only after the transaction is durable.
+ * - All information about a table is dropped in one transaction: its definitions, its files, and
+ *   its entries in the manifest. A refused DROP changes nothing.
+ * - Memory is updated only after the transaction is durable.
  */
 import { assert, defined } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -52,7 +52,9 @@ export interface DefinitionsOptions {
   readonly manifest: ManifestDatabase;
 }
 
-/** Each change removes this many definitions of dropped tables, which is more than it adds. */
+/**
+ * The number of definitions of dropped tables that each change removes, which is more than it adds.
+ */
 const REMOVED_PER_CHANGE = 16;
 
 export class Definitions {
@@ -69,19 +71,19 @@ export class Definitions {
   readonly #byId = new Map<number, TableEntry>();
   /** The current definition of each table. */
   readonly #records = new Map<number, DefinitionRecord>();
-  /** The ids of all definitions of each table, ascending. */
+  /** The ids of all definitions of each table, in ascending order. */
   readonly #definitionIds = new Map<number, number[]>();
-  /** The ids of unneeded definitions found on disk. */
+  /** The ids of definitions found on disk that are no longer needed. */
   #orphans: readonly number[];
-  /** Indexed by namespace, then by name. */
+  /** The entries by namespace and then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
-  /** The schema versions of existing tables, ascending. */
+  /** The schema versions of each existing table, in ascending order. */
   readonly #versions = new Map<number, readonly TableVersion[]>();
   /** The last definition of the last dropped table of each name, by {@linkcode pathOf}. */
   readonly #dropped = new Map<string, DefinitionRecord>();
   /** The last definition of each existing table under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
-  /** Indexed by table id; see {@linkcode tableOpenedSeq}. */
+  /** For each table id, the position that {@linkcode tableOpenedSeq} returns. */
   readonly #opened = new Map<number, number>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
@@ -151,7 +153,7 @@ export class Definitions {
   }
 
   /**
-   * Removes a user as owner of namespaces, within the current transaction. Call the returned
+   * Removes a user as the owner of namespaces, within the current transaction. Call the returned
    * function to update memory once the transaction is durable.
    */
   storeWithoutOwner(userId: string): () => void {
@@ -272,7 +274,8 @@ export class Definitions {
     const kept = new Set([record, ...former].map(({ definitionId }) => definitionId));
     const outdated = definitionIds.filter((id) => !kept.has(id));
     if (before !== undefined) outdated.push(before.definitionId);
-    // The caller removes further files: each takes up to 20 µs to read, and more to remove.
+    // The caller removes further files, because each takes up to 20 µs to read, and longer to
+    // remove.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -295,7 +298,7 @@ export class Definitions {
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
-    // The next start removes the records that are no longer needed.
+    // The next startup removes the records that are no longer needed.
     for (const each of former) this.#noteDropped(each);
     this.#sorted = undefined;
   }
@@ -491,7 +494,7 @@ export class Definitions {
     return { store, remember };
   }
 
-  /** Records a durable id of a table, or of an object that shares the ids of tables. */
+  /** Records an id that is durable, of a table or of an object that shares the ids of tables. */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
     this.#nextTableId = Math.max(this.#nextTableId, id + 1);
@@ -593,7 +596,10 @@ export class Definitions {
     return [record.definitionId];
   }
 
-  /** Tables, views, topics, sequences and types share one set of names. */
+  /**
+   * Refuses a name that is already taken. Tables, views, topics, sequences and types share one set
+   * of names.
+   */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
     const taken =
       this.table(namespace, name) ??
@@ -622,18 +628,21 @@ interface Named {
   readonly name: string;
 }
 
-/** A schema of a table, and the seq from which it was in force. */
+/** A schema of a table, with the seq from which it was in force. */
 interface TableVersion {
   readonly fromSeq: number;
   readonly table: TableEntry;
 }
 
-/** One definition of a table, and the seqs between which it was in force. */
+/** One definition of a table, with the seqs between which it was in force. */
 interface DefinitionRecord {
   readonly definitionId: number;
   /** The first seq at which the definition was in force. */
   readonly fromSeq: number;
-  /** The end of the range of seqs, exclusive; absent for the definition in force. */
+  /**
+   * The seq at which the definition ended to be in force (exclusive); absent for the current
+   * definition.
+   */
   readonly toSeq?: number;
   readonly table: TableJson;
 }
@@ -678,7 +687,7 @@ function withCurrentTypes(index: IndexEntry, types: DefinedTypes): IndexEntry {
 }
 
 /**
- * The parts are encoded, because either may contain any character and no two pairs may have the
+ * The parts are encoded, because each may contain any character and two pairs must not have the
  * same text.
  */
 function pathOf({ name, namespace }: Named): string {

@@ -1,7 +1,7 @@
 /**
  * The entries of the catalog, as plain values. An entry is never changed in place: every definition
- * statement makes a new entry and raises the catalog version, so a reader may keep an entry for the
- * duration of a statement.
+ * statement creates a new entry and raises the catalog version, so a reader may keep an entry for
+ * the duration of a statement.
  */
 import type { DataType, EnumLabel, Value } from "../types/mod.ts";
 
@@ -26,7 +26,7 @@ export interface ColumnEntry {
   readonly name: string;
   readonly type: DataType;
   readonly notNull: boolean;
-  /** DEFAULT as SQL text; absent if the column has no DEFAULT. */
+  /** The DEFAULT as SQL text; absent if the column has none. */
   readonly defaultSql?: string;
   /** True for GENERATED ALWAYS, which refuses an explicit value. */
   readonly generatedAlways: boolean;
@@ -55,7 +55,9 @@ export interface CheckEntry {
   readonly comment?: string | undefined;
 }
 
-/** The state of an index: see `IndexState` in `storage/`. Only a ready one may be read. */
+/**
+ * The state of an index, as in `IndexState` of `storage/`. Only an index that is ready may be read.
+ */
 export type IndexEntryState = "building" | "checking" | "ready";
 
 /** A condition over the columns of a table. */
@@ -68,7 +70,10 @@ export interface IndexCondition {
 
 /** An immutable expression over the columns of a table. */
 export interface IndexExpression extends IndexCondition {
-  /** The id of the expression. It comes from the counter of the column ids, so no column has it. */
+  /**
+   * The id of the expression. It comes from the same counter as column ids, so it differs from all
+   * of them.
+   */
   readonly columnId: number;
   readonly type: DataType;
 }
@@ -83,22 +88,23 @@ export interface IndexEntry {
    * table.
    */
   readonly indexId: number;
-  /** Unique among the indexes, constraints and keys of the namespace. */
+  /** The name, which is unique among the indexes, constraints and keys of the namespace. */
   readonly name: string;
   /**
-   * The ids of the key parts, in key order. Each is the id of a column or of one of `expressions`.
+   * The ids of the key parts, in key order. Each is the id of a column or of an entry of
+   * `expressions`.
    */
   readonly columnIds: readonly number[];
-  /** The parts of the key that are expressions. Absent if all are columns. */
+  /** The parts of the key that are expressions; absent if all parts are columns. */
   readonly expressions?: readonly IndexExpression[];
   readonly isUnique: boolean;
   /** Whether the index was defined as a UNIQUE constraint. */
   readonly isConstraint: boolean;
   /** Whether the index is the primary key of a table that was created without a primary key. */
   readonly isPrimary?: true;
-  /** The columns that became NOT NULL with this primary key, until its build has succeeded. */
+  /** The columns that this primary key made NOT NULL, until its build has succeeded. */
   readonly madeNotNull?: readonly number[];
-  /** Only rows that meet this condition are in the index. Absent for all rows. */
+  /** The condition that rows of the index satisfy; absent if the index contains all rows. */
   readonly where?: IndexCondition;
   readonly state: IndexEntryState;
   /**
@@ -112,21 +118,22 @@ export interface IndexEntry {
 
 export type OnDeleteAction = "cascade" | "no action" | "restrict" | "set default" | "set null";
 
-/** A FOREIGN KEY. */
+/** A foreign key constraint. */
 export interface ForeignKeyEntry {
   readonly name: string;
   /** The ids of the referencing columns. */
   readonly columnIds: readonly number[];
   /** The referenced table. The key refers to its primary key or to a unique index that is ready. */
   readonly tableId: number;
-  /** The ids of the referenced columns, one for each of `columnIds`. */
+  /** The ids of the referenced columns, in the order of `columnIds`. */
   readonly referencedIds: readonly number[];
   readonly onDelete: OnDeleteAction;
   /**
-   * The action ON UPDATE. It has no effect on a reference to the primary key, which never changes.
+   * The action of ON UPDATE. It has no effect on a reference to the primary key, which never
+   * changes.
    */
   readonly onUpdate: OnDeleteAction;
-  /** Whether MATCH FULL applies: the columns must be all NULL or all not NULL. */
+  /** Whether MATCH FULL applies: either all columns are NULL or none is. */
   readonly isFull: boolean;
   readonly isDeferrable: boolean;
   /**
@@ -142,7 +149,7 @@ export interface ForeignKeyEntry {
 }
 
 export interface TableOptions {
-  /** The policy's text in the definition, e.g. "rows:1000,interval:60". */
+  /** The flush policy as text, e.g. "rows:1000,interval:60". */
   readonly flushPolicy?: string;
   readonly accessLevel?: AccessLevel;
   readonly storageId?: string;
@@ -152,8 +159,8 @@ export interface TableOptions {
 }
 
 /**
- * A directory beside the data directory. Its members are documented as `ListedStorage` in
- * `storage/`; this adds its name and the location of tables in it.
+ * A directory beside the data directory. Most members are documented in `ListedStorage` of
+ * `storage/`; the others are the name of the storage and the location of tables in it.
  */
 export interface StorageEntry {
   readonly storageId: string;
@@ -162,8 +169,8 @@ export interface StorageEntry {
   /** An absolute path; it never changes. */
   readonly root: string;
   /**
-   * The key in the directory's marker file, so that no other directory is mistaken for it; "" until
-   * the marker is written.
+   * The key in the marker file of the directory, by which the directory is recognised; "" until the
+   * marker is written.
    */
   readonly key: string;
   readonly sharedTemplate: string;
@@ -181,9 +188,11 @@ export interface TableEntry {
   readonly columns: readonly ColumnEntry[];
   /** The ids of the key columns, in key order. */
   readonly primaryKey: readonly number[];
-  /** The name that CONSTRAINT gave the key; `keyNameOf` returns the default name. */
+  /**
+   * The name that CONSTRAINT gave to the key; without one, `keyNameOf` returns the default name.
+   */
   readonly keyName?: string;
-  /** The comment on the primary key; absent without a comment. */
+  /** The comment on the primary key; absent if there is none. */
   readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
   readonly foreignKeys?: readonly ForeignKeyEntry[];
@@ -194,8 +203,8 @@ export interface TableEntry {
   readonly indexes?: readonly IndexEntry[];
   readonly options: TableOptions;
   /**
-   * The directory of the table's segments within its storage; absent in the data directory. Fixed
-   * at creation.
+   * The directory of the table's segments within its storage; absent if they are in the data
+   * directory. It is fixed when the table is created.
    */
   readonly storageDirectory?: string;
   /**
@@ -206,7 +215,7 @@ export interface TableEntry {
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly schemaVersion: number;
-  /** The next column id, so that a dropped id is never reused. */
+  /** The next column id. Ids of dropped columns are never reused. */
   readonly nextColumnId: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -218,7 +227,7 @@ export interface TableEntry {
  * was created. Columns added to a table later are not in the view.
  */
 export interface ViewEntry {
-  /** Unique among tables and views. */
+  /** The id, which is unique among tables and views. */
   readonly viewId: number;
   readonly namespace: string;
   readonly name: string;
@@ -236,18 +245,18 @@ export interface ViewEntry {
   readonly updatedAtMs: number;
 }
 
-/** A table that a view's text refers to. */
+/** A table to which the text of a view refers. */
 export interface ViewTable {
   readonly tableId: number;
-  /** The name of the table in the view's text; absent as long as the table has that name. */
+  /** The name of the table in the view's text; absent if it is still the name of the table. */
   readonly renamedFrom?: string;
-  /** All columns of the table at that time, in order. */
+  /** All columns that the table had at that time, in order. */
   readonly columns: readonly { readonly columnId: number; readonly name: string }[];
   /** The ids of columns that the view needs. */
   readonly used: readonly number[];
 }
 
-/** Another view that a view's text refers to, and its columns at that time. */
+/** Another view to which the text of a view refers, with the columns that it had at that time. */
 interface ViewOfView {
   readonly viewId: number;
   readonly columnNames: readonly string[];
@@ -255,7 +264,7 @@ interface ViewOfView {
 
 /** A sequence. Its numbers are decimal strings, because JSON numbers cannot represent 64 bits. */
 export interface SequenceEntry {
-  /** Unique among tables, views, topics and sequences. */
+  /** The id, which is unique among tables, views, topics and sequences. */
   readonly sequenceId: number;
   readonly namespace: string;
   readonly name: string;
@@ -265,7 +274,7 @@ export interface SequenceEntry {
   readonly maximum: string;
   readonly start: string;
   readonly cycles: boolean;
-  /** The minimum count of numbers that are reserved at a time (CACHE). */
+  /** The minimum number of numbers that are reserved at once (CACHE). */
   readonly cache: number;
   /** The column that owns the sequence. Dropping the column drops the sequence. */
   readonly ownedBy?: SequenceOwner;
@@ -278,11 +287,11 @@ export interface SequenceEntry {
 
 /** An enum type. Its values on disk are the positions of its labels. */
 export interface TypeEntry {
-  /** Unique among tables, views, topics, sequences and types. */
+  /** The id, which is unique among tables, views, topics, sequences and types. */
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The labels in their order. */
+  /** The labels in order. */
   readonly labels: readonly EnumLabel[];
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -310,20 +319,24 @@ export type TopicPayload = "key" | "full" | "diff";
 
 /** One operation on one table whose changes become messages of a topic. */
 export interface TopicSource {
-  /** Unique within the topic. */
+  /** The id, which is unique within the topic. */
   readonly sourceId: number;
   readonly tableId: number;
   readonly operation: TopicOperation;
   /**
-   * A condition as SQL text with column names, evaluated on the new row, or for a delete on the
-   * last values. Rewritten when a column is renamed. If absent, every change matches.
+   * A condition as SQL text with column names, which is evaluated on the new row or, for a delete,
+   * on the last values. It is rewritten when a column is renamed. If absent, every change matches.
    */
   readonly where?: string;
   readonly payload: TopicPayload;
-  /** The seq of the definition that added the source, exclusive: later changes become messages. */
+  /**
+   * The seq of the definition that added the source (exclusive): only later changes become
+   * messages.
+   */
   readonly fromSeq: number;
   /**
-   * The seq of the definition that dropped the source, inclusive. Absent as long as it is in force.
+   * The seq of the definition that dropped the source (inclusive); absent while the source is in
+   * force.
    */
   readonly toSeq?: number;
 }
@@ -331,25 +344,28 @@ export interface TopicSource {
 /** The delivery of a topic's messages to a server over HTTP. */
 export interface WebhookEntry {
   /**
-   * The seq of the webhook's definition, so never reused: its position in the topic is stored under
-   * it.
+   * The seq of the webhook's definition, which is never reused. The webhook's position in the topic
+   * is stored under this id.
    */
   readonly webhookId: number;
-  /** Unique among the webhooks of all topics. */
+  /** The name, which is unique among the webhooks of all topics. */
   readonly name: string;
   readonly url: string;
   /**
-   * The key for signing requests. Outside the catalog only its presence is visible, except to the
-   * part that signs. If absent, requests are not signed.
+   * The key for signing requests. Outside the catalog, only the component that signs can see it;
+   * all others see only whether there is one. If it is absent, requests are not signed.
    */
   readonly secret?: string;
   /** True if a message waits until earlier messages with its key are delivered. */
   readonly isOrdered: boolean;
-  /** "created": messages committed since its creation; "earliest": all that the topic keeps. */
+  /**
+   * The start position: "created" means messages that are committed after the webhook's creation,
+   * and "earliest" means all messages that the topic keeps.
+   */
   readonly start: "created" | "earliest";
-  /** The time that the receiver may take to answer a request, in seconds. */
+  /** The time within which the receiver has to respond to a request, in seconds. */
   readonly timeoutSecs: number;
-  /** The number of concurrent requests. */
+  /** The maximum number of concurrent requests. */
   readonly concurrency: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -357,7 +373,7 @@ export interface WebhookEntry {
 
 /** A topic: a named position in the changes of its source tables. */
 export interface TopicEntry {
-  /** Unique among tables, views and topics. */
+  /** The id, which is unique among tables, views and topics. */
   readonly topicId: number;
   readonly namespace: string;
   readonly name: string;
@@ -366,11 +382,11 @@ export interface TopicEntry {
   readonly retentionHours: number;
   readonly retentionBytes: number;
   /**
-   * After this many unsuccessful deliveries, a message is a dead letter. If absent, messages never
-   * become dead letters.
+   * The number of unsuccessful deliveries after which a message becomes a dead letter. If absent,
+   * messages never do.
    */
   readonly maxDeliveries?: number;
-  /** The "namespace.name" of the dead-letter topic. */
+  /** The dead-letter topic, as "namespace.name". */
   readonly deadLetter?: string;
   readonly createdSeq: number;
   /**
@@ -383,7 +399,7 @@ export interface TopicEntry {
    * in force have the same table and operation.
    */
   readonly sources: readonly TopicSource[];
-  /** The next source id, so that a dropped id is never reused. */
+  /** The next source id. Ids of dropped sources are never reused. */
   readonly nextSourceId: number;
   /** The webhooks in order of creation; absent if the topic has no webhooks. */
   readonly webhooks?: readonly WebhookEntry[];
@@ -398,17 +414,17 @@ export interface UserEntry {
   readonly role: Role;
   readonly email: string | undefined;
   readonly authType: "password" | "oauth" | "internal";
-  /**
-   * The argon2id hash; absent if no password was ever set. It leaves the catalog only for
-   * authentication.
-   */
+  /** The argon2id hash; absent if no password was ever set. Only authentication reads it. */
   readonly passwordHash: string | undefined;
-  /** A number that every event that ends all of the user's tokens increments. */
+  /** The token version. Every event that ends all tokens of the user increments it. */
   readonly tokenVersion: number;
-  /** JSON text of the OAuth link. */
+  /** The OAuth link as JSON text. */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
-  /** The last use of a token of the user. Delayed by a minute, or more with very many users. */
+  /**
+   * The last time at which a token of the user was used. It is stored with a delay of a minute, or
+   * more if there are very many users.
+   */
   readonly lastSeenAtMs?: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;

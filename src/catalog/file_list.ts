@@ -13,7 +13,10 @@ import type { FileEntry, FilesOf } from "./entries.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./records.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
-/** An entry takes up to 20 µs to read, so this many take less than a turn. */
+/**
+ * The number of entries in a portion. An entry takes up to 20 µs to read, so a portion takes less
+ * than a time slice.
+ */
 const PORTION_COUNT = 64;
 
 export class FileList {
@@ -78,7 +81,7 @@ export class FileList {
 
   /**
    * Updates memory once the transaction is durable.
-   * @param count The number of files that it removed.
+   * @param count The number of files that the transaction removed.
    */
   forget(count: number): void {
     this.#count -= count;

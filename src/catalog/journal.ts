@@ -1,10 +1,10 @@
 /**
  * The journal of the catalog records the rows that each transaction wrote, in order, so that an
- * older copy of the catalog can be brought to any later moment. It is kept while the log is
- * archived, and entries are removed once an archive has them.
+ * older copy of the catalog can be brought to any later state. The journal is kept while the log is
+ * archived, and entries are removed once an archive contains them.
  *
- * - Every transaction that changes more than the store's own rows counts, even while no journal is
- *   kept, so that gaps in a journal are visible. The times when users were last seen are not
+ * - Every transaction that changes more than the store's own rows is counted, even while no journal
+ *   is kept, so that gaps in a journal are detected. The times when users were last seen are not
  *   recorded, because they are not changes by users.
  * - An entry has a stamp, a seq of its own: commits below it precede the transaction, and commits
  *   above it follow it. Stamps ascend.
@@ -17,7 +17,7 @@ import { Counters } from "./counters.ts";
 import { allSealed, oneSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
-/** One transaction. */
+/** One transaction in the journal. */
 export interface JournalEntry {
   /** The number of the transaction, counted from 1 without gaps. */
   readonly id: number;
@@ -27,8 +27,8 @@ export interface JournalEntry {
 }
 
 /**
- * The tables that are not journaled: those for the store's own files, and those whose contents are
- * useless after a restore.
+ * The tables that are not journaled: tables for the store's own files, and tables whose contents
+ * are useless after a restore.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
@@ -43,7 +43,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 export class CatalogJournal {
-  /** Set once commits have begun. Returns the next seq in commit order. */
+  /** Returns the next seq in commit order; undefined until commits have begun. */
   issueSeq: (() => number) | undefined;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -146,8 +146,8 @@ export function replayJournal(
       counters.store("highest_seq", seq);
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
-          // The name was a table of sealed rows when the entry was written, and no migration
-          // removes such a table.
+          // The name was that of a table with sealed rows when the entry was written, and no
+          // migration removes such a table.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
           else putSealed(file, into, { key, value: replayed(file, [into, key, value]) });

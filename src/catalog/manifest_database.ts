@@ -1,10 +1,11 @@
 /**
- * The manifest of the store, kept in the catalog database: publishing a segment is one SQLite
- * transaction, and there is no separate manifest file that could be inconsistent.
+ * The manifest of the store, which is kept in the catalog database. Publishing a segment is
+ * therefore one SQLite transaction, and there is no separate manifest file that could be
+ * inconsistent.
  *
  * Storage owns the interface (`storage/contract/manifest.ts`), but it is a sibling layer that may
  * not be imported here. This file declares types with the same members, and `open_layers.ts`, which
- * sees both, connects them. Members are documented there.
+ * imports both, connects them. The members are documented in `storage/contract/manifest.ts`.
  */
 import { assert } from "../base/assert.ts";
 import type { Hash64 } from "../base/checksum.ts";
@@ -62,7 +63,10 @@ interface StoredSegment extends Omit<SegmentRecord, "isGivenUp"> {
   readonly putAside?: true;
 }
 
-/** Ids are reserved on disk in blocks, so that most segments need no transaction of their own. */
+/**
+ * The number of ids that are reserved on disk at once, so that most segments need no additional
+ * transaction.
+ */
 const SEGMENT_ID_BLOCK = 64;
 
 export class ManifestDatabase {
@@ -84,7 +88,10 @@ export class ManifestDatabase {
     }
   }
 
-  /** Returns every live segment, ascending by id, every table's state, and the start of the log. */
+  /**
+   * Returns every live segment in ascending order of id, the state of every table, and the start of
+   * the log.
+   */
   load(): {
     segments: readonly SegmentRecord[];
     tables: readonly TableStateRecord[];

@@ -2,18 +2,22 @@
  * The format of the catalog database, version by version.
  *
  * Every table has a key and a sealed body (see `records.ts`) and nothing else, because any other
- * column would be outside the checksum. An index over values in the bodies only helps to find them.
- * If such an index is damaged, the next sweep still removes a file that it hides, because the sweep
- * does not use the index. A released step never changes; a format change adds a step.
+ * column would not be covered by the checksum. An index over values in the bodies only helps to
+ * find them. If such an index is damaged, the next sweep still removes a file that it hides,
+ * because the sweep does not use the index. A released step never changes; a format change adds a
+ * step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
  * correct: an older server can read it without opening the log, and refuse.
  */
 
-/** "TDMK", which is stored in the file header so that a foreign SQLite file is recognised. */
+/**
+ * The application id "TDMK", which is stored in the file header so that a foreign SQLite file is
+ * recognised.
+ */
 export const APPLICATION_ID = 0x54444d4b;
 
-/** Step `n` takes a catalog from version `n` to `n + 1`. */
+/** The migrations. Step `n` takes a catalog from version `n` to version `n + 1`. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE counters (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
@@ -46,7 +50,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A damaged body must not prevent startup: it is reported when it is read.
+  // A damaged body must not prevent startup. It is reported when it is read.
   `
   ALTER TABLE files ADD COLUMN table_id ANY
     AS (CASE WHEN json_valid(body) THEN body ->> '$.tableId' END) VIRTUAL;
@@ -87,5 +91,5 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** The version that this server writes. */
+/** The format version that this server writes. */
 export const FORMAT_VERSION: number = MIGRATIONS.length;

@@ -1,4 +1,4 @@
-/** Reads the options of tables and topics, `WITH (…)` and `SET (…)`, as parsed. */
+/** Reads the parsed options of tables and topics from `WITH (…)` and `SET (…)`. */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
 /** One `name = value` as the parser read it. */
@@ -23,7 +23,7 @@ export function refuseTwice(settings: readonly OptionSetting[]): void {
 }
 
 /**
- * Reads one of several words, in any case.
+ * Reads a setting whose value is one of several words, in any case.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wordFrom<Word extends string>(
@@ -41,7 +41,7 @@ export function wordFrom<Word extends string>(
 }
 
 /**
- * Reads an integer, which may be given as text.
+ * Reads a setting whose value is an integer, which may be given as a string.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wholeFrom(

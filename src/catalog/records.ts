@@ -38,7 +38,7 @@ export type SealedTable = keyof typeof KEY_COLUMNS;
 
 interface SealedEntry {
   readonly key: string | number;
-  /** The value, which must survive JSON. */
+  /** The value, which must be representable in JSON. */
   readonly value: unknown;
 }
 
@@ -68,19 +68,19 @@ export function removeSealed(file: SqliteFile, table: SealedTable, key: string |
   file.noteChange([table, key]);
 }
 
-/** Returns every row of a table, in key order. @throws {CorruptionError} If one is damaged. */
+/** Returns every row of a table, in key order. @throws {CorruptionError} If a row is damaged. */
 export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const key = KEY_COLUMNS[table];
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The checksum matched, so the value is the value given to `putSealed`.
+  // The checksum matched, so the value is the one that was given to `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
 /** Selects the rows of a portion. */
 export interface RecordRange {
-  /** The key after which the portion begins, exclusive. */
+  /** The key after which the portion begins (exclusive). */
   readonly after: string | number;
   /** An indexed column that the format extracts from the body, and its value. */
   readonly match?: readonly [column: string, value: number] | undefined;
@@ -89,7 +89,7 @@ export interface RecordRange {
 
 /**
  * Returns a portion of a table's rows, in key order.
- * @throws {CorruptionError} If one is damaged.
+ * @throws {CorruptionError} If a row is damaged.
  */
 export function sealedPortion(
   file: SealedSource,

@@ -1,8 +1,8 @@
 /**
  * Revoked token and session ids.
  *
- * An entry is kept until every token that it invalidates has expired, and a day longer, because the
- * clock may jump. Each new entry removes a few old entries.
+ * An entry is kept until a day after every token that it invalidates has expired, because the clock
+ * may jump. Each new entry removes a few old entries.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
@@ -25,7 +25,7 @@ const KEPT_MS: number = 24 * HOUR_MS;
 const LOOKED_AT_COUNT = 16;
 
 export class Revocations {
-  /** The version of the list: every revocation increments it. */
+  /** The version of the list, which every revocation increments. */
   version = 0;
   readonly #file: SqliteFile;
   readonly #clock: Clock;

@@ -23,8 +23,8 @@ const BLOCK_MAX = 65_536;
 const QUICK_MS = 1000;
 
 /**
- * The count of numbers to skip after a restore over an unreadable state, which may have used that
- * many.
+ * How many numbers to skip after a restore has replaced an unreadable state, which may have used
+ * that many.
  */
 const UNKNOWN_NUMBERS = 1_000_000n;
 

@@ -36,7 +36,7 @@ const HEADER_BYTES = 72;
 const PLACE_HINT =
   "check the file, the files beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify lists the damage";
 
-/** A value that SQLite accepts or returns here. */
+/** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
 
 /** A row that a transaction wrote. The value is absent if it removed the row. */

@@ -131,7 +131,7 @@ const RETENTION_HOURS_MAX = 8760;
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
-  /** Converts a value into its part of the options. */
+  /** Converts the value of a setting into the table options that the setting determines. */
   readonly read: (setting: OptionSetting) => TableOptions;
 }
 

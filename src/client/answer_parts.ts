@@ -1,6 +1,6 @@
 /**
- * Returns the answer to SQL text part by part, on demand. Bytes are also taken from the connection
- * only on demand, so the server pauses the statements while the caller does not read.
+ * Returns the response to SQL text part by part, on demand. Bytes are taken from the connection
+ * only on demand too, so the server pauses the statements while the caller does not read.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
 import { AnswerScanner } from "./answer_scanner.ts";
@@ -10,7 +10,7 @@ import type { RequestAnswer } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { readEntries, type Values } from "./values.ts";
 
-/** A part of the answer. `statement` counts from 0. */
+/** A part of the response. `statement` counts from 0. */
 export type ExecutionPart =
   | {
       readonly kind: "rows";
@@ -83,7 +83,7 @@ function partsIn(
   }
 }
 
-/** Yields the parts of a complete answer, for runtimes without streams. */
+/** Yields the parts of a complete response, for runtimes without streams. */
 export function* partsOfWhole({
   results,
   tookMs,

@@ -52,7 +52,7 @@ const PONG_MS_MAX = 10_000;
 /** The server closes with this code if it does not accept the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
-/** The wait after a refusal that does not state one. */
+/** The time to wait after a refusal that specifies no time. */
 const REFUSED_MS = 1000;
 
 /** The errors after which a connection needs another token. */
@@ -350,7 +350,7 @@ export class LiveConnection {
 
   #failed(message: ErrorMessage): void {
     const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
-    // The refusal does not name the refused message, so a query may still wait for its answer.
+    // The refusal does not name the refused message, so a query may still wait for its response.
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);

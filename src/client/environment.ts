@@ -25,7 +25,7 @@ export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
-  /** The body, in runtimes with streams. Without it, `stream` reads the whole answer at once. */
+  /** The body, in runtimes with streams. Without it, `stream` reads the whole response at once. */
   readonly body?: BodyStream | null;
   /** Fails with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;

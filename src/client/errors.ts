@@ -48,7 +48,7 @@ export class ServerError extends Error {
   }
 }
 
-/** The server gave no answer, or an answer that does not follow the protocol. */
+/** The server gave no response, or a response that does not follow the protocol. */
 export class ConnectionError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -74,7 +74,7 @@ export function textOfCauses(error: unknown): string {
 }
 
 /**
- * Reads the body of a failed answer, in either shape of the contract. For a body of neither shape,
+ * Reads the body of a failed response in either shape of the contract. For a body of neither shape,
  * such as one from a proxy, the error has only the status.
  *
  * @param told Details from the headers, which are used if the body lacks them.
@@ -114,7 +114,7 @@ export function withResults(error: ServerError, results: readonly StatementEntry
   return new ServerError(code, message, { ...details, results });
 }
 
-/** The results of an answer; undefined if the value is not a list of results. */
+/** The results of a response; undefined if the value is not a list of results. */
 export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
   return Array.isArray(value) && value.every(isEntry) ? value : undefined;
 }

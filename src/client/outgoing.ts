@@ -13,7 +13,7 @@
  * a window, which grows by one with each window that is served completely and is halved by a
  * refusal.
  *
- * An `unsubscribe` has no answer, so if several messages are unanswered it is not sent again: the
+ * An `unsubscribe` has no response, so if several messages are unanswered it is not sent again: the
  * heartbeat shows which queries the server still follows.
  */
 import type { ClientMessage } from "../protocol/mod.ts";
@@ -54,7 +54,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /** Records that a message was answered, or will not be. */
+  /** Records that a message has been answered, or never will be. */
   answered(asked: SentRequest): void {
     const key = keyOf(asked);
     if (!this.#sent.has(key)) return;
@@ -67,9 +67,7 @@ export class Outgoing {
     this.#sendMore();
   }
 
-  /**
-   * Handles the answer to a ping, which arrives after the answers to all messages sent before it.
-   */
+  /** Handles the response to a ping, which arrives after the responses to all earlier messages. */
   pong(id: string): void {
     const key = keyOf({ type: "ping", id });
     if (!this.#sent.has(key)) return;

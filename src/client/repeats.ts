@@ -13,7 +13,7 @@ const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_00
 
 /**
  * Statuses of temporary failures: too many requests, a proxy that cannot reach the server or gets
- * no answer in time, and a server that is not ready.
+ * no response in time, and a server that is not ready.
  */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 

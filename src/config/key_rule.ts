@@ -1,9 +1,9 @@
 /** The rule for the values of one configuration key. */
 
-/** The form of a text, and the words that describe it. */
+/** The form of a string, and the words that describe the form. */
 export interface TextForm {
   readonly pattern: RegExp;
-  /** Checks a text that matches the pattern, beyond what the pattern can express. */
+  /** Checks a string that matches the pattern, beyond what the pattern can express. */
   readonly isFitting?: (text: string) => boolean;
   /** The end of a message, after "should be". */
   readonly expected: string;
@@ -24,9 +24,9 @@ export interface KeyRule<Value = unknown> {
   /** Inclusive bounds of numbers. */
   readonly min?: number;
   readonly max?: number;
-  /** The only words that the text may be; any text if absent. */
+  /** The allowed values of a string; any string if absent. */
   readonly words?: readonly string[];
-  /** The form that a text, or each item of a list, must have. */
+  /** The form that a string, or each item of a list, must have. */
   readonly form?: TextForm;
   /** True if the value is never shown, neither in messages nor in settings. */
   readonly isSecret?: boolean;

@@ -5,7 +5,7 @@
  * valid.
  */
 
-/** Line and column, from 1. */
+/** A line and a column, both counted from 1. */
 export interface KeyPosition {
   readonly line: number;
   readonly column: number;

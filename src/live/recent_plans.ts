@@ -42,7 +42,7 @@ export function planKeyOf(
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 
-/** Tags numbers that JSON would confuse with null or text: NaN, and integers beyond 2^53. */
+/** Tags numbers that JSON would confuse with null or a string: NaN, and integers beyond 2^53. */
 function tagged(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   return typeof value === "number" ? { number: String(value) } : value;

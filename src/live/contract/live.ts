@@ -77,7 +77,10 @@ export interface LiveSubscription {
   readonly position: Seq | undefined;
   /** Requests one more batch. Requests are counted while loading and ignored afterwards. */
   nextBatch(): void;
-  /** Tells the engine that the sink has room again: all of its waiting subscriptions continue. */
+  /**
+   * Tells the engine that the socket has space in its queue again: all waiting subscriptions of the
+   * sink continue.
+   */
   drained(): void;
   /** Ends the subscription without a message. */
   close(): void;

@@ -29,7 +29,7 @@ export class ConnectionBackpressure {
     if (!this.sink.send(message)) this.#isFull = true;
   }
 
-  /** Remembers a subscription that has more to send once there is room. */
+  /** Remembers a subscription that has more to send once the queue has space. */
   addWaiting(subscription: Advancing): void {
     this.#waiting ??= new Set();
     this.#waiting.add(subscription);
@@ -39,7 +39,7 @@ export class ConnectionBackpressure {
     this.#waiting?.delete(subscription);
   }
 
-  /** Records that there is room again. Returns the subscriptions that were waiting. */
+  /** Records that the queue has space again. Returns the subscriptions that were waiting. */
   drained(): Iterable<Advancing> {
     this.#isFull = false;
     const waiting = this.#waiting ?? [];

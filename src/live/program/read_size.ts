@@ -23,7 +23,7 @@ const VERSION_BYTES_FIRST = 16_384;
 /** The number of bytes that are decoded and turned into a message for one unit. */
 const BYTES_PER_UNIT = 1024;
 
-/** The size of a cell that is not text. */
+/** The size of a cell that is not a string. */
 const PLAIN_BYTES = 8;
 
 export class ReadSize {

@@ -43,7 +43,7 @@ export interface ResultMember {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
-  /** The state that the member holds because it has not received the newest one. */
+  /** The older state that the member still holds because it has not received the newest state. */
   readonly heldState: ResultState | undefined;
   /** Receives the step from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;

@@ -8,9 +8,9 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * Invariants: the client has the rows of one state, and while messages of a step wait for room,
- * also some changes of the next state. Every step is sent completely, and the next step begins at
- * the state where the previous one ended.
+ * Invariants: the client has the rows of one state, and while messages of a step wait for space in
+ * the queue, also some changes of the next state. Every step is sent completely, and the next step
+ * begins at the state where the previous one ended.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";

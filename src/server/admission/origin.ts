@@ -22,7 +22,7 @@ export interface Origin {
   readonly isLocal: boolean;
   /**
    * The client's IP address; undefined if the address of the peer, or the address that a proxy
-   * reported, could not be read.
+   * reported, could not be parsed.
    */
   readonly ip: string | undefined;
   /**
@@ -33,10 +33,10 @@ export interface Origin {
   readonly strangersHeader?: string;
 }
 
-/** The part of `Headers` that is used here. */
+/** The methods of `Headers` that this file uses. */
 export interface HeaderReader {
   get(name: string): string | null;
-  /** Yields the header names in lower case. */
+  /** Yields the names of the headers in lower case. */
   keys(): Iterable<string>;
 }
 

@@ -4,7 +4,7 @@
  *
  * Work on many connections runs in slices of a few milliseconds. Without slices, ending one user's
  * 5,000 connections would block the event loop for more than a second. The cost is that the last
- * connections continue until their turn. Each tick visits a tenth of all connections, so that
+ * connections stay open until their slice. Each tick visits a tenth of all connections, so that
  * connections that were opened together, as after a restart, are not pinged together.
  */
 import type { Revocation } from "../../auth/mod.ts";

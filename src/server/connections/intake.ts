@@ -10,7 +10,10 @@ import { TokenBucket } from "../admission/rate_limit.ts";
 const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 
-/** The maximum number of client messages that wait for the socket to drain or for their turn. */
+/**
+ * The maximum number of client messages that wait until the socket drains or until other clients
+ * have been served.
+ */
 const WAITING_COUNT_MAX = 1024;
 
 /** The time after which an unused bucket is full again. */
@@ -43,7 +46,7 @@ export class Intake {
     return this.#waitingBytes;
   }
 
-  /** Whether there is nothing left to remember, so that a new intake would behave the same. */
+  /** Whether there is no state left to remember, so that a new intake would behave the same. */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;
     const oldest = this.#invalidAtMs?.at(-1);

@@ -6,8 +6,8 @@
  * message per connection in rotation. Neither one flooding client nor many of them can delay an
  * ordinary request by more than a tick.
  *
- * Invariant: a connection is queued here while it has waiting messages and its socket has room for
- * the answers.
+ * Invariant: a connection is queued here while it has waiting messages and its socket has space for
+ * the responses.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -67,7 +67,7 @@ export class MessageTimeSlices {
     if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
   }
 
-  /** Queues a connection that has waiting messages and room in its socket. */
+  /** Queues a connection that has waiting messages and whose socket has space. */
   enqueue(connection: MessageServer): void {
     this.#waiting.add(connection);
     this.#schedule();

@@ -102,7 +102,7 @@ export class Outbox {
     return this.#heldBytes === 0 && this.#socket.getBufferedAmount() === 0;
   }
 
-  /** Sends a frame soon, after the held frames. Returns whether there is room for more. */
+  /** Sends a frame soon, after the held frames. Returns whether the budget allows more. */
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
     // A socket that accepts everything reports no drain, so only its own count may say "full".

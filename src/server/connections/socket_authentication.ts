@@ -2,7 +2,7 @@
  * The authentication of a socket, from its upgrade to its first attempt: the options of the
  * upgrade, and the time limit. Also the renewal by a newer token, which needs neither.
  *
- *     waiting ──authenticate──► over: a principal, or the code of why not
+ *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
  *
  * The connection drops this object after the attempt, so that an authenticated connection uses no

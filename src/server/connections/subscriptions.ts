@@ -1,6 +1,6 @@
 /**
  * The subscriptions of one connection, by the id that the client chose. The live engine keeps track
- * of the subscriptions that wait for room in the socket.
+ * of the subscriptions that wait for space in the socket's queue.
  */
 import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
@@ -54,7 +54,10 @@ export class Subscriptions {
     if (others?.length === 0) this.#others = undefined;
   }
 
-  /** Tells the live engine that the socket has room again. Notifying one subscription wakes all. */
+  /**
+   * Tells the live engine that the socket's queue has space again. One notified subscription wakes
+   * all.
+   */
   drained(): void {
     this.#first?.drained();
   }

@@ -122,7 +122,7 @@ export class JsonWriter {
     this.#fourDigits(low - upper * 10_000);
   }
 
-  /** Writes a text that is stored as UTF-8. Malformed bytes are replaced, as decoders do. */
+  /** Writes a string that is stored as UTF-8. Malformed bytes are replaced, as decoders do. */
   text({ view }: TextSource, start: number, end: number): void {
     // A control character takes six bytes.
     this.#reserve((end - start) * 6 + 2);
@@ -202,7 +202,7 @@ function hasSpecial(word: number): boolean {
   return ((control | quote | backslash) & ~word & HIGH_BITS) !== 0;
 }
 
-/** Writes a byte of a text, escaped if JSON requires it. Returns the next offset. */
+/** Writes a byte of a string, escaped if JSON requires it. Returns the next offset. */
 function putByte(into: DataView, at: number, byte: number): number {
   if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) {
     into.setUint8(at, byte);

@@ -92,7 +92,7 @@ export class Cors {
 
   /**
    * Whether a request without credentials may act, because it does not come from a page of another
-   * origin. Browsers send a body without a media type to any server, and only hide the answer.
+   * origin. Browsers send a body without a media type to any server, and only hide the response.
    */
   mayAct(request: Request): boolean {
     if (this.#isOfOwnPage(request) || this.#isOfListedPage(request)) return true;

@@ -1,7 +1,7 @@
 /**
  * Ends a stream of server-sent events, and refuses one.
  *
- * A browser's EventSource never reconnects after an answer with a status other than 200, even if
+ * A browser's EventSource never reconnects after a response with a status other than 200, even if
  * the server takes only a second to restart. A refusal is therefore the only event of a stream with
  * status 200. An EventSource reconnects after each end, so the stream sets the delay: short if the
  * cause is temporary, long if a person has to fix something first. An EventSource also sends its

@@ -9,7 +9,7 @@ import type { Random } from "../../base/random.ts";
 import type { Peer } from "../../base/received_bytes.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** Stands for the address of a connection that is already closed. */
+/** Replaces the address of a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
@@ -19,7 +19,7 @@ const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 /** Query parameters that carry a token on other servers. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** The time that a client has to read the remaining bytes of an answer that has ended. */
+/** The time that a client has to read the remaining bytes of a response that has ended. */
 const ENDING_SECONDS = 5;
 
 /** The part of the runtime's server that a request uses. */
@@ -149,7 +149,7 @@ export class Exchange implements Caller {
     this.#options.peers.timeout(this.request, this.#options.idleSeconds);
   }
 
-  /** Disconnects soon if the client does not read the rest of the answer. */
+  /** Disconnects soon if the client does not read the rest of the response. */
   shortenIdleTimeout(): void {
     this.#options.peers.timeout(this.request, ENDING_SECONDS);
   }

@@ -94,7 +94,7 @@ export class LargeBodies {
     this.#admit();
   }
 
-  /** Admits the bodies that have waited longest, as long as there is room. */
+  /** Admits the bodies that have waited longest, as long as the limits allow. */
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;

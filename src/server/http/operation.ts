@@ -5,7 +5,7 @@
 
 type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
 
-/** The part of JSON Schema (2020-12) that is used here. */
+/** The keywords of JSON Schema (2020-12) that the descriptions use. */
 export interface Schema {
   readonly $ref?: string;
   /** This member is present if only the listed properties are allowed. */
@@ -56,7 +56,7 @@ export interface OperationParameter {
 export interface OperationAnswer {
   readonly description: string;
   readonly content?: Content;
-  /** The headers that only this operation adds to its answers, each with its meaning. */
+  /** The headers that only this operation adds to its responses, each with its meaning. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -76,7 +76,7 @@ export interface Operation {
   };
   /** The messages on the connection that the request opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
-  /** The successful answers, by status. */
+  /** The successful responses, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
   /** The error codes by status that not every endpoint of this kind has. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;

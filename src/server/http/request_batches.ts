@@ -2,7 +2,7 @@
  * Batches requests while many arrive: requests that arrive in one tick of the event loop are served
  * together in the next tick.
  *
- * Reading sockets, running statements and writing answers are large pieces of code with their own
+ * Reading sockets, running statements and writing responses are large pieces of code with their own
  * data. A processor that switches between them for every request finds neither code nor data in its
  * caches. Doing one step for all requests before the next step takes three fifths of the processor
  * time when 64 clients read by key. A request that arrives with few others is served immediately,

@@ -1,5 +1,6 @@
 /**
- * Reads request bodies: within their size limit, decoded strictly, parsed without loss of digits.
+ * Reads request bodies within their size limit, decodes them strictly, and parses them without loss
+ * of digits.
  *
  * A size is refused as soon as it is known: a declared size before any byte is read, and an
  * undeclared one when the count exceeds the limit.
@@ -80,7 +81,7 @@ export interface BodyPlace {
 }
 
 /**
- * Reads a body of at most `maxBytes`. The large part is read as soon as there is room.
+ * Reads a body of at most `maxBytes`. The large part is read as soon as the limits allow.
  *
  * @param place The caller must call its `leave`.
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 if the client disconnects before the end.
@@ -109,7 +110,7 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
 
 /**
  * Returns the refusal for a body that could not be read. Only its size or its connection can be the
- * cause, and after a lost connection no client can read the answer.
+ * cause, and after a lost connection no client can read the response.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -204,7 +205,7 @@ export function parseJson(text: string): unknown {
 
 /**
  * Returns whether arrays and objects nest deeper than `NESTING_MAX`, or have too many members.
- * Scanning the text is a hundred times faster than walking through its parsed values. The answer
+ * Scanning the text is a hundred times faster than walking through its parsed values. The response
  * for malformed text is arbitrary.
  */
 export function isTooIntricate(text: string): boolean {

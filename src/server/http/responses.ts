@@ -1,7 +1,7 @@
 /**
- * Builds responses: the headers that every answer carries, and compression.
+ * Builds responses: the headers that every response carries, and compression.
  *
- * The headers common to a kind of answer are built once. A response copies them and adds its own.
+ * The headers common to a kind of response are built once. A response copies them and adds its own.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -28,7 +28,7 @@ const JSON_HEADERS: Headers = apiHeaders("application/json; charset=utf-8");
 
 const encoder = new TextEncoder();
 
-/** Returns the headers of an API answer with this content type. */
+/** Returns the headers of an API response with this content type. */
 export function apiHeaders(contentType: string): Headers {
   return new Headers({
     "Content-Type": contentType,
@@ -38,7 +38,7 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Returns the headers of an event stream. Proxies buffer an answer; nginx does so unless the first
+ * Returns the headers of an event stream. Proxies buffer a response; nginx does so unless the first
  * of these headers forbids it.
  */
 export function eventHeaders(): Headers {
@@ -48,7 +48,7 @@ export function eventHeaders(): Headers {
   return headers;
 }
 
-/** Returns the headers of an answer that may be cached. The caller adds Cache-Control. */
+/** Returns the headers of a response that may be cached. The caller adds Cache-Control. */
 export function plainHeaders(contentType: string): Headers {
   return new Headers({ "Content-Type": contentType, ...SECURITY_HEADERS });
 }
@@ -75,7 +75,7 @@ export function jsonText(exchange: Exchange, status: number, text: string): Resp
   return respond(exchange, text, { status, headers: JSON_HEADERS });
 }
 
-/** Creates an answer without a body. */
+/** Creates a response without a body. */
 export function empty(
   exchange: Exchange,
   status: number,
@@ -251,7 +251,7 @@ function gzipped(
   return response;
 }
 
-/** Caches must know that the answer depends on Accept-Encoding, even if it was not compressed. */
+/** Caches must know that the response depends on Accept-Encoding, even if it was not compressed. */
 function markCompression(headers: Headers, isCompressed: boolean): void {
   headers.append("Vary", "Accept-Encoding");
   if (isCompressed) headers.set("Content-Encoding", "gzip");

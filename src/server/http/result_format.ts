@@ -16,7 +16,7 @@ import {
   type StatementResult,
 } from "../../sql/mod.ts";
 
-/** An answer with more rows is written piece by piece. */
+/** A response with more rows is written piece by piece. */
 const ROWS_IN_ONE_PIECE = 2048;
 
 /** Matches a name whose characters JSON writes unescaped. */
@@ -71,7 +71,7 @@ function qualityOf(parameters: readonly string[]): number {
   return 1;
 }
 
-/** Writes all of shape B as one text. */
+/** Writes all of shape B as one string. */
 export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
   let entries = "";
   for (const result of results) {

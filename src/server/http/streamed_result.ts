@@ -1,6 +1,6 @@
 /**
- * Writes answers while their statements run. The bytes are the same as those that
- * `result_format.ts` produces for a whole answer, except for values that are unknown before the
+ * Writes responses while their statements run. The bytes are the same as those that
+ * `result_format.ts` produces for a whole response, except for values that are unknown before the
  * rows are sent.
  *
  * A failure after the first bytes ends the document as the wire contract defines: JSON closes the
@@ -42,7 +42,7 @@ export interface StreamedAnswer {
   readonly tookMs: () => number;
 }
 
-/** Returns an exchange's streamed answer. A bug is reported, and ends it with INTERNAL_ERROR. */
+/** Returns an exchange's streamed response. A bug is reported, and ends it with INTERNAL_ERROR. */
 export function streamedAnswer(
   exchange: Exchange,
   { isAdmin, results, stream }: Pick<StreamedAnswer, "results" | "stream"> & { isAdmin: boolean },

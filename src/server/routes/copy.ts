@@ -2,7 +2,7 @@
  * `POST /v1/api/copy?sql=COPY …`: rows in and out as a stream of bytes.
  *
  *     COPY … FROM STDIN   body of the request ──piece by piece──► SqlEngine ──► a result in JSON
- *     COPY … TO STDOUT    SqlEngine ──piece by piece──► body of the answer
+ *     COPY … TO STDOUT    SqlEngine ──piece by piece──► body of the response
  *
  * - A piece is read when the statement requests it, so a slow statement slows the client down.
  * - The caller is checked again at the end of the body, before anything is stored: a session that
@@ -48,7 +48,7 @@ const TYPES: Readonly<Record<string, string>> = {
   binary: "application/octet-stream",
 };
 
-/** The bytes that are read after a failure, so that the client reads the answer. */
+/** The bytes that are read after a failure, so that the client reads the response. */
 const DRAINED_BYTES_MAX: number = 16 * 1024 * 1024;
 
 /** The time without data from the client after which the request is answered immediately. */
@@ -226,7 +226,7 @@ class RequestBytes implements CopyBody {
         if (piece === "silent") return;
         bytes += piece?.length ?? 0;
       } catch {
-        // The client has disconnected, so it does not read the answer either.
+        // The client has disconnected, so it does not read the response either.
         return;
       } finally {
         cancelTimer();

@@ -3,7 +3,7 @@
  * the response.
  *
  *     not open ──first rows pushed──► open ──all statements ended──► ended
- *        └──all statements ended──► never: the whole answer is given at once
+ *        └──all statements ended──► never: the whole response is given at once
  *
  * - Pushed rows wait for the reader, and the query that pushed them pauses until they are taken, so
  *   at most the rows of one tick of the event loop are held.

@@ -3,7 +3,7 @@
  *
  *     text     cells between tabs, \N for NULL, a backslash before what would end a cell
  *     csv      cells between commas, nothing for NULL, quotes around what would end a cell
- *     ndjson   an object a line, whose members are the cells of answers in JSON
+ *     ndjson   an object a line, whose members are the cells of responses in JSON
  *     binary   see `binary_cells.ts`
  */
 import {

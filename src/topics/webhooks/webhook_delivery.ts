@@ -5,7 +5,7 @@
  *                           ▲          │
  *                           └──pause───┘ KILL, failure
  *
- * - A message is acknowledged after a 2xx answer. Any other outcome is a negative acknowledgement
+ * - A message is acknowledged after a 2xx response. Any other outcome is a negative acknowledgement
  *   with a delay that grows with the message's deliveries, so a message may arrive twice but none
  *   is lost. After the topic's MAX_DELIVERIES, the group moves it to the dead letters.
  * - Each message in flight uses one credit of the stream. A failure withholds its credit for a time
@@ -214,7 +214,7 @@ export class WebhookDelivery {
       secret,
       nowMs: clock.nowMs(),
     });
-    // A later answer would arrive when the message is already being delivered again.
+    // A later response would arrive when the message is already being delivered again.
     const timeoutMs = Math.min(timeoutSecs * 1000, visibilityMs * 0.75);
     return post({ ...request, url, timeoutMs, signal: this.#abort.signal });
   }
