@@ -211,7 +211,10 @@ export class Auth {
     return this.#bearers.authenticate(token, caller);
   }
 
-  /** See {@linkcode Bearers.requireStanding}. @throws {AuthError} */
+  /**
+   * Refuses a caller whose session or account has ended since it was authenticated: see
+   * {@linkcode Bearers.requireStanding}. @throws {AuthError}
+   */
   requireStanding(principal: Principal, caller: Caller): void {
     this.#bearers.requireStanding(principal, caller);
   }

@@ -39,14 +39,14 @@ export class LastSeen {
     this.#tokenTimes.set(name, this.#options.clock.nowMs());
   }
 
-  /** Returns undefined if the service token was never used. */
+  /** Returns the time in Unix milliseconds; undefined if the service token was never used. */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
     // An earlier time belongs to another token that had the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
-  /** Returns undefined if no token of the user was ever used. */
+  /** Returns the time in Unix milliseconds; undefined if no token of the user was ever used. */
   timeMsOf({ createdAtMs, deletedAtMs, lastSeenAtMs, userId }: UserEntry): number | undefined {
     const seenMs = deletedAtMs === undefined ? this.#times.get(userId) : undefined;
     // An earlier time belongs to a different account that had the same name.

@@ -110,7 +110,7 @@ export function mayRun(
   return owner && ownsNamespace(principal, namespace);
 }
 
-/** Returns why the token of a caller does not permit a class of statements. */
+/** Returns the reason why the token of a caller does not permit a class of statements. */
 function classFault(
   principal: Principal,
   statement: StatementClass,
@@ -124,7 +124,10 @@ function classFault(
   return `token ${tokenName} is limited to ${[...namespaces].join(", ")}, and this concerns the whole server`;
 }
 
-/** @throws {DatabaseError} PERMISSION_DENIED; `action` reads like "explain a query". */
+/**
+ * @throws {DatabaseError} PERMISSION_DENIED, with a message that begins with "Cannot" and `action`,
+ * such as "explain a query".
+ */
 export function requireRun(
   principal: Principal,
   statement: StatementClass,

@@ -260,10 +260,10 @@ export interface Catalog {
 
   /** Returns true if a token id or session id was revoked. */
   isRevoked(id: string): boolean;
-  /** Returns when and by which successor an id was first revoked; undefined if it was not. */
+  /** Returns when and by which successor an id was first revoked; undefined if it was not revoked. */
   revocation(id: string): RevocationRecord | undefined;
   /**
-   * Remembers a revoked token or session id until `expiresAtMs`.
+   * Stores a revoked token or session id until `expiresAtMs`.
    * @param successorId The token whose use revokes this one.
    */
   revoke(id: string, expiresAtMs: number, successorId?: string): void;
