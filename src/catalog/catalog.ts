@@ -260,7 +260,10 @@ export interface Catalog {
 
   /** Returns true if a token id or session id was revoked. */
   isRevoked(id: string): boolean;
-  /** Returns when and by which successor an id was first revoked; undefined if it was not revoked. */
+  /**
+   * Returns the time at which an id was first revoked and the successor whose use revoked it;
+   * undefined if the id was not revoked.
+   */
   revocation(id: string): RevocationRecord | undefined;
   /**
    * Stores a revoked token or session id until `expiresAtMs`.
