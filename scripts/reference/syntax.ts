@@ -33,6 +33,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   from_seq_id: "from_seq_id",
   batch_size: "batch_size",
   last_rows: "last_rows",
+  operator_class: "gin_trgm_ops",
   replay: "replay",
   index: "i",
   savepoint: "s",

@@ -3,7 +3,7 @@
  * statement creates a new entry and raises the catalog version, so a reader may keep an entry for
  * the duration of a statement.
  */
-import type { DataType, EnumLabel, Value } from "../types/mod.ts";
+import type { DataType, EnumLabel, TermKind, Value } from "../types/mod.ts";
 
 export type TableKind = "user" | "shared" | "stream";
 
@@ -76,11 +76,14 @@ export interface IndexExpression extends IndexCondition {
    */
   readonly columnId: number;
   readonly type: DataType;
+  /** Set in an inverted index, all parts of which are expressions: the kind of its terms. */
+  readonly terms?: TermKind;
 }
 
 /**
  * A secondary index or a UNIQUE constraint, which is also an index. An index is sorted in ascending
- * order by every column, with NULL last, and can be read backwards.
+ * order by every column, with NULL last, and can be read backwards. An inverted index lists the
+ * rows that have each term of its parts instead.
  */
 export interface IndexEntry {
   /**

@@ -1,5 +1,5 @@
 /** Describes the parts of an index key: columns of the table, and expressions. */
-import type { DataType } from "../types/mod.ts";
+import type { DataType, TermKind } from "../types/mod.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 
 /** One part of the key of an index: a column or an expression. */
@@ -10,6 +10,8 @@ export interface IndexPart {
   readonly name: string;
   readonly type: DataType;
   readonly isExpression: boolean;
+  /** The kind of its terms, in an inverted index. */
+  readonly terms: TermKind | undefined;
 }
 
 /** Returns the parts of an index key, in key order. */
@@ -22,8 +24,26 @@ export function indexPartsOf(
     const part = computed ?? columns.find(({ columnId }) => columnId === id);
     if (part === undefined) return [];
     const name = "sql" in part ? part.sql : part.name;
-    return [{ columnId: id, name, type: part.type, isExpression: computed !== undefined }];
+    const isExpression = computed !== undefined;
+    return [{ columnId: id, name, type: part.type, isExpression, terms: computed?.terms }];
   });
+}
+
+const OPERATOR_CLASSES: Readonly<Record<TermKind, string>> = {
+  words: "tsvector_ops",
+  trigrams: "gin_trgm_ops",
+  document: "jsonb_ops",
+  elements: "array_ops",
+};
+
+/** Returns the operator class of CREATE INDEX that stands for a kind of terms. */
+export function operatorClassOf(terms: TermKind): string {
+  return OPERATOR_CLASSES[terms];
+}
+
+/** Whether an index lists the rows of each term, instead of having an order. */
+export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">): boolean {
+  return expressions.some(({ terms }) => terms !== undefined);
 }
 
 /** Whether the keys or the rows of an index depend on a column. */

@@ -89,6 +89,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE invitations (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   `,
+  // A table may have inverted indexes, which an older server would read as sorted ones.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The format version that this server writes. */

@@ -51,7 +51,14 @@ export type {
   ViewTable,
   WebhookEntry,
 } from "./entries.ts";
-export { computesFrom, dependsOn, type IndexPart, indexPartsOf } from "./index_parts.ts";
+export {
+  computesFrom,
+  dependsOn,
+  type IndexPart,
+  indexPartsOf,
+  isInverted,
+  operatorClassOf,
+} from "./index_parts.ts";
 export type { JournalEntry } from "./journal.ts";
 export {
   type SegmentRecord,

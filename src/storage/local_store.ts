@@ -32,10 +32,15 @@ import type {
   VersionsOptions,
 } from "./contract/changes.ts";
 import type { CommitLog, ListedLogFile } from "./contract/commit_log.ts";
-import type { IndexLookupOptions, IndexScanOptions } from "./contract/index_reads.ts";
+import type {
+  ChosenScanOptions,
+  IndexLookupOptions,
+  IndexScanOptions,
+} from "./contract/index_reads.ts";
 import { type Job, JobList } from "./contract/job_list.ts";
 import type { Manifest, SegmentEntry } from "./contract/manifest.ts";
 import type {
+  CountedScan,
   LookupOptions,
   OrderedScan,
   OrderedScanOptions,
@@ -70,6 +75,7 @@ import { openHighWater } from "./local_wal/high_water.ts";
 import { LocalWal } from "./local_wal/writer.ts";
 import { openAllChanges } from "./read/all_changes.ts";
 import { StoreChangeScan } from "./read/change_scan.ts";
+import { openChosenScan } from "./read/chosen_scan.ts";
 import { openIndexScan } from "./read/index_scan.ts";
 import { openInOrder } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
@@ -290,6 +296,11 @@ export class LocalStore implements Store, HistoryStore {
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined {
     const table = this.#available(tableId);
     return openIndexScan(table, this.#unexpired(table, options));
+  }
+
+  scanChosen(tableId: number, options: ChosenScanOptions): CountedScan | undefined {
+    const table = this.#available(tableId);
+    return openChosenScan(table, this.#unexpired(table, options));
   }
 
   changes(tableId: number, options: ChangesOptions): ChangeScan {

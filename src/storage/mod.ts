@@ -23,12 +23,14 @@ export type {
 } from "./contract/changes.ts";
 export type { ListedLogFile } from "./contract/commit_log.ts";
 export type {
+  ChosenScanOptions,
   IndexBound,
   IndexLookupOptions,
   IndexReads,
   IndexScanOptions,
   IndexSpan,
   IndexState,
+  RowChoice,
   StoredExpression,
   StoredIndex,
 } from "./contract/index_reads.ts";
@@ -60,6 +62,7 @@ export type {
 export type {
   ColumnRange,
   ColumnSpan,
+  CountedScan,
   KeySpans,
   LookupOptions,
   OrderedScan,
@@ -97,6 +100,7 @@ export {
   type StoredColumn,
   type TableDefinition,
 } from "./contract/table_definition.ts";
+export { queryOfPart, TERM_SEPARATOR, type TermQuery } from "./contract/terms.ts";
 export type { Commit, StagedCommit, TableWrite, WriteBatch } from "./contract/writes.ts";
 export { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 export { requireAllowedPath } from "./directory/allowed_paths.ts";

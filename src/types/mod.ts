@@ -181,6 +181,7 @@ export {
 } from "./jsonpath_syntax.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
+export type { TermKind } from "./term_kind.ts";
 export {
   areEqualTexts,
   compareTextBytes,

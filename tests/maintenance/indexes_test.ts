@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { forgeIndex } from "../support/forged_index.ts";
+import { forgeTerms, termPartOf } from "../support/forged_terms.ts";
 import {
   copyOf,
   freshDirectory,
@@ -97,6 +98,65 @@ describe("an index file", () => {
     const response = await database.ask("INSERT INTO t VALUES (900, 'v77')");
     expect(response.error?.code).toBe("DUPLICATE_KEY");
     const { results } = await database.ask("SELECT id FROM t WHERE v = 'v77'");
+    expect(results.at(-1)?.rows).toEqual([[77]]);
+  });
+});
+
+describe("the file of an inverted index", () => {
+  let inverted: string;
+
+  beforeAll(async () => {
+    inverted = freshDirectory();
+    await using database = await OpenDirectory.open(inverted);
+    await database.rows("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)");
+    await database.rows("CREATE INDEX ON t USING gin (v gin_trgm_ops)");
+    await database.rows("INSERT INTO t SELECT g, 'word' || g FROM generate_series(1, 500) g");
+    await database.rows("STORAGE FLUSH TABLE t");
+  }, 60_000);
+
+  test.each<readonly [what: string, harm: (file: string) => void]>([
+    ["is missing", (file) => rmSync(file)],
+    [
+      "has a flipped byte",
+      (file) => {
+        const bytes = readFileSync(file);
+        bytes[300] = (bytes[300] ?? 0) ^ 1;
+        writeFileSync(file, bytes);
+      },
+    ],
+    ["is cut off", (file) => writeFileSync(file, readFileSync(file).subarray(0, 200))],
+    [
+      "has a stale entry",
+      (file) =>
+        forgeTerms(file, (part) => {
+          // The first row of the first term.
+          const [termCount = 0] = new Uint32Array(part.buffer, 0, 1);
+          part[24 + 8 * termCount] = (part[24 + 8 * termCount] ?? 0) ^ 1;
+          return part;
+        }),
+    ],
+    ["lacks its entries", (file) => forgeTerms(file, () => termPartOf(() => []))],
+    [
+      "has the entries of other rows",
+      (file) => forgeTerms(file, () => termPartOf((row) => [`${row}`])),
+    ],
+  ])("is found and made again if it %s", (_what, harm) => {
+    const path = copyOf(inverted);
+    expect(maintain("verify", [path]).code).toBe(0);
+    const file = indexFile(path);
+    const good = readFileSync(file);
+    harm(file);
+    expect(maintain("verify", [path]).code).toBe(1);
+    expect(maintain("repair", [path]).code).toBe(0);
+    expect(readFileSync(file).equals(good)).toBe(true);
+    expect(maintain("verify", [path]).code).toBe(0);
+  });
+
+  test("that is missing changes no answer", async () => {
+    const path = copyOf(inverted);
+    rmSync(indexFile(path));
+    await using database = await OpenDirectory.open(path);
+    const { results } = await database.ask("SELECT id FROM t WHERE v LIKE '%rd77%'");
     expect(results.at(-1)?.rows).toEqual([[77]]);
   });
 });

@@ -217,6 +217,10 @@ export class ModelStore implements Store {
     return undefined;
   }
 
+  scanChosen(): undefined {
+    return undefined;
+  }
+
   scanIndex(): undefined {
     return undefined;
   }

@@ -95,8 +95,10 @@ export function createIndex(
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     const columns = node.columns.map(({ part }) => part);
     const position = node._location.start;
-    const { where } = node;
-    const written = { columns, where, name, isUnique, isConstraint: false, position };
+    const { method, where } = node;
+    const classes =
+      method === undefined ? undefined : node.columns.map(({ operatorClass }) => operatorClass);
+    const written = { columns, classes, where, name, isUnique, isConstraint: false, position };
     const state = firstStateOf(store, table.tableId);
     return withIndex(table, written, { catalog, state });
   };

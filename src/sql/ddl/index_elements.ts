@@ -24,13 +24,15 @@ import type {
   Name,
   TableConstraint,
 } from "../parse/ast/ast.ts";
-import { indexCondition, indexExpression } from "./index_expressions.ts";
+import { indexCondition, indexExpression, invertedExpression } from "./index_expressions.ts";
 import { holdsRows } from "./row_inspection.ts";
 import { requireKeyType } from "./table_elements.ts";
 
 /** An index or a UNIQUE constraint, as written. */
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
+  /** The operator class of each part of an inverted index; absent for a sorted one. */
+  readonly classes?: readonly (Name | undefined)[] | undefined;
   readonly where?: IndexedExpression | undefined;
   /** The name; undefined if it is derived from the table and its columns. */
   readonly name: Name | undefined;
@@ -74,7 +76,10 @@ export function withIndex<Table extends IndexedTable>(
       { position },
     );
   }
-  const { columnIds, expressions } = partsOf(table, written);
+  const { columnIds, expressions } =
+    written.classes === undefined
+      ? partsOf(table, written)
+      : invertedPartsOf(table, written, written.classes);
   if (name !== undefined) checkObjectName("index", name.name, { position: name._location.start });
   const isTaken = takenNames(table, catalog);
   if (name !== undefined && isTaken(name.name)) {
@@ -159,11 +164,40 @@ export function indexNamed(
   return undefined;
 }
 
-/** Returns the ids of the parts of the key, and the expressions among the parts. */
+interface IndexParts {
+  /** The ids of the parts, in their order. */
+  readonly columnIds: readonly number[];
+  /** The expressions among the parts. */
+  readonly expressions: readonly IndexExpression[];
+}
+
+/** Returns the parts of an inverted index, all of which are expressions. */
+function invertedPartsOf(
+  table: IndexedTable,
+  { columns, isUnique, position }: WrittenIndex,
+  classes: readonly (Name | undefined)[],
+): IndexParts {
+  if (isUnique || columns.length > KEY_COLUMNS_MAX) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot define the index: an index USING gin has 1 to ${KEY_COLUMNS_MAX} parts and is not unique`,
+      { position },
+    );
+  }
+  const expressions = columns.map((part, at): IndexExpression => {
+    const name = columnNameIn(part);
+    if (name !== undefined) namedColumn(table, name);
+    const columnId = table.nextColumnId + 1 + at;
+    return { columnId, ...invertedExpression(table, part, classes[at]) };
+  });
+  return { columnIds: expressions.map(({ columnId }) => columnId), expressions };
+}
+
+/** Returns the parts of a sorted index. */
 function partsOf(
   table: IndexedTable,
   { columns: parts, isPrimary, isUnique, position }: WrittenIndex,
-): { readonly columnIds: readonly number[]; readonly expressions: readonly IndexExpression[] } {
+): IndexParts {
   const distinct = new Set(parts.map(textOfPart));
   if (distinct.size < parts.length || parts.length > KEY_COLUMNS_MAX) {
     throw new DatabaseError(
@@ -195,15 +229,18 @@ function columnNameIn(part: Name | IndexedExpression): Name | undefined {
   return part.expr.type === "ref" ? { name: part.expr.name, _location: part._location } : undefined;
 }
 
-function indexedColumn(table: IndexedTable, { _location, name }: Name, what: string): ColumnEntry {
-  const column = shownColumnsOf(table).find((each) => each.name === name);
-  if (column === undefined) {
-    throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
-      position: _location.start,
-    });
-  }
-  requireKeyType(column, { position: _location.start, what });
+function indexedColumn(table: IndexedTable, named: Name, what: string): ColumnEntry {
+  const column = namedColumn(table, named);
+  requireKeyType(column, { position: named._location.start, what });
   return column;
+}
+
+function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntry {
+  const column = shownColumnsOf(table).find((each) => each.name === name);
+  if (column !== undefined) return column;
+  throw new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}" to index`, {
+    position: _location.start,
+  });
 }
 
 /**

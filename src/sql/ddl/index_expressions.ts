@@ -4,14 +4,16 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { IndexCondition, IndexExpression, TableEntry } from "../../catalog/mod.ts";
-import { type DataType, TEXT } from "../../types/mod.ts";
+import { type DataType, TEXT, type TermKind, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { bindCondition, bindExpression } from "../bind/expression/expression_binder.ts";
+import { parseStored } from "../bind/expression/type_names.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import { childrenOf, columnIdsIn, holdsTimeWord } from "../bind/walk.ts";
 import { checkScope } from "../execute/build/table_runtime.ts";
-import type { IndexedExpression } from "../parse/ast/ast.ts";
+import type { IndexedExpression, Name } from "../parse/ast/ast.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 import { requireKeyType } from "./table_elements.ts";
 import { unqualified } from "./unqualified.ts";
 
@@ -27,6 +29,69 @@ export function indexExpression(
   const sql = unqualified(node.source);
   requireKeyType({ name: sql, type }, { position: node._location.start, what: "an index" });
   return { sql, reads: readBy(table, bound), type };
+}
+
+/** Checks a part of an inverted index. @throws {DatabaseError} */
+export function invertedExpression(
+  table: Columns,
+  part: Name | IndexedExpression,
+  operatorClass: Name | undefined,
+): Omit<IndexExpression, "columnId"> {
+  const { _location } = part;
+  const node =
+    "expr" in part
+      ? part
+      : { expr: parseStored(nameText(part.name), []), source: nameText(part.name), _location };
+  const bound = boundIn(table, node, bindExpression);
+  const sql = unqualified(node.source);
+  const terms = termKindFor(bound.type, operatorClass, { name: sql, position: _location.start });
+  return { sql, reads: readBy(table, bound), type: bound.type, terms };
+}
+
+/** The operator classes, and the kinds of terms that they name. */
+const CLASSES: ReadonlyMap<string, TermKind> = new Map([
+  ["tsvector_ops", "words"],
+  ["gin_trgm_ops", "trigrams"],
+  ["jsonb_ops", "document"],
+  ["jsonb_path_ops", "document"],
+  ["array_ops", "elements"],
+]);
+
+/** Returns the kind of terms that an operator class derives from a type. @throws {DatabaseError} */
+function termKindFor(
+  type: DataType,
+  operatorClass: Name | undefined,
+  { name, position }: { readonly name: string; readonly position: number },
+): TermKind {
+  const possible = termKindOf(type);
+  const kind = operatorClass === undefined ? possible : CLASSES.get(operatorClass.name);
+  const isNamed = operatorClass !== undefined || possible !== "trigrams";
+  if (kind !== undefined && kind === possible && isNamed) return kind;
+  const by = operatorClass === undefined ? "" : ` by ${operatorClass.name}`;
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot index "${name}" USING gin${by}: its type is ${typeName(type)}`,
+    {
+      position: operatorClass?._location.start ?? position,
+      hint: "an index USING gin takes TSVECTOR, JSONB, arrays, and TEXT with gin_trgm_ops",
+    },
+  );
+}
+
+/** Returns the kind of terms that values of a type have. */
+function termKindOf(type: DataType): TermKind | undefined {
+  switch (type.kind) {
+    case "tsvector":
+      return "words";
+    case "text":
+      return "trigrams";
+    case "json":
+      return type.binary ? "document" : undefined;
+    case "array":
+      return "elements";
+    default:
+      return undefined;
+  }
 }
 
 /** Checks the condition of an index. @throws {DatabaseError} */

@@ -14,10 +14,12 @@ import {
   declaredKeyOf,
   type IndexEntry,
   indexPartsOf,
+  isInverted,
+  operatorClassOf,
   shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
-import { typeName } from "../../types/mod.ts";
+import { type TermKind, typeName } from "../../types/mod.ts";
 import { parseStored, typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
@@ -25,6 +27,7 @@ import type {
   CreateTableStatement,
   IndexedExpression,
   LikedPart,
+  Name,
   TableLike,
 } from "../parse/ast/ast.ts";
 import { relocated } from "../parse/ast/tree_parts.ts";
@@ -167,6 +170,7 @@ function withIndexes<Table extends IndexedTable>(
   const written = (sql: string): IndexedExpression => {
     return { expr: parseStored(sql, source.columns), source: sql, _location };
   };
+  const classNamed = (terms: TermKind): Name => ({ name: operatorClassOf(terms), _location });
   return plain.reduce((next, index) => {
     const { isUnique } = index;
     const columns = indexPartsOf(source, index).map(({ isExpression, name }) =>
@@ -174,7 +178,11 @@ function withIndexes<Table extends IndexedTable>(
     );
     const where = index.where && written(index.where.sql);
     const position = _location.start;
-    const copy = { columns, where, name: undefined, isUnique, isConstraint: false, position };
+    const classes = isInverted(index)
+      ? indexPartsOf(source, index).map(({ terms }) => terms && classNamed(terms))
+      : undefined;
+    const name = undefined;
+    const copy = { columns, classes, where, name, isUnique, isConstraint: false, position };
     return withIndex(next, copy, { catalog, state: "ready" });
   }, table);
 }
@@ -208,7 +216,7 @@ function withComments<Table extends IndexedTable>(
 }
 
 function shapeOf(of: Pick<TableEntry, "columns">, index: IndexEntry): string {
-  const parts = indexPartsOf(of, index).map(({ name }) => name);
+  const parts = indexPartsOf(of, index).map(({ name, terms }) => [name, terms]);
   return JSON.stringify([index.isConstraint, index.isUnique, parts, index.where?.sql]);
 }
 

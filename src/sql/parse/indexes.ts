@@ -30,18 +30,28 @@ export function parseCreateIndex(
   cursor.expect("on");
   cursor.accept("only");
   const table = cursor.qname("a table");
-  if (cursor.accept("using")) acceptMethod(cursor);
+  const method = cursor.accept("using") ? parseMethod(cursor) : undefined;
   cursor.expect("(");
   const columns: IndexedColumn[] = [];
   do {
-    columns.push(parseIndexedColumn(cursor));
+    columns.push(method === "gin" ? parseInvertedColumn(cursor) : parseIndexedColumn(cursor));
     requireListed(cursor, columns.length, "columns of an index");
   } while (cursor.accept(","));
   cursor.expect(")");
   refuseClauses(cursor);
   const where = cursor.accept("where") ? parseIndexedExpression(cursor) : undefined;
   const _location = cursor.since(start);
-  return { type: "create index", isUnique, ifNotExists, name, table, columns, where, _location };
+  return {
+    type: "create index",
+    isUnique,
+    ifNotExists,
+    name,
+    table,
+    ...(method === undefined ? {} : { method }),
+    columns,
+    where,
+    _location,
+  };
 }
 
 /** Parses the rest after `ALTER INDEX`. */
@@ -62,10 +72,16 @@ export function parseDropIndex(cursor: Cursor, start: number): DropIndexStatemen
   return { type: "drop index", names, ifExists, cascade, _location: cursor.since(start) };
 }
 
-function acceptMethod(cursor: Cursor): void {
+/** Returns undefined for the method of a sorted index. */
+function parseMethod(cursor: Cursor): "gin" | undefined {
   const method = cursor.name("an index method");
-  if (method.name === "btree") return;
-  cursor.refuse(`USING ${method.name} of an index`, "USING btree", method._location.start);
+  if (method.name === "btree") return undefined;
+  if (method.name === "gin") return "gin";
+  cursor.refuse(
+    `USING ${method.name} of an index`,
+    "USING btree, or USING gin for words, trigrams, JSONB and arrays",
+    method._location.start,
+  );
 }
 
 function parseIndexedColumn(cursor: Cursor): IndexedColumn {
@@ -95,16 +111,28 @@ function parseIndexedExpression(cursor: Cursor): IndexedExpression {
   return { ...parseSourced(cursor), _location: cursor.since(start) };
 }
 
+function parseInvertedColumn(cursor: Cursor): IndexedColumn {
+  const part = parseIndexedPart(cursor);
+  const operatorClass = cursor.kind === Token.word ? cursor.name("an operator class") : undefined;
+  return operatorClass === undefined ? { part } : { part, operatorClass };
+}
+
 /** The names of btree operator classes whose order is the same as the order of an index here. */
 const OPERATOR_CLASS =
   /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea)_ops$/;
+
+/** The operator classes of gin, which name the terms of an inverted index. */
+const INVERTED_CLASS = /^(?:gin_trgm|tsvector|jsonb|jsonb_path|array)_ops$/;
 
 /** Accepts the name of an operator class after a column. */
 function acceptOperatorClass(cursor: Cursor): void {
   if (cursor.kind !== Token.word) return;
   const name = cursor.nameText(cursor.token);
   if (!name.endsWith("_ops")) return;
-  if (!OPERATOR_CLASS.test(name)) cursor.refuse(`the operator class ${name}`, "USING btree");
+  if (!OPERATOR_CLASS.test(name)) {
+    const hint = INVERTED_CLASS.test(name) ? "USING gin" : "USING btree";
+    cursor.refuse(`the operator class ${name} of a sorted index`, hint);
+  }
   cursor.token += 1;
 }
 

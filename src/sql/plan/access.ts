@@ -381,6 +381,7 @@ export function storedColumnId(expression: BoundExpression): number | undefined 
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 
-function isFixed(expression: BoundExpression): boolean {
+/** Whether an expression has one value in a run. */
+export function isFixed(expression: BoundExpression): boolean {
   return !readsColumn(expression) && !isVolatile(expression);
 }

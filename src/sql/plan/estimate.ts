@@ -8,7 +8,7 @@ import type { BoundCte } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { keyCountOf } from "./access.ts";
 import { depthOf, isUniqueAccess } from "./index_access.ts";
-import type { IndexAccess, PlanNode, ScanNode } from "./plan.ts";
+import type { IndexAccess, PlanNode, RowAccess, ScanNode } from "./plan.ts";
 
 /**
  * The assumed number of rows from sources without statistics, such as system views and table
@@ -119,7 +119,8 @@ function passedRows(
         node.input.kind === "scan" &&
         (node.input.ranges.length > 0 ||
           node.input.sought !== undefined ||
-          node.input.indexes !== undefined);
+          node.input.indexes !== undefined ||
+          node.input.either !== undefined);
       return isCounted ? rows : atLeastOne(rows * FILTER_SHARE, rows);
     }
     case "project":
@@ -163,7 +164,7 @@ function cutRows(
 }
 
 function scanRows(
-  { indexes = [], key, ranges, rowCount, sought, table }: ScanNode,
+  { either, indexes = [], key, ranges, rowCount, sought, table }: ScanNode,
   { rowsOf }: Known,
 ): number {
   const rows = rowsOf(table, rowCount);
@@ -171,6 +172,10 @@ function scanRows(
   if (sought !== undefined) return Math.min(keyCountOf(sought), rows);
   const [index] = indexes;
   if (index !== undefined) return atLeastOne(rowsByIndex(index, rows), rows);
+  if (either !== undefined) {
+    const all = either.reduce((sum, access) => sum + rowsByAccess(access, rows), 0);
+    return atLeastOne(Math.min(all, rows), rows);
+  }
   return atLeastOne(rows * FILTER_SHARE ** ranges.length, rows);
 }
 
@@ -180,11 +185,17 @@ function scanRows(
  */
 const INDEXED_SHARE = 1 / 100;
 
+function rowsByAccess(access: RowAccess, rows: number): number {
+  return access.index === undefined
+    ? Math.min(keyCountOf(access.keys), rows)
+    : rowsByIndex(access, rows);
+}
+
 function rowsByIndex(access: IndexAccess, rows: number): number {
   const count = keyCountOf(access.keys);
   if (isUniqueAccess(access)) return Math.min(count, rows);
-  const { beginnings, edges, endsAtNull } = access;
-  const isBounded = edges.length + beginnings.length > 0 || endsAtNull;
+  const { beginnings, edges, endsAtNull, terms = [] } = access;
+  const isBounded = edges.length + beginnings.length + terms.length > 0 || endsAtNull;
   const depth = depthOf(access) + Number(isBounded);
   return Math.min(rows, count * rows * INDEXED_SHARE ** depth);
 }

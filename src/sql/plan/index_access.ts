@@ -9,13 +9,29 @@
  * The conditions are always tested above the scan, so there may be too many keys, but never too
  * few.
  */
-import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
+import { type IndexEntry, indexPartsOf, isInverted, type TableEntry } from "../../catalog/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { asKeysOf, excludesNull, guardsFor, withoutCondition } from "../bind/change/index_terms.ts";
 import { conjunctsOf, sameExpression } from "../bind/walk.ts";
-import { beginningIn, boundIn, equalityIn, keyCountOf, soughtKeysOf } from "./access.ts";
-import { type Condition, expressionsOf } from "./conditions.ts";
-import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "./plan.ts";
+import { termOperatorOf } from "../functions/search/terms.ts";
+import {
+  beginningIn,
+  boundIn,
+  equalityIn,
+  isFixed,
+  keyCountOf,
+  soughtKeysOf,
+  storedColumnId,
+} from "./access.ts";
+import { type Condition, conditionOf, expressionsOf } from "./conditions.ts";
+import type {
+  IndexAccess,
+  IndexEdge,
+  KeyPart,
+  RowAccess,
+  SoughtKeys,
+  TermCondition,
+} from "./plan.ts";
 
 /** The maximum number of indexes that a run compares. Comparing one takes a few microseconds. */
 const COMPARED_MAX = 4;
@@ -36,9 +52,41 @@ export function indexesFor(
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
 
-/** Whether an index contains all rows of its table. */
-export function isReadable({ state, where }: IndexEntry): boolean {
-  return state === "ready" && where === undefined;
+/** The maximum number of alternatives of an OR that are found together. */
+const ALTERNATIVES_MAX = 16;
+
+/**
+ * Returns an access for each alternative of an OR among the conditions, by which all rows that meet
+ * it are found; undefined if there is no such OR.
+ */
+export function alternativesFor(
+  table: TableEntry,
+  conditions: readonly Condition[],
+): readonly RowAccess[] | undefined {
+  for (const condition of conditions) {
+    const { expression } = condition;
+    if (expression.kind !== "or" || expression.operands.length > ALTERNATIVES_MAX) continue;
+    // A comparison of rows is a single range of keys.
+    if (rowBoundIn(expression) !== undefined) continue;
+    const others = conditions.filter((each) => each !== condition);
+    const accesses = expression.operands.map((alternative) =>
+      bestAccess(table, [...conjunctsOf(alternative).map(conditionOf), ...others]),
+    );
+    const found = accesses.filter((access) => access !== undefined);
+    if (found.length === accesses.length) return found;
+  }
+  return undefined;
+}
+
+function bestAccess(table: TableEntry, conditions: readonly Condition[]): RowAccess | undefined {
+  const keys = soughtKeysOf(table.primaryKey, conditions);
+  if (keys !== undefined) return { index: undefined, keys };
+  return indexesFor(table, conditions)?.[0];
+}
+
+/** Whether an index has an order and contains all rows of its table. */
+export function isReadable(index: IndexEntry): boolean {
+  return index.state === "ready" && index.where === undefined && !isInverted(index);
 }
 
 /** The number of columns whose values an access lists. */
@@ -98,8 +146,8 @@ export function uniqueKeyIn(
 
 function promiseOf(access: IndexAccess): number {
   if (isUniqueAccess(access)) return Number.MAX_SAFE_INTEGER - keyCountOf(access.keys);
-  const { edges, beginnings } = access;
-  return 2 * depthOf(access) + Math.min(1, edges.length + beginnings.length);
+  const { beginnings, edges, terms = [] } = access;
+  return 2 * depthOf(access) + Math.min(1, edges.length + beginnings.length + terms.length);
 }
 
 function accessBy(
@@ -114,6 +162,10 @@ function accessBy(
   const conditions = written.map((condition) => {
     return { ...condition, expression: asKeysOf(condition.expression, { table, index }, guards) };
   });
+  if (isInverted(index)) {
+    const terms = conditions.flatMap(({ expression }) => termIn(table, index, expression) ?? []);
+    return terms.length === 0 ? undefined : { ...wholeOf(index), guards, terms };
+  }
   let keys = NO_KEYS;
   for (let depth = columnIds.length; depth > 0; depth -= 1) {
     const listed = soughtKeysOf(columnIds.slice(0, depth), conditions, { findsNull: true });
@@ -130,6 +182,31 @@ function accessBy(
   const endsAtNull = where !== undefined && isNeverNull(table, index);
   if (isOpen && !endsAtNull) return undefined;
   return { index, keys, edges, beginnings, guards, endsAtNull };
+}
+
+/** Returns the condition on the terms of an inverted index that an expression sets. */
+function termIn(
+  table: TableEntry,
+  index: IndexEntry,
+  condition: BoundExpression,
+): TermCondition | undefined {
+  // A third argument is the ESCAPE of a pattern.
+  if (condition.kind !== "call" || condition.args.length !== 2) return undefined;
+  const [left, right] = condition.args;
+  if (left === undefined || right === undefined) return undefined;
+  const sides = [
+    { indexed: left, value: right, side: "left" },
+    { indexed: right, value: left, side: "right" },
+  ] as const;
+  for (const { indexed, side, value } of sides) {
+    const columnId = storedColumnId(indexed);
+    const part = index.columnIds.indexOf(columnId ?? -1);
+    const kind = indexPartsOf(table, index)[part]?.terms;
+    if (kind === undefined || !isFixed(value)) continue;
+    const operator = termOperatorOf(kind, condition.name, side);
+    if (operator !== undefined) return { part, kind, operator, value };
+  }
+  return undefined;
 }
 
 /**

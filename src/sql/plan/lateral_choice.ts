@@ -43,7 +43,8 @@ export function areGroupsCheaper(
 
 /** Whether a scan finds its rows by a key, an index, or the first column of a key. */
 function isNarrow(scan: ScanNode): boolean {
-  if (isByKey(scan) || scan.indexes !== undefined || scan.prefix !== undefined) return true;
+  const { either, indexes, prefix } = scan;
+  if (isByKey(scan) || (indexes ?? either ?? prefix) !== undefined) return true;
   const [first] = scan.table.primaryKey;
   const ranges = scan.ranges.concat(scan.textRanges ?? []);
   return ranges.some(({ columnId, max, min }) => columnId === first && min === max);

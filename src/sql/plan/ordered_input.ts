@@ -8,7 +8,7 @@
  * other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
  * transaction has staged rows.
  */
-import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
+import { type IndexEntry, isInverted, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { asKeysOf } from "../bind/change/index_terms.ts";
@@ -77,6 +77,7 @@ export function indexOrderOf(
   const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
   for (const index of table.indexes ?? []) {
+    if (isInverted(index)) continue;
     const known = indexes.find((access) => access.index === index);
     if (known === undefined && !isReadable(index)) continue;
     const access = known === undefined ? wholeOf(index) : withinSingle(known);
@@ -214,7 +215,7 @@ function mayBeOrdered(scan: ScanNode): boolean {
 /** Whether rows are read in the order of some sort keys. */
 export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean {
   const scan = scanInOrder(input, keys);
-  return scan !== undefined && scan.indexes === undefined;
+  return scan !== undefined && scan.indexes === undefined && scan.either === undefined;
 }
 
 /**

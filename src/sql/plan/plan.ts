@@ -6,7 +6,7 @@
  * node may use only the columns of its inputs.
  */
 import type { IndexEntry, TableEntry } from "../../catalog/mod.ts";
-import type { Value } from "../../types/mod.ts";
+import type { TermKind, Value } from "../../types/mod.ts";
 import type {
   BoundCte,
   BoundRecursion,
@@ -26,6 +26,7 @@ import type {
   ConstantRows,
   OuterReference,
 } from "../bind/bound_expressions.ts";
+import type { TermOperator } from "../functions/search/terms.ts";
 
 /** Bounds on a stored column, as expressions that read no columns. A NULL bound matches nothing. */
 export interface PlannedRange {
@@ -67,6 +68,15 @@ export interface IndexEdge {
   readonly isInclusive: boolean;
 }
 
+/** A condition by which an inverted index finds rows. */
+export interface TermCondition {
+  /** The part of the index, counted from 0. */
+  readonly part: number;
+  readonly kind: TermKind;
+  readonly operator: TermOperator;
+  readonly value: BoundExpression;
+}
+
 /** The keys of an index that matching rows may have. */
 export interface IndexAccess {
   readonly index: IndexEntry;
@@ -88,7 +98,12 @@ export interface IndexAccess {
    * order.
    */
   readonly endsAtNull: boolean;
+  /** The conditions by which an inverted index finds rows; absent for a sorted index. */
+  readonly terms?: readonly TermCondition[] | undefined;
 }
+
+/** The rows that an index finds, or with no index the primary key. */
+export type RowAccess = IndexAccess | { readonly index: undefined; readonly keys: SoughtKeys };
 
 export interface ScanNode {
   readonly kind: "scan";
@@ -119,6 +134,11 @@ export interface ScanNode {
    * with the fewest matching rows, or none if there are too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
+  /**
+   * Accesses by which rows can be found together, one for each alternative of an OR. A run may take
+   * all of them instead of an index.
+   */
+  readonly either?: readonly RowAccess[] | undefined;
   readonly withTombstones: boolean;
   /** The earlier moment at which the table is read; absent for the newest rows. */
   readonly past?: PastRead | undefined;

@@ -139,9 +139,10 @@ export function expressionsOf(node: PlanNode): readonly BoundExpression[] {
 }
 
 function expressionsOfScan(node: ScanNode): readonly BoundExpression[] {
-  const { indexes = [], key = [], prefix = [], ranges, sought = [], textRanges = [] } = node;
-  const listed = indexes.flatMap(({ keys }) => keys.flat());
-  const parts = [...sought.flat(), ...prefix, ...listed];
+  const { either = [], key = [], prefix = [], ranges, sought = [], textRanges = [] } = node;
+  const listed = [...(node.indexes ?? []), ...either];
+  const indexes = listed.filter((access) => access.index !== undefined);
+  const parts = [...sought.flat(), ...prefix, ...listed.flatMap(({ keys }) => keys.flat())];
   if (ranges.length === 0 && textRanges.length === 0 && parts.length + indexes.length === 0) {
     return key;
   }
@@ -149,8 +150,9 @@ function expressionsOfScan(node: ScanNode): readonly BoundExpression[] {
   for (const { beginning, like, max, min } of [...ranges, ...textRanges]) {
     found.push(...present([min, max, like, beginning]));
   }
-  for (const { beginnings, edges } of indexes) {
+  for (const { beginnings, edges, terms = [] } of indexes) {
     for (const { values } of edges) found.push(...values);
+    for (const { value } of terms) found.push(value);
     for (const { beginning, like } of beginnings) found.push(...present([like, beginning]));
   }
   return found;

@@ -10,7 +10,7 @@ import type { BoundRelation } from "../bind/bound.ts";
 import type { BoundColumn } from "../bind/bound_expressions.ts";
 import { accessOf, areListed, type KeyAccess, keyCountOf } from "./access.ts";
 import type { Condition } from "./conditions.ts";
-import { indexesFor } from "./index_access.ts";
+import { alternativesFor, indexesFor } from "./index_access.ts";
 import type { PlanNode } from "./plan.ts";
 import { narrowed, type PlanningState, stillRead } from "./planning_state.ts";
 
@@ -33,6 +33,7 @@ export function planTable(
   // Rows are counted only if there is a list of keys, because counting opens the files of a table.
   const isWanted =
     sought !== undefined && !withTombstones && areListed(keyCountOf(sought), relation.rowCount());
+  const mayUseIndexes = !isWanted && !withTombstones && relation.past === undefined;
   const scan: PlanNode = {
     kind: "scan",
     table: relation.table,
@@ -42,10 +43,8 @@ export function planTable(
     key: undefined,
     sought: isWanted ? sought : undefined,
     prefix,
-    indexes:
-      isWanted || withTombstones || relation.past !== undefined
-        ? undefined
-        : indexesFor(relation.table, conditions),
+    indexes: mayUseIndexes ? indexesFor(relation.table, conditions) : undefined,
+    either: mayUseIndexes ? alternativesFor(relation.table, conditions) : undefined,
     withTombstones,
     past: relation.past,
     rowCount: relation.rowCount,

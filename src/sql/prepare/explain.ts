@@ -335,7 +335,7 @@ class Explainer {
   }
 
   #scan(scan: ScanNode): ExplainNode {
-    const { indexes, key, prefix, sought, table } = scan;
+    const { either, indexes = [], key, prefix, sought, table } = scan;
     const text = (expression: BoundExpression): string => this.#text(expression);
     const nameOf = (columnId: number): string =>
       columnId === SEQ_COLUMN_ID
@@ -362,7 +362,7 @@ class Explainer {
     const access: ShownAccess =
       keys !== undefined
         ? "key"
-        : indexes !== undefined
+        : indexes.length > 0 || either !== undefined
           ? "index"
           : listed !== undefined || bounded.has(table.primaryKey[0] ?? 0)
             ? "key_range"
@@ -374,7 +374,9 @@ class Explainer {
       table: `${table.namespace}.${table.name}`,
       access,
       ...(keys === undefined ? {} : { key: keys.join(" AND ") }),
-      ...(indexes === undefined ? {} : { index: textOfIndexes(table, indexes, { textOf: text }) }),
+      ...(access === "index"
+        ? { index: textOfIndexes(table, { indexes, either }, { textOf: text }) }
+        : {}),
       ...(listed === undefined ? {} : { prefix: listed }),
       ...(bounds.length === 0 ? {} : { ranges: bounds.join(" AND ") }),
       ...this.#versionsRead(scan),

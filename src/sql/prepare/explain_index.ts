@@ -1,7 +1,8 @@
 /**
  * Shows the indexes through which a scan may find its rows, with the keys that it looks up in each.
  *
- *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)
+ *     t_room_ts (room = 3 AND ts > now()) or t_author (author any of 2)     one of the two
+ *     t_room (room = 3) and t_author (author = 'ada')                       both, for an OR
  */
 import { type IndexPart, indexPartsOf, type TableEntry } from "../../catalog/mod.ts";
 import { type DataType, UNKNOWN } from "../../types/mod.ts";
@@ -9,7 +10,14 @@ import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { keyCountOf } from "../plan/access.ts";
 import { depthOf } from "../plan/index_access.ts";
-import type { IndexAccess, IndexEdge, KeyPart, SoughtKeys } from "../plan/plan.ts";
+import type {
+  IndexAccess,
+  IndexEdge,
+  KeyPart,
+  RowAccess,
+  ScanNode,
+  SoughtKeys,
+} from "../plan/plan.ts";
 
 interface Texts {
   readonly textOf: (expression: BoundExpression) => string;
@@ -17,15 +25,22 @@ interface Texts {
 
 export function textOfIndexes(
   table: TableEntry,
-  indexes: readonly IndexAccess[],
+  { either, indexes }: { readonly indexes: readonly IndexAccess[] } & Pick<ScanNode, "either">,
   texts: Texts,
 ): string {
-  return indexes
-    .map((access) => {
-      const keys = textOfAccess(table, access, texts);
-      return keys === "" ? access.index.name : `${access.index.name} (${keys})`;
-    })
-    .join(" or ");
+  const single = indexes.map((access) => textOfRows(table, access, texts));
+  const together = either?.map((access) => textOfRows(table, access, texts)).join(" and ");
+  return [...single, ...(together === undefined ? [] : [together])].join(" or ");
+}
+
+function textOfRows(table: TableEntry, access: RowAccess, texts: Texts): string {
+  const { index } = access;
+  if (index === undefined) {
+    const parts = indexPartsOf(table, { columnIds: table.primaryKey });
+    return `the primary key (${textOfKeys(access.keys, parts, texts)})`;
+  }
+  const keys = textOfAccess(table, access, texts);
+  return keys === "" ? index.name : `${index.name} (${keys})`;
 }
 
 function textOfAccess(table: TableEntry, access: IndexAccess, texts: Texts): string {
@@ -37,6 +52,9 @@ function textOfAccess(table: TableEntry, access: IndexAccess, texts: Texts): str
     ...(depth === 0 ? [] : [textOfKeys(access.keys, parts.slice(0, depth), texts)]),
     ...access.edges.map((edge) => textOfEdge(edge, rest, texts)),
     ...access.beginnings.map((each) => textOfBeginning(each, rest[0], texts)),
+    ...(access.terms ?? []).map(
+      ({ operator, part, value }) => `${names[part]} ${operator} ${texts.textOf(value)}`,
+    ),
   ].join(" AND ");
 }
 

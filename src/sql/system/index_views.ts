@@ -2,9 +2,19 @@
  * `system.indexes`: the primary key and the secondary indexes of each table that the caller may
  * see.
  */
-import { type Catalog, indexPartsOf, keyNameOf, type TableEntry } from "../../catalog/mod.ts";
+import {
+  type Catalog,
+  type ColumnEntry,
+  type IndexPart,
+  indexPartsOf,
+  isInverted,
+  keyNameOf,
+  operatorClassOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import { BOOLEAN, type Row, TEXT } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
 import { visibleTables } from "./show_rows.ts";
 import { type ColumnList, OPEN, principalOf, view } from "./system_view.ts";
 
@@ -44,10 +54,11 @@ function rowsOf(table: TableEntry): Row[] {
     ...indexes.map((index): Row => {
       const { isConstraint, isPrimary = false, isUnique, state, where } = index;
       const columns = indexPartsOf(table, index)
-        .map(({ isExpression, name: part }) => (isExpression ? `(${part})` : part))
+        .map((part) => partText(table, part))
         .join(", ");
       const unique = isUnique ? "UNIQUE " : "";
-      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name} (${columns})${where === undefined ? "" : ` WHERE ${where.sql}`}`;
+      const method = isInverted(index) ? " USING gin" : "";
+      const definition = `CREATE ${unique}INDEX ${index.name} ON ${namespace}.${name}${method} (${columns})${where === undefined ? "" : ` WHERE ${where.sql}`}`;
       return [
         namespace,
         name,
@@ -62,6 +73,22 @@ function rowsOf(table: TableEntry): Row[] {
       ];
     }),
   ];
+}
+
+/** An inverted index names the operator class of strings, which have none by default. */
+function partText(
+  { columns }: Pick<TableEntry, "columns">,
+  { isExpression, name, terms }: IndexPart,
+): string {
+  // A column of an inverted index is stored as an expression.
+  const isColumn = !isExpression || columns.some((column) => isNamed(column, name));
+  const part = isColumn ? name : `(${name})`;
+  return terms === "trigrams" ? `${part} ${operatorClassOf(terms)}` : part;
+}
+
+/** Whether a text is the name of a column, with quotes or without. */
+function isNamed({ name }: ColumnEntry, text: string): boolean {
+  return text === nameText(name) || text === `"${name.replaceAll('"', '""')}"`;
 }
 
 function listOf({ columns }: TableEntry, columnIds: readonly number[]): string {

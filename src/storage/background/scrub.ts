@@ -19,6 +19,7 @@ import { requireSoundSegment } from "../check/check_segments.ts";
 import type { Job, JobList } from "../contract/job_list.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type { DataPaths } from "../directory/file_names.ts";
+import { openEitherFile } from "../segment/term_file.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { LocalSegmentFiles } from "../table/segment_files.ts";
 import type { StoredTable } from "../table/table.ts";
@@ -142,7 +143,8 @@ export class Scrubber {
     try {
       await requireSoundSegment(disk, paths, { entry, pause });
       // A damaged index is logged. No row is lost, so the segment stays in use.
-      for (const indexId of entry.indexIds ?? []) files.openIndex(entry, indexId)?.close();
+      for (const indexId of entry.indexIds ?? [])
+        files.openIndex(entry, indexId, openEitherFile)?.close();
       return true;
     } catch (error) {
       if (error instanceof CorruptionError) {

@@ -4,6 +4,7 @@
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
+import { holdsTerms } from "../contract/key_expressions.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import {
   type DataPaths,
@@ -14,9 +15,12 @@ import {
   segmentRoot,
 } from "../directory/file_names.ts";
 import { ChunkCache } from "../segment/chunk_cache.ts";
-import type { IndexEntries } from "../segment/index_file.ts";
+import { type IndexEntries, openIndexFile } from "../segment/index_file.ts";
+import type { SegmentReader } from "../segment/reader.ts";
+import { openTermFile } from "../segment/term_file.ts";
 import { buildIndex, type IndexOutline, writeIndex } from "../table/index_builder.ts";
 import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
+import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
 /** Cache for unpacked parts of a segment while its indexes are compared. */
@@ -94,21 +98,74 @@ function faultOf(
 ): CorruptionError | undefined {
   const path = indexPath(paths, entry, outline.indexId);
   try {
-    const found = openListedIndex(disk, path, { entry, indexId: outline.indexId });
     const cache = new ChunkCache(CACHE_BYTES_MAX);
     const reader = openListedSegment(disk, segmentPath(paths, entry), { entry, cache });
     try {
-      const place = firstDifference(found, finished(buildIndex(reader, outline)));
-      if (place === undefined) return undefined;
-      const what = `the index differs from the rows at position ${place} of ${entry.rowCount}`;
-      return new CorruptionError(path, place, what);
+      const file = { disk, path, entry };
+      const what = holdsTerms(outline.columns)
+        ? termFault(file, reader, outline)
+        : keyFault(file, reader, outline);
+      return what === undefined ? undefined : new CorruptionError(path, 0, what);
     } finally {
       reader.close();
-      found.close();
     }
   } catch (error) {
     if (error instanceof CorruptionError) return error;
     throw error;
+  }
+}
+
+interface CheckedFile {
+  readonly disk: Disk;
+  readonly path: string;
+  readonly entry: SegmentEntry;
+}
+
+/** Describes the first difference between a sorted index and the rows; undefined for none. */
+function keyFault(
+  { disk, entry, path }: CheckedFile,
+  reader: SegmentReader,
+  outline: IndexOutline,
+): string | undefined {
+  const found = openListedIndex(disk, path, {
+    entry,
+    indexId: outline.indexId,
+    open: openIndexFile,
+  });
+  try {
+    const place = firstDifference(found, finished(buildIndex(reader, outline)));
+    return place === undefined
+      ? undefined
+      : `the index differs from the rows at position ${place} of ${entry.rowCount}`;
+  } finally {
+    found.close();
+  }
+}
+
+/** Describes the first difference between an inverted index and the rows; undefined for none. */
+function termFault(
+  { disk, entry, path }: CheckedFile,
+  reader: SegmentReader,
+  outline: IndexOutline,
+): string | undefined {
+  const found = openListedIndex(disk, path, {
+    entry,
+    indexId: outline.indexId,
+    open: openTermFile,
+  });
+  try {
+    const { groupCount } = reader;
+    if (found.parts.length !== groupCount) {
+      return `the index has ${found.parts.length} parts, and the segment ${groupCount} row groups`;
+    }
+    for (const [group, { bytes }] of found.parts.entries()) {
+      const part = finished(termPart(reader, outline, group));
+      if (Buffer.compare(bytes, part.bytes) === 0) continue;
+      return `the index differs from the rows in part ${group + 1} of ${groupCount}`;
+    }
+    return undefined;
+  } finally {
+    found.close();
   }
 }
 

@@ -1,15 +1,17 @@
 /**
  * Defines the secondary indexes of a table, and how they are read.
  *
- * - An index contains every row of its table, ordered by owner and then by the values of its
+ * - A sorted index contains every row of its table, ordered by owner and then by the values of its
  *   columns, ascending, with NULL after every value. A descending read goes backwards, so that NULL
  *   comes first.
+ * - An inverted index lists the rows that have each term of `terms.ts`.
  * - A row that an index finds may be obsolete, and is checked like a row that is found in any other
  *   way.
  */
 import type { Seq } from "../../base/seq.ts";
-import type { DataType, Row } from "../../types/mod.ts";
-import type { OrderedScan } from "./scans.ts";
+import type { DataType, Row, TermKind } from "../../types/mod.ts";
+import type { CountedScan, OrderedScan } from "./scans.ts";
+import type { TermQuery } from "./terms.ts";
 
 /**
  * The state of an index:
@@ -29,6 +31,8 @@ export interface StoredExpression {
   readonly type: DataType;
   /** The ids of the columns that it reads. */
   readonly readIds: readonly number[];
+  /** The kind of its terms, if it is a part of an inverted index. */
+  readonly terms?: TermKind | undefined;
 }
 
 /** The properties of an index that the store needs. */
@@ -99,6 +103,18 @@ export interface IndexLookupOptions {
   readonly columnIds: readonly number[];
 }
 
+/** Chooses rows by secondary indexes, and by primary keys. */
+export type RowChoice =
+  | { readonly kind: "primary"; readonly keys: readonly Row[] }
+  | { readonly kind: "keys"; readonly indexId: number; readonly spans: readonly IndexSpan[] }
+  | { readonly kind: "terms"; readonly indexId: number; readonly query: TermQuery }
+  /** The rows that at least one of the choices finds. */
+  | { readonly kind: "any"; readonly choices: readonly RowChoice[] };
+
+export type ChosenScanOptions = Omit<IndexScanOptions, "indexId" | "isDescending" | "spans"> & {
+  readonly choice: RowChoice;
+};
+
 /** Reads of a store through secondary indexes. */
 export interface IndexReads {
   /**
@@ -106,6 +122,11 @@ export interface IndexReads {
    * rows are in history, which has no indexes.
    */
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined;
+  /**
+   * Reads each row once that a choice finds, in no defined order. Rows of an inverted index may be
+   * too many, but never too few. Returns undefined in the same cases as `scanIndex`.
+   */
+  scanChosen(tableId: number, options: ChosenScanOptions): CountedScan | undefined;
   /**
    * Returns the live rows with one key of an index, in no defined order. Suited to few rows.
    * Returns undefined in the same cases as `scanIndex`.

@@ -13,9 +13,13 @@ import {
   constVector,
   type DataType,
   type Row,
+  TEXT,
+  type TermKind,
+  textsOf,
   type Value,
   type Vector,
   valueAt,
+  valuesOf,
   vectorFromValues,
 } from "../../types/mod.ts";
 import type { StoredColumn } from "./table_definition.ts";
@@ -26,11 +30,29 @@ export interface KeyExpression {
   readonly type: DataType;
   /** The columns that it reads. */
   readonly reads: readonly StoredColumn[];
+  /** Set in an inverted index: its computation returns the joined terms of the value. */
+  readonly terms?: TermKind | undefined;
 }
 
 /** A part of the keys of an index: a column of the table, or an expression. */
 export interface IndexColumn extends StoredColumn {
   readonly expression?: KeyExpression | undefined;
+}
+
+/** Whether the parts of an index are those of an inverted index. */
+export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]): boolean {
+  return columns.some(({ expression }) => expression?.terms !== undefined);
+}
+
+/** Returns the expressions whose values are the terms of an inverted index. */
+export function termExpressionsOf(columns: readonly IndexColumn[]): readonly KeyExpression[] {
+  return columns.map(({ expression }) => defined(expression, "terms are computed"));
+}
+
+/** Returns the joined terms of each row, given the values of a part of an inverted index. */
+export function joinedTermsOf(vector: Vector): readonly (string | null)[] {
+  if (vector.kind === "utf8") return textsOf(vector);
+  return valuesOf(vector).map((value) => (typeof value === "string" ? value : null));
 }
 
 /**
@@ -77,7 +99,7 @@ export function computedKeys(
       ),
     );
   }
-  return vectorFromValues(expression.type, values);
+  return vectorFromValues(expression.terms === undefined ? expression.type : TEXT, values);
 }
 
 /** Computes the value of an expression from the values that it reads, NULL if it fails. */

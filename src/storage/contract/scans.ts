@@ -127,6 +127,9 @@ export interface OrderedScan {
   readonly rowsPassed: number;
 }
 
+/** A scan whose number of rows is known approximately before any of them is read. */
+export type CountedScan = Pick<OrderedScan, "close" | "next" | "rowCount">;
+
 export interface LookupOptions {
   readonly owner: number;
   /** Key values in the order of `keyColumnIds`, none NULL. */

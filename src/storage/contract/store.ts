@@ -85,6 +85,7 @@ export type ReadStore = Pick<
   | "scan"
   | "changes"
   | "scanOrdered"
+  | "scanChosen"
   | "scanIndex"
   | "lookup"
   | "lookupIndex"

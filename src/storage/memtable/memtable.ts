@@ -9,6 +9,7 @@
 import { assert, defined } from "../../base/assert.ts";
 import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";
 import { type Batch, type DataType, type Row, sameType, type Vector } from "../../types/mod.ts";
+import type { IndexColumn } from "../contract/key_expressions.ts";
 import type { SharedColumn, SharedMemtable } from "../contract/shared_tables.ts";
 import type { StoredColumn } from "../contract/table_definition.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
@@ -16,6 +17,7 @@ import type { IndexOrder } from "../segment/index_order.ts";
 import { MemColumn, newGrowth } from "./mem_column.ts";
 import { MemIndex } from "./mem_index.ts";
 import { MemPartition } from "./mem_partition.ts";
+import { MemTerms } from "./mem_terms.ts";
 
 const CAPACITY_MIN = 64;
 
@@ -68,6 +70,7 @@ export class Memtable {
   #columns: MemColumn[];
   /** Secondary indexes by id, made when they are needed. */
   readonly #indexes = new Map<number, MemIndex>();
+  readonly #terms = new Map<number, MemTerms>();
   /** For each block of rows, how often replacements were recorded or rolled back. */
   #changes: number[] = [];
 
@@ -95,6 +98,7 @@ export class Memtable {
     bytes += this.partitions.size * PARTITION_BYTES;
     for (const column of this.#columns) bytes += column.bytes;
     for (const index of this.#indexes.values()) bytes += index.byteCount;
+    for (const terms of this.#terms.values()) bytes += terms.byteCount;
     return bytes;
   }
 
@@ -122,9 +126,24 @@ export class Memtable {
     return index;
   }
 
+  /**
+   * Returns an inverted index, which may lag behind the memtable.
+   *
+   * @param columns The parts of the index, which never change for its id.
+   */
+  terms(indexId: number, columns: readonly IndexColumn[]): MemTerms {
+    let terms = this.#terms.get(indexId);
+    if (terms === undefined) {
+      terms = new MemTerms(this, columns);
+      this.#terms.set(indexId, terms);
+    }
+    return terms;
+  }
+
   /** Drops the indexes that are no longer defined. */
   keepIndexes(indexIds: ReadonlySet<number>): void {
     for (const id of this.#indexes.keys()) if (!indexIds.has(id)) this.#indexes.delete(id);
+    for (const id of this.#terms.keys()) if (!indexIds.has(id)) this.#terms.delete(id);
   }
 
   /** Returns the partition of an owner, created if necessary. */
@@ -320,6 +339,7 @@ export class Memtable {
     const row = this.rowCount - 1;
     assert(row >= 0, "there is a row to roll back");
     for (const index of this.#indexes.values()) index.pop(row);
+    for (const terms of this.#terms.values()) terms.pop(row);
     const partition = this.partition(this.owners[row] ?? 0);
     partition.count -= 1;
     this.#noteChange(row);

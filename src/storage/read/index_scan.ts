@@ -11,41 +11,18 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type Row, vectorFromValues } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
 import type { OrderedScan, ScanBatch } from "../contract/scans.ts";
-import type { MemIndex } from "../memtable/mem_index.ts";
-import type { Memtable } from "../memtable/memtable.ts";
-import { type IndexOrder, prefixOf } from "../segment/index_order.ts";
+import type { IndexOrder } from "../segment/index_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
-import type { SegmentIndex } from "../table/segment_index.ts";
 import type { StoredTable } from "../table/table.ts";
-import {
-  columnsReadBy,
-  isLiveAt,
-  lookupIndex,
-  memIndexOf,
-  type TableIndex,
-} from "../table/table_index.ts";
+import { columnsReadBy, lookupIndex, type TableIndex } from "../table/table_index.ts";
 import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
+import { type IndexPiece, piecesOf, placesIn } from "./index_pieces.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
 /** Maximum number of rows that are visited in one step. */
 const LOOKS_MAX = 16_384;
-
-/** A sorted list of rows by key, at positions 0, 1, 2 … */
-interface IndexPiece {
-  /** All positions of the owner. */
-  readonly span: RowSpan;
-  /** Returns the first position at or above `from` whose key is at or above some values. */
-  placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
-  /** Compares the key at a position with values of its first columns. */
-  compareAt(place: number, values: Row): number;
-  prefixAt(place: number): number;
-  keyAt(place: number): Row;
-  isCurrent(place: number): boolean;
-  /** Moves a cursor to the row at a position. */
-  stand(cursor: VersionCursor, place: number): void;
-}
 
 /** A piece, and the position of the merge in it. */
 interface IndexHead {
@@ -158,6 +135,16 @@ export function* findDuplicate(
   }
 }
 
+/** @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped during a scan. */
+export function requireIndex({ definition, indexes }: StoredTable, indexId: number): void {
+  if (indexes.some(({ stored }) => stored.indexId === indexId)) return;
+  throw new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot continue reading ${definition.name}: an index was dropped in the meantime`,
+    { hint: "run the statement again" },
+  );
+}
+
 class IndexScan implements OrderedScan {
   readonly rowCount: number;
   rowsPassed = 0;
@@ -247,7 +234,7 @@ class IndexScan implements OrderedScan {
   /** Visits the next current rows, a few in each step. Returns whether there may be more. */
   #walk(rowsMax: number, visit: (piece: IndexPiece, place: number) => void): boolean {
     this.#watch.check();
-    this.#requireIndex();
+    requireIndex(this.#table, this.#options.indexId);
     let count = 0;
     for (let looks = 0; looks < LOOKS_MAX && count < rowsMax; looks += 1) {
       const { first: head } = this.#heads;
@@ -263,17 +250,6 @@ class IndexScan implements OrderedScan {
       this.#advance(head);
     }
     return true;
-  }
-
-  /** @throws {DatabaseError} SERIALIZATION_FAILURE if the index was dropped. */
-  #requireIndex(): void {
-    const { indexId } = this.#options;
-    if (this.#table.indexes.some(({ stored }) => stored.indexId === indexId)) return;
-    throw new DatabaseError(
-      "SERIALIZATION_FAILURE",
-      `Cannot continue reading ${this.#table.definition.name}: an index was dropped in the meantime`,
-      { hint: "run the statement again" },
-    );
   }
 
   /** Fills the heap with the rows of the next range. Returns false if no range is left. */
@@ -326,164 +302,5 @@ class IndexScan implements OrderedScan {
     left.key ??= left.piece.keyAt(left.place);
     right.key ??= right.piece.keyAt(right.place);
     return this.#order.compare(left.key, right.key) * this.#step < 0;
-  }
-}
-
-/** Returns the positions of a piece within a range of keys. */
-function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
-  const { span } = piece;
-  const start =
-    min === undefined
-      ? span.start
-      : piece.placeOf(min.values, { isAfter: !min.isInclusive, from: span.start });
-  if (max === undefined || start === span.end) return { start, end: span.end };
-  // If the scan requests a single key, most pieces have no row with this key and need no second
-  // search.
-  const order = piece.compareAt(start, max.values);
-  if (order > 0 || (order === 0 && !max.isInclusive)) return { start, end: start };
-  return { start, end: piece.placeOf(max.values, { isAfter: max.isInclusive, from: start }) };
-}
-
-function piecesOf(
-  table: StoredTable,
-  index: TableIndex,
-  { after = SEQ_ZERO, owner, upTo }: Pick<IndexScanOptions, "after" | "owner" | "upTo">,
-): IndexPiece[] {
-  const bounds: SeqBounds = { expiredSeq: after, upTo };
-  const pieces: IndexPiece[] = [];
-  for (const segment of table.segments) {
-    if (segment.entry.minSeq > upTo || segment.entry.maxSeq <= after) continue;
-    const span = segment.rowsOf(owner);
-    if (span !== undefined) {
-      pieces.push(new SegmentRowsPiece({ segment, keys: segment.index(index), span, bounds }));
-    }
-  }
-  for (const memtable of table.memtables()) {
-    const partition = memtable.partitions.get(owner);
-    if (partition === undefined) continue;
-    const keys = memIndexOf(memtable, index);
-    for (const rows of keys.runsOf(partition)) {
-      pieces.push(new MemRowsPiece({ memtable, keys, rows, order: index.order, bounds }));
-    }
-  }
-  return pieces;
-}
-
-interface SeqBounds {
-  /** Rows up to this seq are skipped. */
-  readonly expiredSeq: number;
-  readonly upTo: number;
-}
-
-class SegmentRowsPiece implements IndexPiece {
-  readonly span: RowSpan;
-  readonly #segment: OpenSegment;
-  readonly #keys: SegmentIndex;
-  readonly #bounds: SeqBounds;
-
-  constructor(parts: {
-    readonly segment: OpenSegment;
-    readonly keys: SegmentIndex;
-    readonly span: RowSpan;
-    readonly bounds: SeqBounds;
-  }) {
-    this.span = parts.span;
-    this.#segment = parts.segment;
-    this.#keys = parts.keys;
-    this.#bounds = parts.bounds;
-  }
-
-  placeOf(values: Row, { from, isAfter }: { isAfter: boolean; from: number }): number {
-    return this.#keys.placeOf({ start: from, end: this.span.end }, values, isAfter);
-  }
-
-  compareAt(place: number, values: Row): number {
-    return this.#keys.compareAt(place, values);
-  }
-
-  prefixAt(place: number): number {
-    return this.#keys.prefixAt(place);
-  }
-
-  keyAt(place: number): Row {
-    return this.#keys.keyAt(place);
-  }
-
-  isCurrent(place: number): boolean {
-    return isLiveAt(this.#segment, this.#keys.rowAt(place), this.#bounds);
-  }
-
-  stand(cursor: VersionCursor, place: number): void {
-    cursor.standInSegment(this.#segment, this.#keys.rowAt(place));
-  }
-}
-
-class MemRowsPiece implements IndexPiece {
-  readonly span: RowSpan;
-  readonly #memtable: Memtable;
-  readonly #keys: MemIndex;
-  readonly #rows: Uint32Array;
-  readonly #order: IndexOrder;
-  readonly #bounds: SeqBounds;
-
-  constructor(parts: {
-    readonly memtable: Memtable;
-    readonly keys: MemIndex;
-    readonly rows: Uint32Array;
-    readonly order: IndexOrder;
-    readonly bounds: SeqBounds;
-  }) {
-    this.span = { start: 0, end: parts.rows.length };
-    this.#memtable = parts.memtable;
-    this.#keys = parts.keys;
-    this.#rows = parts.rows;
-    this.#order = parts.order;
-    this.#bounds = parts.bounds;
-  }
-
-  compareAt(place: number, values: Row): number {
-    return this.#compareWith(this.#rows[place] ?? 0, values);
-  }
-
-  placeOf(values: Row, { from, isAfter }: { isAfter: boolean; from: number }): number {
-    let low = from;
-    let high = this.#rows.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const order = this.#compareWith(this.#rows[middle] ?? 0, values);
-      if (order < 0 || (isAfter && order === 0)) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  #compareWith(row: number, values: Row): number {
-    for (let at = 0; at < values.length; at += 1) {
-      const order = this.#order.compareAt(at, this.#keys.valueAt(at, row), values[at] ?? null);
-      if (order !== 0) return order;
-    }
-    return 0;
-  }
-
-  prefixAt(place: number): number {
-    return prefixOf(this.#keys.valueAt(0, this.#rows[place] ?? 0));
-  }
-
-  keyAt(place: number): Row {
-    return this.#keys.valuesAt(this.#rows[place] ?? 0);
-  }
-
-  isCurrent(place: number): boolean {
-    const { expiredSeq, upTo } = this.#bounds;
-    const { deleted, replacedBy, seqs } = this.#memtable;
-    const row = this.#rows[place] ?? 0;
-    const seq = seqs[row] ?? 0;
-    const replacement = replacedBy[row] ?? 0;
-    if (seq > upTo || seq <= expiredSeq || deleted[row] === 1) return false;
-    return replacement === 0 || replacement > upTo;
-  }
-
-  stand(cursor: VersionCursor, place: number): void {
-    cursor.standInMemtable(this.#memtable, this.#rows[place] ?? 0);
   }
 }

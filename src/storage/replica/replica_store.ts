@@ -14,10 +14,15 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../base/seq_times.ts";
 import type { Row } from "../../types/mod.ts";
 import type { ChangeScan, ChangesOptions } from "../contract/changes.ts";
-import type { IndexLookupOptions, IndexScanOptions } from "../contract/index_reads.ts";
+import type {
+  ChosenScanOptions,
+  IndexLookupOptions,
+  IndexScanOptions,
+} from "../contract/index_reads.ts";
 import { keyOfRow } from "../contract/key.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import type {
+  CountedScan,
   LookupOptions,
   OrderedScan,
   OrderedScanOptions,
@@ -37,6 +42,7 @@ import { indexFileName } from "../directory/file_names.ts";
 import { available } from "../directory/readable.ts";
 import { Memtable } from "../memtable/memtable.ts";
 import { StoreChangeScan } from "../read/change_scan.ts";
+import { openChosenScan } from "../read/chosen_scan.ts";
 import { openIndexScan } from "../read/index_scan.ts";
 import { NewestScan } from "../read/newest_scan.ts";
 import { StoreScan } from "../read/scan.ts";
@@ -44,7 +50,7 @@ import { ChunkCache } from "../segment/chunk_cache.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { LowWatermark } from "../table/history.ts";
 import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
-import { type OpenIndexFile, OpenSegment, type SegmentFiles } from "../table/open_segment.ts";
+import { OpenSegment, type SegmentFiles } from "../table/open_segment.ts";
 import { StoredTable } from "../table/table.ts";
 import { lookupIndex } from "../table/table_index.ts";
 import { countLiveRows, spanOfColumn } from "../table/table_stats.ts";
@@ -150,6 +156,13 @@ export class ReplicaStore implements ReadStore {
     return NewestScan.open(table, { ...options, after });
   }
 
+  scanChosen(tableId: number, options: ChosenScanOptions): CountedScan | undefined {
+    const { expiredSeq, table } = this.#table(tableId);
+    const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
+    indexKeys(table, options.owner);
+    return openChosenScan(table, { ...options, after });
+  }
+
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined {
     const { expiredSeq, table } = this.#table(tableId);
     const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
@@ -238,12 +251,12 @@ export class ReplicaStore implements ReadStore {
     readDeletions: (): DeletionVector => {
       throw new Error("a reader receives deletion vectors from the event loop");
     },
-    openIndex: (entry, indexId): OpenIndexFile | undefined => {
+    openIndex: (entry, indexId, open) => {
       if (entry.indexIds?.includes(indexId) !== true) return undefined;
       const directory = dirname(this.#pathOf(entry));
       const path = `${directory}/${indexFileName(entry.segmentId, indexId)}`;
       try {
-        return openListedIndex(this.#disk, path, { entry, indexId });
+        return openListedIndex(this.#disk, path, { entry, indexId, open });
       } catch (error) {
         // Safe: the index is made from the rows, and the event loop reports the damage.
         if (error instanceof CorruptionError) return undefined;

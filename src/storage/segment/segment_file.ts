@@ -29,12 +29,13 @@ export class SegmentFile {
   readonly #file: DiskFile;
   readonly #map: MappedFile;
 
-  constructor(disk: Disk, path: string, expectedBytes: number) {
+  /** @param expectedBytes The size that the file must have; absent if its header states it. */
+  constructor(disk: Disk, path: string, expectedBytes?: number) {
     this.path = path;
     this.#file = disk.open(path, { readOnly: true });
     try {
       const size = this.#file.size();
-      if (size !== expectedBytes) {
+      if (expectedBytes !== undefined && size !== expectedBytes) {
         const what = `the file has ${size} bytes, but should have ${expectedBytes}`;
         throw new CorruptionError(path, Math.min(size, expectedBytes), what);
       }

@@ -3,16 +3,16 @@
  * keys, and rows with equal prefixes by their values, a column at a time.
  */
 import { defined } from "../../base/assert.ts";
-import type { Disk } from "../../base/disk.ts";
-import type { Value, Vector } from "../../types/mod.ts";
-import { computedKey, computedKeys, type IndexColumn } from "../contract/key_expressions.ts";
-import type { StoredColumn } from "../contract/table_definition.ts";
-import { converted, convertVector, formOf } from "../memtable/convert.ts";
+import type { Disk, DiskFile } from "../../base/disk.ts";
+import { holdsTerms, type IndexColumn } from "../contract/key_expressions.ts";
 import { type IndexEntries, type IndexFilePlace, indexFilePieces } from "../segment/index_file.ts";
 import { IndexOrder } from "../segment/index_order.ts";
 import { sortByKey } from "../segment/index_sort.ts";
 import { type CommonBytes, commonWith, fillPrefixes, TieSorter } from "../segment/index_ties.ts";
 import type { SegmentReader } from "../segment/reader.ts";
+import { TermFileWriter } from "../segment/term_file.ts";
+import { groupVector, keyValueOf } from "./index_values.ts";
+import { termPart } from "./term_builder.ts";
 
 /** The description of an index to build, as plain data. */
 export interface IndexOutline {
@@ -79,26 +79,56 @@ export function* writeIndex(
   reader: SegmentReader,
   { output, isCancelled }: { output: IndexOutput; isCancelled: () => boolean },
 ): Generator<void, boolean> {
-  const steps = buildIndex(reader, output);
-  let step = steps.next();
-  for (; step.done !== true; step = steps.next()) {
+  const steps = holdsTerms(output.columns)
+    ? writeTerms(disk, reader, output)
+    : writeKeys(disk, reader, output);
+  for (let step = steps.next(); step.done !== true; step = steps.next()) {
     yield;
-    if (isCancelled()) return false;
+    if (!isCancelled()) continue;
+    steps.return(undefined);
+    return false;
   }
-  const file = disk.open(output.pendingPath, { create: true, writesThrough: true });
+  return true;
+}
+
+/** Writes the file of a sorted index. */
+function* writeKeys(disk: Disk, reader: SegmentReader, output: IndexOutput): Generator<void, void> {
+  const entries = yield* buildIndex(reader, output);
+  const file = newFile(disk, output);
   try {
-    file.truncate(0);
     let offset = 0;
-    for (const piece of indexFilePieces(indexPlaceOf(reader, output.indexId), step.value)) {
+    for (const piece of indexFilePieces(indexPlaceOf(reader, output.indexId), entries)) {
       file.write(piece, offset);
       offset += piece.length;
       yield;
-      if (isCancelled()) return false;
     }
   } finally {
     file.close();
   }
-  return true;
+}
+
+/** Writes the file of an inverted index, a row group at a time. */
+function* writeTerms(
+  disk: Disk,
+  reader: SegmentReader,
+  output: IndexOutput,
+): Generator<void, void> {
+  const file = newFile(disk, output);
+  try {
+    const writer = new TermFileWriter(file, indexPlaceOf(reader, output.indexId));
+    for (let group = 0; group < reader.groupCount; group += 1) {
+      yield* writer.add(yield* termPart(reader, output, group));
+    }
+    writer.finish();
+  } finally {
+    file.close();
+  }
+}
+
+function newFile(disk: Disk, { pendingPath }: IndexOutput): DiskFile {
+  const file = disk.open(pendingPath, { create: true, writesThrough: true });
+  file.truncate(0);
+  return file;
 }
 
 function indexPlaceOf(
@@ -106,45 +136,4 @@ function indexPlaceOf(
   indexId: number,
 ): IndexFilePlace {
   return { rowCount, segmentId, tableId, indexId };
-}
-
-/** Returns a value of a row of a segment, in the current form of its column. */
-function storedValue(
-  reader: Pick<SegmentReader, "columnType" | "valueAt">,
-  { columnId, missing, type }: StoredColumn,
-  row: number,
-): Value {
-  const value = reader.valueAt(columnId, row);
-  const storedType = reader.columnType(columnId);
-  if (value === undefined || storedType === undefined) return missing;
-  return converted(value, formOf(storedType), type);
-}
-
-/** Returns the value of a row of a segment in a part of the keys of an index. */
-export function keyValueOf(
-  reader: Pick<SegmentReader, "columnType" | "valueAt">,
-  column: IndexColumn,
-  row: number,
-): Value {
-  const { expression } = column;
-  if (expression === undefined) return storedValue(reader, column, row);
-  return computedKey(
-    expression,
-    expression.reads.map((each) => storedValue(reader, each, row)),
-  );
-}
-
-/** Returns the values of a part of the keys of an index in a group. */
-function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
-  const { columnId, expression, missing, type } = column;
-  if (expression !== undefined) {
-    const read = expression.reads.map((each) => groupVector(reader, each, group));
-    return computedKeys(expression, read, reader.groupRows(group));
-  }
-  const vector = reader.column(columnId, group);
-  const storedType = reader.columnType(columnId);
-  if (vector === undefined || storedType === undefined) {
-    return { kind: "const", length: reader.groupRows(group), value: missing };
-  }
-  return convertVector(vector, storedType, type);
 }

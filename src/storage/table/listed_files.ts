@@ -11,7 +11,7 @@ import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { readable } from "../directory/readable.ts";
 import type { ChunkCache } from "../segment/chunk_cache.ts";
 import { historyBoundsOf } from "../segment/history_bounds.ts";
-import { openIndexFile } from "../segment/index_file.ts";
+import type { IndexFilePlace } from "../segment/index_file.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /**
@@ -38,17 +38,20 @@ export function openListedSegment(
   throw new CorruptionError(path, 0, what);
 }
 
+/** Opens the file of an index in one of the two forms, sorted or inverted. */
+export type IndexOpener<Entries> = (disk: Disk, path: string, place: IndexFilePlace) => Entries;
+
 /**
  * Opens the file of an index of a segment. @throws {CorruptionError} If it is missing, damaged or
  * belongs elsewhere. @throws {DiskError}
  */
-export function openListedIndex(
+export function openListedIndex<Entries>(
   disk: Disk,
   path: string,
-  { entry, indexId }: { entry: SegmentEntry; indexId: number },
-): ReturnType<typeof openIndexFile> {
+  { entry, indexId, open }: { entry: SegmentEntry; indexId: number; open: IndexOpener<Entries> },
+): Entries {
   const { rowCount, segmentId, tableId } = entry;
-  return readable(path, () => openIndexFile(disk, path, { rowCount, segmentId, tableId, indexId }));
+  return readable(path, () => open(disk, path, { rowCount, segmentId, tableId, indexId }));
 }
 
 function isSameHistory(left: HistoryBounds | undefined, right: HistoryBounds | undefined): boolean {

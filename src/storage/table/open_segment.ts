@@ -21,12 +21,17 @@ import type { SegmentEntry } from "../contract/manifest.ts";
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import type { PreparedReplacements } from "../deletions/prepared_replacements.ts";
 import { ColumnOrders } from "../segment/column_orders.ts";
-import type { IndexEntries } from "../segment/index_file.ts";
+import { type IndexEntries, openIndexFile } from "../segment/index_file.ts";
 import type { RowSpan, SegmentReader } from "../segment/reader.ts";
-import { buildIndex, keyValueOf } from "./index_builder.ts";
+import { openTermFile } from "../segment/term_file.ts";
+import type { TermPart } from "../segment/term_part.ts";
+import { buildIndex } from "./index_builder.ts";
+import { keyValueOf } from "./index_values.ts";
+import type { IndexOpener } from "./listed_files.ts";
 import { LivePages } from "./live_pages.ts";
 import { SegmentIndex } from "./segment_index.ts";
 import type { TableIndex } from "./table_index.ts";
+import { allTermParts } from "./term_builder.ts";
 
 /** A version of an owner, and the seq of its replacement. */
 export interface MissedReplacement {
@@ -46,15 +51,16 @@ export function refusalFor(damage: CorruptionError): DatabaseError {
   return new DatabaseError("DATA_DAMAGED", damage.message, { hint, cause: damage });
 }
 
-/** The contents of an index file. */
-export type OpenIndexFile = IndexEntries & { close(): void };
-
 /** Opens the files of a segment, and receives reports of damage. */
 export interface SegmentFiles {
   openReader(entry: SegmentEntry): SegmentReader;
   readDeletions(entry: SegmentEntry): DeletionVector;
   /** Opens the file of an index. Returns undefined if the file is missing or damaged. */
-  openIndex(entry: SegmentEntry, indexId: number): OpenIndexFile | undefined;
+  openIndex<Entries>(
+    entry: SegmentEntry,
+    indexId: number,
+    open: IndexOpener<Entries>,
+  ): Entries | undefined;
   segmentPath(entry: SegmentEntry): string;
   /** Removes the segment's files. */
   remove(entry: SegmentEntry): void;
@@ -77,6 +83,8 @@ export class OpenSegment {
   #askedRows: RowSpan | undefined;
   /** The indexes that were opened so far, by id. */
   readonly #indexes = new Map<number, { readonly index: SegmentIndex; close(): void }>();
+  /** The inverted indexes that were opened so far, by id. */
+  readonly #terms = new Map<number, { readonly parts: readonly TermPart[]; close(): void }>();
   #pinCount = 0;
   #isDropped = false;
   /** Generation of the last deletion vector that was started, whether or not it was published. */
@@ -131,7 +139,9 @@ export class OpenSegment {
     this.#orders = undefined;
     this.#livePages?.release();
     this.#livePages = undefined;
-    for (const indexId of this.#indexes.keys()) this.closeIndex(indexId);
+    for (const indexId of [...this.#indexes.keys(), ...this.#terms.keys()]) {
+      this.closeIndex(indexId);
+    }
     this.#reader?.close();
     this.#reader = undefined;
   }
@@ -198,7 +208,7 @@ export class OpenSegment {
     if (known !== undefined) return known.index;
     const { reader } = this;
     const { columns } = order;
-    const file = this.#files.openIndex(this.entry, indexId);
+    const file = this.#files.openIndex(this.entry, indexId, openIndexFile);
     const entries = file ?? this.guard(() => finished(buildIndex(reader, { columns })));
     const index = new SegmentIndex(entries, order, (at, row) => {
       const column = defined(columns[at], "a column of the index");
@@ -208,10 +218,28 @@ export class OpenSegment {
     return index;
   }
 
+  /**
+   * Returns the parts of an inverted index. If its file is missing or damaged, the index is made
+   * from the rows.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
+   */
+  terms({ order: { columns }, stored: { indexId } }: TableIndex): readonly TermPart[] {
+    const known = this.#terms.get(indexId);
+    if (known !== undefined) return known.parts;
+    const { reader } = this;
+    const file = this.#files.openIndex(this.entry, indexId, openTermFile);
+    const parts = file?.parts ?? this.guard(() => allTermParts(reader, columns));
+    this.#terms.set(indexId, { parts, close: () => file?.close() });
+    return parts;
+  }
+
   /** Closes an index, because it was dropped or its file was written. */
   closeIndex(indexId: number): void {
     this.#indexes.get(indexId)?.close();
     this.#indexes.delete(indexId);
+    this.#terms.get(indexId)?.close();
+    this.#terms.delete(indexId);
   }
 
   /** @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined. */

@@ -16,8 +16,13 @@ import { Holds } from "../directory/holds.ts";
 import { available } from "../directory/readable.ts";
 import { unavailable } from "../directory/storage_directory.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import { openListedIndex, openListedSegment, readListedDeletions } from "./listed_files.ts";
-import type { OpenIndexFile, OpenSegment, SegmentFiles } from "./open_segment.ts";
+import {
+  type IndexOpener,
+  openListedIndex,
+  openListedSegment,
+  readListedDeletions,
+} from "./listed_files.ts";
+import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
 /** The part of the storages that segments need: see `storage/storages.ts`. */
 export interface StorageFaults {
@@ -74,11 +79,15 @@ export class LocalSegmentFiles implements SegmentFiles {
     for (const indexId of entry.indexIds ?? []) this.removeFile(this.indexPath(entry, indexId));
   }
 
-  openIndex(entry: SegmentEntry, indexId: number): OpenIndexFile | undefined {
+  openIndex<Entries>(
+    entry: SegmentEntry,
+    indexId: number,
+    open: IndexOpener<Entries>,
+  ): Entries | undefined {
     if (entry.indexIds?.includes(indexId) !== true) return undefined;
     const path = this.indexPath(entry, indexId);
     try {
-      return openListedIndex(this.#options.disk, path, { entry, indexId });
+      return openListedIndex(this.#options.disk, path, { entry, indexId, open });
     } catch (error) {
       // Safe: the index is built again from the rows of the segment.
       if (!(error instanceof CorruptionError)) throw error;

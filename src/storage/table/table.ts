@@ -399,7 +399,7 @@ export class StoredTable {
   }
 
   /** Moves the cursor to the version of a key that is current at a seq, possibly a tombstone. */
-  #findCurrent(owner: number, key: Row, upTo: number): VersionCursor | undefined {
+  findCurrent(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     const recent = this.findInMemory(owner, key, upTo);
     if (recent !== undefined) return recent;
     const stored = this.#findInSegments(owner, key, upTo);
@@ -457,7 +457,7 @@ export class StoredTable {
 
   /** Returns the live row of a key at a seq. Rows up to `expiredSeq` have expired. */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
-    const cursor = this.#findCurrent(owner, key, upTo);
+    const cursor = this.findCurrent(owner, key, upTo);
     if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
     const row: Value[] = [];
     for (const columnId of columnIds) row.push(this.valueAt(cursor, columnId));

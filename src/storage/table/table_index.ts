@@ -3,7 +3,7 @@
  * rows with a key.
  */
 import { defined } from "../../base/assert.ts";
-import type { Row } from "../../types/mod.ts";
+import { type Row, TEXT } from "../../types/mod.ts";
 import type { IndexLookupOptions, StoredIndex } from "../contract/index_reads.ts";
 import { type Key, keyOfValues } from "../contract/key.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
@@ -42,9 +42,12 @@ export function indexColumnsOf(
   return columnIds.map((id): IndexColumn => {
     const computed = expressions.find(({ columnId }) => columnId === id);
     if (computed === undefined) return columnOf(id);
-    const { columnId, name, readIds, sql, type } = computed;
-    const expression = { sql, type, reads: readIds.map(columnOf) };
-    return { columnId, name, type, missing: null, expression };
+    const { columnId, name, readIds, sql, terms, type } = computed;
+    const reads = readIds.map(columnOf);
+    if (terms === undefined) {
+      return { columnId, name, type, missing: null, expression: { sql, type, reads } };
+    }
+    return { columnId, name, type: TEXT, missing: null, expression: { sql, type, reads, terms } };
   });
 }
 

@@ -12,6 +12,7 @@ import {
   SEQ_COLUMN_ID,
   type TableDefinition,
   type TableWrite,
+  type TermQuery,
 } from "../../../src/storage/mod.ts";
 import { type Row, type Value, valuesOf } from "../../../src/types/mod.ts";
 import { readChanges, readRows } from "../../support/store_fixture.ts";
@@ -220,9 +221,13 @@ function indexDifference(
 ): string | undefined {
   const { visibleSeq: upTo } = store;
   const scanned = readRows(store, table, { owner, upTo }).map(([seq]) => Number(seq));
-  for (const { indexId } of table.indexes ?? []) {
-    const read = { indexId, owner, upTo, columnIds: [SEQ_COLUMN_ID], spans: [{}] };
-    const scan = store.scanIndex(table.tableId, { ...read, isDescending: false });
+  for (const { expressions, indexId } of table.indexes ?? []) {
+    // A key is a number and therefore has trigrams, so a row has some term.
+    const isInverted = expressions?.some(({ terms }) => terms !== undefined) === true;
+    const read = { owner, upTo, columnIds: [SEQ_COLUMN_ID] };
+    const scan = isInverted
+      ? store.scanChosen(table.tableId, { ...read, choice: { kind: "terms", indexId, query: ANY } })
+      : store.scanIndex(table.tableId, { ...read, indexId, spans: [{}], isDescending: false });
     if (scan === undefined) return `index ${indexId} cannot be read`;
     const found: number[] = [];
     for (let batch = scan.next(100); batch !== undefined; batch = scan.next(100)) {
@@ -234,6 +239,9 @@ function indexDifference(
   }
   return undefined;
 }
+
+/** Finds the rows that have any term. */
+const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
 /** Checks that every version is present as it was written, and no other. */
 function historyDifference(

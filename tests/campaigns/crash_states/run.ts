@@ -9,8 +9,13 @@
  */
 import type { Seq } from "../../../src/base/seq.ts";
 import type { SequenceMark, SequenceNumbers } from "../../../src/catalog/mod.ts";
-import type { LocalStore, TableDefinition, TableWrite } from "../../../src/storage/mod.ts";
-import type { Row } from "../../../src/types/mod.ts";
+import type {
+  LocalStore,
+  StoredIndex,
+  TableDefinition,
+  TableWrite,
+} from "../../../src/storage/mod.ts";
+import { type Row, TEXT } from "../../../src/types/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { MemoryManifest } from "../../support/memory_manifest.ts";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -42,6 +47,21 @@ import {
   valueOf,
   writeOn,
 } from "./steps.ts";
+
+// The module of SQL lets this thread compute trigrams.
+await import("../../../src/sql/mod.ts");
+
+/** The trigrams of the key of table 2. */
+const INVERTED_INDEX: StoredIndex = {
+  indexId: 71,
+  name: "t2_trigrams",
+  columnIds: [72],
+  expressions: [
+    { columnId: 72, name: "c1", sql: "c1", type: TEXT, readIds: [1], terms: "trigrams" },
+  ],
+  isUnique: false,
+  state: "ready",
+};
 
 const LIVES_PER_STORY = 4;
 const STEPS_PER_LIFE = 40;
@@ -154,7 +174,10 @@ class Story {
       }),
       this.#somewhere({
         ...defineTable(2, [{ kind: "text" }, { kind: "bigint" }]),
-        indexes: [{ indexId: 70, name: "t2_idx", columnIds: [2], isUnique: false, state: "ready" }],
+        indexes: [
+          { indexId: 70, name: "t2_idx", columnIds: [2], isUnique: false, state: "ready" },
+          INVERTED_INDEX,
+        ],
       }),
       this.#somewhere(defineTable(KEYLESS_ID, [{ kind: "double" }, { kind: "text" }], [])),
       { ...defineTable(STREAM_ID, [{ kind: "int" }, { kind: "text" }]), ttlMs: TTL_MS },

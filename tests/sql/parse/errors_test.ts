@@ -115,7 +115,7 @@ test("parseStatements, a fault inside EXECUTE AS is the fault of the statement i
 
 test.each([
   ["CREATE INDEX i ON t (a) INCLUDE (b)", "INCLUDE", "row"],
-  ["CREATE INDEX i ON t USING gin (a)", "USING gin", "btree"],
+  ["CREATE INDEX i ON t USING gist (a)", "USING gist", "USING gin"],
   ["CREATE TABLE t (a INT UNIQUE NULLS NOT DISTINCT)", "NULLS NOT DISTINCT", "NOT NULL"],
   ["CREATE TABLE t (a INT REFERENCES u MATCH PARTIAL)", "MATCH PARTIAL", "MATCH FULL"],
   ["CREATE TABLE t (a INT REFERENCES u ON DELETE SET NULL (a))", "SET NULL", "leave"],

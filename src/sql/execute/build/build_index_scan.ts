@@ -8,19 +8,31 @@
  * run. If a value cannot be computed, no index is used: the condition above the scan itself fails
  * once a row needs the value.
  */
+import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type IndexEntry, indexPartsOf, type TableEntry } from "../../../catalog/mod.ts";
 import {
+  type CountedScan,
   DELETED_COLUMN_ID,
   type IndexBound,
   type IndexSpan,
   type OrderedScan,
+  queryOfPart,
+  type RowChoice,
   type Scan,
   type ScanBatch,
+  type TermQuery,
 } from "../../../storage/mod.ts";
 import { type Comparator, comparatorFor, type DataType, type Row } from "../../../types/mod.ts";
+import { termQueryOf } from "../../functions/search/terms.ts";
 import { depthOf } from "../../plan/index_access.ts";
-import type { IndexAccess, IndexEdge, ScanNode } from "../../plan/plan.ts";
+import type {
+  IndexAccess,
+  IndexEdge,
+  RowAccess,
+  ScanNode,
+  TermCondition,
+} from "../../plan/plan.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { droppedMeanwhile, ownerOf, scannedIds, type TableScanOptions } from "../operators/scan.ts";
@@ -30,6 +42,12 @@ import { compileSought } from "./key_parts.ts";
 
 /** The number of rows that a scan reads in the time in which an index yields one row. */
 const ROWS_PER_ROW = 64;
+
+/** The same for an inverted index, whose conditions take longer to test than others. */
+const ROWS_PER_TERM_ROW = 8;
+
+/** The maximum number of primary keys that are looked up for an alternative of an OR. */
+const ALTERNATIVE_KEYS_MAX = 1024;
 
 /** Up to this number of rows, an index is used without counting the rows in the table. */
 const FEW_ROWS = 256;
@@ -44,42 +62,168 @@ type SpansOf = (context: ExecutionContext) => readonly IndexSpan[];
  * result is undefined altogether if the plan names no index.
  */
 export function compileIndexes({
+  either,
   indexes = [],
   isDivided = false,
   table,
   withTombstones,
 }: ScanNode): ((options: TableScanOptions) => Scan | undefined) | undefined {
   // The parts of a divided query share the row groups of the table.
-  if (indexes.length === 0 || isDivided || withTombstones) return undefined;
-  const choices = indexes.map((access) => {
-    const spansOf = compileSpans(table, access);
-    return { index: access.index, spansOf, mayUse: compileGuards(access) };
-  });
+  const isUnread = indexes.length === 0 && either === undefined;
+  if (isUnread || isDivided || withTombstones) return undefined;
+  const choices = [
+    ...indexes.map((access) => ({
+      open: compileOpening(table, access),
+      rowsPerRow: costOf(access),
+    })),
+    ...(either === undefined ? [] : [compileEither(table, either)]),
+  ];
   return (options) => {
-    let best: OrderedScan | undefined;
-    for (const { index, mayUse, spansOf } of choices) {
-      if (!mayUse(options.context)) continue;
-      const spans = attempted(() => spansOf(options.context));
-      const scan = spans && openIndex(options, { index, spans, isDescending: false });
+    let best: { readonly scan: CountedScan; readonly rowsPerRow: number } | undefined;
+    for (const { open, rowsPerRow } of choices) {
+      const scan = open(options);
       if (scan === undefined) continue;
-      const [kept, other] =
-        (best?.rowCount ?? Infinity) > scan.rowCount ? [scan, best] : [best, scan];
-      best = kept;
-      other?.close();
-      if (best === undefined || best.rowCount <= 1) break;
+      if (best !== undefined && best.scan.rowCount <= scan.rowCount) scan.close();
+      else {
+        best?.scan.close();
+        best = { scan, rowsPerRow };
+      }
+      if (best.scan.rowCount <= 1) break;
     }
     if (best === undefined) return undefined;
-    if (isWorthwhile(options, best.rowCount)) return new IndexRows(best);
-    best.close();
+    const { rowsPerRow, scan } = best;
+    if (isWorthwhile(options, scan.rowCount, rowsPerRow)) return new IndexRows(scan);
+    scan.close();
     return undefined;
   };
 }
 
+function costOf({ terms }: IndexAccess): number {
+  return terms === undefined ? ROWS_PER_ROW : ROWS_PER_TERM_ROW;
+}
+
+type Opening = (options: TableScanOptions) => CountedScan | undefined;
+
+interface Choice {
+  readonly open: Opening;
+  /** The number of scanned rows that take as long as reading one row. */
+  readonly rowsPerRow: number;
+}
+
+/** Compiles the scan of the rows that at least one of some accesses finds. */
+function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choice {
+  const choicesOf = accesses.map((access) => compileChoice(table, access));
+  const costs = accesses.map((access) =>
+    access.index === undefined ? ROWS_PER_ROW : costOf(access),
+  );
+  return {
+    rowsPerRow: Math.max(...costs),
+    open: (options) => {
+      const choices: RowChoice[] = [];
+      for (const choiceOf of choicesOf) {
+        const choice = attempted(() => choiceOf(options.context));
+        // The other accesses alone would find too few rows.
+        if (choice === undefined) return undefined;
+        choices.push(choice);
+      }
+      return openChoice(options, { kind: "any", choices });
+    },
+  };
+}
+
+/** Compiles the choice of the rows that an access finds, undefined in a run that cannot use it. */
+function compileChoice(
+  table: TableEntry,
+  access: RowAccess,
+): (context: ExecutionContext) => RowChoice | undefined {
+  if (access.index === undefined) {
+    const types = table.primaryKey.map((columnId) => typeOfKey(table, columnId));
+    const keysOf = compileSought(access.keys, types);
+    return (context) => {
+      const { count, keys } = keysOf(context);
+      return count > ALTERNATIVE_KEYS_MAX ? undefined : { kind: "primary", keys: [...keys] };
+    };
+  }
+  const { indexId } = access.index;
+  const mayUse = compileGuards(access);
+  if (access.terms !== undefined) {
+    const queryOf = compileTerms(table, access, access.terms);
+    return (context) => {
+      const query = mayUse(context) ? queryOf(context) : undefined;
+      return query && { kind: "terms", indexId, query };
+    };
+  }
+  const spansOf = compileSpans(table, access);
+  return (context) =>
+    mayUse(context) ? { kind: "keys", indexId, spans: spansOf(context) } : undefined;
+}
+
+function typeOfKey({ columns }: TableEntry, columnId: number): DataType {
+  const column = columns.find((each) => each.columnId === columnId);
+  return defined(column, "a key column is a column of its table").type;
+}
+
+/** Compiles the scan of the rows that an access finds. A run without such a scan gets undefined. */
+function compileOpening(table: TableEntry, access: IndexAccess): Opening {
+  const { index } = access;
+  const choiceOf = compileChoice(table, access);
+  return (options) => {
+    const choice = attempted(() => choiceOf(options.context));
+    if (choice === undefined) return undefined;
+    if (choice.kind !== "keys") return openChoice(options, choice);
+    // A sorted index has its rows in order, which some readers need.
+    return openIndex(options, { index, spans: choice.spans, isDescending: false });
+  };
+}
+
+/** Compiles the query of terms that conditions set. A run in which they set none gets undefined. */
+function compileTerms(
+  table: TableEntry,
+  { index }: IndexAccess,
+  terms: readonly TermCondition[],
+): (context: ExecutionContext) => TermQuery | undefined {
+  const parts = indexPartsOf(table, index);
+  const compiled = terms.map((term) => {
+    const type = parts[term.part]?.type ?? term.value.type;
+    return { ...term, type, valueOf: compileScalar(term.value) };
+  });
+  return (context) => {
+    const queries = compiled.flatMap(({ kind, operator, part, type, valueOf }) => {
+      const query = termQueryOf(operator, { kind, type, value: valueOf(context) });
+      return query === undefined ? [] : queryOfPart(query, part);
+    });
+    const [only] = queries;
+    if (queries.length <= 1) return only;
+    return { kind: "some", least: queries.length, parts: queries };
+  };
+}
+
 /** Whether reading this many rows through an index takes less time than reading all rows. */
-function isWorthwhile({ context, table }: TableScanOptions, rowCount: number): boolean {
+function isWorthwhile(
+  { context, table }: TableScanOptions,
+  rowCount: number,
+  rowsPerRow = ROWS_PER_ROW,
+): boolean {
   if (rowCount <= FEW_ROWS) return true;
   const all = context.store.liveRowCount(table.tableId, ownerOf(context.principal, table));
-  return rowCount * ROWS_PER_ROW < all;
+  return rowCount * rowsPerRow < all;
+}
+
+/** Opens a scan of rows that indexes choose. Returns undefined if an index cannot be read. */
+function openChoice(options: TableScanOptions, choice: RowChoice): CountedScan | undefined {
+  const { columnIds, context, table } = options;
+  // An index does not store whether a row is deleted.
+  if (columnIds.includes(DELETED_COLUMN_ID)) return undefined;
+  try {
+    return context.store.scanChosen(table.tableId, {
+      owner: ownerOf(context.principal, table),
+      upTo: context.snapshotSeq,
+      columnIds: scannedIds(options),
+      choice,
+    });
+  } catch (error) {
+    throw droppedMeanwhile(error, table);
+  }
 }
 
 interface IndexRead {
@@ -269,11 +413,11 @@ function isTighter(
 class IndexRows implements Scan {
   readonly groupsRead = 0;
   readonly groupsPruned = 0;
-  readonly #scan: OrderedScan;
+  readonly #scan: CountedScan;
   /** The first batches are short, because the reader may need only a few rows. */
   #batchRows = 64;
 
-  constructor(scan: OrderedScan) {
+  constructor(scan: CountedScan) {
     this.#scan = scan;
   }
 

@@ -3,11 +3,13 @@
  * write rows.
  */
 import { type KeyComputation, type KeyExpression, setKeyCompiler } from "../../../storage/mod.ts";
+import { TEXT, valuesOf, vectorFromValues } from "../../../types/mod.ts";
 import { StatementBinding } from "../../bind/binding.ts";
 import { castTo } from "../../bind/expression/casts.ts";
 import { bindExpression } from "../../bind/expression/expression_binder.ts";
 import { parseStored } from "../../bind/expression/type_names.ts";
 import type { CallDeps } from "../../functions/base/function.ts";
+import { joinedTerms } from "../../functions/search/terms.ts";
 import { Effort } from "../context/effort.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
@@ -29,7 +31,7 @@ const CONTEXT = {
 /**
  * Compiles an expression over the columns that it reads. The columns are passed in the given order.
  */
-export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyComputation {
+export function compileKeyExpression({ reads, sql, terms, type }: KeyExpression): KeyComputation {
   const { layout, scope } = checkScope({ columns: reads, name: "" });
   const node = parseStored(sql, reads);
   const context = {
@@ -40,7 +42,16 @@ export function compileKeyExpression({ reads, sql, type }: KeyExpression): KeyCo
   };
   const bound = castTo(bindExpression(node, context), { to: type, mode: "assignment", node });
   const evaluate = compileExpression(bound, layout);
-  return (columns, rowCount) => evaluate({ rowCount, columns }, CONTEXT);
+  if (terms === undefined) {
+    return (columns, rowCount) => evaluate({ rowCount, columns }, CONTEXT);
+  }
+  return (columns, rowCount) => {
+    const values = valuesOf(evaluate({ rowCount, columns }, CONTEXT));
+    return vectorFromValues(
+      TEXT,
+      values.map((value) => (value === null ? null : joinedTerms(terms, type, value))),
+    );
+  };
 }
 
 // Registers the compiler, so that every thread that loads SQL can compute keys.

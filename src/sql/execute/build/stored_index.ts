@@ -33,6 +33,8 @@ function storedExpressionsOf(
     const value = expression === undefined ? nameText(name) : `(${expression.sql}\n)`;
     const readIds = new Set([...(expression?.reads ?? [columnId]), ...(where?.reads ?? [])]);
     const sql = where === undefined ? value : `CASE WHEN (${where.sql}\n) THEN ${value} END`;
-    return [{ columnId, name, sql, type, readIds: [...readIds] }];
+    const terms = expression?.terms;
+    const stored = { columnId, name, sql, type, readIds: [...readIds] };
+    return [terms === undefined ? stored : { ...stored, terms }];
   });
 }

@@ -56,6 +56,24 @@ export function plainPieces(pattern: string, escape: string): readonly string[] 
 }
 
 /**
+ * Returns the characters between the wildcards of a pattern, also where there are none. The first
+ * characters begin the text and the last ones end it.
+ *
+ * @throws {DatabaseError} INVALID_VALUE if the pattern ends in a lone escape.
+ */
+export function literalRuns(pattern: string): string[] {
+  const runs = [""];
+  for (const [at, piece] of piecesOf(pattern, "\\").entries()) {
+    if (at > 0) runs.push("");
+    for (const character of piece) {
+      if (character === undefined) runs.push("");
+      else runs.push(`${runs.pop() ?? ""}${character}`);
+    }
+  }
+  return runs;
+}
+
+/**
  * Returns bounds, in code point order, for all strings that a pattern matches. Both bounds are
  * inclusive; a missing bound is undefined.
  */

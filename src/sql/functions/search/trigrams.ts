@@ -9,6 +9,7 @@ import { functionsNamed, overload } from "../base/define.ts";
 import type { OperatorForm, ScalarFunction } from "../base/function.ts";
 import { binaryForm } from "../base/operator_form.ts";
 import { remembering } from "../base/remembering.ts";
+import { literalRuns } from "../regex/like.ts";
 import { searchEffort } from "./search_effort.ts";
 
 /** The similarity from which `%`, `<%` and `<<%` are true. */
@@ -26,21 +27,71 @@ interface OrderedTrigram {
 
 function* orderedTrigrams(text: string): Generator<OrderedTrigram> {
   for (const [word] of text.toLowerCase().matchAll(WORD)) {
-    const characters = Array.from(`  ${word} `);
-    const last = characters.length - 3;
-    for (let at = 0; at <= last; at += 1) {
-      const trigram = characters.slice(at, at + 3).join("");
+    const trigrams = [...trigramsIn(`  ${word} `)];
+    const last = trigrams.length - 1;
+    for (const [at, trigram] of trigrams.entries()) {
       yield { trigram, beginsWord: at === 0, endsWord: at === last };
     }
   }
 }
 
+/** Yields each three characters in a row. */
+function* trigramsIn(padded: string): Generator<string> {
+  if (!/[\ud800-\udfff]/.test(padded)) {
+    for (let at = 0; at + 3 <= padded.length; at += 1) yield padded.slice(at, at + 3);
+    return;
+  }
+  const characters = Array.from(padded);
+  for (let at = 0; at + 3 <= characters.length; at += 1) {
+    yield characters.slice(at, at + 3).join("");
+  }
+}
+
 /** Returns the distinct trigrams of a string. */
-const trigramsOf = remembering((text): ReadonlySet<string> => {
+export function distinctTrigrams(text: string): Set<string> {
   const found = new Set<string>();
-  for (const { trigram } of orderedTrigrams(text)) found.add(trigram);
+  for (const [word] of text.toLowerCase().matchAll(WORD)) {
+    for (const trigram of trigramsIn(`  ${word} `)) found.add(trigram);
+  }
   return found;
-});
+}
+
+const trigramsOf = remembering((text): ReadonlySet<string> => distinctTrigrams(text));
+
+/**
+ * Returns trigrams that each text has that a pattern of LIKE or ILIKE matches.
+ *
+ *     'abc%'     ␣␣a ␣ab abc        the text begins with the word
+ *     '%ab cd%'  ab␣ ␣␣c ␣cd        the words go on outside, so only their inner ends count
+ */
+export function trigramsOfLike(pattern: string): Set<string> {
+  const found = new Set<string>();
+  const runs = literalRuns(pattern);
+  for (const [at, run] of runs.entries()) {
+    const isFirst = at === 0;
+    const isLast = at === runs.length - 1;
+    const text = run.toLowerCase();
+    for (const match of text.matchAll(WORD)) {
+      const [word] = match;
+      const begins = match.index > 0 || isFirst;
+      const ends = match.index + word.length < text.length || isLast;
+      for (const trigram of trigramsIn(`${begins ? "  " : ""}${word}${ends ? " " : ""}`)) {
+        // The lower case of a sigma depends on the characters around it.
+        if (!/[σς]/u.test(trigram)) found.add(trigram);
+      }
+    }
+  }
+  return found;
+}
+
+/** Returns the least number of common trigrams that make a number of trigrams similar enough. */
+export function leastCommon(count: number, operator: "%" | "<%" | "<<%"): number {
+  const least = { "%": SIMILAR, "<%": WORD_SIMILAR, "<<%": STRICT_WORD_SIMILAR }[operator];
+  for (let common = 1; common < count; common += 1) {
+    if (Math.fround(common / count) >= Math.fround(least)) return common;
+  }
+  return count;
+}
 
 function shareOf(common: number, left: number, right: number): number {
   return common === 0 ? 0 : Math.fround(common / (left + right - common));

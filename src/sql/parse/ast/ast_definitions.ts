@@ -233,6 +233,8 @@ export interface CreateIndexStatement extends AstNode {
   /** The name; absent if it is derived from the table and columns. */
   readonly name?: Name | undefined;
   readonly table: QName;
+  /** The method of an inverted index; absent for a sorted one. */
+  readonly method?: "gin" | undefined;
   readonly columns: readonly IndexedColumn[];
   /** The condition that the rows of the index satisfy. */
   readonly where?: IndexedExpression | undefined;
@@ -250,6 +252,8 @@ export interface IndexedExpression extends AstNode {
  */
 export interface IndexedColumn {
   readonly part: Name | IndexedExpression;
+  /** The operator class of a part of an inverted index. */
+  readonly operatorClass?: Name | undefined;
   readonly order?: "asc" | "desc" | undefined;
   readonly nulls?: "first" | "last" | undefined;
 }

@@ -1,0 +1,78 @@
+/**
+ * Reads the values of the parts of an index from a segment: stored columns in their current form,
+ * and computed expressions.
+ */
+import { slice, type Value, type Vector } from "../../types/mod.ts";
+import {
+  computedKey,
+  computedKeys,
+  type IndexColumn,
+  type KeyExpression,
+} from "../contract/key_expressions.ts";
+import type { StoredColumn } from "../contract/table_definition.ts";
+import { converted, convertVector, formOf } from "../memtable/convert.ts";
+import type { SegmentReader } from "../segment/reader.ts";
+
+/** The number of rows for which an expression is computed at a time. */
+const COMPUTED_ROWS = 2048;
+
+/** Returns a value of a row of a segment, in the current form of its column. */
+function storedValue(
+  reader: Pick<SegmentReader, "columnType" | "valueAt">,
+  { columnId, missing, type }: StoredColumn,
+  row: number,
+): Value {
+  const value = reader.valueAt(columnId, row);
+  const storedType = reader.columnType(columnId);
+  if (value === undefined || storedType === undefined) return missing;
+  return converted(value, formOf(storedType), type);
+}
+
+/** Returns the value of a row of a segment in a part of the keys of an index. */
+export function keyValueOf(
+  reader: Pick<SegmentReader, "columnType" | "valueAt">,
+  column: IndexColumn,
+  row: number,
+): Value {
+  const { expression } = column;
+  if (expression === undefined) return storedValue(reader, column, row);
+  return computedKey(
+    expression,
+    expression.reads.map((each) => storedValue(reader, each, row)),
+  );
+}
+
+/** Returns the values of a part of the keys of an index in a group. */
+export function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
+  const { columnId, expression, missing, type } = column;
+  if (expression !== undefined) {
+    const read = expression.reads.map((each) => groupVector(reader, each, group));
+    return computedKeys(expression, read, reader.groupRows(group));
+  }
+  const vector = reader.column(columnId, group);
+  const storedType = reader.columnType(columnId);
+  if (vector === undefined || storedType === undefined) {
+    return { kind: "const", length: reader.groupRows(group), value: missing };
+  }
+  return convertVector(vector, storedType, type);
+}
+
+/** Yields the values of some expressions in a group, each time those of a few rows. */
+export function* groupVectors(
+  reader: SegmentReader,
+  expressions: readonly KeyExpression[],
+  group: number,
+): Generator<{ readonly rowCount: number; readonly vectors: readonly Vector[] }, void> {
+  const reads = expressions.map((expression) =>
+    expression.reads.map((each) => groupVector(reader, each, group)),
+  );
+  const count = reader.groupRows(group);
+  for (let start = 0; start < count; start += COMPUTED_ROWS) {
+    const end = Math.min(start + COMPUTED_ROWS, count);
+    const vectors = expressions.map((expression, at) => {
+      const columns = reads[at]?.map((vector) => slice(vector, start, end)) ?? [];
+      return computedKeys(expression, columns, end - start);
+    });
+    yield { rowCount: end - start, vectors };
+  }
+}

@@ -1,0 +1,38 @@
+/** Writes files of inverted indexes that are wrong, although their checksums are right. */
+import { bunDisk } from "../../src/base/bun_disk.ts";
+import { openTermFile, TermFileWriter } from "../../src/storage/segment/term_file.ts";
+import { TermPart, TermPartBuilder } from "../../src/storage/segment/term_part.ts";
+
+/** Returns the part of an index in which the 500 rows of a segment have other terms. */
+export function termPartOf(termsOf: (row: number) => readonly string[]): Uint8Array {
+  const builder = new TermPartBuilder(0);
+  for (let row = 0; row < 500; row += 1) builder.add(termsOf(row));
+  return builder.finished().bytes;
+}
+
+/**
+ * Rewrites the file of an inverted index of a segment with 500 rows under right checksums.
+ *
+ * @param change Changes the bytes of the only part, or returns other bytes.
+ */
+export function forgeTerms(path: string, change: (part: Uint8Array) => Uint8Array): void {
+  const [, tableId = "", segmentId = "", indexId = ""] =
+    /segments\/(\d+)\/(\d+)\.(\d+)\.idx$/.exec(path) ?? [];
+  const place = {
+    tableId: Number(tableId),
+    segmentId: Number(segmentId),
+    indexId: Number(indexId),
+    rowCount: 500,
+  };
+  const found = openTermFile(bunDisk, path, place);
+  const [part] = found.parts;
+  if (part === undefined) throw new Error(`${path} has no part`);
+  const changed = change(part.bytes.slice());
+  found.close();
+  const file = bunDisk.open(path, {});
+  file.truncate(0);
+  const writer = new TermFileWriter(file, place);
+  for (const _ of writer.add(new TermPart(changed)));
+  writer.finish();
+  file.close();
+}
