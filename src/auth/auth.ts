@@ -197,7 +197,10 @@ export class Auth {
     return this.#bearers.me(token);
   }
 
-  /** See {@linkcode Bearers.authenticateHeader}. @throws {AuthError} */
+  /**
+   * Returns the principal for an `Authorization` header. See {@linkcode
+   * Bearers.authenticateHeader}. @throws {AuthError}
+   */
   authenticateHeader(
     header: string | null | undefined,
     caller: Caller,
@@ -206,7 +209,9 @@ export class Auth {
     return this.#bearers.authenticateHeader(header, caller, options);
   }
 
-  /** See {@linkcode Bearers.authenticate}. @throws {AuthError} */
+  /**
+   * Returns the principal for a token. See {@linkcode Bearers.authenticate}. @throws {AuthError}
+   */
   authenticate(token: string, caller: Caller): Principal {
     return this.#bearers.authenticate(token, caller);
   }
@@ -245,8 +250,8 @@ export class Auth {
   }
 
   /**
-   * Returns the principal of the statement inside EXECUTE AS. The scopes of a service token hold
-   * there, too.
+   * Returns the principal of the statement inside EXECUTE AS. The scopes of a service token also
+   * apply inside EXECUTE AS.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME
    */
@@ -324,42 +329,54 @@ export class Auth {
     this.#users.drop(principal, userId, options);
   }
 
-  /** See {@linkcode ServiceTokens.checkCreate}. @throws {DatabaseError} */
+  /**
+   * Checks whether a service token may be created. See {@linkcode ServiceTokens.checkCreate}.
+   * @throws {DatabaseError}
+   */
   checkCreateToken(principal: Principal, request: CreateTokenRequest): void {
     this.#serviceTokens.checkCreate(principal, request);
   }
 
-  /** See {@linkcode ServiceTokens.create}. @throws {DatabaseError} */
+  /** Creates a service token. See {@linkcode ServiceTokens.create}. @throws {DatabaseError} */
   createToken(principal: Principal, request: CreateTokenRequest): string {
     return this.#serviceTokens.create(principal, request);
   }
 
-  /** See {@linkcode ServiceTokens.checkDrop}. @throws {DatabaseError} */
+  /**
+   * Checks whether a service token may be dropped. See {@linkcode ServiceTokens.checkDrop}. @throws
+   * {DatabaseError}
+   */
   checkDropToken(principal: Principal, name: string): void {
     this.#serviceTokens.checkDrop(principal, name);
   }
 
-  /** See {@linkcode ServiceTokens.drop}. @throws {DatabaseError} */
+  /** Drops a service token. See {@linkcode ServiceTokens.drop}. @throws {DatabaseError} */
   dropToken(principal: Principal, name: string): void {
     this.#serviceTokens.drop(principal, name);
   }
 
-  /** See {@linkcode Invitations.checkCreate}. @throws {DatabaseError} */
+  /**
+   * Checks whether an invitation may be created. See {@linkcode Invitations.checkCreate}. @throws
+   * {DatabaseError}
+   */
   checkCreateInvitation(principal: Principal, request: CreateInvitationRequest): void {
     this.#invitations.checkCreate(principal, request);
   }
 
-  /** See {@linkcode Invitations.create}. @throws {DatabaseError} */
+  /** Creates an invitation. See {@linkcode Invitations.create}. @throws {DatabaseError} */
   createInvitation(principal: Principal, request: CreateInvitationRequest): string {
     return this.#invitations.create(principal, request);
   }
 
-  /** See {@linkcode Invitations.checkDrop}. @throws {DatabaseError} */
+  /**
+   * Checks whether an invitation may be dropped. See {@linkcode Invitations.checkDrop}. @throws
+   * {DatabaseError}
+   */
   checkDropInvitation(principal: Principal, name: string): void {
     this.#invitations.checkDrop(principal, name);
   }
 
-  /** See {@linkcode Invitations.drop}. @throws {DatabaseError} */
+  /** Drops an invitation. See {@linkcode Invitations.drop}. @throws {DatabaseError} */
   dropInvitation(principal: Principal, name: string): void {
     this.#invitations.drop(principal, name);
   }

@@ -66,7 +66,7 @@ const SEND_COOKIE =
 /**
  * Returns the error for a request without a token.
  *
- * @param isInUrl True if its URL seems to contain one.
+ * @param isInUrl True if the URL of the request seems to contain one.
  * @param mayBeCookie True if the endpoint also reads the cookie.
  */
 export function noToken({

@@ -2,7 +2,7 @@
  * Identifies the caller of a request by its token: an access token of a login, or a service token.
  *
  * The result of checking a token is reused only while no account, no revocation and no service
- * token has changed, so a session ends as soon as the catalog says so.
+ * token has changed, so a session ends as soon as the catalog records its end.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -35,7 +35,8 @@ export interface BearersOptions {
 
 /**
  * The cached result of checking a token. The account and the revocations are checked again whenever
- * any of them has changed. A login changes an account, so it invalidates all entries.
+ * an account or a revocation has changed. A login changes an account, so it invalidates all
+ * entries.
  */
 interface RecentUse {
   readonly principal: Principal;
@@ -111,8 +112,8 @@ export class Bearers {
 
   /**
    * Refuses a caller whose session or account has ended since it was authenticated. Called after a
-   * wait, because a client may take as long as it likes to send its body. A token that has expired
-   * since is accepted here.
+   * wait, because a client may send its body slowly. A token that has expired in the meantime is
+   * accepted here.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -168,7 +169,7 @@ export class Bearers {
     });
   }
 
-  /** Returns the principal of an earlier use, if nothing but the time has changed since. */
+  /** Returns the principal of an earlier use, if nothing except the time has changed since. */
   #recentPrincipal(token: TokenClaims | ServiceTokenEntry): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;
     const recent = this.#recent.get(token);

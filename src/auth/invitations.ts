@@ -1,5 +1,5 @@
 /**
- * Invitations: codes with which people who have no account may sign up.
+ * Invitations: codes with which people without an account may sign up.
  *
  * The catalog keeps the hash of a code and the number of accounts that were made with it. A code
  * that is unknown, used up or expired gets the same refusal.
@@ -26,7 +26,7 @@ export interface CreateInvitationRequest {
   readonly expiresAtMs?: number;
 }
 
-/** The number of invitations of a server, whose hashes are all in memory. */
+/** The maximum number of invitations of a server. All their hashes are in memory. */
 const INVITATIONS_MAX = 10_000;
 
 export class Invitations {
@@ -74,7 +74,9 @@ export class Invitations {
     }
   }
 
-  /** Returns the code, which is stored nowhere. @throws {DatabaseError} */
+  /**
+   * Creates an invitation and returns its code, which is stored nowhere. @throws {DatabaseError}
+   */
   create(principal: Principal, request: CreateInvitationRequest): string {
     const { catalog, clock, log, random } = this.#options;
     this.checkCreate(principal, request);
@@ -110,7 +112,10 @@ export class Invitations {
     log.info("invitation dropped", { invitation: name, by: principal.actorId });
   }
 
-  /** Returns the invitation of a code if it permits one more account; undefined otherwise. */
+  /**
+   * Returns the invitation of a code if the invitation permits one more account; undefined
+   * otherwise.
+   */
   usable(code: string): InvitationEntry | undefined {
     const { catalog, clock } = this.#options;
     if (!isSecret("tdi_", code)) return undefined;

@@ -1,5 +1,5 @@
 /**
- * Records when users' tokens were last used, and each service token itself.
+ * Records when users' tokens were last used, and when each service token was last used.
  *
  * A time is recorded for each second in which a token is used, so times are kept in memory and
  * written to the catalog at intervals. Times that have not been written when the process ends are
@@ -23,7 +23,7 @@ export class LastSeen {
   readonly #options: LastSeenOptions;
   /** The times that have not been written to the catalog yet. */
   readonly #times = new Map<string, number>();
-  /** The same for service tokens, by name. */
+  /** The times at which service tokens were last used, by name. */
   readonly #tokenTimes = new Map<string, number>();
 
   constructor(options: LastSeenOptions) {

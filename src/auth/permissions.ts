@@ -41,11 +41,12 @@ export type StatementClass =
   | "administer";
 
 /**
- * Returns why the token of a caller does not permit a kind of access, as the end of a sentence;
- * undefined if it does. A token without scopes permits everything that its user may do.
+ * Returns the reason why the token of a caller does not permit a kind of access, as the end of a
+ * sentence; undefined if the token permits it. A token without scopes permits everything that its
+ * user may do.
  *
- * @param asked.right "all" for what no scope covers.
- * @param asked.namespace The namespace of the object; undefined if there is no such object.
+ * @param asked.right "all" for access that no scope covers.
+ * @param asked.namespace The namespace of the object; undefined if the object is in no namespace.
  */
 function tokenFault(
   { tokenScope }: Principal,
@@ -62,7 +63,7 @@ function tokenFault(
 }
 
 /**
- * Requires that the token of a caller is not limited to other namespaces than that of a topic.
+ * Requires that the token of a caller permits the namespace of a topic.
  *
  * @param topicName "namespace.name".
  * @throws {DatabaseError} PERMISSION_DENIED
@@ -312,7 +313,7 @@ export function mayExecuteAs(
 }
 
 /**
- * Requires that the token of the caller may act for others.
+ * Requires that the token of the caller may act for other users.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -355,9 +356,12 @@ interface ClassRule {
   readonly minimum: Role;
   /** Whether the owner of the namespace has the right with any role. */
   readonly owner: boolean;
-  /** The scope that a service token needs; "all" if it may have no scopes. Absent for any token. */
+  /**
+   * The scope that a service token needs: "all" if only a token without scopes suffices; absent if
+   * any token does.
+   */
   readonly token?: TokenRight | "all";
-  /** Whether a token that is limited to namespaces has no right. */
+  /** Whether a token that is limited to namespaces lacks the right. */
   readonly isWide?: true;
 }
 

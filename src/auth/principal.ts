@@ -31,9 +31,12 @@ export interface Principal {
   /** The id of the login session, for revocation; empty for internal callers. */
   readonly sessionId: string;
   /**
-   * The time from which the token counts as expired, in Unix milliseconds; absent if it has none.
+   * The time from which the token counts as expired, in Unix milliseconds; absent if the token
+   * never expires.
    */
   readonly tokenEndMs?: number;
-  /** The limits of a service token, also inside EXECUTE AS; absent if there are none. */
+  /**
+   * The limits of a service token, which also apply inside EXECUTE AS; absent if there are none.
+   */
   readonly tokenScope?: TokenScope;
 }

@@ -1,5 +1,5 @@
 /**
- * The text of secrets that the server makes and shows once: service tokens and invitations.
+ * The format of the secrets that the server creates and shows once: service tokens and invitations.
  *
  *     tdm_ 32 characters 6 characters      a service token
  *     tdi_ 32 characters 6 characters      an invitation
@@ -19,7 +19,7 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 
-/** Bytes from this one on are drawn again, because they would favour the first digits. */
+/** Random bytes from this value on are discarded, because they would favour the first digits. */
 const FAIR_BYTES = 256 - (256 % DIGITS.length);
 
 export function newSecret(kind: SecretKind, random: Random): string {
@@ -31,14 +31,14 @@ export function newSecret(kind: SecretKind, random: Random): string {
   return text + checksumOf(text);
 }
 
-/** Returns true if a text has the form of a secret of this kind, with the right checksum. */
+/** Returns true if a string has the form of a secret of this kind, with the right checksum. */
 export function isSecret(kind: SecretKind, text: string): boolean {
   const length = kind.length + RANDOM_LENGTH;
   if (text.length !== length + CHECKSUM_LENGTH || !text.startsWith(kind)) return false;
   return text.slice(length) === checksumOf(text.slice(0, length));
 }
 
-/** Returns the form in which the catalog keeps a secret. */
+/** Returns the hash by which the catalog stores a secret. */
 export function hashOfSecret(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }

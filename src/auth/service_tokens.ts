@@ -1,6 +1,6 @@
 /**
- * Service tokens: long-lived tokens of programs, each for one user, with fewer rights than the user
- * if it has scopes.
+ * Service tokens: long-lived tokens for programs. Each acts as one user, with fewer rights than the
+ * user if the token has scopes.
  *
  * The catalog keeps the hash of a token, so its secret is known only to the caller who created it.
  * A token ends with DROP TOKEN, with DROP USER or when it expires. A new password or role of its
@@ -37,7 +37,7 @@ export interface CreateTokenRequest {
   readonly namespaces?: readonly string[];
 }
 
-/** The number of service tokens of a server, whose hashes are all in memory. */
+/** The maximum number of service tokens of a server. All their hashes are in memory. */
 const TOKENS_MAX = 10_000;
 
 export class ServiceTokens {
@@ -89,7 +89,10 @@ export class ServiceTokens {
     }
   }
 
-  /** Returns the secret, which is stored nowhere. @throws {DatabaseError} */
+  /**
+   * Creates a service token and returns its secret, which is stored nowhere. @throws
+   * {DatabaseError}
+   */
   create(principal: Principal, request: CreateTokenRequest): string {
     const { catalog, clock, log, random } = this.#options;
     this.checkCreate(principal, request);
@@ -136,7 +139,7 @@ export class ServiceTokens {
     log.info("service token dropped", { token: name, user: token.userId, by: principal.actorId });
   }
 
-  /** Returns the token of a secret, expired or not; undefined if there is none. */
+  /** Returns the token with a secret, expired or not; undefined if there is none. */
   find(secret: string): ServiceTokenEntry | undefined {
     if (!isSecret("tdm_", secret)) return undefined;
     return this.#options.catalog.serviceTokens.byHash(hashOfSecret(secret));
@@ -152,17 +155,19 @@ export class ServiceTokens {
   }
 }
 
-/** Returns true if a text claims to be a service token. */
+/** Returns true if a string claims to be a service token. */
 export function looksLikeServiceToken(text: string): boolean {
   return text.startsWith("tdm_");
 }
 
-/** Returns the session that everything belongs to that a token opens. */
+/** Returns the id of the session to which everything belongs that a token opens. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
   return `token ${secretHash}`;
 }
 
-/** Returns the limits of a token; undefined if it may do everything that its user may do. */
+/**
+ * Returns the limits of a token; undefined if the token permits everything that its user may do.
+ */
 export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenScope | undefined {
   if (rights === undefined && namespaces === undefined) return undefined;
   const held = new Set(rights);

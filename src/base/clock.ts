@@ -45,7 +45,8 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, callback) {
-    // A timer drops the fraction of a millisecond, and would fire too early.
+    // A timer would drop the fraction of a millisecond and fire too early, so the delay is rounded
+    // up.
     const timer = setTimeout(callback, Math.ceil(delayMs));
     timer.unref();
     return () => clearTimeout(timer);

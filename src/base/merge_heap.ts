@@ -1,5 +1,6 @@
 /**
- * Merges sorted inputs: a binary heap with the input at its top whose next item comes first.
+ * Merges sorted inputs with a binary heap. The top of the heap is the input whose next item comes
+ * first.
  *
  *     push each input; then, as long as there is a first one:
  *     read its item, move it on ──► restoreFirst

@@ -449,14 +449,17 @@ export interface ServiceTokenEntry {
   readonly userId: string;
   /** The SHA-256 of the secret in base64url. */
   readonly secretHash: string;
-  /** What the token may do of what its user may do; absent for everything. */
+  /** The rights of the user that the token also has; absent for all. */
   readonly rights?: readonly TokenRight[];
   /** The namespaces whose objects the token may use; absent for all. */
   readonly namespaces?: readonly string[];
   readonly expiresAtMs?: number;
   readonly createdBy: string;
   readonly createdAtMs: number;
-  /** The last use. Delayed by a minute, or more with very many users. */
+  /**
+   * The time of the last use, which is recorded with a delay of a minute, or more with very many
+   * users.
+   */
   readonly lastUsedAtMs?: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The entries of one kind that are found by the hash of a secret, such as service tokens: in memory
- * for reading, and each as one sealed row in SQLite, by its name. The secrets themselves are not
- * stored.
+ * The entries of one kind that are found by the hash of a secret, such as service tokens. The
+ * entries are in memory for reading, and each is one sealed row in SQLite, by name. The secrets
+ * themselves are not stored.
  *
  * Memory changes only after the transaction is durable.
  */
@@ -22,14 +22,14 @@ export interface SecretEntries<Entry extends NamedSecret> {
   readonly version: number;
   named(name: string): Entry | undefined;
   byHash(secretHash: string): Entry | undefined;
-  /** Ordered by name. */
+  /** Returns all entries, ordered by name. */
   all(): readonly Entry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   create(entry: Entry): void;
   /** Replaces the entry with the same name. */
   change(entry: Entry): void;
   drop(name: string): void;
-  /** Replaces entries that differ in nothing but informational times. Leaves out dropped ones. */
+  /** Replaces entries that differ only in informational times. Dropped entries are left out. */
   note(entries: readonly Entry[]): void;
 }
 
@@ -41,7 +41,7 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   readonly #byName = new Map<string, Entry>();
   readonly #byHash = new Map<string, Entry>();
 
-  /** @param options.what The kind of entry, for messages. */
+  /** @param options.what The kind of the entries, for messages. */
   constructor(file: SqliteFile, { table, what }: { table: SealedTable; what: string }) {
     this.#file = file;
     this.#table = table;

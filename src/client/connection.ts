@@ -293,7 +293,7 @@ export class LiveConnection {
   #authenticated(): void {
     this.#renewalFailures = 0;
     this.#scheduleRenewal();
-    // A renewal changes nothing else.
+    // A renewal changes nothing besides the token.
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#failures = 0;
@@ -304,7 +304,10 @@ export class LiveConnection {
     for (const consumer of this.#consumers.values()) this.#send(consumer.opening());
   }
 
-  /** Renews the token before it expires, because the server ends the connection with its token. */
+  /**
+   * Schedules the renewal of the token before it expires, because the server ends the connection
+   * with its token.
+   */
   #scheduleRenewal(): void {
     this.#cancelRenewal?.();
     const { environment, session } = this.#options;

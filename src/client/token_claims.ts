@@ -10,10 +10,10 @@ interface ReadClaims {
   readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
 }
 
-/** The part of a lifetime that is left when a token is renewed. */
+/** The fraction of its lifetime that a token still has when it is renewed. */
 const LEAD = 0.1;
 
-/** The time that is left at most when a token is renewed. */
+/** The maximum remaining time of a token when it is renewed. */
 const LEAD_MS_MAX = 5 * 60_000;
 
 export function claimsOf(token: string): ReadClaims {
@@ -28,8 +28,8 @@ export function claimsOf(token: string): ReadClaims {
 /**
  * Returns how long after its receipt a token should be renewed; undefined if it does not expire.
  *
- * The clock of the client may differ from that of the server. A token is therefore taken as issued
- * when it was received, unless the client's clock says that it expires sooner.
+ * The clock of the client may differ from that of the server. A token is therefore assumed to have
+ * been issued when it was received, unless it expires sooner by the client's clock.
  */
 export function renewalDelayMs(token: string, receivedMs: number): number | undefined {
   const { lifetime } = claimsOf(token);

@@ -21,8 +21,8 @@ const WORK_MS_MAX = 5;
 
 export interface Evaluated {
   /**
-   * Runs one evaluation. Never rejects. Resolves to false if the changes since the last one could
-   * be followed without an evaluation, so that no rest is needed.
+   * Runs one evaluation. Never rejects. Resolves to false if the changes since the last evaluation
+   * were followed without a new one, so that no rest is needed.
    */
   evaluate(): Promise<boolean>;
 }

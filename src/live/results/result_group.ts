@@ -84,9 +84,12 @@ export class ResultGroup implements Evaluated {
   /** Members may leave during an iteration, and a Set still visits each of the others once. */
   readonly #members = new Set<ResultMember>();
   #plan: ResultPlan;
-  /** Follows the changes; absent while it is not planned, and if the query is evaluated again. */
+  /**
+   * Follows the changes of the tables. It is absent until that is planned, and if the query is
+   * evaluated again for each change.
+   */
   #maintainer: ResultMaintainer | undefined;
-  /** Whether it has been tried to plan how changes are followed. */
+  /** Whether the group has already tried to plan how changes are followed. */
   #isWayKnown = false;
   #evaluationCount = 0;
   #followedCount = 0;
@@ -265,7 +268,7 @@ export class ResultGroup implements Evaluated {
     return true;
   }
 
-  /** Takes a new state, and sends the step to it. */
+  /** Adopts a new state, and sends the step to it to the members. */
   #become({ changes, state }: NewState): void {
     const before = this.#state;
     this.#state = state;
@@ -320,7 +323,7 @@ export class ResultGroup implements Evaluated {
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   #countBytes(): void {
     const { budget } = this.#host;
-    // The rows may fit without what is kept beside them.
+    // The rows may fit the budget without the memory of the maintained query.
     if (!budget.admits(this, this.stateBytes)) this.#maintainer = undefined;
     const bytes = this.stateBytes;
     budget.check(this, bytes);

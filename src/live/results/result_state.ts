@@ -84,7 +84,7 @@ export async function newState(
   return { state: { seq, rows: new StateRows(kept), bytes }, changes: inOrder(changes) };
 }
 
-/** Builds a state from the one before it and the rows that have changed since. */
+/** Builds a state from the previous state and the rows that have changed since. */
 export function changedState(
   { added, removed }: ResultChanges,
   {
@@ -244,7 +244,7 @@ export class ChangedKeys {
     return numbered(digest, count);
   }
 
-  /** Of several equal rows, the one with the highest number is removed. */
+  /** If several rows are equal, the row with the highest number is removed. */
   ofRemoved(cells: readonly WireCell[]): string {
     if (this.#fields !== undefined) return keyOfFields(cells, this.#fields);
     const digest = digestOf(cells);
@@ -273,7 +273,9 @@ class KeysOfRows {
   }
 }
 
-/** Makes a key of the identifying cells: the cells of the whole row would make a longer one. */
+/**
+ * Makes a key of the identifying cells, because the cells of the whole row would make a longer key.
+ */
 function keyOfFields(cells: readonly WireCell[], fields: readonly number[]): string {
   return shortKey(`[${fields.map((field) => textOf(cells[field])).join()}]`);
 }

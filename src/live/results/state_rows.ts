@@ -1,13 +1,13 @@
 /**
- * The rows of a result by key, as a value that never changes, of which a later version costs only
- * its changes.
+ * The rows of a result by key, as an immutable value. A later version costs memory only for its
+ * changes.
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *
  * The newest version has the Map. An older one has the rows that differ from the next version, and
- * makes its own Map only if somebody reads it (Baker, Shallow binding makes functional arrays fast,
- * 1991). Invariants: newer versions never refer to older ones, so a version that nobody holds takes
- * no memory. A Map over which somebody iterates is not changed.
+ * creates its own Map only when it is read (Baker, Shallow binding makes functional arrays fast,
+ * 1991). Invariants: newer versions never refer to older ones, so an unreferenced version takes no
+ * memory. A Map is not changed during an iteration over it.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -55,7 +55,7 @@ export class StateRows {
     return this.#own().values();
   }
 
-  /** Returns the rows after a change; undefined stands for a key that is removed. */
+  /** Returns the rows after a change. An undefined row means that its key is removed. */
   with(changed: ReadonlyMap<string, KeptRow | undefined>): StateRows {
     const own = this.#own();
     const isKept = this.#isIterated || this.#later !== undefined;
@@ -73,8 +73,8 @@ export class StateRows {
   }
 
   /**
-   * Returns the rows that have changed until a later version, as they are in this one. Returns
-   * undefined if the other was not made from this one.
+   * Returns the rows that have changed until a later version, as they are in this version. Returns
+   * undefined if the other version was not made from this one.
    */
   changedUntil(other: StateRows): OldRows | undefined {
     const changed = new Map<string, KeptRow | undefined>();

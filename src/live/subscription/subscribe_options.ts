@@ -13,7 +13,7 @@ import { ending } from "../contract/live_errors.ts";
 
 export type ReplayMode = "all" | "latest";
 
-/** The way in which a subscription begins. */
+/** The position at which a subscription begins. */
 export type Start =
   | { readonly kind: "live" }
   | { readonly kind: "snapshot"; readonly lastRows: number | undefined }
@@ -25,7 +25,7 @@ export interface SubscriptionStart {
 }
 
 /**
- * Returns the way in which a client wants its query to be followed, if it chose one.
+ * Returns how a client wants its query to be kept current, if the client chose.
  *
  * @throws {SubscriptionError} INVALID_OPTIONS
  */

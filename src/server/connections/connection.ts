@@ -427,8 +427,8 @@ export class Connection
   }
 
   /**
-   * Continues with a newer token. Without it, the connection would end with its old token. A token
-   * that is refused ends the connection at once, as the first one would.
+   * Continues with a newer token, because the connection would end with its old token. A refused
+   * token ends the connection at once, as a refused first token does.
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));

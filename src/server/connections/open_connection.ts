@@ -26,10 +26,10 @@ export interface OpenConnection {
   closeNow(): void;
 }
 
-/** The time for which a connection goes on after its token has expired. */
+/** The time for which a connection continues after its token has expired. */
 const EXPIRY_GRACE_MS = 60_000;
 
-/** Why a connection ends with its session, as its client is told. */
+/** The reason why a connection ends with its session, as sent to the client. */
 export interface SessionEnd {
   readonly code: "TOKEN_EXPIRED" | "TOKEN_REVOKED";
   readonly message: string;
@@ -45,7 +45,10 @@ export const EXPIRED: SessionEnd = {
   message: "The token has expired: authenticate with a new token before the old one expires",
 };
 
-/** Returns true if the token of a connection expired longer ago than the connection may go on. */
+/**
+ * Returns true if the token of a connection expired longer ago than the time for which the
+ * connection may continue.
+ */
 export function isOverdue(clock: Clock, { tokenEndMs }: Principal): boolean {
   return tokenEndMs !== undefined && clock.nowMs() >= tokenEndMs + EXPIRY_GRACE_MS;
 }

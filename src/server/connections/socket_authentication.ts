@@ -1,6 +1,6 @@
 /**
  * The authentication of a socket, from its upgrade to its first attempt: the options of the
- * upgrade, and the time limit. Also the renewal by a newer token, which needs neither.
+ * upgrade, and the time limit. The renewal by a newer token needs neither.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -95,7 +95,7 @@ export function authFailure(code: string): AuthFailure {
 }
 
 /**
- * Authenticates an open connection again, by a newer token of the same user.
+ * Authenticates an open connection again with a newer token of the same user.
  *
  * @returns The user with the new token, or the error code.
  */

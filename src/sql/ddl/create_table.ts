@@ -1,6 +1,4 @@
-/**
- * CREATE TABLE.
- */
+/** Executes CREATE TABLE. */
 import { type Principal, requireCreateTable } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * CREATE, ALTER and DROP of everything that the catalog holds: checks the rights of a definition,
- * and gives it to the file of its kind.
+ * Executes CREATE, ALTER and DROP of all objects of the catalog: checks the rights of a definition,
+ * and passes it to the file for its kind of object.
  *
  * A definition gets a seq, commits in the catalog, and only then takes effect in storage, so the
  * catalog is never behind the data.

@@ -1,6 +1,7 @@
 /**
- * DROP TABLE, and the drop of a table with its namespace. A drop takes a seq, commits in the
- * catalog and then reaches storage, in one tick; the files of the rows are removed afterwards.
+ * Executes DROP TABLE, and drops a table together with its namespace. A drop takes a seq, commits
+ * in the catalog and then reaches storage, in one tick; the files of the rows are removed
+ * afterwards.
  */
 import { type Principal, requireDrop, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";

@@ -13,7 +13,7 @@ export type RedefinitionDeps = Pick<
   "catalog" | "definitionOf" | "live" | "store" | "topics"
 >;
 
-/** @param others What changes with the table in one transaction of the catalog. */
+/** @param others The other changes of the same transaction of the catalog. */
 export function redefineTable(
   { catalog, definitionOf, live, store, topics: topicAccess }: RedefinitionDeps,
   { after, before }: { before: TableEntry; after: TableEntry },

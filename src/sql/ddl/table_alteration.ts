@@ -1,12 +1,12 @@
 /**
- * ALTER TABLE: `alter_table.ts` computes the altered table; here its rows are inspected, and the
- * table is redefined.
+ * Executes ALTER TABLE: `alter_table.ts` computes the altered table; this file inspects its rows
+ * and redefines the table.
  *
  *     altered table ──rows inspected──► offsets of topics held ──► redefined, in one tick
  *            ▲                                   │
  *            └──── another request changed it ───┘
  *
- * Foreign keys are in force first, and are validated afterwards.
+ * A foreign key takes effect first, and existing rows are validated afterwards.
  */
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -116,7 +116,7 @@ class AlterTable {
     return { ...alteration, table, next, views };
   }
 
-  /** Alters the table, and completes its new indexes. Returns a description. */
+  /** Alters the table, and completes its new indexes. Returns a description of the change. */
   async run(first: PlannedAlteration): Promise<string> {
     const { ledger, principal } = this.#call;
     const { made, message, tableId } = await this.#alter(first);
@@ -127,8 +127,8 @@ class AlterTable {
   }
 
   /**
-   * Returns a description, and the indexes that still have to be built. The table is planned again
-   * after each wait, since other requests may change tables in the meantime.
+   * Returns a description of the change, and the indexes that still have to be built. The table is
+   * planned again after each wait, since other requests may change tables in the meantime.
    */
   async #alter(
     first: PlannedAlteration,

@@ -1,6 +1,6 @@
 /**
- * What CREATE, ALTER and DROP TABLE share: the request, what it depends on, and the checks of the
- * names and kinds that a statement gives.
+ * The request, the dependencies and the checks of names and kinds that CREATE, ALTER and DROP TABLE
+ * share.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -27,7 +27,7 @@ export interface TableDeps
       "blobs" | "definitionOf" | "jobs" | "live" | "log" | "storages" | "topics"
     > {}
 
-/** Returns a name with its namespace. */
+/** Returns a name qualified with its namespace. */
 export function qualifiedName(name: QName, namespace: string): string {
   return `${name.schema ?? namespace}.${name.name}`;
 }

@@ -1,7 +1,7 @@
 /**
  * The groups of a maintained query: GROUP BY, HAVING and DISTINCT, which groups by all columns.
  *
- *     tuples ± ──► keys and arguments ──► what is equal cancels out ──► tallies ──► rows ±
+ *     tuples ± ──► keys and arguments ──► equal ones cancel out ──► tallies ──► rows ±
  *
  * Invariants: a group exists while it has a row; without GROUP BY there is one group, always. The
  * cost of a change depends on the groups that it touches, and not on their number or their rows.
@@ -15,7 +15,7 @@ import { textOfRow } from "./row_text.ts";
 import { type RowTally, tallyFor } from "./tallies.ts";
 import type { TupleFilter, TuplePlaces, TupleValues } from "./tuple_space.ts";
 
-/** Rows that a result loses, and rows that it gains. */
+/** The rows that a result loses, and the rows that it gains. */
 export interface RowChanges {
   readonly removed: readonly Row[];
   readonly added: readonly Row[];
@@ -35,21 +35,24 @@ export interface GroupsOptions {
 interface Group {
   readonly number: number;
   readonly keys: Row;
-  /** The number of its rows. */
+  /** The number of rows of the group. */
   count: number;
-  /** Its row of the result, unless HAVING drops it. */
+  /** The group's row in the result, unless HAVING drops it. */
   row: Row | undefined;
 }
 
-/** Rows with equal keys and arguments. */
+/** The tuples with equal keys and arguments. */
 interface Contribution {
   readonly keys: Row;
-  /** The argument of each aggregate. A row that FILTER drops has NULL, and no weight there. */
+  /**
+   * The argument of each aggregate. If FILTER drops the tuple, the argument is NULL and adds
+   * nothing to the aggregate.
+   */
   readonly values: Row;
   weight: number;
 }
 
-/** The approximate memory of a group, beside its keys. */
+/** The approximate memory of a group besides its keys. */
 const GROUP_BYTES = 240;
 const VALUE_BYTES = 24;
 
@@ -61,7 +64,7 @@ export class Groups {
   readonly #outputsOf: TupleValues;
   #tallies: readonly RowTally[] = [];
   #groups = new Map<string, Group>();
-  /** Numbers of groups that are gone. */
+  /** The numbers of removed groups, to be used again. */
   #free: number[] = [];
 
   /** @throws {NotMaintained} */
@@ -81,8 +84,8 @@ export class Groups {
   }
 
   /**
-   * Begins anew with the rows of the seed: keys, the number of rows, and the results that each
-   * tally needs.
+   * Starts again from the rows of the seed, which have keys, the number of rows, and the results
+   * that each tally needs.
    *
    * @returns The rows of the result.
    */
@@ -104,16 +107,19 @@ export class Groups {
     return this.#refreshed([...this.#groups.values()]).added;
   }
 
-  /** The rows of all groups. */
+  /** Yields the rows of all groups. */
   *rows(): Generator<Row> {
     for (const { row } of this.#groups.values()) if (row !== undefined) yield row;
   }
 
-  /** @throws {CannotFollow} @throws {DatabaseError} */
+  /**
+   * Applies changes of the join, and returns the changes of the rows. @throws {CannotFollow}
+   * @throws {DatabaseError}
+   */
   apply(changes: JoinChanges): RowChanges {
     const touched = new Set<Group>();
     const contributions = this.#contributions(changes);
-    // Removing comes first, so that a new value may replace the one that was removed.
+    // Tuples are removed first, so that a new value may replace the removed one.
     for (const each of contributions) if (each.weight < 0) touched.add(this.#remove(each));
     for (const each of contributions) if (each.weight > 0) touched.add(this.#add(each));
     return this.#refreshed([...touched]);
@@ -194,7 +200,7 @@ export class Groups {
     return { removed, added };
   }
 
-  /** Forgets a group that has no row left. */
+  /** Returns whether a group still has rows. A group without rows is removed. */
   #isAlive(group: Group): boolean {
     if (group.count > 0 || this.#options.keys.length === 0) return true;
     if (this.#groups.delete(textOfRow(group.keys))) {
@@ -218,5 +224,5 @@ function contributionOf({ argument, filter, form }: BoundAggregate): BoundExpres
   };
 }
 
-/** The argument of count(*), which is never NULL. */
+/** The argument of count(*). It is never NULL. */
 const COUNTED: BoundExpression = { kind: "constant", type: { kind: "boolean" }, value: true };

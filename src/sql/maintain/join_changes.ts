@@ -2,7 +2,7 @@
  * Computes how the rows of a join change between two seqs, from the changes of its tables.
  *
  * The sources change one after another, so that the changes of each are joined with the new rows of
- * the sources before it, and with the old rows of those after it:
+ * the sources before it, and with the old rows of the sources after it:
  *
  *     Δ(A ⋈ B ⋈ C)  =  ΔA ⋈ B old ⋈ C old  +  A new ⋈ ΔB ⋈ C old  +  A new ⋈ B new ⋈ ΔC
  *
@@ -23,7 +23,7 @@ import { SourceRows } from "./source_rows.ts";
 import { type TableChanges, tableChanges } from "./table_changes.ts";
 import type { TupleFilter, TupleSpace, TupleValues } from "./tuple_space.ts";
 
-/** Tuples that are added to a join, or removed from it. */
+/** The tuples that are added to a join or removed from it. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
@@ -31,8 +31,8 @@ export interface JoinChanges {
 }
 
 /**
- * The maximum number of versions of one table, and of tuples of a join. With more of them,
- * evaluating the query again takes less time.
+ * The maximum number of versions of one table, and of tuples of a join. Above it, evaluating the
+ * query again takes less time.
  */
 const VERSIONS_MAX = 1000;
 const TUPLES_MAX = 20_000;
@@ -55,7 +55,7 @@ interface CompiledPart {
   readonly steps: readonly CompiledStep[];
 }
 
-/** Tuples, each with the index of the tuple from which it was made. */
+/** Tuples, each with the index of the tuple that it extends. */
 interface Extended {
   readonly tuples: readonly Row[];
   readonly parents: readonly number[];
@@ -76,7 +76,7 @@ export interface JoinChangesOptions {
 export class ChangesOfJoin {
   readonly #options: JoinChangesOptions;
   readonly #rows: SourceRows;
-  /** From each source, to all sources of the core. */
+  /** The routes from each source to all sources of the core. */
   readonly #routes: readonly CompiledRoute[];
   readonly #parts: readonly CompiledPart[];
   readonly #partOf: readonly (number | undefined)[];
@@ -111,7 +111,9 @@ export class ChangesOfJoin {
     this.#last = space.places.filter(lastConditions);
   }
 
-  /** A line about each source: how a change of it finds the other rows. */
+  /**
+   * Returns a line about each source, which says how a change of that source finds the other rows.
+   */
   describe(): string[] {
     const { shape } = this.#options;
     const nameOf = (source: number): string => {
@@ -134,8 +136,7 @@ export class ChangesOfJoin {
   }
 
   /**
-   * Returns the changes from the state at one seq to that at a later one. A tuple may be added and
-   * removed again.
+   * Returns the changes of the join between two seqs. A tuple may be added and removed again.
    *
    * @throws {CannotFollow} @throws {DatabaseError}
    */
@@ -177,7 +178,7 @@ export class ChangesOfJoin {
     return { tuples, weights };
   }
 
-  /** Returns the changes of each source, which sources of one table share. */
+  /** Returns the changes of each source. Sources of the same table share them. */
   #tableChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
@@ -194,7 +195,7 @@ export class ChangesOfJoin {
     });
   }
 
-  /** Completes rows of a source by rows of the core. */
+  /** Completes rows of a source with rows of the core. */
   #alongRoute(source: number, rows: readonly Row[], seqOf: SeqOf): readonly Row[] {
     const { places, sources } = this.#options.space;
     const { start } = defined(sources[source], "each source has places");
@@ -224,7 +225,7 @@ export class ChangesOfJoin {
     return [...found.values()];
   }
 
-  /** Adds the rows of parts `from` to `to`, exclusive, or drops tuples as they require. */
+  /** Adds the rows of parts `from` to `to` (exclusive), or drops tuples as the parts require. */
   #completed(
     tuples: readonly Row[],
     { from, seqOf, to = this.#parts.length }: { from: number; to?: number; seqOf: SeqOf },
@@ -285,7 +286,7 @@ export class ChangesOfJoin {
     return { first: space.places.filter(first), steps };
   }
 
-  /** Conditions on earlier sources alone also decide whether there is a match. */
+  /** Conditions that read only earlier sources also decide whether a row matches. */
   #partSteps(options: Parameters<JoinRoutes["route"]>[0]): readonly CompiledStep[] {
     const { conditions, known } = options;
     const early = this.#options.routes.conditionsOn(known, conditions);

@@ -22,14 +22,14 @@ import { NotMaintained } from "./not_maintained.ts";
 export interface SourceAccess {
   /** The index; undefined for the primary key. */
   readonly index: IndexEntry | undefined;
-  /** The values of the first columns of the index, or of the whole primary key. */
+  /** The values of the first columns of the index, or of all columns of the primary key. */
   readonly keys: readonly BoundExpression[];
 }
 
 export interface RouteStep {
   readonly source: number;
   readonly access: SourceAccess;
-  /** The conditions that can be tested with this source, and not before it. */
+  /** The conditions that can be tested once this source is known, and not earlier. */
   readonly conditions: readonly BoundExpression[];
 }
 
@@ -38,12 +38,12 @@ export interface RouteOptions {
   readonly known: readonly number[];
   /** The sources that the route has to reach. */
   readonly wanted: readonly number[];
-  /** Further sources through which the route may lead. */
+  /** Other sources through which the route may lead. */
   readonly passable?: readonly number[];
   readonly conditions: readonly BoundExpression[];
 }
 
-/** A condition with the sources that it reads. */
+/** A condition, and the sources that it reads. */
 interface PlacedCondition {
   readonly condition: BoundExpression;
   readonly reads: ReadonlySet<number>;
@@ -61,7 +61,7 @@ export class JoinRoutes {
     }
   }
 
-  /** Returns the conditions that read no source but these. */
+  /** Returns the conditions that read only the given sources. */
   conditionsOn(
     sources: readonly number[],
     conditions: readonly BoundExpression[],
@@ -72,7 +72,7 @@ export class JoinRoutes {
     );
   }
 
-  /** @throws {NotMaintained} if a source can only be scanned. */
+  /** @throws {NotMaintained} If a source can only be read by a scan. */
   route({ conditions, known, passable = [], wanted }: RouteOptions): readonly RouteStep[] {
     const reached = new Set(known);
     const open = new Set(wanted.filter((source) => !reached.has(source)));
@@ -187,7 +187,7 @@ export class JoinRoutes {
   }
 }
 
-/** Returns the values of the first columns, up to the first without a value. */
+/** Returns the values of the first columns, up to the first column without a value. */
 function valuesOf(
   columnIds: readonly number[],
   values: ReadonlyMap<number, BoundExpression>,
@@ -207,7 +207,7 @@ function rankOf({ index, keys }: SourceAccess): number {
   return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;
 }
 
-/** Whether equal values of a type are always the same value, so that a key finds all of them. */
+/** Returns whether equal values of a type are always identical, so that a key finds all of them. */
 export function isKeyType({ kind }: DataType): boolean {
   return KEY_TYPES.has(kind);
 }

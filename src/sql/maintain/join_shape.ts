@@ -8,7 +8,8 @@
  *
  * Derived tables and views without grouping, order or limit become part of the joins around them.
  * Invariants: a source is one mention of a table, and its columns have ids that no other source
- * has. The sources of the core come first, followed by those of the parts in their order.
+ * has. The sources of the core come first, followed by the sources of the parts, in the order of
+ * the parts.
  */
 import { defined } from "../../base/assert.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -30,7 +31,7 @@ export interface Source {
   readonly columns: readonly BoundColumn[];
 }
 
-/** A step of a query after its inner joins. */
+/** A join or an existence test that follows the inner joins of a query. */
 export interface JoinPart {
   readonly kind: "left" | "semi" | "anti";
   /** The indexes of the sources that the part joins with each other. */
@@ -40,7 +41,7 @@ export interface JoinPart {
 
 export interface JoinShape {
   readonly sources: readonly Source[];
-  /** The number of sources that belong to the core: the first ones. */
+  /** The number of sources that belong to the core. These come first. */
   readonly coreCount: number;
   readonly coreConditions: readonly BoundExpression[];
   readonly parts: readonly JoinPart[];
@@ -49,7 +50,7 @@ export interface JoinShape {
   resolve(expression: BoundExpression): BoundExpression;
 }
 
-/** A group of sources that are joined with each other, while the query is read. */
+/** A group of sources that are joined with each other, as it is collected. */
 interface SourceGroup {
   readonly sources: Source[];
   readonly conditions: BoundExpression[];
@@ -59,7 +60,9 @@ interface OpenPart extends SourceGroup {
   readonly kind: JoinPart["kind"];
 }
 
-/** @throws {NotMaintained} */
+/**
+ * Returns the shape of a block's joins. @throws {NotMaintained} If the block cannot be maintained.
+ */
 export function joinShapeOf({ from, where }: BoundSelect): JoinShape {
   if (from === undefined) throw new NotMaintained("it reads no table");
   const reader = new ShapeReader();
@@ -105,7 +108,8 @@ class ShapeReader {
     const known = new Set(this.#values.keys());
     this.read(right, part);
     for (const [id, value] of this.#values) {
-      // A row without a match has NULL in every column, and not the value of an expression.
+      // A row without a match has NULL in every column, even if the column is the value of an
+      // expression.
       if (!known.has(id) && value.kind !== "column") {
         throw new NotMaintained("it has a left join with a computed column");
       }
@@ -171,7 +175,7 @@ class ShapeReader {
         left: this.#plain(left, "the left side of IN"),
         right: this.#plain(withValues(right, outer), "a column of a subquery"),
       };
-      // A NULL among the rows makes NOT IN unknown, whatever the other rows are.
+      // If one of the rows has NULL, NOT IN is unknown, whatever the other rows contain.
       if (kind === "anti" && !(this.#isPresent(sides.left) && this.#isPresent(sides.right))) {
         throw new NotMaintained("it has NOT IN with values that may be NULL");
       }
@@ -187,7 +191,7 @@ class ShapeReader {
     return resolved;
   }
 
-  /** Whether an expression is a column that is not NULL in any row. */
+  /** Whether an expression is a column that is never NULL. */
   #isPresent(expression: BoundExpression): boolean {
     if (expression.kind !== "column" || !isNeverNull(expression.column)) return false;
     return !this.#nullableIds().has(expression.column.id);
@@ -243,11 +247,14 @@ interface SubqueryTest {
   readonly query: BoundSelect;
   /** For IN and NOT IN: the operands, each equal to its column of the query. */
   readonly equalities: readonly ExpressionOf<"compare">[];
-  /** The values that the query reads from the row around it, by the ids of its references. */
+  /** The values of the surrounding row that the query reads, by the ids of their references. */
   readonly outer: ReadonlyMap<number, BoundExpression>;
 }
 
-/** Returns undefined for a condition without a subquery. @throws {NotMaintained} */
+/**
+ * Returns the existence test of a condition; undefined if the condition has no subquery. @throws
+ * {NotMaintained}
+ */
 function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
   if (!hasSubquery(condition)) return undefined;
   const isNegated = condition.kind === "not";
@@ -279,7 +286,7 @@ function equalitiesOf({
     if (right === undefined || compare === undefined || !sameType(left.type, right.type)) {
       throw new NotMaintained("it has IN with values of several types");
     }
-    // For NOT IN, the function tests the opposite.
+    // For NOT IN, the function of the binder tests the opposite.
     const isOpposite = form.kind === "all";
     const evaluate: RowFunction = isOpposite
       ? (values, call) => negated(compare(values, call))
@@ -300,7 +307,7 @@ function isNeverNull({ origin }: BoundColumn): boolean {
   return table.columns.find((column) => column.columnId === columnId)?.notNull === true;
 }
 
-/** Replaces the references of an inner query by the values around it. */
+/** Replaces the references of an inner query with values of the surrounding row. */
 function withValues(
   expression: BoundExpression,
   values: ReadonlyMap<number, BoundExpression>,

@@ -6,9 +6,9 @@
  *                         join_changes.ts     groups.ts          row_window.ts
  *
  * Groups and window are left out if the query has none. A maintained query begins with the rows of
- * its seed, an ordinary statement, and begins anew whenever a change cannot be followed at less
- * cost. Invariant: after `changesUpTo(seq)` the rows are those of the SELECT at `seq`, including
- * their number where rows are equal.
+ * its seed, an ordinary statement. It begins again whenever evaluating the seed costs less than
+ * following a change. Invariant: after `changesUpTo(seq)` the rows are those of the SELECT at
+ * `seq`, including the number of equal rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -35,24 +35,27 @@ import { tallyFor } from "./tallies.ts";
 import { TuplePlaces, tupleSpaceOf } from "./tuple_space.ts";
 
 export interface MaintainedQueryOptions {
-  /** The block that determines the rows, as it is written. */
+  /** The block that determines the rows, as it was written. */
   readonly core: SelectFromStatement;
-  /** Binds another form of the block in its place. @throws {DatabaseError} */
+  /** Binds another form of the block in place of the original. @throws {DatabaseError} */
   readonly bind: (core: SelectFromStatement) => BoundSelect;
-  /** The fields by which rows are sorted, down to a single row; undefined if some have no field. */
+  /**
+   * The fields by which rows are sorted, enough to distinguish all rows; undefined if some sort
+   * keys have no field.
+   */
   readonly terms: readonly WindowTerm[] | undefined;
   readonly principal: Principal;
   readonly store: ReadStore;
   readonly context: ExecutionContext;
 }
 
-/** The rows of an ORDER BY with LIMIT that are kept at most. */
+/** The maximum number of rows that a window keeps for ORDER BY with LIMIT. */
 const WINDOW_ROWS_MAX = 10_000;
 
-/** The approximate memory of a row that a window keeps, beside the result. */
+/** The approximate memory of a row that a window keeps besides the result. */
 const WINDOW_ROW_BYTES = 200;
 
-/** The parts of a query after its joins. */
+/** The stages of a query after its joins. */
 interface Stages {
   readonly groups: Groups | undefined;
   /** Computes the rows of a query without groups. */
@@ -67,7 +70,10 @@ export class MaintainedQuery {
   readonly #groups: Groups | undefined;
   readonly #rowsOf: Stages["rowsOf"];
   readonly #window: RowWindow | undefined;
-  /** The seq of the rows; undefined before the first ones, and after a change was not followed. */
+  /**
+   * The seq of the rows; undefined before the first rows, and after a change that could not be
+   * followed.
+   */
   #seq: Seq | undefined;
 
   /** @throws {NotMaintained} */
@@ -89,13 +95,13 @@ export class MaintainedQuery {
     this.seed = isLimited ? limitedTo(core, windowRowsOf(model.select, context)) : stages.seed;
   }
 
-  /** The approximate memory that is kept beside the rows of the result. */
+  /** The approximate memory of everything that is kept besides the rows of the result. */
   get bytes(): number {
     const windowRows = this.#window?.rowCount ?? 0;
     return (this.#groups?.bytes ?? 0) + windowRows * WINDOW_ROW_BYTES;
   }
 
-  /** Lines that say how a change of each table is followed. */
+  /** Returns lines that say how a change of each table is followed. */
   describe(): string[] {
     return this.#changes.describe();
   }
@@ -110,8 +116,8 @@ export class MaintainedQuery {
   }
 
   /**
-   * Follows the changes up to a seq. Returns undefined if they cannot be followed at less cost than
-   * that of evaluating the query again: then it has to begin anew.
+   * Follows the changes up to a seq. Returns undefined if evaluating the query again costs less, or
+   * is the only possibility: then the query has to begin again.
    */
   changesUpTo(upTo: Seq): RowChanges | undefined {
     const seq = this.#seq;
@@ -122,7 +128,7 @@ export class MaintainedQuery {
       if (changes !== undefined) this.#seq = upTo;
       return changes;
     } catch (error) {
-      // The evaluation that follows finds the rows, or reports why it cannot.
+      // The subsequent evaluation finds the rows, or reports why it cannot.
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
     }
@@ -142,7 +148,7 @@ export class MaintainedQuery {
   }
 }
 
-/** A query with the aggregates of its groups bound once more, so that their calls are known. */
+/** A query with the aggregates of its groups bound again, so that their calls are known. */
 interface Model {
   readonly core: SelectFromStatement;
   readonly select: BoundSelect;
@@ -209,7 +215,7 @@ function stagesOf(model: Model, options: StageParts): Stages {
   return { groups: undefined, rowsOf, seed: model.core };
 }
 
-/** Leaves out rows that are added as often as they are removed. */
+/** Removes rows that are added as often as they are removed. */
 function netChanges(rows: readonly Row[], weights: readonly number[]): RowChanges {
   const found = new Map<string, { readonly row: Row; weight: number }>();
   for (const [index, row] of rows.entries()) {
@@ -268,7 +274,7 @@ function groupStages(model: Model, { context, shape, tuples }: StageParts): Stag
   return { groups, rowsOf: undefined, seed };
 }
 
-/** Returns a key of GROUP BY as it is written in the select list, or else in GROUP BY. */
+/** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
 function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
   const key = defined(select.groupBy[index], "a key has an index").column;
   const { columns = [] } = core;
@@ -318,7 +324,7 @@ function requireNoSubquery(expressions: readonly BoundExpression[]): void {
   if (expressions.some(hasSubquery)) throw new NotMaintained("an expression has a subquery");
 }
 
-/** Equal keys must be the same value, so that a group always has the same key. */
+/** Requires that equal keys are identical values, so that the key of a group never changes. */
 function requireKeys(keys: readonly BoundExpression[]): void {
   for (const { type } of keys) {
     if (!isKeyType(type))

@@ -1,6 +1,6 @@
-/** Why a query is not maintained, or why a change of one cannot be followed. */
+/** The errors that say why a query is not maintained, or why a change cannot be followed. */
 
-/** Thrown while a query is planned: it has to be evaluated again after each change. */
+/** Thrown while a query is planned, if the query has to be evaluated again after each change. */
 export class NotMaintained extends Error {
   /** @param reason Completes "it is evaluated again, because …". */
   constructor(reason: string) {
@@ -9,5 +9,8 @@ export class NotMaintained extends Error {
   }
 }
 
-/** Thrown while changes are followed: evaluating the query again takes less, or is the only way. */
+/**
+ * Thrown while changes are followed, if evaluating the query again costs less or is the only
+ * possibility.
+ */
 export class CannotFollow extends Error {}

@@ -1,4 +1,4 @@
-/** Writes a row as a string that is the same for exactly the rows with the same values. */
+/** Converts a row to a string that is the same for exactly the rows with the same values. */
 import type { Value } from "../../types/mod.ts";
 
 export function textOfRow(values: readonly Value[]): string {
@@ -16,7 +16,7 @@ function textOf(value: Value): string {
   }
 }
 
-/** Arrays, bytes and intervals, in a form whose JSON has all of their values. */
+/** Returns arrays, bytes and intervals in a form whose JSON contains all of their values. */
 function plainOf(value: unknown): unknown {
   if (typeof value === "bigint") return `${value}n`;
   if (ArrayBuffer.isView(value)) return Array.from(value as unknown as ArrayLike<number>);

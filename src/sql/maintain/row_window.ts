@@ -1,19 +1,19 @@
 /**
- * The first rows of an order: ORDER BY … LIMIT … OFFSET.
+ * Maintains the first rows of an order, for ORDER BY … LIMIT … OFFSET.
  *
  *     sorted rows     ┌ OFFSET ┐┌─ LIMIT ─┐┌── margin ──┐
  *     of the input    ░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒  further rows are not kept
  *                               └ result ┘
  *
  * Invariants: every row of the input that does not sort after the last kept row is kept. No two
- * rows are equal in the order, which ends with what identifies a row. A row that leaves is replaced
- * from the margin; once the margin is used up, the window has to be filled again.
+ * rows are equal in the order, because its last terms identify a row. ¶ A row from the margin
+ * replaces a removed row. Once the margin is used up, the window has to be filled again.
  */
 import type { Row } from "../../types/mod.ts";
 import { compareByKey, type SortOrder } from "../execute/materialised/sort_order.ts";
 import type { RowChanges } from "./groups.ts";
 
-/** A term of the order: the place of its value in a row. */
+/** A term of the order, with the position of its value in a row. */
 export interface WindowTerm extends SortOrder {
   readonly field: number;
 }
@@ -24,7 +24,7 @@ export interface RowWindowOptions {
   readonly offset: number;
 }
 
-/** The rows behind the window, as a multiple of its rows, and at least and at most so many. */
+/** The size of the margin as a multiple of the rows of the window, and its bounds. */
 const MARGIN_SHARE = 1;
 const MARGIN_MIN = 32;
 const MARGIN_MAX = 1000;
@@ -65,14 +65,14 @@ export class RowWindow {
     return this.#rows.slice(this.#start, this.#end);
   }
 
-  /** Begins anew with rows of the input: all, or the first ones of the order. */
+  /** Starts again from rows of the input: all rows, or the first rows of the order. */
   begin(rows: Iterable<Row>): void {
     const sorted = [...rows].toSorted((left, right) => this.#compare(left, right));
     this.#isWhole = sorted.length < this.#rowsMax;
     this.#rows = sorted.slice(0, this.#rowsMax);
   }
 
-  /** Applies changes of the input. Afterwards the window may be short. */
+  /** Applies changes of the input. The window may be short afterwards. */
   apply({ added, removed }: RowChanges): void {
     for (const row of removed) this.#remove(row);
     for (const row of added) this.#add(row);
@@ -115,7 +115,7 @@ export class RowWindow {
   }
 }
 
-/** Returns the rows that one result has and the other has not. */
+/** Returns the rows that only one of two results has. */
 export function changesOfRows(before: readonly Row[], after: readonly Row[]): RowChanges {
   const old = new Set(before);
   const now = new Set(after);

@@ -15,7 +15,7 @@ import { holdsQuery } from "../parse/ast/query_nodes.ts";
 import { directPartsOf, partsOf } from "../parse/ast/tree_parts.ts";
 import type { RowTally } from "./tallies.ts";
 
-/** Returns the statement without OFFSET and with another limit. */
+/** Returns a statement without OFFSET and with another limit. */
 export function limitedTo(core: SelectFromStatement, rowsMax: number): SelectFromStatement {
   const { _location } = core;
   const limit: Expr = { type: "integer", value: rowsMax, text: String(rowsMax), _location };
@@ -31,7 +31,7 @@ export function aggregateCallsIn({ columns, having, orderBy }: SelectFromStateme
   return calls;
 }
 
-/** Returns the contents of a part, unless they belong to another block or to an aggregate. */
+/** Returns the children of a node, except for nodes of another block or of an aggregate. */
 function insideOfBlock(part: object): readonly unknown[] {
   return holdsQuery(part) || isAggregateCall(part) ? [] : directPartsOf(part);
 }
@@ -42,7 +42,7 @@ function isAggregateCall(part: object): part is ExprCall {
   return call.over === undefined && isAggregate(call.function.name);
 }
 
-/** Returns a block with further items in its select list. */
+/** Returns a block with more items in its select list. */
 export function withItemsBehind(
   core: SelectFromStatement,
   items: readonly Expr[],
@@ -52,12 +52,12 @@ export function withItemsBehind(
 
 export interface SeedOfGroups {
   readonly keys: readonly Expr[];
-  /** The call of each aggregate. */
+  /** The calls of each aggregate. */
   readonly calls: readonly ExprCall[];
   readonly tallies: readonly RowTally[];
 }
 
-/** Returns the statement of the groups of a block. */
+/** Returns the seed of a block with groups. */
 export function seedOfGroups(
   core: SelectFromStatement,
   { tallies, calls, keys }: SeedOfGroups,

@@ -1,4 +1,4 @@
-/** Reads the rows of a source that have a key, as they were at a seq. */
+/** Reads the rows of a source that have a given key, as they were at a seq. */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
@@ -12,7 +12,7 @@ const ROWS_PER_READ = 256;
 
 export interface SourceKey {
   readonly access: SourceAccess;
-  /** The values of the key, none NULL. */
+  /** The values of the key, none of which is NULL. */
   readonly key: Row;
   readonly upTo: Seq;
 }
@@ -39,7 +39,7 @@ export class SourceRows {
   /**
    * Returns the rows with a key.
    *
-   * @throws {CannotFollow} if the index does not have the rows of this seq. @throws {DatabaseError}
+   * @throws {CannotFollow} If the index does not have the rows of this seq. @throws {DatabaseError}
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
     const place = defined(this.#places[source], "each source has places");

@@ -1,6 +1,6 @@
 /**
- * The net change of the rows of one table between two seqs: the rows that were there and are gone
- * or have other values, and the rows that took their places.
+ * The net change of the rows of one table between two seqs: the rows that were removed or got other
+ * values, and the rows that replaced them.
  *
  * A row that several commits changed counts once, with its first old values and its last new ones.
  */
@@ -9,9 +9,9 @@ import { type ChangeBatch, type ReadStore, SEQ_COLUMN_ID } from "../../storage/m
 import { type Row, type Value, valueAt } from "../../types/mod.ts";
 
 export interface TableChanges {
-  /** Rows at the first seq, with `_seq` as their last value. */
+  /** The replaced and removed rows as of the first seq, with `_seq` as their last value. */
   readonly removed: readonly Row[];
-  /** Rows at the last seq. */
+  /** The new rows as of the last seq. */
   readonly added: readonly Row[];
 }
 

@@ -15,19 +15,22 @@ import type { BoundAggregate } from "../bind/bound_expressions.ts";
 import type { AggregateState } from "../functions/aggregate/aggregates.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** The state of one aggregate for all groups. Groups are small numbers that may be used again. */
+/**
+ * The state of one aggregate for all groups. A group is identified by a small number, which may be
+ * used again.
+ */
 export interface RowTally {
-  /** The aggregates whose results over the rows so far begin a group. */
+  /** The aggregates whose results the state of a group begins with. */
   readonly seeds: readonly ("itself" | "count" | "sum")[];
   /** Begins a group with the results of the seeds. */
   seed(group: number, results: readonly Value[]): void;
   add(group: number, value: Value): void;
   remove(group: number, value: Value): void;
-  /** Whether the result of a group can only be found by reading its rows. */
+  /** Whether the result of a group can be found only by reading the group's rows. */
   isUnknown(group: number): boolean;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE */
   result(group: number): Value;
-  /** Forgets a group. */
+  /** Removes a group. */
   clear(group: number): void;
 }
 
@@ -123,7 +126,7 @@ class SumTally implements RowTally {
   }
 
   clear(): void {
-    // Without rows, the sum and the number are 0.
+    // The sum and the number of an empty group are already 0.
   }
 }
 
@@ -161,7 +164,7 @@ class ExtremeTally implements RowTally {
     kept.count += 1;
     const isFirst = kept.count === 1;
     if (!isFirst && kept.value !== null && !this.#isBetter(value, kept.value)) return;
-    // The new value is at least as good as each value that the group had.
+    // The new value is at least as good as each value of the group so far.
     kept.value = value;
     kept.isUnknown = false;
   }

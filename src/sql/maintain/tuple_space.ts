@@ -1,6 +1,6 @@
 /**
- * The rows of a join while a change of it is computed: one list of values for each combination of
- * source rows.
+ * The tuples of a join, from which its changes are computed: one list of values for each
+ * combination of source rows.
  *
  *     | columns of source 0 … _seq | columns of source 1 … _seq | …
  *
@@ -29,12 +29,12 @@ import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
 import type { Source } from "./join_shape.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** The places of a source in a tuple. */
+/** The position of a source in a tuple. */
 export interface SourcePlace {
   readonly source: Source;
   /** The columns to read, `_seq` last. */
   readonly columnIds: readonly number[];
-  /** The place of the first column. */
+  /** The position of the first column. */
   readonly start: number;
   readonly seqPosition: number;
 }
@@ -45,7 +45,7 @@ export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 /** Returns the values of some expressions for each tuple. */
 export type TupleValues = (tuples: readonly Row[]) => readonly (readonly Value[])[];
 
-/** Compiles expressions over lists of values with given places. */
+/** Compiles expressions over lists of values at given positions. */
 export class TuplePlaces {
   readonly layout: BatchLayout;
   readonly #types: readonly DataType[];
@@ -100,7 +100,7 @@ export class TuplePlaces {
   }
 }
 
-/** Stands for a column that an expression does not read. */
+/** Replaces a column that an expression does not read. */
 const UNREAD: Vector = constVector(null, 0);
 
 /** The tuples of a join. */
@@ -110,9 +110,9 @@ export interface TupleSpace {
 }
 
 /**
- * Gives a place to each column that the expressions read.
+ * Assigns a position to each column that the expressions read.
  *
- * @throws {NotMaintained} if they read whether a row is deleted.
+ * @throws {NotMaintained} If an expression reads whether a row is deleted.
  */
 export function tupleSpaceOf(
   sources: readonly Source[],

@@ -92,7 +92,9 @@ export function findTable(
   );
 }
 
-/** Explains why a service token sees nothing in a namespace, whether or not a table is there. */
+/**
+ * Explains why a service token sees nothing in a namespace, regardless of whether the table exists.
+ */
 function limitOfToken({ tokenScope }: Principal, namespace: string): readonly string[] {
   const { namespaces, tokenName } = tokenScope ?? {};
   if (namespaces?.has(namespace) !== false) return [];

@@ -1,6 +1,4 @@
-/**
- * Parses CREATE and DROP TOKEN and INVITATION.
- */
+/** Parses CREATE and DROP of TOKEN and INVITATION. */
 import type {
   CreateInvitationStatement,
   CreateTokenStatement,
@@ -71,7 +69,7 @@ export function parseDropInvitation(cursor: Cursor, start: number): DropInvitati
   return { type: "drop invitation", name, ifExists, _location: cursor.since(start) };
 }
 
-/** Takes one of the words that begin a clause, each at most once. */
+/** Accepts one of the words that begin a clause, each at most once. */
 function acceptOnce<Word extends "expires" | "scopes" | "uses">(
   cursor: Cursor,
   words: readonly Word[],

@@ -234,7 +234,7 @@ export interface LiveRequest {
   readonly namespace?: string;
   /**
    * Whether a query that is followed as a whole has to be maintained from the changes of its
-   * tables, or to be evaluated again. Absent, the query decides.
+   * tables, or evaluated again. If absent, the engine chooses.
    */
   readonly way?: "maintained" | "evaluated" | undefined;
 }
@@ -396,7 +396,7 @@ export interface ResultEvaluation {
   cancel(): void;
 }
 
-/** Rows that a result loses, and rows that it gains. A row that changes is in both. */
+/** The rows that a result loses, and the rows that it gains. A changed row is in both lists. */
 export interface ResultChanges {
   readonly removed: readonly (readonly WireCell[])[];
   readonly added: readonly (readonly WireCell[])[];
@@ -407,13 +407,13 @@ export interface ResultMaintainer {
   /** Evaluates the query at the newest visible seq, and follows the changes from there. */
   begin(): ResultEvaluation;
   /**
-   * Returns the changes since the last call. Returns undefined if following them would take longer
-   * than an evaluation, or is impossible: then the query has to begin anew.
+   * Returns the changes since the last call. Returns undefined if following the changes would take
+   * longer than an evaluation, or is impossible: then the query has to begin again.
    *
    * @param seq At most the visible seq.
    */
   changesUpTo(seq: Seq): ResultChanges | undefined;
-  /** The approximate memory that is kept beside the rows. */
+  /** The approximate memory that is kept besides the rows. */
   readonly bytes: number;
 }
 
@@ -449,6 +449,9 @@ export interface ResultPlan {
    * @param at At most the visible seq.
    */
   evaluate(at?: Seq): ResultEvaluation;
-  /** Returns undefined if the query has to be evaluated again after each change. */
+  /**
+   * Returns an object that keeps the result up to date; undefined if the query has to be evaluated
+   * again after each change.
+   */
   maintainer(): ResultMaintainer | undefined;
 }

@@ -81,14 +81,14 @@ export interface WholeQuery {
   mayRead(principal: Principal): boolean;
   /**
    * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
-   * it has to be evaluated again after each change.
+   * the query has to be evaluated again after each change.
    *
-   * @throws {DatabaseError} if a definition has changed.
+   * @throws {DatabaseError} If a definition has changed.
    */
   maintained(): MaintainedPlan | string;
 }
 
-/** A query that can be maintained, and the statement with which it begins. */
+/** A query that can be maintained, and its seed statement. */
 export interface MaintainedPlan {
   readonly query: MaintainedQuery;
   readonly seed: StatementToRun;
@@ -151,7 +151,7 @@ export function planFollowedQuery(
           select,
           changesByTime,
           start: { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq },
-          // The time of the request ends before the result is maintained.
+          // The result is maintained beyond the time of the request.
           binding: () => new StatementBinding(types, { statistics: statisticsOf(deps) }),
         });
   if (request.way === "maintained") requireMaintained(maintained());
@@ -177,7 +177,11 @@ export function planFollowedQuery(
   };
 }
 
-/** Returns the only statement of a text, which has to be a query. @throws {DatabaseError} */
+/**
+ * Returns the only statement of an SQL text, which has to be a query.
+ *
+ * @throws {DatabaseError}
+ */
 function selectIn(sql: string, options: Parameters<typeof followedNode>[1]): SelectStatement {
   const written = followedNode(sql, options);
   if (!isSelectNode(written)) throw notFollowed(written, written.type.toUpperCase());
@@ -194,7 +198,10 @@ interface MaintainedText {
   readonly binding: () => StatementBinding;
 }
 
-/** Returns a plan, or the reason why there is none. @throws {DatabaseError} */
+/**
+ * Returns a plan for maintaining the query, or the reason why there is none. @throws
+ * {DatabaseError}
+ */
 function maintainedPlan(
   deps: LivePlanDeps,
   { binding, changesByTime, node, select, start }: MaintainedText,

@@ -1,6 +1,6 @@
 /**
- * Completes the SELECT of a followed query: its rows have what identifies and orders them, their
- * fields have different names, and a window of LIMIT has a complete order.
+ * Completes the SELECT of a followed query: adds the columns that identify and order its rows,
+ * gives its fields different names, and completes the order of a query with LIMIT.
  *
  * The additions are made to the syntax tree, so that the result is an ordinary statement, which a
  * reader in another thread can run.
@@ -23,8 +23,8 @@ export interface OrderedSelect extends WrittenSelect {
 }
 
 /**
- * Orders the rows of a window of LIMIT completely, by what identifies them: of rows with equal
- * values, the same ones are in the window at each evaluation.
+ * Completes the order of a query with LIMIT by terms that identify a row: of rows with equal
+ * values, every evaluation selects the same ones.
  */
 export function withTotalOrder(
   given: WrittenSelect,
@@ -57,13 +57,15 @@ export function withTotalOrder(
   try {
     return { node: longer, select: bound(longer), sortCount };
   } catch (error) {
-    // Values of some types have no order. The rows of the window are then any of several.
+    // Values of some types have no order. Any of several rows may then be in the result.
     if (error instanceof DatabaseError) return { ...given, sortCount };
     throw error;
   }
 }
 
-/** Returns the terms of ORDER BY as fields; undefined if some have no field or rows may tie. */
+/**
+ * Returns the terms of ORDER BY as fields; undefined if a term has no field or rows may be tied.
+ */
 export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   const sorts = sortOf(select);
   const keyFields = keyFieldsOf(select);
@@ -77,7 +79,7 @@ export function windowTermsOf(select: BoundSelect): WindowTerm[] | undefined {
   });
 }
 
-/** A query as it is written, and as it is bound. */
+/** A query in its written and in its bound form. */
 interface WrittenSelect {
   readonly node: SelectStatement;
   readonly select: BoundSelect;

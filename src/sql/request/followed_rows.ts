@@ -54,7 +54,7 @@ export function resultPlanOf(
   };
 }
 
-/** The rows of a statement, as the cells of its plan. */
+/** The rows of a statement, in the form of its plan's cells. */
 interface StatementRows {
   readonly seq: Seq;
   readonly rows: readonly (readonly unknown[])[];
@@ -64,7 +64,7 @@ function cellsOf({ rows, seq }: StatementRows): ResultRows {
   return { seq, rows: rows as readonly (readonly WireCell[])[] };
 }
 
-/** Runs the seed of a maintained query, and turns its rows into cells. */
+/** Runs the seed of a maintained query, and converts its rows to cells. */
 class Maintainer implements ResultMaintainer {
   readonly #deps: FollowedRowsDeps;
   readonly #query: WholeQuery;
@@ -116,7 +116,7 @@ class Maintainer implements ResultMaintainer {
 
 interface Evaluating {
   readonly request: LiveRequest;
-  /** An earlier seq; undefined for the newest visible one. */
+  /** The seq at which to read; undefined for the newest visible seq. */
   readonly at: Seq | undefined;
   readonly statement: StatementToRun;
 }

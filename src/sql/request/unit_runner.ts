@@ -1,6 +1,6 @@
 /**
- * Runs one statement of a request, which may change the request itself, rows, definitions or the
- * server.
+ * Runs one statement of a request. The statement may change the request itself, rows, definitions
+ * or the server.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -53,7 +53,7 @@ import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./trun
 /** The dependencies of an engine, with the system views that all its requests share. */
 export type RequestDeps = SqlEnvironment & NameDeps & Pick<StatementDeps, "readers">;
 
-/** The parts of the request to which the statements belong. */
+/** The parts of the request to which the statement belongs. */
 export interface UnitRunnerParts {
   readonly deps: RequestDeps;
   readonly principal: Principal;
@@ -66,7 +66,7 @@ export interface UnitRunnerParts {
   readonly channel: AnswerChannel | undefined;
   /** Lets other work run. */
   readonly pause: () => Promise<void>;
-  /** Returns the number of statements of the request that have ended. */
+  /** Returns the number of completed statements of the request. */
   readonly entryCount: () => number;
   /**
    * Commits the transaction of the request, with the entry of COMMIT if there is one. Returns the

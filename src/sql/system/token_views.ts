@@ -1,6 +1,6 @@
 /**
- * Service tokens and invitations, without their secrets: `system.tokens`, `system.invitations`,
- * SHOW TOKENS and SHOW INVITATIONS.
+ * The rows of `system.tokens`, `system.invitations`, SHOW TOKENS and SHOW INVITATIONS: service
+ * tokens and invitations, without their secrets.
  */
 import type { ServiceTokenEntry } from "../../catalog/mod.ts";
 import { DATETIME, INT, type Row, TEXT } from "../../types/mod.ts";
@@ -76,7 +76,7 @@ export function invitationRows({ catalog }: Pick<TokenViewDeps, "catalog">): Row
     ]);
 }
 
-/** Returns the scopes of a token as CREATE TOKEN lists them; null without any. */
+/** Returns the scopes of a token as CREATE TOKEN lists them; null if it has none. */
 export function shownScopes({
   namespaces = [],
   rights,

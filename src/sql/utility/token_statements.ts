@@ -1,6 +1,6 @@
 /**
- * CREATE and DROP of service tokens and invitations: translates them for the accounts. The secret
- * of a new one is in the result, and nowhere else.
+ * Executes CREATE and DROP of service tokens and invitations through `auth`. The secret of a new
+ * token or invitation is in the result, and nowhere else.
  */
 import type { CreateInvitationRequest, CreateTokenRequest, Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -100,7 +100,7 @@ export function runTokenStatement(node: SecretDefinition, call: TokenCall): Stat
   }
 }
 
-/** Returns true if a statement may do nothing, because there is no such object. */
+/** Returns true if a statement has nothing to do, because there is no such object. */
 function isGone(
   node: Extract<SecretDefinition, { ifExists?: true | undefined }>,
   { catalog }: TokenDeps,

@@ -1,6 +1,6 @@
 /**
- * Reads of row versions in the order of their seqs: the changes of one owner or of all, and single
- * versions.
+ * Reads row versions in the order of their seqs: the changes of one owner or of all owners, and
+ * single versions.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Value, Vector } from "../../types/mod.ts";

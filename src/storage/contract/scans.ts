@@ -1,4 +1,4 @@
-/** Scans of the rows that are current at a seq. */
+/** Scans the rows that are current at a seq. */
 import type { Seq } from "../../base/seq.ts";
 import type { Row, Value, Vector } from "../../types/mod.ts";
 

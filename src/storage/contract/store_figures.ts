@@ -1,4 +1,4 @@
-/** Figures of the store, and the results of its maintenance, for statements and operators. */
+/** The figures of the store and the results of its maintenance, for statements and operators. */
 
 /**
  * Statistics on the replaced versions that a table keeps only because a topic needs its history.

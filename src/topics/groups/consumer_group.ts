@@ -223,8 +223,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Wakes a waiter when a claim or a message's delay expires. A time that passed between the last
-   * look at the window and this call has not been reported yet, so the timer fires at once.
+   * Wakes a waiter when a claim or a message's delay expires. If a deadline has passed since the
+   * window was last checked, it has not been reported yet, so the timer fires at once.
    */
   #setTimer(): void {
     this.#stopTimer();

@@ -100,7 +100,7 @@ export function relationsIn({ from }: BoundSelect): BoundRelation[] {
   return relations;
 }
 
-/** Whether each row of a block comes from one row of its FROM, and no row depends on others. */
+/** Whether each row of a block comes from one row of its FROM, and no row depends on other rows. */
 export function isPlainSelect(query: BoundSelect): boolean {
   return (
     !query.isAggregated &&

@@ -20,7 +20,7 @@ export async function withinRequest<Result>(
   const controller = new AbortController();
   const { promise: ended, reject } = Promise.withResolvers<never>();
   let cancelTimer: CancelTimer | undefined;
-  /** Ends the wait if the request has ended, or else looks again at its deadline. */
+  /** Ends the wait if the request has ended; otherwise checks the deadline of the request again. */
   const look = (): void => {
     cancelTimer?.();
     try {

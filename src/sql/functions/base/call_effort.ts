@@ -1,13 +1,17 @@
 /**
  * Limits the work of one call of a function whose work may grow much faster than its arguments,
- * because no other request is served in the meantime. The limit counts steps rather than time, so
- * that a call is refused on every machine or on none.
+ * because no other request is served during the call.
+ *
+ * The limit counts steps rather than time, so that a call is refused on every machine or on none.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
 export interface EffortLimit {
   readonly stepsMax: number;
-  /** The error, up to the number of steps, such as "Cannot search the text: it takes". */
+  /**
+   * The beginning of the error message, up to the number of steps, such as "Cannot search the text:
+   * it takes".
+   */
   readonly message: string;
   readonly hint: string;
 }

@@ -1,10 +1,10 @@
-/** The effort of a search, which may read the rest of the text again after every match. */
+/** Limits the effort of a search, which may read the rest of the string again after every match. */
 import { CallEffort, type EffortLimit } from "../base/call_effort.ts";
 
 const LIMIT: EffortLimit = {
   /**
-   * These steps take about a tenth of a second. They cover two million characters with a simple
-   * pattern.
+   * This number of steps takes about a tenth of a second. A simple pattern can search two million
+   * characters with it.
    */
   stepsMax: 2 ** 23,
   message: "Cannot search the text: the regular expression takes",

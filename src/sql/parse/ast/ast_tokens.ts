@@ -5,20 +5,23 @@
 import type { AstNode, Name } from "./ast.ts";
 import type { UserName } from "./ast_definitions.ts";
 
-/** Statements that make and drop secrets. */
+/** Statements that create and drop secrets. */
 export type SecretDefinition =
   | CreateTokenStatement
   | DropTokenStatement
   | CreateInvitationStatement
   | DropInvitationStatement;
 
-/** `EXPIRES 'timestamp'`, `EXPIRES IN 'interval'`. */
+/** The clause `EXPIRES 'timestamp'` or `EXPIRES IN 'interval'`. */
 export interface Expiry extends AstNode {
   readonly kind: "at" | "in";
   readonly text: string;
 }
 
-/** `READ`, `WRITE`, `DEFINE`, `ACT`, `NAMESPACE name`. Other words are refused when it runs. */
+/**
+ * A scope: `READ`, `WRITE`, `DEFINE`, `ACT` or `NAMESPACE name`. Other words are refused when the
+ * statement runs.
+ */
 export interface TokenScopeNode extends AstNode {
   /** The word in lower case. */
   readonly word: string;
@@ -30,7 +33,7 @@ export interface CreateTokenStatement extends AstNode {
   readonly type: "create token";
   readonly name: Name;
   readonly user: UserName;
-  /** Absent for EXPIRES NEVER, too. */
+  /** The expiry; also absent for EXPIRES NEVER. */
   readonly expires?: Expiry | undefined;
   readonly scopes?: readonly TokenScopeNode[] | undefined;
 }
