@@ -1,4 +1,4 @@
-/** Memory of processes, as Linux counts it. */
+/** The memory of processes, as Linux counts it. */
 import { readFileSync } from "node:fs";
 
 /** Returns the resident memory of a process. @throws If there is no such process. */

@@ -26,7 +26,7 @@ export interface Principal {
   /** The user who logged in. */
   readonly actorId: string;
   readonly actorRole: Role;
-  /** Set inside EXECUTE AS, where SHARED tables cannot be written. */
+  /** True inside EXECUTE AS, where SHARED tables cannot be written. */
   readonly isImpersonated: boolean;
   /** The id of the login session, for revocation; empty for internal callers. */
   readonly sessionId: string;

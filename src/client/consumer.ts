@@ -122,12 +122,12 @@ export class TopicConsumer {
   readonly #settings: ConsumerSettings;
   readonly #stopping = new AbortController();
   readonly #running = new Set<string>();
-  /** Messages that have succeeded, kept until the server confirms the acknowledgement. */
+  /** The messages that have succeeded, kept until the server confirms their acknowledgement. */
   readonly #succeeded = new Map<string, Place>();
   #settle: { resolve: () => void; reject: (error: ServerError) => void } | undefined;
   /** Whether the server has accepted the consumer on the current connection. */
   #isOpen = false;
-  /** Messages for which the server has credit. */
+  /** The messages for which the server has credit. */
   #credit = 0;
   #isEnded = false;
 

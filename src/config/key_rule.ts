@@ -21,7 +21,7 @@ export interface KeyRule<Value = unknown> {
    * than `initial`.
    */
   readonly share?: number;
-  /** Inclusive bounds of numbers. */
+  /** The inclusive bounds of numbers. */
   readonly min?: number;
   readonly max?: number;
   /** The allowed values of a string; any string if absent. */

@@ -511,7 +511,7 @@ export class LocalStore implements Store, HistoryStore {
     return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
-  /** Log files, ascending by number. The last one is still being written. */
+  /** The log files, ascending by number. The last one is still being written. */
   logFiles(): readonly ListedLogFile[] {
     return this.#commitLog.files;
   }

@@ -15,7 +15,7 @@ import type { TableDefinition } from "./contract/table_definition.ts";
 import { type DataDirectory, openDataDirectory } from "./data_directory.ts";
 import { Storages } from "./storages.ts";
 
-/** Minimum size of a log file, with room for a few frames. */
+/** The minimum size of a log file, with room for a few frames. */
 const WAL_FILE_BYTES_MIN = 4096;
 
 export interface LocalStoreOptions {
@@ -26,33 +26,34 @@ export interface LocalStoreOptions {
   readonly nodeBits: number;
   /** Whether a commit is answered after the disk has it (`sync`) or before (`relaxed`). */
   readonly durability: "sync" | "relaxed";
-  /** Size of one log file. */
+  /** The size of one log file. */
   readonly walSegmentBytes: number;
   /** Above this log size, tables whose rows keep old log files alive are flushed early. */
   readonly walMaxBytes: number;
-  /** Maximum size of one encoded row in bytes. */
+  /** The maximum size of one encoded row in bytes. */
   readonly rowBytesMax: number;
-  /** Minimum free space. Below it, the store accepts only deletes and drops. */
+  /** The minimum free space. Below it, the store accepts only deletes and drops. */
   readonly minFreeBytes: number;
   /** Disk space that is reserved, and freed when the disk is full; 0 reserves none. */
   readonly ballastBytes: number;
-  /** Maximum space for replaced versions in segments; 0 for no limit. */
+  /** The maximum space for replaced versions in segments; 0 for no limit. */
   readonly historyBytesMax?: number;
   /**
    * A columnar insert of at least this many log bytes is written in the tick of its own commit.
    * Tests set a smaller number.
    */
   readonly earlyWriteBytes?: number;
-  /** Maximum size of a commit in bytes. Tests use a smaller value. */
+  /** The maximum size of a commit in bytes. Tests use a smaller value. */
   readonly commitBytesMax?: number;
-  /** Size at which a memtable is flushed early. Tests use a smaller value. */
+  /** The size at which a memtable is flushed early. Tests use a smaller value. */
   readonly memtableBytesMax?: number;
-  /** Size at which recovery starts another memtable. Tests use a smaller value. */
+  /** The size at which recovery starts another memtable. Tests use a smaller value. */
   readonly replayedBytesMax?: number;
   /** Decides which segments are merged. Tests use smaller segments. */
   readonly mergeBounds?: MergeBounds;
   /**
-   * Bytes of unpacked segment parts that this thread caches. If absent, the limit stays unchanged.
+   * The number of bytes of unpacked segment parts that this thread caches. If absent, the limit
+   * stays unchanged.
    */
   readonly cacheBytes?: number;
 }

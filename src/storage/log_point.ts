@@ -15,7 +15,7 @@ export interface LogPoint {
   readonly offset: number;
   /** The last seq of that commit; 0 if no commit was read. */
   readonly lastSeq: number;
-  /** Highest seq in everything that was read. */
+  /** The highest seq in everything that was read. */
   readonly endSeq: number;
   /** Whether the part that was read ends at a commit boundary. */
   readonly isWhole: boolean;

@@ -51,7 +51,7 @@ export interface Recovered {
   readonly tables: Map<number, StoredTable>;
   readonly end: WalEnd;
   readonly highWater: HighWaterFile;
-  /** Highest seq of a row version that was found. */
+  /** The highest seq of a row version that was found. */
   readonly visibleSeq: Seq;
   /** The seq at or below which no seq is issued again. */
   readonly lastSeq: Seq;

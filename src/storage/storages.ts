@@ -64,7 +64,7 @@ interface OpenStorage {
   readonly fault: string | undefined;
 }
 
-/** Length of a random key, long enough that two storages never have the same key. */
+/** The length of a random key, long enough that two storages never have the same key. */
 const KEY_BYTES = 16;
 
 export class Storages {

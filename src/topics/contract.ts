@@ -26,7 +26,7 @@ export interface TopicLimits {
   readonly visibilityMs: number;
 }
 
-/** Messages read from one partition. */
+/** A page of messages read from one partition. */
 export interface ReadMessages {
   /** The messages in ascending order of offset. Unreadable messages are left out. */
   readonly messages: readonly TopicMessage[];

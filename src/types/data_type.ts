@@ -45,8 +45,8 @@ export type DataType =
   /** Only expressions have this type: no column contains rows. */
   | { readonly kind: "row"; readonly fields: readonly RowField[] }
   /**
-   * `isNull` marks a literal NULL, which has no digits to keep; `isJson` a list or an object among
-   * the parameters of a request, whose text is JSON.
+   * `isNull` is set for a literal NULL, which has no digits to keep. `isJson` is set for a list or
+   * an object among the parameters of a request, whose text is JSON.
    */
   | { readonly kind: "unknown"; readonly isNull?: true; readonly isJson?: true };
 

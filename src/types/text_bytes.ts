@@ -1,7 +1,7 @@
 /** Hashes, compares and copies undecoded UTF-8 strings four bytes at a time. */
 import { HASH_FACTOR, HASH_SEED } from "../base/hash_salt.ts";
 
-/** Bytes that contain strings, in the form that these loops read. */
+/** Bytes that contain strings, in the form that the loops of this file read. */
 export interface TextSource {
   readonly bytes: Buffer;
   readonly view: DataView;

@@ -20,7 +20,7 @@ const OLD = 2;
  * condition.
  */
 export class DueRows {
-  /** Row indexes, ascending. */
+  /** The row indexes, ascending. */
   readonly rows: number[] = [];
   /** The versions of each row that meet the condition: NEW, OLD or both. */
   readonly #versions: number[] = [];

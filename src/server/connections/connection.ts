@@ -90,7 +90,7 @@ export class Connection
   implements ConsumerSocket, LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
 {
   readonly transport = "websocket";
-  /** State that belongs to the live engine. */
+  /** The state that belongs to the live engine. */
   backpressure: unknown;
   readonly #number: number;
   readonly #socket: OutboxSocket;

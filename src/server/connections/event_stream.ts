@@ -60,7 +60,7 @@ export interface EventStreamOptions {
 
 export class EventStream implements LiveSink, OpenConnection {
   readonly transport = "sse";
-  /** State that belongs to the live engine. */
+  /** The state that belongs to the live engine. */
   backpressure: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;

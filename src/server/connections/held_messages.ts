@@ -85,7 +85,7 @@ interface Watched {
   bytesIn: number;
   framesIn: number;
   unfinishedBytes: number;
-  /** Bytes of unfinished and waiting messages. */
+  /** The number of bytes in unfinished and waiting messages. */
   heldBytes: number;
   countedFor: string | undefined;
 }

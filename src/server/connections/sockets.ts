@@ -120,8 +120,7 @@ export class Sockets {
       request,
       parts: this.#parts,
     });
-    // The request is released here: a socket may stay open for a long time, and its options are
-    // known.
+    // The state of a socket that may stay open for a long time must not refer to the request.
     socket.data = connection;
     connections.add(connection);
     if (request.peer !== undefined) this.#held?.add(connection, request.peer);

@@ -61,7 +61,7 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // Bytes waiting here would neither have reached the client nor be counted as queued.
+    // Bytes that waited here would neither have reached the client nor be counted as queued.
     { highWaterMark: 0 },
   );
 }

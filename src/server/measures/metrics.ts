@@ -10,7 +10,7 @@ import type { ArchiveGauge, MemoryGivenBack, StorageGauge } from "../contract/op
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
 
-/** Values that are read when the metrics are requested. */
+/** The values that are read when the metrics are requested. */
 export interface Gauges {
   readonly sockets: () => number;
   readonly eventStreams: () => number;

@@ -33,7 +33,10 @@ export interface RunningRequest {
   readonly sql: string;
   readonly startedAtMs: number;
   readonly ledger: RequestLedger;
-  /** Set once the text is parsed. The shown text is printed from these statements. */
+  /**
+   * The parsed statements, from which the shown text is printed. Undefined until the text is
+   * parsed.
+   */
   statements?: readonly Statement[] | undefined;
 }
 

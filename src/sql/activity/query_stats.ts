@@ -75,11 +75,13 @@ function upperMsOf(bucket: number): number {
 export class QueryStats {
   readonly #byFingerprint = new Map<string, QueryStat>();
   /**
-   * Statistics by an object that all executions of a statement share. Lookups by this object avoid
-   * hashing the text of the statement.
+   * The statistics by an object that all executions of a statement share. Lookups by this object
+   * avoid hashing the text of the statement.
    */
   #byStatement = new WeakMap<object, QueryStat>();
-  /** Statistics by the shape that bulk loads share, so that a repeated load need not be printed. */
+  /**
+   * The statistics by the shape that bulk loads share, so that a repeated load need not be printed.
+   */
   readonly #byShape = new Map<string, QueryStat>();
 
   /**

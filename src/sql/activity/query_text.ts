@@ -22,7 +22,10 @@ import { LIFTED_LITERALS_MAX, LITERAL_MARKS, normalizeStatement } from "../parse
 
 const LENGTH_MAX = 2000;
 
-/** A longer list is always read without a syntax tree. */
+/**
+ * The maximum length of a list that may be read through a syntax tree. A longer list is always read
+ * without one.
+ */
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
 /**

@@ -23,7 +23,7 @@ import { checkDeadline, type RequestLedger } from "../execute/context/request_le
 import type { StorageGrowth, StorageMeter } from "../execute/context/storage_meter.ts";
 import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 
-/** Owners whose usage is kept in memory, at about 100 bytes each. */
+/** The number of owners whose usage is kept in memory, at about 100 bytes each. */
 const OWNERS_MAX = 65_536;
 
 /** A usage read longer ago than this may have shrunk in the meantime. */

@@ -1,6 +1,6 @@
 /**
- * State that the parts of the binder share: the statement's slots, column ids, and the context of
- * an expression.
+ * The state that the parts of the binder share: the statement's slots, column ids, and the context
+ * of an expression.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -82,7 +82,7 @@ const PARTS_PER_TICK = 2048;
  */
 const BYTES_PER_PART = 512;
 
-/** State that grows while a statement is bound. */
+/** The state that grows while a statement is bound. */
 export class StatementBinding {
   /** The types of `$1`, `$2`, …; `$n` has slot n − 1. The slots of lifted literals follow. */
   readonly parameterTypes: readonly DataType[];

@@ -180,8 +180,7 @@ export type BoundExpression =
       readonly operand: BoundExpression;
       readonly items: readonly BoundExpression[];
       /**
-       * Further items of the operand's type as plain values, so that a long list needs no
-       * expressions.
+       * More items of the operand's type as plain values, so that a long list needs no expressions.
        */
       readonly constants: readonly Value[];
       /**
@@ -306,7 +305,7 @@ export interface BoundAggregate {
   readonly form: AggregateForm;
   /** The aggregated expression; absent for count(*). */
   readonly argument: BoundExpression | undefined;
-  /** Further arguments, e.g. the separator of string_agg. */
+  /** More arguments, such as the separator of string_agg. */
   readonly extra: readonly BoundExpression[];
   readonly isDistinct: boolean;
   readonly filter: BoundExpression | undefined;

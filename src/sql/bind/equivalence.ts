@@ -20,7 +20,10 @@ export interface EquivalenceOptions<Thing> {
 
 export class EquivalenceClasses<Thing> {
   readonly #options: EquivalenceOptions<Thing>;
-  /** Created when the first item is added, because most blocks have no items. */
+  /**
+   * The items by form. The map is created when the first item is added, because most blocks have no
+   * items.
+   */
   #byForm: Map<string, Thing[]> | undefined;
 
   constructor(options: EquivalenceOptions<Thing>) {
@@ -43,7 +46,9 @@ export class EquivalenceClasses<Thing> {
   }
 }
 
-/** Up to this many items are compared one by one, which is cheaper than computing forms. */
+/**
+ * The maximum number of items that are compared one by one, which is cheaper than computing forms.
+ */
 const COMPARED_MAX = 8;
 
 interface Placed {

@@ -44,7 +44,7 @@ export class DefinedNames {
     token: new Set(),
     user: new Set(),
   };
-  /** Set if CASCADE may drop views that the text does not name. */
+  /** Whether CASCADE may drop views that the text does not name. */
   #isCascading = false;
 
   /** @param namespace The namespace of unqualified names. */

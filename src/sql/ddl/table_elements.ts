@@ -55,7 +55,7 @@ const UNFIT_DEFAULTS: ReadonlySet<string> = new Set([
 
 export interface TableElements
   extends Pick<TableEntry, "columns" | "primaryKey" | "keyName" | "checks" | "nextColumnId"> {
-  /** Columns whose DEFAULT still needs a sequence. */
+  /** The columns whose DEFAULT still needs a sequence. */
   readonly numberings: readonly Numbering[];
 }
 

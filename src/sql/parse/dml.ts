@@ -26,7 +26,7 @@ import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
 import { Token } from "./text/lexer.ts";
 
-/** Words after which a VALUES list is part of a longer query. */
+/** The words after which a VALUES list is part of a longer query. */
 const QUERY_CONTINUATIONS: readonly Word[] = [
   "union",
   "intersect",

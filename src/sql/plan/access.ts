@@ -30,7 +30,7 @@ export interface TableAccess {
   /** The alternative values of the first key column. */
   readonly prefix: readonly KeyPart[] | undefined;
   readonly ranges: readonly PlannedRange[];
-  /** Bounds of columns of strings. */
+  /** The bounds of columns of strings. */
   readonly textRanges: readonly PlannedRange[];
 }
 

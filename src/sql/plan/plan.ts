@@ -28,7 +28,9 @@ import type {
 } from "../bind/bound_expressions.ts";
 import type { TermOperator } from "../functions/search/terms.ts";
 
-/** Bounds on a stored column, as expressions that read no columns. A NULL bound matches nothing. */
+/**
+ * The bounds on a stored column, as expressions that read no columns. A NULL bound matches nothing.
+ */
 export interface PlannedRange {
   readonly columnId: number;
   readonly min: BoundExpression | undefined;
@@ -42,13 +44,13 @@ export interface PlannedRange {
 /** The possible values of a key column. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
-  /** Further possible values. */
+  /** More possible values. */
   readonly constants: readonly Value[];
   /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
   /**
-   * Present if the condition is that the column is NULL. No values are listed then; a NULL in a
-   * list of values equals nothing.
+   * This member is present if the condition is that the column is NULL. No values are listed then;
+   * a NULL in a list of values equals nothing.
    */
   readonly isNull?: true;
 }
@@ -85,7 +87,7 @@ export interface IndexAccess {
    * no column has listed values, there is one alternative without parts.
    */
   readonly keys: SoughtKeys;
-  /** Bounds on the columns after those with listed values. The tightest bounds apply. */
+  /** The bounds on the columns after those with listed values. The tightest bounds apply. */
   readonly edges: readonly IndexEdge[];
   /** The prefix of the strings in the column after the columns with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
@@ -110,11 +112,12 @@ export interface ScanNode {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
   /**
-   * Bounds that follow from the filter above the scan. They only allow the scan to skip row groups.
+   * The bounds that follow from the filter above the scan. They only allow the scan to skip row
+   * groups.
    */
   readonly ranges: readonly PlannedRange[];
   /**
-   * Bounds of string columns, for scans that find rows through a sort order. Row groups have no
+   * The bounds of string columns, for scans that find rows through a sort order. Row groups have no
    * bounds for strings.
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;

@@ -44,7 +44,7 @@ export interface SqlRequest {
   readonly format?: ResultFormat | undefined;
   /** Upload parts by placeholder name; present for multipart requests only. */
   readonly files?: ReadonlyMap<string, UploadedFile> | undefined;
-  /** Present for a request that consists of one COPY, which reads or writes its own body. */
+  /** The COPY of a request that consists of one COPY, which reads or writes its own body. */
   readonly copy?: CopyTransfer | undefined;
   /**
    * If present, the request runs only once for each key of its user. `digest` identifies the body.
@@ -69,7 +69,7 @@ export interface CopyTransfer {
   readonly body: CopyBody;
 }
 
-/** Bytes that a client sends. */
+/** The bytes that a client sends. */
 export interface CopyBody {
   /**
    * Returns the next bytes; undefined at the end. Rejects if the client disconnects before the end.
@@ -118,19 +118,19 @@ export interface SqlResponse {
   /** The rest of a response that is too long for memory; only for a request with a reader. */
   readonly stream?: AnswerStream;
   /**
-   * Set if a request that allows only one result was not run: the number of its statements that
-   * return rows.
+   * The number of statements that return rows, for a request that was not run because it allows
+   * only one result.
    */
   readonly rowResultCount?: number;
   /** The format of the rows of a COPY TO. */
   readonly copyFormat?: CopyFormat | undefined;
-  /** Set if this is the response of an earlier request with the same key. */
+  /** True if this is the response to an earlier request with the same key. */
   readonly isReplayed?: true;
 }
 
 /** A part of a streamed response. */
 export type AnswerPart =
-  /** Further rows of the current entry. The first such part begins the entry. */
+  /** More rows of the current entry. The first such part begins the entry. */
   | {
       readonly kind: "rows";
       readonly schema: readonly SchemaField[];
@@ -138,8 +138,7 @@ export type AnswerPart =
       readonly rows: readonly (readonly unknown[])[];
     }
   /**
-   * Further rows as text in the format of the request. JSON rows have no comma before or after
-   * them.
+   * More rows as text in the format of the request. JSON rows have no comma before or after them.
    */
   | {
       readonly kind: "text";

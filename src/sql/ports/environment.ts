@@ -100,7 +100,7 @@ export interface SqlEnvironment {
   readonly writeGates: WriteGates;
   /** The gate that is closed while memory is scarce. */
   readonly memoryGate: MemoryGate;
-  /** Present if `limits.storage_bytes_per_user` is set. */
+  /** The quota of users; undefined unless `limits.storage_bytes_per_user` is set. */
   readonly storageQuota: StorageQuota | undefined;
   /**
    * Returns the live engine. It is called at each use, because the live engine is created after

@@ -63,8 +63,8 @@ export class PlanCache {
   readonly #plansMax: number;
   readonly #entries = new Map<string, CachedPlan>();
   /**
-   * Keys by the unchanged text. A statement with parameters has the same text every time, so it
-   * need not be normalised again.
+   * The cache keys by the unchanged text. A statement with parameters has the same text every time,
+   * so it need not be normalised again.
    */
   readonly #remembered = new Map<string, RememberedKey>();
   #textLength = 0;

@@ -82,7 +82,7 @@ interface Committing {
   readonly transaction: Transaction;
 }
 
-/** Commits in this tick. */
+/** Commits the change in the current tick. */
 function committed(outcome: DmlOutcome, { context, options, transaction }: Committing): DmlOutcome {
   const { store } = options.deps;
   requireReferences(transaction, context);
@@ -93,7 +93,7 @@ function committed(outcome: DmlOutcome, { context, options, transaction }: Commi
   return withCommit(outcome, commit);
 }
 
-/** Commits in a later tick, prepared in several if there are many rows. */
+/** Commits the change in a later tick. Prepares it in several ticks if there are many rows. */
 async function committedLater(outcome: DmlOutcome, committing: Committing): Promise<DmlOutcome> {
   const { context, options, transaction } = committing;
   const { catalog, storageQuota, store } = options.deps;

@@ -384,7 +384,7 @@ export class RequestTransaction implements HeldTransaction {
     return commit !== undefined && changesRows ? commit.lastSeq : null;
   }
 
-  /** Commits in this tick. */
+  /** Commits in the current tick. */
   #written(transaction: Transaction, record: RecordedWrites): Written {
     const { snapshotSeq } = transaction;
     this.#requireReferences(transaction);

@@ -186,7 +186,7 @@ export class SpillFile {
   readonly #file: DiskFile;
   readonly #owner: TemporaryFiles;
   readonly #options: FileOptions;
-  /** Bytes that are not on disk yet. */
+  /** The bytes that are not on disk yet. */
   readonly #pending = new ByteWriter();
   /** The number of bytes on disk, which is also the offset of the pending bytes. */
   #flushedBytes = 0;

@@ -31,15 +31,15 @@ import type { SegmentTools } from "./pending_segments.ts";
 const RETRY_MS = 5000;
 
 /**
- * Minimum time between two flushes that are triggered by a table's row count. A table with a high
- * write rate thus produces larger segments rather than more of them, and spends less time merging
- * small segments. The cost is that recovery has to read more of the log.
+ * The minimum time between two flushes that are triggered by a table's row count. A table with a
+ * high write rate thus produces larger segments rather than more of them, and spends less time
+ * merging small segments. The cost is that recovery has to read more of the log.
  */
 const PACE_MS = 4000;
 
 /**
- * Maximum memory for rows that wait for this interval, and their maximum share of the log's size
- * limit. Above either limit, the flush starts immediately.
+ * The maximum memory for rows that wait for this interval, and their maximum share of the log's
+ * size limit. Above either limit, the flush starts immediately.
  */
 const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
@@ -53,8 +53,8 @@ const PACED_LOG_SHARE = 0.25;
 const KEPT_LOG_SHARE = 1 / 16;
 
 /**
- * Maximum number of tables flushed at a time to shorten the log. Tables with the oldest rows come
- * first.
+ * The maximum number of tables flushed at a time to shorten the log. Tables with the oldest rows
+ * come first.
  */
 const SHORTENED_MAX = 16;
 
@@ -78,7 +78,7 @@ const LEFT_SHARE = 1 / 2;
  */
 const EARLY_SHARE = 1 / 8;
 
-/** Longest delay that a timer supports. A policy with a longer delay never flushes by age. */
+/** The longest delay that a timer supports. A policy with a longer delay never flushes by age. */
 const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
@@ -88,7 +88,7 @@ export interface FlusherOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly space: SpaceGuard;
   readonly commitLog: CommitLog;
   readonly walMaxBytes: number;
-  /** Memory bound for all memtables together. The default is {@linkcode MEMTABLE_BYTES_MAX}. */
+  /** The memory bound for all memtables together. The default is {@linkcode MEMTABLE_BYTES_MAX}. */
   readonly memtableBytesMax?: number | undefined;
   readonly jobs: JobList;
   readonly merger: Merger;

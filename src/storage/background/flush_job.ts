@@ -11,7 +11,7 @@ import { SegmentReader } from "../segment/reader.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 
-/** Cache for unpacked parts of a segment while its indexes are made. */
+/** A cache for unpacked parts of a segment while its indexes are made. */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface FlushJob {

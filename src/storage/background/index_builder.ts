@@ -23,7 +23,7 @@ import { memIndexOf, type TableIndex } from "../table/table_index.ts";
 import { ownersOf } from "../table/table_stats.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** Rows of a memtable that are added to an index in one step. */
+/** The number of rows of a memtable that are added to an index in one step. */
 const MEMORY_ROWS_PER_STEP = 2048;
 
 /** The share of the work that remains once the files of a unique index have been written. */

@@ -9,7 +9,7 @@ import { ChunkCache } from "../segment/chunk_cache.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 import { openListedSegment } from "../table/listed_files.ts";
 
-/** Cache for unpacked parts of the segment. */
+/** A cache for unpacked parts of the segment. */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface IndexJob {

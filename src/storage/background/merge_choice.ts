@@ -19,9 +19,11 @@ export interface MergeBounds {
    */
   readonly fanIn: number;
   readonly runMax: number;
-  /** Maximum number of rows in a merged segment. Bounds the duration and the memory of a merge. */
+  /**
+   * The maximum number of rows in a merged segment. Bounds the duration and the memory of a merge.
+   */
   readonly rowsMax: number;
-  /** Maximum total bytes of the sources of a merge, since the result has to fit in one file. */
+  /** The maximum total bytes of the sources of a merge, since the result has to fit in one file. */
   readonly bytesMax: number;
   /** Segments up to this size count as the smallest: copying them costs almost nothing. */
   readonly smallRowsMax: number;

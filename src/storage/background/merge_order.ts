@@ -18,7 +18,8 @@ import type { SegmentReader } from "../segment/reader.ts";
 import { type History, NOT_CURRENT } from "../table/history.ts";
 
 /**
- * Up to this many discarded rows are read along with their neighbours instead of ending a stretch.
+ * The maximum number of discarded rows that are read along with their neighbours instead of ending
+ * a stretch.
  */
 const GAP_ROWS_MAX = 16;
 
@@ -53,8 +54,8 @@ export interface Portion {
   readonly owners: Float64Array;
   readonly stretches: readonly Stretch[];
   /**
-   * Position of each row in the concatenated stretches. Undefined if the rows are the stretches in
-   * order.
+   * The position of each row in the concatenated stretches. Undefined if the rows are the stretches
+   * in order.
    */
   readonly places: RowNumbers | undefined;
 }

@@ -20,7 +20,7 @@ import {
 import type { History } from "../table/history.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
-/** Maximum bytes per row in the end part of a segment: keys, and an owner for each row. */
+/** The maximum bytes per row in the end part of a segment: keys, and an owner for each row. */
 const ROW_END_BYTES = 64;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);

@@ -51,7 +51,7 @@ export function dropExpiredSegments(
   });
 }
 
-/** Maximum number of replacements that are applied in one step. */
+/** The maximum number of replacements that are applied in one step. */
 const NOTED_PER_STEP = 16_384;
 
 type Replaced = HistoryLimits["replaced"][number];

@@ -54,7 +54,7 @@ interface PendingTable {
   readonly home?: SegmentHome | undefined;
 }
 
-/** Maximum number of bytes that are written in one step. */
+/** The maximum number of bytes that are written in one step. */
 const WRITTEN_BYTES_MAX: number = 1024 * 1024;
 
 export class PendingSegments {

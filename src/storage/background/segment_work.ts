@@ -21,7 +21,7 @@ export interface SegmentWork {
    * @throws {CorruptionError} @throws {DiskError}
    */
   index(job: IndexJob, isCancelled: () => boolean): Promise<boolean>;
-  /** Total heap size of the worker threads, as measured at the end of their last jobs. */
+  /** The total heap size of the worker threads, as measured at the end of their last jobs. */
   readonly heapBytes: number;
   /** Releases memory that was kept for further jobs. Must not be called while a job is running. */
   close(): void;

@@ -11,7 +11,7 @@ import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { type ListedBlob, namedFiles } from "./named_files.ts";
 
-/** Bytes that are read at a time. */
+/** The number of bytes that are read at a time. */
 const PIECE_BYTES: number = 1 << 20;
 
 export interface BlobCheckOptions {

@@ -23,7 +23,7 @@ import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
 import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
-/** Cache for unpacked parts of a segment while its indexes are compared. */
+/** A cache for unpacked parts of a segment while its indexes are compared. */
 const CACHE_BYTES_MAX: number = 1 << 24;
 
 /** An index file that is missing, damaged or wrong. */

@@ -25,7 +25,7 @@ export interface LogCheckOptions {
   readonly paths: DataPaths;
   /** The file at which recovery begins, according to the manifest. */
   readonly firstLogFile: number | undefined;
-  /** Highest seq recorded in the catalog; undefined if there is no catalog. */
+  /** The highest seq recorded in the catalog; undefined if there is no catalog. */
   readonly catalogSeq: number | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface LogCheck {
 
 /** Readable frames after the end of the log whose rows are in no segment. */
 export interface LostFrames {
-  /** Highest seq in the lost frames; 0 if there are none. */
+  /** The highest seq in the lost frames; 0 if there are none. */
   readonly lastSeq: number;
   /** The number of lost row versions of each table in the catalog. */
   readonly rowsByTable: ReadonlyMap<number, number>;

@@ -17,10 +17,10 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 import { historyFaults } from "./check_history.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** Cache for unpacked parts of a segment while it is checked. */
+/** A cache for unpacked parts of a segment while it is checked. */
 const CACHE_BYTES_MAX: number = 1 << 20;
 
-/** Cache for unpacked segments of a table while their versions are compared. */
+/** A cache for unpacked segments of a table while their versions are compared. */
 const HISTORY_CACHE_BYTES_MAX: number = 1 << 25;
 
 export interface SegmentCheckOptions {
@@ -34,7 +34,7 @@ export interface SegmentCheckOptions {
   readonly states: readonly TableState[];
   /** The tables whose rows never expire. */
   readonly lastingTableIds: ReadonlySet<number>;
-  /** Owners whose rows are being erased or are about to be. */
+  /** The owners whose rows are being erased or are about to be. */
   readonly erasedOwners: ReadonlySet<number>;
   /** Roots of the available storages. The contents of other storages are unknown. */
   readonly storageRoots: readonly string[];

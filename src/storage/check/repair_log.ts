@@ -46,11 +46,11 @@ export interface LogCut {
   readonly lastFile: number | undefined;
   /** The offset at which the last file ends. */
   readonly offset: number;
-  /** Last seq that remains in the log. */
+  /** The last seq that remains in the log. */
   readonly lastSeq: number;
   /** Commits up to this seq were acknowledged. */
   readonly acknowledgedSeq: number;
-  /** Number of the file in which the log continues. */
+  /** The number of the file in which the log continues. */
   readonly nextFile: number;
   readonly lost: LostFrames;
 }

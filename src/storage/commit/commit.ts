@@ -59,7 +59,7 @@ export class Committer {
   readonly #seqs: SeqGenerator;
   readonly #space: SpaceGuard;
   readonly #events: CommitterEvents;
-  /** Owners whose commits are no longer accepted. */
+  /** The owners whose commits are no longer accepted. */
   readonly #retiredOwners = new Set<number>();
 
   constructor(options: CommitterOptions, events: CommitterEvents) {

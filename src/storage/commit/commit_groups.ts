@@ -19,7 +19,7 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** Maximum number of failed seq ranges that are remembered for late callers of `durable`. */
+/** The maximum number of failed seq ranges that are remembered for late callers of `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();
@@ -28,12 +28,12 @@ const DONE: Promise<void> = Promise.resolve();
 export interface Touch {
   readonly table: StoredTable;
   readonly memtable: Memtable;
-  /** Row count before the changes. */
+  /** The row count before the changes. */
   readonly rowCount: number;
   liveDelta: number;
 }
 
-/** Commits that become durable together. */
+/** A group of commits that become durable together. */
 export interface CommitGroup {
   readonly number: number;
   lastSeq: Seq;
@@ -51,7 +51,7 @@ interface Failure {
 export interface CommitGroupsOptions {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
-  /** Highest durable seq. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
   readonly onFatal: (cause: unknown) => void;
 }

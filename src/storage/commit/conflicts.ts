@@ -10,7 +10,7 @@ import { hasVersion } from "../table/past_versions.ts";
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** Maximum length of a value in an error message. */
+/** The maximum length of a value in an error message. */
 const VALUE_CHARS_MAX = 80;
 
 /** The state against which a row is checked. */
@@ -19,7 +19,7 @@ export interface ConflictCheck {
   readonly write: TableWrite;
   /** The snapshot of a transaction. Absent for a statement whose reads took place in this tick. */
   readonly snapshotSeq: Seq | undefined;
-  /** First seq of the commit being made; SEQ_ZERO before its first row. */
+  /** The first seq of the commit being made; SEQ_ZERO before its first row. */
   readonly firstSeq: Seq;
 }
 

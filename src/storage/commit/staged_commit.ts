@@ -38,7 +38,7 @@ import {
 } from "./conflicts.ts";
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
-/** Number of rows from which a garbage collection of outgrown arrays pays off. */
+/** The number of rows from which a garbage collection of outgrown arrays pays off. */
 const OUTGROWN_ROWS_MIN = 131_072;
 
 /** The part of the committer that staged commits use. */

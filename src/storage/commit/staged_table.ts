@@ -61,10 +61,10 @@ export class StagedTable {
   liveDelta = 0;
   /** Finds the versions that the staged rows replace. */
   readonly follower: VersionFollower;
-  /** Versions of other commits up to this seq have been examined. */
+  /** The versions of other commits up to this seq have been examined. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
-  /** Keys in unique indexes that other rows had when the keys were examined. */
+  /** The keys in unique indexes that other rows had when the keys were examined. */
   #heldKeys: HeldKey[] = [];
   /**
    * For each row, the number of the place that contains the replaced version, counted from 1; 0 if
@@ -72,7 +72,7 @@ export class StagedTable {
    */
   #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
   readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
-  /** Index of the last row's place, which is usually also that of the next row. */
+  /** The index of the last row's place, which is usually also that of the next row. */
   #lastPlace = -1;
 
   constructor(table: StoredTable, checkedSeq: number) {
@@ -290,7 +290,7 @@ function takesKey(
   });
 }
 
-/** Maximum number of rows to step over before a full search, which takes about as long. */
+/** The maximum number of rows to step over before a full search, which takes about as long. */
 const PASSED_MAX = 16;
 
 /**
@@ -308,7 +308,10 @@ class VersionFollower {
     this.#table = table;
   }
 
-  /** Called at the beginning of another tick, since the place of the last version may be gone. */
+  /**
+   * Abandons the position of the last version. Called at the beginning of another tick, because the
+   * position may no longer exist.
+   */
   leave(): void {
     this.#isStanding = false;
   }

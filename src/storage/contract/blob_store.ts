@@ -15,7 +15,7 @@
 export interface BlobPath {
   readonly tableId: number;
   readonly owner: number;
-  /** Name of a subdirectory: f0001, f0002, … */
+  /** The name of a subdirectory: f0001, f0002, … */
   readonly sub: string;
   readonly storedName: string;
 }

@@ -9,10 +9,10 @@ export interface ChangesOptions {
   readonly owner: number;
   /** The exclusive lower bound: the last seq that the caller has seen. */
   readonly after: Seq;
-  /** Inclusive upper bound, at most `visibleSeq`. */
+  /** The inclusive upper bound, at most `visibleSeq`. */
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
-  /** Largest number of versions in one batch. Default BATCH_ROWS_MAX. */
+  /** The largest number of versions in one batch. Default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
    * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If absent, a
@@ -22,7 +22,7 @@ export interface ChangesOptions {
   readonly prevsAfter?: Seq;
 }
 
-/** Versions in ascending seq, each with the version that it replaced. */
+/** A batch of versions in ascending seq, each with the version that it replaced. */
 export interface ChangeBatch {
   readonly rowCount: number;
   readonly seqs: Float64Array;
@@ -52,7 +52,7 @@ export interface ChangeScan {
 
 export type AllChangesOptions = Omit<ChangesOptions, "owner" | "prevsAfter">;
 
-/** Versions of all owners in ascending seq, each with its owner. */
+/** A batch of versions of all owners in ascending seq, each with its owner. */
 export interface OwnedChangeBatch extends ChangeBatch {
   readonly owners: Float64Array;
 }

@@ -81,9 +81,9 @@ export interface IndexSpan {
 export interface IndexScanOptions {
   readonly indexId: number;
   readonly owner: number;
-  /** Inclusive upper bound: the scan returns rows that are current at this seq. */
+  /** The inclusive upper bound: the scan returns rows that are current at this seq. */
   readonly upTo: Seq;
-  /** Exclusive lower bound on the seq of a row; default 0. */
+  /** The exclusive lower bound on the seq of a row; default 0. */
   readonly after?: Seq;
   /** The columns of each batch, in order. May include SEQ_COLUMN_ID. */
   readonly columnIds: readonly number[];

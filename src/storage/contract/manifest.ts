@@ -35,12 +35,15 @@ export interface SegmentEntry {
   readonly isGivenUp?: true;
   /** The storage that contains the segment's files. Absent for the data directory. */
   readonly home?: SegmentHome;
-  /** Present only for a history segment, which has no current version and no deletion vector. */
+  /**
+   * The bounds of the replacements in a history segment, which has no current version and no
+   * deletion vector. Absent for other segments.
+   */
   readonly history?: HistoryBounds;
 }
 
 /**
- * Lowest and highest seq that replaced a row of a history segment. A tombstone that was never
+ * The lowest and highest seq that replaced a row of a history segment. A tombstone that was never
  * replaced counts with its own seq.
  */
 export interface HistoryBounds {
@@ -72,7 +75,9 @@ export interface TableState {
   readonly flushedSeq: Seq;
   /** Every change above this seq can be replayed, except for owners in `ownerLowWaters`. */
   readonly lowWaterSeq: Seq;
-  /** Owners that have lost more history, each with a low watermark. Absent if there are none. */
+  /**
+   * The owners that have lost more history, each with a low watermark. Absent if there are none.
+   */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
   /** Time of the last flush; 0 if there was none. */
   readonly lastFlushedAtMs: number;

@@ -5,13 +5,13 @@ import type { Row, Value, Vector } from "../../types/mod.ts";
 /** Inclusive numeric bounds of a column, which let a scan skip row groups through zone maps. */
 export interface ColumnRange {
   readonly columnId: number;
-  /** Lower bound; -Infinity if there is none. */
+  /** A lower bound; -Infinity if there is none. */
   readonly min: number;
-  /** Upper bound; Infinity if there is none. */
+  /** An upper bound; Infinity if there is none. */
   readonly max: number;
 }
 
-/** Inclusive bounds of the values of a column of numbers or of text. */
+/** The inclusive bounds of the values of a column of numbers or of text. */
 export interface ColumnSpan {
   readonly min?: Value | undefined;
   readonly max?: Value | undefined;
@@ -28,13 +28,13 @@ export interface KeySpans {
 
 export interface ScanOptions {
   readonly owner: number;
-  /** Inclusive upper bound: the scan returns rows that are current at this seq. */
+  /** The inclusive upper bound: the scan returns rows that are current at this seq. */
   readonly upTo: Seq;
-  /** Exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
+  /** The exclusive lower bound on the seq of a row, for `WHERE _seq > n`; default 0. */
   readonly after?: Seq;
   /**
-   * Inclusive upper bound on the seq of a row. The bound does not affect which version is current.
-   * Default `upTo`.
+   * The inclusive upper bound on the seq of a row. The bound does not affect which version is
+   * current. Default `upTo`.
    */
   readonly seqMax?: Seq;
   /** The columns of each batch, in order. May include SEQ_COLUMN_ID and DELETED_COLUMN_ID. */
@@ -45,7 +45,7 @@ export interface ScanOptions {
   readonly keySpans?: KeySpans;
   /** Also yields the newest tombstone of each key without a live row. Default false. */
   readonly withTombstones?: boolean;
-  /** Largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
+  /** The largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
    * Whether each batch reuses the memory of the previous one, which is faster. The reader must be
@@ -53,8 +53,8 @@ export interface ScanOptions {
    */
   readonly reusesMemory?: boolean;
   /**
-   * With `reusesMemory`: decodes numbers on first access, which pays off if the reader first
-   * discards rows. Default false.
+   * With `reusesMemory`, numbers are decoded on first access, which pays off if the reader first
+   * discards rows. The default is false.
    */
   readonly defersNumbers?: boolean;
   /**
@@ -123,7 +123,9 @@ export interface OrderedScan {
   close(): void;
   /** The approximate number of versions that the scan has to search. */
   readonly rowCount: number;
-  /** Versions visited so far. Infinity once the scan must not be read further. */
+  /**
+   * The number of versions visited so far. It is Infinity once the scan must not be read further.
+   */
   readonly rowsPassed: number;
 }
 

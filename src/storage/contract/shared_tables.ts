@@ -85,7 +85,7 @@ export interface DroppedShares {
 /** The bounds within which a statement reads its shared tables. */
 export interface ShareBounds {
   /**
-   * Inclusive upper bound on seqs, at most the visible seq, since rows above that may still be
+   * The inclusive upper bound on seqs, at most the visible seq, since rows above that may still be
    * rolled back.
    */
   readonly upTo: Seq;

@@ -99,9 +99,9 @@ export type ReadStore = Pick<
 export type WriteStore = Pick<Store, "apply" | "stage">;
 
 export interface Store extends IndexReads {
-  /** Highest durable seq. */
+  /** The highest durable seq. */
   readonly visibleSeq: Seq;
-  /** Highest seq applied in memory, durable or not. */
+  /** The highest seq applied in memory, durable or not. */
   readonly appliedSeq: Seq;
   /** Handles commits that become visible. Set once, before the first commit. */
   onVisible: OnVisible;

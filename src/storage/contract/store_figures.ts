@@ -10,19 +10,19 @@ export interface HeldHistory {
 }
 
 export interface FlushResult {
-  /** Number of row versions written; 0 if there was nothing to flush. */
+  /** The number of row versions written; 0 if there was nothing to flush. */
   readonly versions: number;
 }
 
 export interface CompactResult {
-  /** Number of segments that were merged or rewritten; 0 if there was nothing to do. */
+  /** The number of segments that were merged or rewritten; 0 if there was nothing to do. */
   readonly mergedSegments: number;
-  /** Number of discarded row versions that were older than the table's history. */
+  /** The number of discarded row versions that were older than the table's history. */
   readonly discardedVersions: number;
 }
 
 export interface TableStats {
-  /** Number of live rows of all owners; undefined if damage prevents counting. */
+  /** The number of live rows of all owners; undefined if damage prevents counting. */
   readonly liveRows: number | undefined;
   readonly unflushedVersions: number;
   readonly segments: number;
@@ -35,13 +35,13 @@ export interface TableStats {
 
 /** Statistics on the row versions in a table's segments, of one owner or of all owners. */
 export interface FlushedStats {
-  /** Number of segments with these versions. */
+  /** The number of segments with these versions. */
   readonly segments: number;
-  /** Number of these versions. */
+  /** The number of these versions. */
   readonly versions: number;
-  /** Lowest seq of these versions; 0 if there are none. */
+  /** The lowest seq of these versions; 0 if there are none. */
   readonly minSeq: number;
-  /** Highest seq of these versions; 0 if there are none. */
+  /** The highest seq of these versions; 0 if there are none. */
   readonly maxSeq: number;
   readonly unflushedVersions: number;
   readonly lastFlushedAtMs: number | undefined;
@@ -77,7 +77,7 @@ export interface StoreCondition {
   readonly freeBytes: number | undefined;
   /** Whether only deletes and drops are accepted, until there is enough free space. */
   readonly isReadOnly: boolean;
-  /** Total size of the log files in bytes. */
+  /** The total size of the log files in bytes. */
   readonly logBytes: number;
   readonly quarantinedSegments: number;
 }
@@ -85,9 +85,9 @@ export interface StoreCondition {
 /** The memory of the store, in bytes. */
 export interface StoreMemory {
   readonly memtableBytes: number;
-  /** Memory of unpacked segment parts cached in this thread. */
+  /** The memory of unpacked segment parts cached in this thread. */
   readonly cacheBytes: number;
-  /** Memory of deletion vectors, which record replaced rows of segments. */
+  /** The memory of deletion vectors, which record replaced rows of segments. */
   readonly replacementBytes: number;
   readonly threadHeapBytes: number;
 }

@@ -7,12 +7,12 @@ import type { CommitLog } from "./commit_log.ts";
 import type { Manifest, SegmentEntry } from "./manifest.ts";
 
 export interface StoreSnapshot {
-  /** Highest seq in the log at the time of the snapshot. */
+  /** The highest seq in the log at the time of the snapshot. */
   readonly seq: Seq;
   readonly segments: readonly SegmentEntry[];
-  /** Log files that recovery needs, in order. */
+  /** The log files that recovery needs, in order. */
   readonly logFiles: readonly number[];
-  /** Bytes written to the last log file at the time of the snapshot. */
+  /** The number of bytes written to the last log file at the time of the snapshot. */
   readonly logEnd: number;
   /** An upper bound on the ids that SNOWFLAKE_ID() had issued at the time of the snapshot. */
   readonly reservedIds: number;

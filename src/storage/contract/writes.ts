@@ -61,7 +61,7 @@ export interface WriteBatch {
  * makes it in a short tick. To abandon it, drop it.
  */
 export interface StagedCommit {
-  /** Number of rows added so far. */
+  /** The number of rows added so far. */
   readonly rowCount: number;
   /**
    * Adds rows, a few thousand at a time, since adding them extends the tick. A key may be written
@@ -90,9 +90,9 @@ export interface StagedCommit {
 export type StageOptions = Pick<WriteBatch, "snapshotSeq" | "wantsSeqs">;
 
 export interface Commit {
-  /** Lowest seq assigned to the commit. */
+  /** The lowest seq assigned to the commit. */
   readonly firstSeq: Seq;
-  /** Highest seq assigned to the commit. */
+  /** The highest seq assigned to the commit. */
   readonly lastSeq: Seq;
   /** The seq of each row, in the given order. Present only on request. */
   readonly seqs?: Float64Array;

@@ -56,12 +56,12 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** Rows that are examined in one step of encoding. */
+/** The number of rows that are examined in one step of encoding. */
 const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
   readonly segmentId: number;
-  /** Number of rows in the segment. */
+  /** The number of rows in the segment. */
   readonly rowCount: number;
 }
 
@@ -137,14 +137,14 @@ export class DeletionVector {
     return numberInMagic(bytes, DELETIONS_MAGIC_NAME);
   }
 
-  /** Approximate memory in bytes. */
+  /** The approximate memory in bytes. */
   get bytes(): number {
     let bytes = 0;
     for (const page of this.#pages) if (page !== undefined) bytes += bytesOfPage(page);
     return bytes;
   }
 
-  /** Number of replaced rows. */
+  /** The number of replaced rows. */
   get count(): number {
     return this.#count;
   }

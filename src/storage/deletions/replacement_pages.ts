@@ -11,8 +11,8 @@ export const PAGE_ROWS: number = 1 << PAGE_BITS;
 export const PAGE_MASK: number = PAGE_ROWS - 1;
 
 /**
- * Maximum number of entries in a sparse page. With more, one number for each row is faster and not
- * much larger.
+ * The maximum number of entries in a sparse page. With more, one number for each row is faster and
+ * not much larger.
  */
 const SPARSE_ENTRIES_MAX = 256;
 
@@ -39,7 +39,7 @@ interface DensePage {
  */
 export type Page = SparsePage | DensePage;
 
-/** Approximate memory of a page in bytes. */
+/** The approximate memory of a page in bytes. */
 export function bytesOfPage(page: Page): number {
   return "seqByRow" in page ? page.seqByRow.byteLength : 16 * page.rows.length;
 }

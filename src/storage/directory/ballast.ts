@@ -13,7 +13,7 @@ import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** Bytes that are written at a time, with other work in between. */
+/** The number of bytes that are written at a time, with other work in between. */
 const PIECE_BYTES = 1 << 20;
 
 export interface BallastOptions {
@@ -28,7 +28,7 @@ export interface BallastOptions {
 export class Ballast {
   readonly #options: BallastOptions;
   #state: "none" | "taking" | "held";
-  /** Number of the latest attempt. */
+  /** The number of the latest attempt. */
   #attempt = 0;
 
   constructor(options: BallastOptions) {

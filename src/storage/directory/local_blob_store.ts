@@ -24,7 +24,7 @@ import type { BlobPath, BlobStore, PlacedBlob, StagedBlob } from "../contract/bl
 import { blobPath, FILES_DIRECTORY } from "./file_names.ts";
 import { Holds } from "./holds.ts";
 
-/** Name of a table's directory. */
+/** The name of a table's directory. */
 const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 
 const SUB = /^f[0-9]{4,9}$/;
@@ -36,7 +36,7 @@ const SUB = /^f[0-9]{4,9}$/;
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 /**
- * Maximum number of directories that are remembered as durable. Beyond that, all of them are
+ * The maximum number of directories that are remembered as durable. Beyond that, all of them are
  * forgotten.
  */
 const NAMED_MAX = 10_000;

@@ -25,7 +25,7 @@ const COMMITS_PER_LOOK = 256;
 export interface SpaceOptions {
   readonly disk: Disk;
   readonly path: string;
-  /** Minimum free space. Below it, the server is read-only. */
+  /** The minimum free space. Below it, the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
   readonly clock: Clock;

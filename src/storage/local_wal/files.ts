@@ -42,7 +42,7 @@ export interface WalFilesOptions {
   readonly paths: DataPaths;
   readonly clock: Clock;
   readonly log: Log;
-  /** Size of each file. */
+  /** The size of each file. */
   readonly fileBytes: number;
   /** True if written bytes are synced later. */
   readonly isRelaxed: boolean;
@@ -78,7 +78,7 @@ export class WalFiles {
     return this.#isNamed;
   }
 
-  /** Number of the current file; 0 before the first file. */
+  /** The number of the current file; 0 before the first file. */
   get currentNumber(): number {
     return this.#currentNumber;
   }
@@ -102,7 +102,7 @@ export class WalFiles {
     return this.#kept;
   }
 
-  /** Size of the current file. */
+  /** The size of the current file. */
   get currentBytes(): number {
     return this.#isNamed ? this.#options.fileBytes : (this.#kept.at(-1)?.bytes ?? 0);
   }

@@ -18,11 +18,11 @@ import {
 } from "../../types/mod.ts";
 import { ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 
-/** Maximum length of a string whose length is encoded in one byte. */
+/** The maximum length of a string whose length is encoded in one byte. */
 const LENGTH_OF_ONE_BYTE_MAX = 127;
 const LENGTH_OF_TWO_BYTES_MAX = 16_383;
 
-/** Up to this length, a loop is faster than a call that copies a range. */
+/** The maximum length for which a loop is faster than a call that copies a range. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
 type NumberColumn = Extract<Vector, { kind: "i32" | "f64" }>;
@@ -34,9 +34,9 @@ export interface RowHeads {
   readonly prevs: Float64Array;
   /** The seq that a reader expects for the first row. */
   readonly nextSeq: number;
-  /** Largest size of a row in bytes. */
+  /** The largest size of a row in bytes. */
   readonly rowBytesMax: number;
-  /** Largest size of all rows in bytes. */
+  /** The largest size of all rows in bytes. */
   readonly bytesMax: number;
   /** Called with the offset of each seq that is written because a reader would not expect it. */
   readonly onSeq?: (row: number, at: number) => void;

@@ -27,7 +27,7 @@ import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows
 import { PART_BYTES_MAX, PreparedFrames } from "./prepared_commit.ts";
 
 /**
- * Maximum buffer size to keep. A buffer that a huge commit has grown beyond this is dropped
+ * The maximum buffer size to keep. A buffer that a huge commit has grown beyond this is dropped
  * afterwards.
  */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
@@ -71,10 +71,10 @@ interface Mark extends Position {
 }
 
 export interface FrameEncoderOptions {
-  /** Size of new files. */
+  /** The size of new files. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
-  /** Maximum bytes of one commit's frames before its last frame. */
+  /** The maximum bytes of one commit's frames before its last frame. */
   readonly commitBytesMax: number;
   /** Whether groups are written before the previous ones are durable. */
   readonly isRelaxed: boolean;

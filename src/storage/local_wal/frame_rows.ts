@@ -51,7 +51,7 @@ export interface RowHead {
   readonly seq: number | undefined;
   /** The seq of the replaced version, or 0. */
   readonly prev: number;
-  /** Largest size of the row in bytes. */
+  /** The largest size of the row in bytes. */
   readonly rowBytesMax: number;
 }
 

@@ -25,12 +25,12 @@ const PART_BYTES_AT_START = 64 * 1024;
 
 export interface PreparedOptions {
   /**
-   * Size in bytes at which a part is full. The row that crosses the limit still belongs to the
+   * The size in bytes at which a part is full. The row that crosses the limit still belongs to the
    * part.
    */
   readonly partBytes: number;
   readonly rowBytesMax: number;
-  /** Maximum bytes of all parts together. A part that crosses the limit is refused. */
+  /** The maximum bytes of all parts together. A part that crosses the limit is refused. */
   readonly commitBytesMax: number;
   /** The distance of a row's seq from that of the first row. */
   readonly offsetOf: (index: number) => number;
@@ -38,7 +38,7 @@ export interface PreparedOptions {
 
 interface FramePart {
   readonly bytes: ByteWriter;
-  /** Index of the first row. */
+  /** The index of the first row. */
   readonly first: number;
   last: number;
   /** Rows whose seq is written, each with the offset of its seq. */

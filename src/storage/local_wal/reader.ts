@@ -39,7 +39,7 @@ export interface WalEnd {
   /** The offset in the last file at which the log ends. */
   readonly offset: number;
   readonly frameNumber: number;
-  /** Highest seq in the log; 0 if it is empty. */
+  /** The highest seq in the log; 0 if it is empty. */
   readonly lastSeq: number;
   /** Bytes from `offset` up to this offset belong to a torn group, and must be wiped. */
   readonly wipeUpTo: number;
@@ -58,7 +58,7 @@ export interface WalReadOptions {
 /** The end of the valid frames in a file. */
 interface FileEnd {
   readonly path: string;
-  /** Number of the file; 0 before the first file. */
+  /** The number of the file; 0 before the first file. */
   readonly fileNumber: number;
   readonly offset: number;
   readonly frameNumber: number;

@@ -36,7 +36,7 @@ import type { WalEnd } from "./reader.ts";
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   readonly rowBytesMax: number;
-  /** Largest size of a commit. Default {@linkcode COMMIT_BYTES_MAX}. */
+  /** The largest size of a commit. Default {@linkcode COMMIT_BYTES_MAX}. */
   readonly commitBytesMax?: number | undefined;
   /** Groups of at least this size are written early. If absent, the best size is used. */
   readonly earlyBytesMin?: number | undefined;
@@ -53,7 +53,7 @@ type GroupStep = "sync" | "roll" | "write";
 /** Time without writes after which the log counts as idle and no commit waits for the disk. */
 const REST_MS = 100;
 
-/** Maximum number of groups by which the high-water file may lag under load. */
+/** The maximum number of groups by which the high-water file may lag under load. */
 const GROUPS_PER_NOTE = 16;
 
 /**

@@ -18,8 +18,8 @@ import { newGrowth } from "./mem_column.ts";
 const PLACES_MIN = 8;
 
 /**
- * Maximum number of keys in a single table. More keys are divided over parts, because a table that
- * grows copies all of its keys in one go, which would take too long for a tick.
+ * The maximum number of keys in a single table. More keys are divided over parts, because a table
+ * that grows copies all of its keys in one go, which would take too long for a tick.
  */
 const UNDIVIDED_KEYS_MAX = 16_384;
 
@@ -98,7 +98,7 @@ type Visit = (key: Key, row: number) => void;
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
-/** Keys that arrived in ascending order. */
+/** A set of keys that arrived in ascending order. */
 class AscendingKeys {
   keys: Float64Array = new Float64Array(0);
   rows: Int32Array = new Int32Array(0);
@@ -184,7 +184,7 @@ function visitPlaces(keys: Float64Array, rows: Int32Array, visit: Visit): void {
   }
 }
 
-/** Keys in one hash table, or in several if there are many. */
+/** A set of keys in one hash table, or in several if there are many keys. */
 class KeyTables {
   #tables: readonly KeyTable[] = [new KeyTable()];
 
@@ -214,7 +214,7 @@ class KeyTables {
   }
 }
 
-/** Keys in an open-addressing hash table, by a hash of all their bits. */
+/** A set of keys in an open-addressing hash table, by a hash of all their bits. */
 class KeyTable {
   keys: Float64Array = new Float64Array(PLACES_MIN);
   rows: Int32Array = new Int32Array(PLACES_MIN);

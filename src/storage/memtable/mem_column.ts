@@ -98,7 +98,7 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** Approximate memory in bytes. Reserved capacity that was never written does not count. */
+  /** The approximate memory in bytes. Reserved capacity that was never written does not count. */
   get bytes(): number {
     const nulls = this.#nulls === undefined ? 0 : this.#length;
     const content = this.#text.length + this.#contentBytes;

@@ -24,10 +24,10 @@ import type { Memtable } from "./memtable.ts";
 
 const NONE = -1;
 
-/** Approximate memory of a row in an index, in bytes. */
+/** The approximate memory of a row in an index, in bytes. */
 const INDEXED_ROW_BYTES = 24;
 
-/** Approximate memory of a computed value, in bytes. */
+/** The approximate memory of a computed value, in bytes. */
 const COMPUTED_BYTES = 32;
 
 /** The number of rows for which an expression is computed at a time. */

@@ -35,7 +35,7 @@ export class MemPartition {
   readonly orders: PartOrders = new PartOrders();
   /** Live rows of each block of the list. Created on first use. */
   liveBlocks: (LiveBlock | undefined)[] | undefined;
-  /** Number of the last commit group that changed the partition. */
+  /** The number of the last commit group that changed the partition. */
   changedInGroup = -1;
 
   constructor(owner: number) {

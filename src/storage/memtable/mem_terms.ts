@@ -26,7 +26,7 @@ import type { Memtable } from "./memtable.ts";
 /** The number of rows that one search adds. */
 const ADDED_ROWS_MAX = 256;
 
-/** Approximate memory of a term and of a row in its list, in bytes. */
+/** The approximate memory of a term and of a row in its list, in bytes. */
 const TERM_BYTES = 120;
 const LISTED_ROW_BYTES = 8;
 

@@ -21,10 +21,10 @@ import { MemTerms } from "./mem_terms.ts";
 
 const CAPACITY_MIN = 64;
 
-/** Bytes per row in the arrays that cover all rows. */
+/** The number of bytes per row in the arrays that cover all rows. */
 const ROW_BYTES = 41;
 
-/** Maximum number of rows at the end of a partition that are examined before a full search. */
+/** The maximum number of rows at the end of a partition that are examined before a full search. */
 const NEWEST_LOOKED_AT = 3;
 
 /**
@@ -87,12 +87,12 @@ export class Memtable {
     return this.rowCount === 0 ? 0 : (this.seqs[this.rowCount - 1] ?? 0);
   }
 
-  /** Last seq of the commit that contains the newest row; 0 if there are no rows. */
+  /** The last seq of the commit that contains the newest row; 0 if there are no rows. */
   get lastCommitSeq(): number {
     return this.rowCount === 0 ? 0 : (this.commitSeqs[this.rowCount - 1] ?? 0);
   }
 
-  /** Approximate memory in bytes. */
+  /** The approximate memory in bytes. */
   get bytes(): number {
     let bytes = this.rowCount * (ROW_BYTES + KEY_BYTES);
     bytes += this.partitions.size * PARTITION_BYTES;
@@ -365,7 +365,7 @@ export class Memtable {
     return this.seqs[row] === seq ? row : -1;
   }
 
-  /** Index in the partition's list of the first row whose seq is above `seq`. */
+  /** The index in the partition's list of the first row whose seq is above `seq`. */
   indexAfter(partition: MemPartition, seq: number): number {
     const { count, rows } = partition;
     const { seqs } = this;

@@ -18,7 +18,7 @@ import type { Memtable } from "./memtable.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** Number of rows that are handled between two yields. */
+/** The number of rows that are handled between two yields. */
 const STEP_ROWS = 65536;
 
 /** Sorts the row numbers of a memtable, whose rows ascend by seq, by (owner, seq); yields often. */

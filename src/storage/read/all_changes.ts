@@ -30,15 +30,15 @@ import { memtableColumn } from "./memtable_scan.ts";
 import { foundUnlessLost, oldVersions } from "./old_versions.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** Maximum number of versions in a window. Each version takes 20 bytes. */
+/** The maximum number of versions in a window. Each version takes 20 bytes. */
 const WINDOW_ROWS = 262_144;
 
-/** Number of row groups that one step of a pass examines, which takes a few milliseconds. */
+/** The number of row groups that one step of a pass examines, which takes a few milliseconds. */
 const GROUPS_PER_STEP = 4;
 
 /**
- * Maximum number of rows in a batch, which is small because the cells of segments are read one by
- * one.
+ * The maximum number of rows in a batch, which is small because the cells of segments are read one
+ * by one.
  */
 const BATCH_ROWS = 1024;
 

@@ -223,7 +223,7 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
-  /** Maximum number of rows that are read at a time in the current group. */
+  /** The maximum number of rows that are read at a time in the current group. */
   #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {

@@ -36,7 +36,7 @@ import {
 import { requireIndex } from "./index_scan.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** Maximum number of rows that are visited in one step. */
+/** The maximum number of rows that are visited in one step. */
 const LOOKS_MAX = 16_384;
 
 /** Opens a scan. Returns undefined if an index is not ready, or some of the rows are in history. */

@@ -20,7 +20,9 @@ import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./r
 import { GroupColumns, ownerSpan, rowsAtOnce } from "./segment_scan.ts";
 import { mayMatch } from "./zone_match.ts";
 
-/** Maximum number of tombstones in a batch. Looking up the key of one takes some microseconds. */
+/**
+ * The maximum number of tombstones in a batch. Looking up the key of one takes some microseconds.
+ */
 const TOMBSTONES_MAX = 1024;
 
 /** Returns the history segments that may have rows for a scan. */

@@ -21,7 +21,7 @@ import { DefinitionWatch } from "./definition_watch.ts";
 import { type IndexPiece, piecesOf, placesIn } from "./index_pieces.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** Maximum number of rows that are visited in one step. */
+/** The maximum number of rows that are visited in one step. */
 const LOOKS_MAX = 16_384;
 
 /** A piece, and the position of the merge in it. */
@@ -108,7 +108,7 @@ class FoundRow implements OrderedScan {
   }
 }
 
-/** Number of rows that are compared between two yields. */
+/** The number of rows that are compared between two yields. */
 const COMPARED_PER_STEP = 4096;
 
 /**

@@ -19,11 +19,11 @@ import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
   /**
-   * Upper bound on the number of versions to examine. Once sorted, they also take up space in the
-   * chunk cache.
+   * An upper bound on the number of versions to examine. Once sorted, they also take up space in
+   * the chunk cache.
    */
   readonly rowCount: number;
-  /** Bounds of the values, if they are known without reading rows. */
+  /** The bounds of the values, if they are known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
   /** Whether `order` can return the order without sorting. */
   isReady(): boolean;

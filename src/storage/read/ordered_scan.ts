@@ -26,12 +26,12 @@ import { NewestScan } from "./newest_scan.ts";
 import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** Minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly. */
+/** The minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly. */
 const ORDERED_ROWS_MIN = 4096;
 
 /**
- * Maximum number of rows that are skipped in one step. Versions that are not current take as long
- * as current versions.
+ * The maximum number of rows that are skipped in one step. Versions that are not current take as
+ * long as current versions.
  */
 const LOOKS_MAX = 16_384;
 

@@ -6,7 +6,7 @@ export interface RowFilter {
   readonly owner: number;
   readonly upTo: number;
   readonly after: number;
-  /** Inclusive upper bound on the seq of a row. At most `upTo`. */
+  /** The inclusive upper bound on the seq of a row. At most `upTo`. */
   readonly seqMax: number;
   readonly columnIds: readonly number[];
   readonly ranges: readonly ColumnRange[];
@@ -20,8 +20,8 @@ export interface RowFilter {
 }
 
 /**
- * Maximum number of batches without a current row that are examined in one step, which takes about
- * half a millisecond.
+ * The maximum number of batches without a current row that are examined in one step, which takes
+ * about half a millisecond.
  */
 export const HIDDEN_BATCHES_MAX = 16;
 

@@ -35,11 +35,12 @@ import { mayMatch } from "./zone_match.ts";
 /** Below this share of a group, only the requested rows are decoded instead of the whole chunk. */
 const PARTIAL_SHARE_MAX = 0.25;
 
-/** Maximum number of chosen rows in a batch. Reading a cell takes up to a microsecond. */
+/** The maximum number of chosen rows in a batch. Reading a cell takes up to a microsecond. */
 const CHOSEN_MAX = 1024;
 
 /**
- * Maximum number of bytes that are unpacked in one step, during which the event loop has to wait.
+ * The maximum number of bytes that are unpacked in one step, during which the event loop has to
+ * wait.
  */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
@@ -57,7 +58,7 @@ export class SegmentScan implements RowSource {
   /** The next row. */
   #row = 0;
   #rowEnd = 0;
-  /** Maximum number of rows in a batch of the current group. */
+  /** The maximum number of rows in a batch of the current group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
   /** The chosen rows of the current group if only those are read. */

@@ -26,18 +26,18 @@ export interface SeqSource<Rows> {
   next(limit: number): Rows | undefined;
 }
 
-/** Rows `from` (inclusive) to `to` (exclusive) of a batch. */
+/** The rows `from` (inclusive) to `to` (exclusive) of a batch. */
 interface Piece<Rows> {
   readonly rows: Rows;
   readonly from: number;
   readonly to: number;
 }
 
-/** Rows of some batches, ordered by seq. Empty if a source had no row yet. */
+/** The rows of some batches, ordered by seq; empty if a source had no row yet. */
 export class MergedRows<Rows> {
   readonly pieces: readonly Piece<Rows>[];
   readonly rowCount: number;
-  /** Row indexes over all pieces; undefined if the pieces are already in order. */
+  /** The row indexes over all pieces; undefined if the pieces are already in order. */
   readonly #order: Selection | undefined;
 
   constructor(pieces: readonly Piece<Rows>[], order: Uint32Array | undefined) {

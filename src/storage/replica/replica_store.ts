@@ -93,7 +93,7 @@ export class ReplicaStore implements ReadStore {
     return this.#upTo;
   }
 
-  /** Bytes of cached unpacked segment parts. */
+  /** The number of bytes of cached unpacked segment parts. */
   get cachedBytes(): number {
     return this.#cache.byteCount;
   }

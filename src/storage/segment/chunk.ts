@@ -92,7 +92,7 @@ export class Chunk {
     return this.#file.buffer;
   }
 
-  /** Offset of the parts in the map, after the null bits. */
+  /** The offset of the parts in the map, after the null bits. */
   get partsAt(): number {
     const { entry, rowCount } = this;
     return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);

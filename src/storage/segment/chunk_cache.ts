@@ -12,7 +12,8 @@ import { ColumnOrder } from "./column_order.ts";
 const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 
 /**
- * Maximum number of chunks of a reader, or of blocks of a chunk, which are identified by number.
+ * The maximum number of chunks of a reader, or of blocks of a chunk, which are identified by
+ * number.
  */
 const CHUNKS_MAX: number = 2 ** 24;
 

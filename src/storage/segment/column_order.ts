@@ -61,7 +61,9 @@ export interface LiveRows {
   rows(): Uint16Array | undefined;
 }
 
-/** Minimum number of obsolete rows for a new order. With fewer, skipping them is just as fast. */
+/**
+ * The minimum number of obsolete rows for a new order. With fewer, skipping them is just as fast.
+ */
 const OUTGROWN_ROWS_MIN = 512;
 
 const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };

@@ -15,7 +15,7 @@ import {
 import { layoutOf } from "./format.ts";
 import type { RowSpan, SegmentReader } from "./reader.ts";
 
-/** Bytes that each row of an order takes, including its number. */
+/** The number of bytes that each row of an order takes, including its number. */
 const ROW_BYTES = 10;
 
 /** The share of the cache that the orders of one column may take. */
@@ -30,7 +30,7 @@ export class ColumnOrders {
   readonly #reader: SegmentReader;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Columns in the order of their first use, which numbers their orders in the cache. */
+  /** The columns in the order of their first use, which numbers their orders in the cache. */
   readonly #columnNumbers = new Map<number, number>();
 
   constructor(reader: SegmentReader, cache: ChunkCache = sharedCache) {

@@ -78,7 +78,7 @@ export const ENCODING_NAMES: readonly string[] = [
   "scaled32",
 ];
 
-/** Maximum number of values in a dictionary, which a reader decodes as a whole and caches. */
+/** The maximum number of values in a dictionary, which a reader decodes as a whole and caches. */
 export const DICTIONARY_VALUES_MAX = 4096;
 
 /** Returns the number of bytes of one code. */

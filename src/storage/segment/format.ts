@@ -81,10 +81,10 @@ export const DIRECTORY_FIXED_BYTES = 120;
 export const CHUNK_ENTRY_BYTES = 56;
 export const PAGE_BYTES = 65536;
 
-/** Maximum size of a segment: the most that the runtime can map. */
+/** The maximum size of a segment: the most that the runtime can map. */
 export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 
-/** Bytes of a header or trailer before its own hash. */
+/** The number of bytes of a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 
 /**
@@ -120,7 +120,7 @@ const MAGIC_NAME = "TIDESEG";
 /** The oldest format that can be read. Later formats up to SEGMENT_FORMAT only add encodings. */
 const OLDEST_FORMAT = 1;
 
-/** Columns of every segment in addition to those of its table. */
+/** The columns of every segment in addition to the columns of its table. */
 export const PREV_COLUMN_ID = -3;
 /** Id of the column with the commit seq minus the seq, which is usually 0. */
 export const COMMIT_COLUMN_ID = -4;
@@ -196,7 +196,7 @@ export interface ChunkEntry extends ChunkHeader {
   readonly hash: Hash64;
 }
 
-/** Maximum number of bytes that are hashed in one call. A chunk is rarely longer. */
+/** The maximum number of bytes that are hashed in one call. A chunk is rarely longer. */
 export const HASH_BYTES_MAX: number = 1 << 20;
 
 /**
@@ -390,7 +390,7 @@ assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table begins 8-aligned");
 assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries are 8-aligned");
 assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed as a single piece");
 
-/** Bounds of the values of a chunk of numbers. `min` is above `max` if all values are NULL. */
+/** The bounds of the values of a chunk of numbers. `min` is above `max` if all values are NULL. */
 export interface Zone {
   readonly min: number;
   readonly max: number;

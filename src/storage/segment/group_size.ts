@@ -7,9 +7,9 @@ import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { isArrayValue, type Value, type Vector } from "../../types/mod.ts";
 
 /**
- * Maximum bytes of text and binary values in one row group; a single row may have more. A thread
- * that writes or reads a chunk has it in memory several times: its parts, the whole, and packed. At
- * 64 MiB, a merge of wide rows alone exceeded the minimum memory of a server.
+ * The maximum bytes of text and binary values in one row group; a single row may have more. A
+ * thread that writes or reads a chunk has it in memory several times: its parts, the whole, and
+ * packed. At 64 MiB, a merge of wide rows alone exceeded the minimum memory of a server.
  */
 export const GROUP_BYTES_MAX: number = 8 * 1024 * 1024;
 

@@ -7,7 +7,7 @@
  */
 import { assert } from "../../base/assert.ts";
 
-/** Up to this many numbers are sorted by insertion. */
+/** The maximum number of numbers that are sorted by insertion. */
 const INSERTED_MAX = 32;
 
 /** From this many numbers on, a digit has 11 bits, else 8. */
@@ -52,7 +52,7 @@ function insertSorted(keys: Float64Array, rows: Uint32Array): void {
   }
 }
 
-/** Keys as pairs of u32, the lower one first, and their rows. */
+/** The keys as pairs of u32, the lower one first, and the rows of the keys. */
 interface Sorted {
   readonly words: Uint32Array;
   readonly rows: Uint32Array;

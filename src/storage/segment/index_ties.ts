@@ -10,7 +10,7 @@ import {
 import { type IndexOrder, prefixAfter, prefixOf, prefixOfBytes } from "./index_order.ts";
 import { sortByKey } from "./index_sort.ts";
 
-/** Maximum number of rows that are sorted by their values without a yield. */
+/** The maximum number of rows that are sorted by their values without a yield. */
 const STEP_ROWS = 4096;
 
 /**

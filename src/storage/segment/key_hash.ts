@@ -12,7 +12,7 @@ import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
-/** Number of rows that are hashed between two yields. */
+/** The number of rows that are hashed between two yields. */
 const STEP_ROWS = 16384;
 
 /** Hashes the keys of rows; yields often. */

@@ -38,7 +38,7 @@ function signed(numbers: Uint32Array): Int32Array {
   return new Int32Array(numbers.buffer, numbers.byteOffset, numbers.length);
 }
 
-/** Number of entries that are handled between two yields. */
+/** The number of entries that are handled between two yields. */
 const STEP_ENTRIES = 65536;
 
 /**

@@ -77,7 +77,7 @@ export interface Scale {
   readonly span: number;
 }
 
-/** Maximum number of distinct offsets for which each quotient is computed only once. */
+/** The maximum number of distinct offsets for which each quotient is computed only once. */
 const QUOTIENTS_MAX = 4096;
 
 /** Fills an array with the quotients of the offsets. */

@@ -15,8 +15,8 @@ import type { EncodedValues } from "./chunk_encoder.ts";
 import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
 /**
- * Minimum average number of rows per run. Shorter runs are slower to read than offsets, which take
- * two bytes per row where runs are short.
+ * The minimum average number of rows per run. Shorter runs are slower to read than offsets, which
+ * take two bytes per row where runs are short.
  */
 const ROWS_PER_RUN_MIN = 256;
 

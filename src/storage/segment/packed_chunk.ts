@@ -65,7 +65,7 @@ interface ChunkWindow {
   readonly first: number;
 }
 
-/** Minimum average distance between chosen rows for looking up each row on its own. */
+/** The minimum average distance between chosen rows for looking up each row on its own. */
 const ROWS_PER_CHOSEN_MIN = 16;
 
 interface ChunkWindowOptions {
@@ -76,7 +76,8 @@ interface ChunkWindowOptions {
 }
 
 /**
- * Number of bytes of one value in the first part, for each encoding that has an array of values.
+ * The number of bytes of one value in the first part, for each encoding that has an array of
+ * values.
  */
 const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
   [F64, 8],
@@ -95,7 +96,7 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Size of the unpacked chunk in bytes. */
+  /** The size of the unpacked chunk in bytes. */
   readonly byteCount: number;
   readonly #blockCount: number;
   /** The end of each block, relative to #blocksAt, which is an offset in the file. */

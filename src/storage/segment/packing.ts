@@ -24,31 +24,33 @@ import type { EncodedChunk } from "./chunk_encoder.ts";
 import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";
 
-/** Size of a block. A larger block compresses only a little better and takes longer to unpack. */
+/**
+ * The size of a block. A larger block compresses only a little better and takes longer to unpack.
+ */
 export const BLOCK_BYTES = 16384;
 
 /**
- * Minimum size of a chunk to be packed. A smaller chunk is not worth packing, since it is likely to
- * be merged soon.
+ * The minimum size of a chunk to be packed. A smaller chunk is not worth packing, since it is
+ * likely to be merged soon.
  */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;
 
 /**
- * Minimum average size of a value, including its offset, for packing. Scans and aggregations read
- * large numbers of shorter values.
+ * The minimum average size of a value, including its offset, for packing. Scans and aggregations
+ * read large numbers of shorter values.
  */
 export const AUTO_VALUE_BYTES_MIN = 100;
 
-/** Maximum packed size for packing to be worthwhile, as a share of the unpacked size. */
+/** The maximum packed size for packing to be worthwhile, as a share of the unpacked size. */
 export const AUTO_SHARE_MAX = 0.6;
 
 /**
- * Number of blocks, spread over the chunk, that are packed as a sample to see whether packing pays
- * off.
+ * The number of blocks, spread over the chunk, that are packed as a sample to see whether packing
+ * pays off.
  */
 const SAMPLE_BLOCKS = 4;
 
-/** Minimum number of blocks for a sample. Chunks with fewer blocks are packed without one. */
+/** The minimum number of blocks for a sample. Chunks with fewer blocks are packed without one. */
 const SAMPLED_BLOCKS_MIN = 32;
 
 /** The properties that decide whether a chunk is packed. */

@@ -141,7 +141,7 @@ export class SegmentReader {
     return this.#directory.types.get(columnId);
   }
 
-  /** First row of a group. */
+  /** The first row of a group. */
   groupStart(groupIndex: number): number {
     assert(groupIndex <= this.groupCount, "a group is within its segment");
     return this.#directory.groupStarts[groupIndex] as number;

@@ -18,7 +18,7 @@ import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
 import type { Layout } from "./format.ts";
 
-/** Number of rows that are sampled before a dictionary is built for all of them. */
+/** The number of rows that are sampled before a dictionary is built for all of them. */
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {

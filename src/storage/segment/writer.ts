@@ -48,7 +48,7 @@ import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
 import { packedBytes } from "./packing.ts";
 
-/** Number of bytes that are gathered before they are written. */
+/** The number of bytes that are gathered before they are written. */
 const WRITE_BYTES: number = 1 << 20;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
@@ -167,14 +167,14 @@ export class SegmentWriter {
     ];
   }
 
-  /** Number of rows written so far. */
+  /** The number of rows written so far. */
   get rowCount(): number {
     return this.#rowCount;
   }
 
   /**
-   * Number of bytes written so far. The end of the file adds about 30 bytes per row. The total must
-   * not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment in time.
+   * The number of bytes written so far. The end of the file adds about 30 bytes per row. The total
+   * must not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment in time.
    */
   get byteCount(): number {
     return this.#offset;

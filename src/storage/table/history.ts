@@ -32,8 +32,8 @@ export type Fate = "discarded" | "current" | "past";
 const KEPT_MS_MIN = HOUR_MS;
 
 /**
- * Maximum number of owners with a separate low watermark. Beyond that, all owners share the highest
- * one.
+ * The maximum number of owners with a separate low watermark. Beyond that, all owners share the
+ * highest one.
  */
 const OWNERS_MAX = 1000;
 
@@ -154,7 +154,7 @@ interface Version {
 export class LowWatermark {
   /** A lower bound on every owner's low watermark. */
   readonly floor: number;
-  /** Owners whose low watermark is above the floor. */
+  /** The owners whose low watermark is above the floor. */
   readonly #owners: ReadonlyMap<number, number>;
 
   constructor(floor = 0, owners: Iterable<readonly [number, number]> = []) {

@@ -90,7 +90,7 @@ export class OpenSegment {
   /** Generation of the last deletion vector that was started, whether or not it was published. */
   #generation = 0;
   #tombstoneCount: number | undefined;
-  /** Lowest seq of the replacements that the deletion vector on disk lacks. */
+  /** The lowest seq of the replacements that the deletion vector on disk lacks. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
   /** Replacements made since the segment's merge began, with seq 0 for a rollback. */
@@ -107,7 +107,7 @@ export class OpenSegment {
     this.#deletions = deletions;
   }
 
-  /** Approximate memory of the deletion vector and the cached live rows. */
+  /** The approximate memory of the deletion vector and the cached live rows. */
   get replacementBytes(): number {
     return this.#deletions?.bytes ?? 0;
   }

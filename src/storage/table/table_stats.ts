@@ -48,7 +48,7 @@ export function ownersOf(table: StoredTable): readonly number[] {
 }
 
 /**
- * Maximum number of row groups to sample, enough to estimate the distance between values of a
+ * The maximum number of row groups to sample, enough to estimate the distance between values of a
  * column.
  */
 const SPAN_GROUPS_MAX = 64;

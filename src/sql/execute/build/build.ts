@@ -61,11 +61,11 @@ import { runtimeOf } from "./table_runtime.ts";
 /** Describes how the consumer of a node's rows uses them. */
 interface Use extends ScanUse {
   /**
-   * Set below a sort whose consumer needs only the first row of each group with equal values of
-   * these expressions.
+   * The expressions of a sort whose consumer needs only the first row of each group with equal
+   * values of them.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** Set below a window: bounds for the row numbers of the rows that are needed. */
+  /** The bounds for the row numbers of the rows that are needed, below a window. */
   readonly bounds?: readonly NumberBound[];
 }
 

@@ -49,7 +49,7 @@ const ROWS_PER_TERM_ROW = 8;
 /** The maximum number of primary keys that are looked up for an alternative of an OR. */
 const ALTERNATIVE_KEYS_MAX = 1024;
 
-/** Up to this number of rows, an index is used without counting the rows in the table. */
+/** The maximum number of rows for which an index is used without counting the rows in the table. */
 const FEW_ROWS = 256;
 
 /** Returns the ranges of keys to read, in ascending order and without overlaps. */

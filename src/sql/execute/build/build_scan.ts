@@ -190,9 +190,7 @@ function areWorthLookingUp(
   );
 }
 
-/**
- * Up to this number of keys, the keys are looked up without first counting the rows of the table.
- */
+/** The maximum number of keys that are looked up without first counting the rows of the table. */
 const FEW_KEYS = 32;
 
 function buildTableScan(node: ScanNode, use: ScanUse): OperatorFactory {

@@ -255,7 +255,10 @@ export class ChangeWriter {
     if (!this.#keepsChanges) this.#changes = [];
   }
 
-  /** Commits in this tick. @throws SLICE_OVER @throws {DatabaseError} As `applyChanges`. */
+  /**
+   * Commits in the current tick. @throws SLICE_OVER @throws {DatabaseError} The errors of
+   * `applyChanges`.
+   */
   finishNow(): DmlOutcome {
     const changes = this.#changes;
     const returning = this.#returning;

@@ -176,7 +176,7 @@ export interface SharedRows {
   giveBack(): void;
 }
 
-/** The values with which the rows of the enclosing query ask a subquery for its result. */
+/** The values of the enclosing query's rows for which a subquery has to be evaluated. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];

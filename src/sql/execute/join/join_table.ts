@@ -45,7 +45,7 @@ export class JoinTable {
   #min = Number.POSITIVE_INFINITY;
   #max = Number.NEGATIVE_INFINITY;
   #rowCount = 0;
-  /** Bytes reserved for the result of {@linkcode finish} while keys wait. */
+  /** The number of bytes reserved for the result of {@linkcode finish} while keys wait. */
   #reservedBytes = 0;
   /** The key ids of the rows so far, batch by batch, once keys are hashed. */
   #keyIds: Int32Array[] = [];

@@ -105,7 +105,7 @@ export class DistinctRows {
   }
 
   #workOn(partitions: Partitions): Operator {
-    // From here on, the known groups are no longer needed.
+    // The partitions contain all groups, so the groups in memory are no longer needed.
     this.#site.close();
     const { on, ordered, context, types } = this.#options;
     const inner = ordered === undefined ? undefined : [...ordered, DOUBLE];

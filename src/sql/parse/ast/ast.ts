@@ -235,7 +235,7 @@ export interface OrderByStatement extends AstNode {
 export interface LimitStatement extends AstNode {
   readonly limit?: Expr | undefined;
   readonly offset?: Expr | undefined;
-  /** Set if FETCH … WITH TIES was written (extension). */
+  /** True if FETCH … WITH TIES was written (extension). */
   readonly withTies?: true | undefined;
 }
 
@@ -248,7 +248,7 @@ export interface JoinClause extends AstNode {
   readonly using?: readonly Name[] | undefined;
   /** The alias of the columns that USING merges (extension). */
   readonly usingAlias?: Name | undefined;
-  /** Set for a NATURAL join, which has neither ON nor USING (extension). */
+  /** True for a NATURAL join, which has neither ON nor USING (extension). */
   readonly natural?: true | undefined;
 }
 

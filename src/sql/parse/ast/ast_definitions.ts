@@ -17,7 +17,7 @@ import type { SecretDefinition } from "./ast_tokens.ts";
 import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
 import type { DoStatement, TypeDefinition } from "./ast_types.ts";
 
-/** Statements that change definitions. */
+/** A statement that changes definitions. */
 export type DefinitionStatement =
   | CreateNamespaceStatement
   | AlterNamespaceStatement

@@ -322,7 +322,7 @@ export interface ExprTernary extends AstNode {
   readonly value: Expr;
   readonly lo: Expr;
   readonly hi: Expr;
-  /** Set for BETWEEN SYMMETRIC (extension). */
+  /** True for BETWEEN SYMMETRIC (extension). */
   readonly symmetric?: true | undefined;
 }
 

@@ -5,7 +5,7 @@
 import type { AstNode, Name } from "./ast.ts";
 import type { UserName } from "./ast_definitions.ts";
 
-/** Statements that create and drop secrets. */
+/** A statement that creates or drops a secret. */
 export type SecretDefinition =
   | CreateTokenStatement
   | DropTokenStatement

@@ -4,7 +4,7 @@
 import type { AstNode, Expr, ExprLiteral, ExprParameter, ExprSlot, Name, QName } from "./ast.ts";
 import type { OptionEntry } from "./ast_definitions.ts";
 
-/** Statements that change the definitions of topics. */
+/** A statement that changes the definition of a topic. */
 export type TopicDefinition =
   | CreateTopicStatement
   | AlterTopicStatement
@@ -20,7 +20,7 @@ export type TopicChangeKind = "insert" | "update" | "delete";
  */
 export type TopicArgument = ExprLiteral | ExprParameter | ExprSlot;
 
-/** Statements that change webhooks. */
+/** A statement that changes a webhook. */
 export type WebhookDefinition =
   | AlterWebhookStatement
   | CreateWebhookStatement
