@@ -246,6 +246,8 @@ export interface ViewEntry {
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+  /** The seq of its newest definition; absent in an entry of an earlier version. */
+  readonly changedSeq?: number;
 }
 
 /** A table to which the text of a view refers. */

@@ -271,12 +271,12 @@ export class LocalLiveEngine implements LiveEngine {
     if (position > visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
     const earliestSeq = Math.max(
       ...plan.tables.map(({ owner, tableId }) => this.#earliestSeq(tableId, owner)),
-      plan.changesByTime ? visibleSeq + 1 : 0,
+      plan.changesByTime || plan.readsClock ? visibleSeq + 1 : 0,
     );
     if (position < earliestSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
     }
-    requireSameResult(this.#definitions, this.#store, { ...resume, position });
+    requireSameResult(this.#definitions, { ...resume, position });
     return start;
   }
 

@@ -2,7 +2,8 @@
  * Counts the changes sent to one subscription, for operators. Its times come from the monotonic
  * clock.
  *
- * Invariant: the seq of the last change only rises.
+ * Invariant: the seq of the last change never falls. It stays the same while only time changes the
+ * rows of a result.
  */
 import { assert } from "../../base/assert.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -18,7 +19,7 @@ export class ChangeTally {
   #recentCount = 0;
 
   add(lastSeq: Seq, count: number, nowMs: number): void {
-    assert(lastSeq > this.lastSeq, "changes ascend by seq");
+    assert(lastSeq >= this.lastSeq, "changes ascend by seq");
     this.#recentCount = this.#recentAt(nowMs) + count;
     this.lastSeq = lastSeq;
     this.count += count;

@@ -8,7 +8,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { LivePlan, ResultPlan } from "../../sql/mod.ts";
-import { SHARED_OWNER, type Store } from "../../storage/mod.ts";
+import { SHARED_OWNER } from "../../storage/mod.ts";
 import { dataTypeWord } from "../../types/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
@@ -81,7 +81,6 @@ export interface ResultResume {
  */
 export function requireSameResult(
   definitions: DefinitionHistory,
-  store: Pick<Store, "commitMs">,
   { id, plan, position, principal }: ResultResume,
 ): void {
   for (const { owner, tableId } of plan.tables) {
@@ -99,7 +98,7 @@ export function requireSameResult(
     if (before === undefined || before.schemaVersion === table.schemaVersion) continue;
     throw changed(id, `Table ${table.namespace}.${table.name} was altered`);
   }
-  if (plan.viewsChangedMs >= store.commitMs(position)) throw changed(id, "A view was replaced");
+  if (position < plan.viewsChangedSeq) throw changed(id, "A view was replaced");
 }
 
 function changed(id: string, what: string): SubscriptionError {

@@ -106,6 +106,8 @@ export class ResultGroup implements Evaluated {
   /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
+  /** The time until which the newest state holds without a commit, in Unix milliseconds. */
+  #untilMs: number | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
 
@@ -234,6 +236,7 @@ export class ResultGroup implements Evaluated {
       this.#isUnderWay = false;
       this.#changedKeys = undefined;
       this.#evaluationCount += 1;
+      this.#untilMs = rows.untilMs;
       this.#become(made);
     } catch (error) {
       if (!isVoid()) this.#failed(error);
@@ -331,9 +334,13 @@ export class ResultGroup implements Evaluated {
   }
 
   #refreshLater(): void {
-    if (this.#isClosed || !this.#plan.changesByTime) return;
     this.#cancelRefresh?.();
-    this.#cancelRefresh = this.#host.clock.after(REFRESH_MS, () => this.noteChange());
+    this.#cancelRefresh = undefined;
+    const { clock } = this.#host;
+    const byClock = this.#untilMs === undefined ? Infinity : this.#untilMs - clock.nowMs();
+    const delayMs = Math.min(byClock, this.#plan.changesByTime ? REFRESH_MS : Infinity);
+    if (this.#isClosed || delayMs === Infinity) return;
+    this.#cancelRefresh = clock.after(Math.max(0, delayMs), () => this.noteChange());
   }
 
   #failed(error: unknown): void {

@@ -337,7 +337,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
 
   /** Returns whether there was room for all messages of a step. */
   #send(sending: SendingStep): boolean {
-    const { after, messages } = sending;
+    const { after, before, messages } = sending;
     for (; sending.sentCount < messages.count; sending.sentCount += 1) {
       if (this.backpressure.isFull) return false;
       const message = messages.message(sending.sentCount, this.id);
@@ -345,15 +345,18 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     }
     this.#sending = undefined;
     this.#delivered = after;
-    if (messages.changeCount > 0) this.#count(messages);
+    const isByTime = before?.seq === after.seq;
+    if (messages.changeCount > 0) this.#count(messages, isByTime);
     return true;
   }
 
-  #count({ changeCount, seq }: ResultStep["messages"]): void {
+  #count({ changeCount, seq }: ResultStep["messages"], isByTime: boolean): void {
     const { clock, store, times } = this.#options.host;
     const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
     this.#tally.add(seq, changeCount, nowMs);
+    // A change by time has no commit from which a delay could be measured.
+    if (isByTime) return;
     const ageMs = clock.nowMs() - store.commitMs(seq);
     // Commit times are known only to the millisecond.
     if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(changeCount);

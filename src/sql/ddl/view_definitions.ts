@@ -113,14 +113,15 @@ export function createView(
   if (before === undefined) {
     return () => {
       store.requireFreeSpace();
-      catalog.createView(entryOf(catalog.nextTableId()));
+      const entry = entryOf(catalog.nextTableId());
+      catalog.createView({ ...entry, changedSeq: store.issueSeq() });
       return `View ${shown} created`;
     };
   }
   const entry = entryOf(before.viewId);
   requireReplaceable(before, entry, { position, deps });
   return () => {
-    catalog.changeView(entry);
+    catalog.changeView({ ...entry, changedSeq: store.issueSeq() });
     live().viewChanged();
     return `View ${shown} replaced`;
   };

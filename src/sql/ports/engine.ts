@@ -386,6 +386,11 @@ export interface ResultRows {
   readonly seq: Seq;
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
   readonly rows: readonly (readonly WireCell[])[];
+  /**
+   * The time until which the rows stay the same without a commit, in Unix milliseconds. Undefined
+   * if the query does not read the time.
+   */
+  readonly untilMs: number | undefined;
 }
 
 /** An evaluation in progress. */
@@ -425,6 +430,8 @@ export interface ResultPlan {
    * tables with a time to live do.
    */
   readonly changesByTime: boolean;
+  /** Whether the rows depend on the time, and change at moments that each evaluation finds. */
+  readonly readsClock: boolean;
   /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
@@ -434,11 +441,8 @@ export interface ResultPlan {
   readonly fingerprint: string;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
-  /**
-   * The time of the newest change of a view, in Unix milliseconds, if the query reads a view;
-   * otherwise 0.
-   */
-  readonly viewsChangedMs: number;
+  /** The newest change of a view, if the query reads a view; otherwise 0. */
+  readonly viewsChangedSeq: number;
   /**
    * Evaluates the query at the newest visible seq, or at an earlier one: all its tables are read as
    * they were after the last commit at or before that seq. No right to read history is required,

@@ -3,13 +3,15 @@
  * its tables, and the rows are compared with those that were delivered before.
  *
  * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
- * list if they are not in it. Invariant: two evaluations of a plan at the same seq give the same
- * rows. Functions whose values change by themselves are therefore refused.
+ * list if they are not in it. Invariant: two evaluations of a plan at the same seq and time give
+ * the same rows. The time may be compared with a column, so that the next change is known. Other
+ * functions whose values change by themselves are refused.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
+import { seqFromUnixMs } from "../../base/seq.ts";
+import { DEFAULT_NAMESPACE, type ViewEntry } from "../../catalog/mod.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
 import { SHARED_OWNER } from "../../storage/mod.ts";
 import { type DataType, exactCellMakerFor, isTimeWord, type Value } from "../../types/mod.ts";
@@ -31,6 +33,7 @@ import { requireNoGap, typedParameters } from "../ports/parameters.ts";
 import { CellRows } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { dmlDepsOf, statisticsOf } from "./binding_deps.ts";
+import { type ClockTerms, clockTermsOf } from "./clock_terms.ts";
 import {
   fieldsWithNames,
   keyFieldsOf,
@@ -49,6 +52,7 @@ import {
   unfixedFunction,
   withOwner,
 } from "./live_planner.ts";
+import { type NextChange, nextChangeOf } from "./next_change.ts";
 import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { type ContextOptions, newContext } from "./statement_context.ts";
 import { watchOf } from "./statement_watch.ts";
@@ -65,6 +69,8 @@ export interface WholeQuery {
   readonly prepared: PreparedQuery;
   readonly tables: readonly ResultTable[];
   readonly changesByTime: boolean;
+  /** Finds the moments at which the result changes without a commit. */
+  readonly nextChanges: readonly NextChange[];
   /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
@@ -72,11 +78,8 @@ export interface WholeQuery {
   readonly sort: readonly ResultSort[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
-  /**
-   * The time of the newest change of a view, in Unix milliseconds, if the query reads a view;
-   * otherwise 0.
-   */
-  readonly viewsChangedMs: number;
+  /** The newest change of a view, if the query reads a view; otherwise 0. */
+  readonly viewsChangedSeq: number;
   /** Whether a user may read the rows now. */
   mayRead(principal: Principal): boolean;
   /**
@@ -115,18 +118,17 @@ export function planFollowedQuery(
   const written = selectIn(request.sql, { limits, parameterCount: types.length });
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const owned = withOwner(catalog, principal);
-  const newStatement = (): StatementBinding =>
-    new StatementBinding(types, {
-      statistics: statisticsOf(deps),
-      watch: watchOf(ledger, deps),
-    });
+  const watch = watchOf(ledger, deps);
+  const statistics = statisticsOf(deps);
+  const newStatement = (): StatementBinding => new StatementBinding(types, { statistics, watch });
   const bound = (node: SelectStatement): BoundSelect => {
     const statement = newStatement();
     const dmlDeps = dmlDepsOf(deps, { namespace, principal: owned, statement });
     return boundFor({ catalog, principal: owned, statement }, () => bindQuery(node, dmlDeps));
   };
   const { node, select, sortCount } = withTotalOrder(withHiddenColumns(written, bound), bound);
-  refuseUnfixed(select, { node: written, slots: values });
+  const clockTerms = clockTermsOf(select);
+  refuseUnfixed(select, { node: written, slots: values, clockTerms });
   const statement = newStatement();
   const dmlDeps = dmlDepsOf(deps, { namespace, principal: owned, statement });
   const prepared = prepare(node, { deps: dmlDeps, statement });
@@ -143,16 +145,17 @@ export function planFollowedQuery(
     tables.some(({ owner }) => owner !== SHARED_OWNER) ||
     [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name));
   const changesByTime = readsSystemViews || requirements.some(mayExpire);
+  const nextChanges = clockTerms.terms.map((term) => nextChangeOf(deps, term, owned));
   const maintained = (): MaintainedPlan | string =>
     request.way === "evaluated"
       ? "the subscription asks for it"
       : maintainedPlan(deps, {
           node,
           select,
-          changesByTime,
+          changesByTime: changesByTime || nextChanges.length > 0,
           start: { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq },
           // The result is maintained beyond the time of the request.
-          binding: () => new StatementBinding(types, { statistics: statisticsOf(deps) }),
+          binding: () => new StatementBinding(types, { statistics }),
         });
   if (request.way === "maintained") requireMaintained(maintained());
   return {
@@ -163,18 +166,26 @@ export function planFollowedQuery(
     principal: owned,
     maintained,
     prepared: { ...prepared, cells: new CellRows(prepared.cells.types, exactCellMakerFor) },
-    viewsChangedMs: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
+    viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
     tables,
     changesByTime,
+    nextChanges,
     fields: fieldsWithNames(prepared.fields ?? []),
     keyFields: keyFieldsOf(select),
     sort: sortOf(select).slice(0, sortCount),
     fingerprint: fingerprintOf(request, namespace, isOfCaller ? owned : undefined),
-    mayRead: (reader) => {
-      const user = catalog.user(reader.userId);
-      return user !== undefined && meetsAll(requirements, { ...reader, role: user.role }, catalog);
-    },
+    mayRead: (reader) => mayReadNow(catalog, requirements, reader),
   };
+}
+
+/** Whether a user may read the rows, with the present role of the user. */
+function mayReadNow(
+  catalog: LivePlanDeps["catalog"],
+  requirements: readonly Requirement[],
+  reader: Principal,
+): boolean {
+  const user = catalog.user(reader.userId);
+  return user !== undefined && meetsAll(requirements, { ...reader, role: user.role }, catalog);
 }
 
 /**
@@ -255,8 +266,11 @@ function refuseHistory(node: AstNode): void {
   }
 }
 
-function newestChangeOf(views: readonly { readonly updatedAtMs: number }[]): number {
-  return Math.max(0, ...views.map(({ updatedAtMs }) => updatedAtMs));
+function newestChangeOf(views: readonly ViewEntry[]): number {
+  const seqs = views.map(({ changedSeq, updatedAtMs }) => {
+    return changedSeq ?? seqFromUnixMs(updatedAtMs + 1);
+  });
+  return Math.max(0, ...seqs);
 }
 
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE */
@@ -287,11 +301,16 @@ function tablesOf({ requirements }: PreparedQuery, principal: Principal): Result
 /** Refuses functions, and words such as 'now', whose values change without a change of a row. */
 function refuseUnfixed(
   select: BoundSelect,
-  { node, slots }: { node: SelectStatement; slots: readonly Value[] },
+  {
+    clockTerms,
+    node,
+    slots,
+  }: { node: SelectStatement; slots: readonly Value[]; clockTerms: ClockTerms },
 ): void {
   for (const call of callsIn(select)) {
     const { name, volatility } = call;
-    if (volatility !== "immutable" && !FIXED_FUNCTIONS.has(name)) {
+    const isFixed = FIXED_FUNCTIONS.has(name) || clockTerms.calls.has(call);
+    if (volatility !== "immutable" && !isFixed) {
       throw unfixedFunction(name, startOfCall(node, name));
     }
     const word = call.readsTimeWords === true ? timeWordIn(call.args[0], slots) : undefined;

@@ -52,6 +52,7 @@ import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameter
 import { fieldsOf } from "../result/result.ts";
 import { authorize } from "../rights/requirements.ts";
 import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
+import { isClockFunction } from "./clock_terms.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import type { LiveRowsQuery } from "./live_rows.ts";
 import { boundFor } from "./prepared.ts";
@@ -326,7 +327,12 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
 /** Refuses functions whose value changes without a change of the row. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
-    if (!FIXED_FUNCTIONS.has(name)) throw unfixedFunction(name, startOfCall(node, name));
+    if (FIXED_FUNCTIONS.has(name)) continue;
+    const position = startOfCall(node, name);
+    // A query that reads the time may still be followed as a whole.
+    if (isClockFunction(name))
+      throw new NotRowByRow("the time", { _location: { start: position, end: position } });
+    throw unfixedFunction(name, position);
   }
 }
 
@@ -335,8 +341,14 @@ export function unfixedFunction(name: string, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot subscribe with function ${name}: its value changes even if the row does not`,
-    { position, hint: "pass the value as a parameter" },
+    { position, hint: hintFor(name) },
   );
+}
+
+function hintFor(name: string): string {
+  return isClockFunction(name)
+    ? "compare a column with it, as in WHERE at > NOW() - INTERVAL '1 hour', or pass the value as a parameter"
+    : "pass the value as a parameter";
 }
 
 /**

@@ -5,7 +5,8 @@
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { WireCell } from "../../protocol/mod.ts";
-import type { Row } from "../../types/mod.ts";
+import type { Row, Value } from "../../types/mod.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type {
   LiveRequest,
@@ -18,7 +19,9 @@ import type {
 } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { MaintainedPlan, StatementToRun, WholeQuery } from "../prepare/followed_query.ts";
+import { firstMsAfter } from "../prepare/next_change.ts";
 import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
+import { newContext } from "../prepare/statement_context.ts";
 import { closeRequest } from "./request_end.ts";
 import { RequestSettings } from "./request_settings.ts";
 import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
@@ -36,11 +39,12 @@ export function resultPlanOf(
     principal,
     tables,
     changesByTime,
+    readsClock: query.nextChanges.length > 0,
     fields,
     keyFields,
     sort,
     fingerprint,
-    viewsChangedMs: query.viewsChangedMs,
+    viewsChangedSeq: query.viewsChangedSeq,
     mayRead: (reader) => query.mayRead(reader),
     evaluate: (at) => {
       assert(at === undefined || at <= deps.store.visibleSeq, "an earlier seq is visible");
@@ -58,10 +62,11 @@ export function resultPlanOf(
 interface StatementRows {
   readonly seq: Seq;
   readonly rows: readonly (readonly unknown[])[];
+  readonly untilMs: number | undefined;
 }
 
-function cellsOf({ rows, seq }: StatementRows): ResultRows {
-  return { seq, rows: rows as readonly (readonly WireCell[])[] };
+function cellsOf({ rows, seq, untilMs }: StatementRows): ResultRows {
+  return { seq, untilMs, rows: rows as readonly (readonly WireCell[])[] };
 }
 
 /** Runs the seed of a maintained query, and converts its rows to cells. */
@@ -95,8 +100,8 @@ class Maintainer implements ResultMaintainer {
       statement: seed,
     });
     return {
-      result: result.then(({ rows, seq }) => {
-        return { seq, rows: this.#cells(query.begin(rows as readonly Row[], seq)) };
+      result: result.then(({ rows, seq, untilMs }) => {
+        return { seq, untilMs, rows: this.#cells(query.begin(rows as readonly Row[], seq)) };
       }),
       cancel,
     };
@@ -147,14 +152,16 @@ function evaluate(
 
 async function rowsOf(
   deps: FollowedRowsDeps,
-  { namespace, principal, slots, tables, types }: WholeQuery,
+  query: WholeQuery,
   {
     at,
     ledger,
     statement: { node, prepared },
   }: Pick<Evaluating, "at" | "statement"> & { ledger: RequestLedger },
 ): Promise<StatementRows> {
-  const { store } = deps;
+  const { namespace, principal, slots, tables, types } = query;
+  const { clock, store } = deps;
+  const nowMs = clock.nowMs();
   const runner = new StatementRunner(deps, {
     ledger,
     isStreamed: false,
@@ -170,6 +177,7 @@ async function rowsOf(
     transaction: undefined,
     parameters: slots,
     files: undefined,
+    nowMicros: nowMs * 1000,
     source: () => ({ node, types }),
     // Each attempt reads the newest state, and the last attempt gives the result.
     atSeq: () => {
@@ -180,7 +188,39 @@ async function rowsOf(
   // A merge may have discarded history between two time slices of the evaluation.
   if (at !== undefined) earlierSeq(store, tables, at);
   assert(seq !== undefined && rows !== undefined, "a query reads rows at a seq");
-  return { seq, rows };
+  const untilMs = await nextChangeMs(deps, query, { runner, seq, nowMs });
+  return { seq, rows, untilMs };
+}
+
+/** Returns the next moment at which the result at a seq may change. */
+async function nextChangeMs(
+  deps: FollowedRowsDeps,
+  { namespace, nextChanges, principal, slots }: WholeQuery,
+  { nowMs, runner, seq }: { runner: StatementRunner; seq: Seq; nowMs: number },
+): Promise<number | undefined> {
+  const base = { principal, namespace, slots, atSeq: seq };
+  const contextAt = (ms: number): ExecutionContext =>
+    newContext(deps, { ...base, nowMicros: ms * 1000 });
+  let nextMs: number | undefined;
+  for (const { clock, isOver, node, prepared, types, valueOf } of nextChanges) {
+    const clockAt = (ms: number): Value => clock(contextAt(ms));
+    const { rows } = await runner.run(prepared, {
+      principal,
+      namespace,
+      transaction: undefined,
+      parameters: [clockAt(nowMs)],
+      files: undefined,
+      source: () => ({ node, types }),
+      atSeq: () => seq,
+    });
+    const [text] = rows?.[0] ?? [];
+    // Without a value ahead, only a commit changes the comparison.
+    if (typeof text !== "string") continue;
+    const value = valueOf(text);
+    const ms = firstMsAfter(nowMs, (atMs) => isOver(clockAt(atMs), value));
+    nextMs = Math.min(nextMs ?? ms, ms);
+  }
+  return nextMs;
 }
 
 /**

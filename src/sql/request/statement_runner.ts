@@ -60,6 +60,8 @@ export interface RunOptions {
    * Returns the seq at which an attempt reads. If this is absent, the newest visible seq is used.
    */
   atSeq?(): Seq;
+  /** The time of the statement; the current time if absent. */
+  readonly nowMicros?: number;
   /** Returns the source of the statement; absent if it has to run on the event loop. */
   source?(): QuerySource | undefined;
   /** Binds the statement again if a definition has changed. @throws {DatabaseError} */
@@ -245,13 +247,14 @@ export class StatementRunner {
     about: { mayLeave: boolean; sleeps?: Sleeps | undefined },
   ): StatementContext {
     const { mayLeave, sleeps } = about;
-    const { namespace, parameters, principal, profile, transaction } = options;
+    const { namespace, nowMicros, parameters, principal, profile, transaction } = options;
     profile?.clear();
     return newContext(this.#deps, {
       principal,
       namespace,
       slots: parameters,
       atSeq: options.atSeq?.() ?? this.#deps.store.visibleSeq,
+      nowMicros,
       transaction,
       profile,
       ledger: this.#options.ledger,

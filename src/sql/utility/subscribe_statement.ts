@@ -103,7 +103,7 @@ interface PlannedResult {
 }
 
 function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefined): string[] {
-  const { changesByTime, fields, keyFields, sort, tables } = query;
+  const { fields, keyFields, sort, tables } = query;
   const nameOf = (field: number): string => nameText(fields[field]?.name ?? "?");
   const names = tables.map(({ name, owner }) =>
     owner === SHARED_OWNER ? name : `${name} (own rows)`,
@@ -113,9 +113,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     return `${nameOf(field)} ${direction} NULLS ${areNullsFirst ? "FIRST" : "LAST"}`;
   });
   const plan = query.maintained();
-  const when = changesByTime
-    ? "after a commit that changes one of these, and every second"
-    : "after a commit that changes one of these";
+  const when = `after a commit that changes one of these${timesOf(query)}`;
   const way =
     typeof plan === "string"
       ? [`  evaluated: ${when}, at most a quarter of the time`, `    because ${plan}`]
@@ -135,6 +133,14 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     `  so far: ${evaluations} evaluation(s), ${followed} step(s) without one`,
     `  group: ${subscriptions} open subscription(s) share it and its rows, ${stateBytes} bytes`,
   ];
+}
+
+function timesOf({ changesByTime, nextChanges }: WholeQuery): string {
+  const times = [
+    ...(changesByTime ? ["every second"] : []),
+    ...(nextChanges.length > 0 ? ["when time changes a comparison with the clock"] : []),
+  ];
+  return times.map((time) => `, and ${time}`).join("");
 }
 
 function keyOf(

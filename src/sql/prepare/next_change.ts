@@ -1,0 +1,99 @@
+/**
+ * Finds the next moment at which a comparison with the clock changes for some row.
+ *
+ * A statement finds the smallest value of the column that the clock has not reached. The moment at
+ * which the clock reaches it is found by bisection, so a clock may be any expression that does not
+ * move back: a day, or the start of an hour, as well as NOW() minus an interval. The statement does
+ * not know the other conditions of the query. So a moment may turn out to change no row, and none
+ * is missed.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { assert } from "../../base/assert.ts";
+import {
+  castValue,
+  compareValues,
+  type DataType,
+  TEXT,
+  typeName,
+  type Value,
+} from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { compileScalar } from "../execute/evaluate/scalar.ts";
+import type { SelectStatement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
+import { parseRequest } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import { parseLimitsOf } from "../ports/parameters.ts";
+import { dmlDepsOf } from "./binding_deps.ts";
+import type { ClockTerm } from "./clock_terms.ts";
+import type { LivePlanDeps } from "./live_planner.ts";
+import { type PreparedQuery, prepare } from "./prepared.ts";
+
+/**
+ * The longest time until the next look. The wall clock may be set forward, which no timer notices.
+ */
+const LOOK_MS_MAX = 3_600_000;
+
+/** The statement that finds the next value, and the comparison with the clock. */
+export interface NextChange {
+  readonly node: SelectStatement;
+  readonly types: readonly DataType[];
+  /** Returns the smallest value ahead as text, or no row. Its parameter is the clock. */
+  readonly prepared: PreparedQuery;
+  /** Returns the clock at the time of a context. */
+  readonly clock: (context: ExecutionContext) => Value;
+  /** Returns whether the clock has come so far that the comparison with a value has changed. */
+  readonly isOver: (clock: Value, value: Value) => boolean;
+  /** Reads a value that the statement returned. */
+  readonly valueOf: (text: string) => Value;
+}
+
+export function nextChangeOf(
+  deps: LivePlanDeps,
+  { casts, clock, columnId, isPassed, table, type }: ClockTerm,
+  principal: Principal,
+): NextChange {
+  const column = table.columns.find((each) => each.columnId === columnId);
+  assert(column !== undefined, "a stored column has a name");
+  const value = casts.reduce<string>(
+    (text, to) => `CAST(${text} AS ${typeName(to)})`,
+    nameText(column.name),
+  );
+  const sql =
+    `SELECT (${value})::text FROM ${nameText(table.namespace)}.${nameText(table.name)} ` +
+    `WHERE ${value} ${isPassed ? ">=" : ">"} $1 ORDER BY ${value} LIMIT 1`;
+  const [node] = parseRequest(sql, parseLimitsOf(deps.limits)).statements;
+  assert(node !== undefined && isSelectNode(node), "the statement is a query");
+  const statement = new StatementBinding([type]);
+  const dmlDeps = dmlDepsOf(deps, { namespace: table.namespace, principal, statement });
+  const prepared = prepare(node, { deps: dmlDeps, statement });
+  assert(prepared.kind === "query", "the statement is a query");
+  return {
+    node,
+    types: [type],
+    prepared,
+    clock: compileScalar(clock),
+    isOver: (reached, given) => {
+      const order = compareValues(type, reached, given);
+      return isPassed ? order > 0 : order >= 0;
+    },
+    valueOf: (text) => castValue(text, { from: TEXT, to: type, mode: "explicit", nowMicros: 0 }),
+  };
+}
+
+/**
+ * Returns the first millisecond after `nowMs` at which a condition holds that never ends once it
+ * holds, or the time of the next look.
+ */
+export function firstMsAfter(nowMs: number, holds: (atMs: number) => boolean): number {
+  let before = nowMs;
+  let at = nowMs + LOOK_MS_MAX;
+  if (!holds(at)) return at;
+  while (at - before > 1) {
+    const middle = Math.floor((before + at) / 2);
+    if (holds(middle)) at = middle;
+    else before = middle;
+  }
+  return at;
+}
