@@ -5,6 +5,7 @@
  * faults exist.
  */
 import { Glob } from "bun";
+import { stalePlantedFaults } from "../../tests/campaigns/fuzz_live/planted_faults.ts";
 import { staleReaderFaults } from "../../tests/campaigns/readers/faults.ts";
 import { staleFaults } from "../../tests/support/injected_faults.ts";
 import { readOptions } from "../support/arguments.ts";
@@ -97,7 +98,12 @@ if (import.meta.main) {
       process.exitCode = 1;
     }
   }
-  for (const finding of [...repeatedTypes(sources), ...staleFaults(), ...staleReaderFaults()]) {
+  for (const finding of [
+    ...repeatedTypes(sources),
+    ...staleFaults(),
+    ...staleReaderFaults(),
+    ...stalePlantedFaults(),
+  ]) {
     process.stdout.write(`${finding}\n`);
     process.exitCode = 1;
   }

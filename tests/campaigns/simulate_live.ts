@@ -4,9 +4,10 @@
  *
  * The store, the clock, chance and the sockets are simulated. `real` is the engine's own store on a
  * simulated disk, with flushes, merges and expiring history. In every third world the table is a
- * STREAM table, whose rows expire. Every twentieth seed runs twice and must give the same trace.
- * Prints a line every ten seconds and one at the end. Exits with 1 if a change was missed, sent
- * twice, out of order or wrong, if a client's view is not the result, if the engine reached an
+ * STREAM table, whose rows expire. In the worlds `results`, a whole database on a simulated disk
+ * follows random queries of several tables. Every twentieth seed runs twice and must give the same
+ * trace. Prints a line every ten seconds and one at the end. Exits with 1 if a change was missed,
+ * sent twice, out of order or wrong, if a client's view is not the result, if the engine reached an
  * impossible state, or if a seed did not repeat. A fault names its seed: the same seed with the
  * same steps is the same world, and the same seeds end with the same trace. With `--inject`, a
  * fault is injected into the store below the engine or into a socket above it (the list is in
@@ -23,6 +24,7 @@ import {
 } from "../simulation/live_injected_faults.ts";
 import { type SimulationReport, StreamViolation } from "../simulation/live_simulation.ts";
 import { simulateOverLocalStore, simulateOverModel } from "../simulation/live_worlds.ts";
+import { simulateResults } from "../simulation/result_simulation.ts";
 
 const LINE_MS = 10_000;
 
@@ -36,22 +38,37 @@ const TTL_MS = 40;
 /** More faults than this reveal nothing new. */
 const FAULTS_MAX = 10;
 
-const SIMULATIONS = { model: simulateOverModel, real: simulateOverLocalStore };
+/** A world of whole results plans and evaluates queries, so it gets this part of the steps. */
+const RESULT_STEPS = 1 / 10;
 
-type StoreWord = keyof typeof SIMULATIONS;
+const SIMULATIONS = {
+  model: simulateOverModel,
+  real: simulateOverLocalStore,
+  results: async (seed: number, { steps }: { steps: number }): Promise<SimulationReport> => {
+    const report = await simulateResults(seed, { steps: Math.ceil(steps * RESULT_STEPS) });
+    return { ...report, changes: report.states, expired: 0 };
+  },
+};
+
+type WorldWord = keyof typeof SIMULATIONS;
 
 const options = readOptions({
-  seeds: countOption("worlds to run in each store", 2000),
+  seeds: countOption("worlds of each kind to run", 2000),
   steps: countOption("steps of a world", 2000),
   seed: countOption("the seed of the first world", 1),
-  store: oneOf(["model", "real", "both"], "the store under the engine", "both"),
+  world: oneOf(
+    ["model", "real", "results", "all"],
+    "rows over a model of the store, rows over the real store, or results as a whole",
+    "all",
+  ),
   inject: optionalOneOf(
     [...INJECTED_FAULTS, "all"],
     "a fault in the store or behind a socket, which has to be found; all takes each in turn",
   ),
 });
 const { seeds: seedCount, steps, seed: firstSeed, inject: injected } = options;
-const stores: readonly StoreWord[] = options.store === "both" ? ["model", "real"] : [options.store];
+const kinds: readonly WorldWord[] =
+  options.world === "all" ? ["model", "real", "results"] : [options.world];
 
 const startMs = performance.now();
 const total = { worlds: 0, repeated: 0, messages: 0, changes: 0, resumes: 0, expired: 0 };
@@ -72,7 +89,7 @@ else await runInjected(injected);
 
 async function runSeeds(): Promise<void> {
   while (seedsRun < seedCount && faults.length < FAULTS_MAX) {
-    for (const store of stores) await runSeed(store, firstSeed + seedsRun);
+    for (const kind of kinds) await runSeed(kind, firstSeed + seedsRun);
     seedsRun += 1;
     if (performance.now() - printedMs < LINE_MS) continue;
     printedMs = performance.now();
@@ -92,10 +109,10 @@ async function runInjected(word: InjectedFault | "all"): Promise<void> {
   }
 }
 
-async function runSeed(store: StoreWord, seed: number): Promise<void> {
-  const where = `seed ${seed} over the ${store} store`;
+async function runSeed(kind: WorldWord, seed: number): Promise<void> {
+  const where = `seed ${seed} of the worlds "${kind}"`;
   try {
-    const report = await world(store, seed);
+    const report = await world(kind, seed);
     trace.update(report.trace);
     total.worlds += 1;
     total.messages += report.messages;
@@ -104,7 +121,7 @@ async function runSeed(store: StoreWord, seed: number): Promise<void> {
     total.expired += report.expired;
     if ((seed - firstSeed) % SEEDS_PER_REPEAT !== 0) return;
     total.repeated += 1;
-    const again = await world(store, seed);
+    const again = await world(kind, seed);
     if (again.trace !== report.trace) faults.push(`${where}: it gave another trace when repeated`);
   } catch (error) {
     faults.push(`${where}: ${textOf(error)}`);
@@ -112,9 +129,9 @@ async function runSeed(store: StoreWord, seed: number): Promise<void> {
   }
 }
 
-async function world(store: StoreWord, seed: number): Promise<SimulationReport> {
+async function world(kind: WorldWord, seed: number): Promise<SimulationReport> {
   const isStream = seed % SEEDS_PER_STREAM === 0;
-  const report = await SIMULATIONS[store](seed, { steps, ...(isStream ? { ttlMs: TTL_MS } : {}) });
+  const report = await SIMULATIONS[kind](seed, { steps, ...(isStream ? { ttlMs: TTL_MS } : {}) });
   const failed = uncaught.splice(0);
   if (failed.length > 0) throw failed[0];
   return report;

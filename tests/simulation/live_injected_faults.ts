@@ -7,8 +7,10 @@ import type { Seq } from "../../src/base/seq.ts";
 import type { ChangeBatch } from "../../src/storage/mod.ts";
 import type { ManualClock } from "../support/manual_clock.ts";
 import { ModelStore } from "../support/model_store.ts";
+import type { PlantedFault } from "../support/result_follower.ts";
 import { StreamViolation } from "./live_simulation.ts";
 import { type SimulationOptions, simulateOverModel } from "./live_worlds.ts";
+import { simulateResults } from "./result_simulation.ts";
 
 export const INJECTED_FAULTS = [
   /** The newest version of a wake is not read. */
@@ -30,11 +32,25 @@ export const INJECTED_FAULTS = [
   "doubled",
   /** Two messages are swapped. */
   "swapped",
+  /** Of a result as a whole: the rows of a change are lost. */
+  "result_lost",
+  /** A cell is altered. */
+  "result_altered",
+  /** The first message of a commit claims to be the last. */
+  "result_early",
+  /** Deleted rows stay. */
+  "result_undead",
 ] as const;
 
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
-type Injected = Pick<SimulationOptions, "store" | "tamper">;
+type Injected = Pick<SimulationOptions, "store" | "tamper"> | { readonly client: PlantedFault };
+
+async function runWith(injected: Injected, seed: number, steps: number): Promise<void> {
+  if ("client" in injected) {
+    await simulateResults(seed, { steps: Math.ceil(steps / 10), fault: injected.client });
+  } else await simulateOverModel(seed, { steps, ...injected });
+}
 
 /** No fault is visible in every world. The search ends after this many worlds. */
 const WORLDS_MAX = 100;
@@ -48,7 +64,7 @@ export async function findInjected(
 ): Promise<string | undefined> {
   for (let seed = firstSeed; seed < firstSeed + WORLDS_MAX; seed += 1) {
     try {
-      await simulateOverModel(seed, { steps, ...INJECTED[injected] });
+      await runWith(INJECTED[injected], seed, steps);
     } catch (error) {
       // The fault is found by the oracle, or by an assertion of the engine about its input.
       const isFound = error instanceof StreamViolation || error instanceof AssertionError;
@@ -126,4 +142,8 @@ const INJECTED: Readonly<Record<InjectedFault, Injected>> = {
   swapped: {
     tamper: (messages, random) => (random.chance(0.2) ? messages.toReversed() : messages),
   },
+  result_lost: { client: "lost" },
+  result_altered: { client: "altered" },
+  result_early: { client: "early" },
+  result_undead: { client: "undead" },
 };

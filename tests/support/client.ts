@@ -77,12 +77,7 @@ export class SocketClient {
 
   send(message: ClientMessage | Record<string, unknown>): void {
     const isText = !this.#packs || message["type"] === "authenticate";
-    if (isText) {
-      this.#socket.send(JSON.stringify(message));
-      return;
-    }
-    const packed = new Uint8Array(packr.pack(message));
-    this.#socket.send(packed.length < GZIP_BYTES_MIN ? packed : new Uint8Array(gzipSync(packed)));
+    this.#socket.send(isText ? JSON.stringify(message) : packedFrame(message));
   }
 
   sendRaw(frame: string | Uint8Array<ArrayBuffer>): void {
@@ -145,7 +140,14 @@ export interface ConnectOptions {
   packs?: boolean;
 }
 
-function frameFrom(data: string | ArrayBuffer): Frame {
+/** Encodes a message as MessagePack, and compresses a long one. */
+export function packedFrame(message: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
+  const packed = new Uint8Array(packr.pack(message));
+  return packed.length < GZIP_BYTES_MIN ? packed : new Uint8Array(gzipSync(packed));
+}
+
+/** Decodes a frame of either format. */
+export function frameFrom(data: string | ArrayBuffer): Frame {
   if (typeof data === "string") {
     const message = JSON.parse(data) as ServerMessage;
     return { isText: true, isGzip: false, bytes: data.length, message };

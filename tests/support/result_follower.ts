@@ -45,6 +45,8 @@ export class ResultFollower implements LiveSink {
   /** Whether the queue takes no more: the engine has to wait for `drain`. */
   isFull = false;
   #rows: Map<string, WireRow>;
+  /** The rows of the last complete state, while the rows are those of a part of a commit. */
+  #completeRows: Map<string, WireRow> | undefined;
   #seq: number | undefined;
   #isComplete = false;
   readonly #fault: PlantedFault | undefined;
@@ -53,12 +55,21 @@ export class ResultFollower implements LiveSink {
   constructor(options: FollowerOptions = {}) {
     this.#fault = options.fault;
     this.#onState = options.onState;
-    this.#rows = new Map(options.held === undefined ? [] : options.held.#rows);
+    const { held } = options;
+    this.#rows = new Map(held === undefined ? [] : (held.#completeRows ?? held.#rows));
+    if (held === undefined) return;
+    this.#completeRows = new Map(this.#rows);
+    this.#seq = held.#seq;
   }
 
   /** The seq of the last complete state. */
   get seq(): number | undefined {
     return this.#seq;
+  }
+
+  /** Whether the rows are those of a complete state. */
+  get isComplete(): boolean {
+    return this.#isComplete;
   }
 
   get rows(): WireRow[] {
@@ -111,6 +122,7 @@ export class ResultFollower implements LiveSink {
   #apply(message: ChangeMessage): void {
     const { change_type: type, commit_end: isEnd, old_values: olds = [], rows } = message;
     this.changes.push(message);
+    if (this.#isComplete) this.#completeRows = new Map(this.#rows);
     this.#isComplete = false;
     for (const [index, row] of (type === "delete" ? olds : rows).entries()) {
       const key = keyOf(row);
@@ -126,6 +138,7 @@ export class ResultFollower implements LiveSink {
   #complete(seq: number | null): void {
     assert(seq !== null, "a complete state has a seq");
     this.#isComplete = true;
+    this.#completeRows = undefined;
     this.#seq = seq;
     this.#onState?.({ seq, rows: this.rows });
   }

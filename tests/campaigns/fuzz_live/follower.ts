@@ -1,0 +1,91 @@
+/**
+ * One follower of a query: the subscription that it has now, the rows that it keeps over
+ * disconnects, and its states that the judge has not seen yet.
+ */
+import type { SubscriptionAck } from "../../../src/protocol/mod.ts";
+import { type FollowedState, ResultFollower } from "../../support/result_follower.ts";
+import type { Asked } from "./judge.ts";
+import { type FollowerSocket, RowByRow, type SocketSubscription } from "./socket.ts";
+
+export class Follower {
+  readonly id: string;
+  readonly asked: Asked;
+  readonly states: FollowedState[] = [];
+  #rows: ResultFollower | undefined;
+  #subscription: SocketSubscription | undefined;
+
+  constructor(id: string, asked: Asked) {
+    this.id = id;
+    this.asked = asked;
+  }
+
+  /** The acknowledgement of the newest subscription. */
+  get ack(): SubscriptionAck | undefined {
+    return this.#rows?.ack;
+  }
+
+  /** Why the server ended the subscription. */
+  get ending(): { readonly code: string; readonly message: string } | undefined {
+    return this.#rows?.failure;
+  }
+
+  /** Whether the query is followed row by row. */
+  get isRowByRow(): boolean {
+    return this.#subscription?.error instanceof RowByRow;
+  }
+
+  /** What was wrong with a message. */
+  get fault(): string | undefined {
+    const error = this.#subscription?.error;
+    return error === undefined || this.isRowByRow ? undefined : error.message;
+  }
+
+  /** Whether the subscription still runs. */
+  get isRunning(): boolean {
+    return (
+      this.#subscription !== undefined &&
+      this.ending === undefined &&
+      this.#subscription.error === undefined
+    );
+  }
+
+  get position(): number | undefined {
+    return this.#subscription?.position;
+  }
+
+  /** Subscribes for the first time, or without the rows that it had. */
+  begin(socket: FollowerSocket): void {
+    this.#subscribe(socket, new ResultFollower(this.#options()));
+  }
+
+  /** Subscribes again from the position of its rows. Returns whether there was one. */
+  resume(socket: FollowerSocket): boolean {
+    const held = this.#rows;
+    if (held?.seq === undefined) {
+      this.begin(socket);
+      return false;
+    }
+    this.#subscribe(socket, new ResultFollower({ ...this.#options(), held }), held.seq);
+    return true;
+  }
+
+  /** Unsubscribes, but keeps the rows. */
+  leave(): void {
+    this.#subscription?.close();
+  }
+
+  /** Whether the follower has everything up to a seq. */
+  hasReached(seq: number): boolean {
+    return (this.position ?? 0) >= seq && this.#rows?.isComplete === true;
+  }
+
+  #subscribe(socket: FollowerSocket, rows: ResultFollower, from?: number): void {
+    this.#rows = rows;
+    const { params, sql } = this.asked;
+    this.#subscription = socket.subscribe({ id: this.id, sql, params, from, follower: rows });
+  }
+
+  #options(): { readonly onState: (state: FollowedState) => void } {
+    return { onState: (state) => this.states.push(state) };
+  }
+}

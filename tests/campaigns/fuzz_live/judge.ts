@@ -1,0 +1,137 @@
+/**
+ * Compares the states of followers with the SELECT at the same seq, which the same user runs.
+ *
+ * The SELECT names the seq for each table, so it is an ordinary statement that shares no plan with
+ * a live query. Only the administrator may read earlier states: the administrator asks for other
+ * users as long as all users have the same rows. Otherwise only the newest state is compared. Rows
+ * are compared as sorted texts of cells.
+ */
+import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
+import type { FollowedState } from "../../support/result_follower.ts";
+import type { ServerProcess, SqlError } from "../../support/server_process.ts";
+import { queryAsOf, type Schema } from "./tables.ts";
+
+/** A query of one user, with its parameters. */
+export interface Asked {
+  readonly token: string;
+  readonly sql: string;
+  readonly params: readonly unknown[];
+}
+
+/** A complete state of a follower. */
+export interface Judged {
+  readonly ack: SubscriptionAck;
+  readonly state: FollowedState;
+  /** Whether nothing has been committed since. */
+  readonly isNewest: boolean;
+}
+
+/** The rows of a SELECT as texts, or the reason why it has none. */
+export type Selected =
+  | { readonly rows: readonly string[]; readonly error?: undefined }
+  | { readonly error: SqlError };
+
+export class Judge {
+  readonly #server: ServerProcess;
+  readonly #schema: () => Schema;
+  #selected = new Map<string, Promise<Selected>>();
+  #count = 0;
+
+  constructor(server: ServerProcess, schema: () => Schema) {
+    this.#server = server;
+    this.#schema = schema;
+  }
+
+  /** The number of SELECT statements so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Forgets the rows of earlier seqs. */
+  forget(): void {
+    this.#selected = new Map();
+  }
+
+  /**
+   * Runs a query as of a seq; without one, as it is now. Followers with the same query share its
+   * rows.
+   */
+  async select(asked: Asked, seq?: number): Promise<Selected> {
+    const key = JSON.stringify([asked, seq]);
+    const known = this.#selected.get(key);
+    if (known !== undefined) return await known;
+    const selecting = this.#select(asked, seq);
+    this.#selected.set(key, selecting);
+    return await selecting;
+  }
+
+  async #select({ params, sql, token }: Asked, seq: number | undefined): Promise<Selected> {
+    this.#count += 1;
+    const text = seq === undefined ? sql : queryAsOf(sql, this.#schema(), seq);
+    const { body } = await this.#server.sql(text, { params, namespace: "fuzz", token });
+    const [result] = body.results;
+    if (body.error !== undefined) return { error: body.error };
+    return { rows: (result?.rows ?? []).map((cells) => JSON.stringify(cells)) };
+  }
+
+  /** Returns the difference between a state and the rows of the SELECT. */
+  async differenceOf(asked: Asked, judged: Judged): Promise<string | undefined> {
+    const { ack, state } = judged;
+    const selected = await this.#rowsFor(asked, judged);
+    if (selected === undefined) return undefined;
+    if (selected.error !== undefined) {
+      return `the SELECT at ${state.seq} fails with ${selected.error.code}: ${selected.error.message}`;
+    }
+    for (const row of state.rows) {
+      if (Number(row["_seq"]) > state.seq) return `a row at ${state.seq} is of a later commit`;
+    }
+    const width = selected.rows.length === 0 ? undefined : widthOf(selected.rows);
+    const names = ack.schema.slice(0, width).map(({ name }) => name);
+    const followed = state.rows.map((row) => textOf(row, names));
+    if (width === undefined && followed.length === 0) return undefined;
+    return differenceOf(selected.rows, followed, state.seq);
+  }
+
+  /** Returns undefined if nobody can ask for the rows of a state. */
+  async #rowsFor(asked: Asked, { isNewest, state }: Judged): Promise<Selected | undefined> {
+    const { token } = this.#server;
+    const isShared = !/\b(?:own\d|CURRENT_USER)\b/.test(asked.sql);
+    if (asked.token === token || isShared) return await this.select({ ...asked, token }, state.seq);
+    return isNewest ? await this.select(asked) : undefined;
+  }
+}
+
+function widthOf(rows: readonly string[]): number {
+  return (JSON.parse(rows[0] ?? "[]") as unknown[]).length;
+}
+
+/** Integers beyond 2^53 are bigints in MessagePack, and strings elsewhere. */
+function textOf(row: WireRow, names: readonly string[]): string {
+  const cells = names.map((name) => row[name] ?? null);
+  return JSON.stringify(cells, (_, cell: unknown) =>
+    typeof cell === "bigint" ? String(cell) : cell,
+  );
+}
+
+function differenceOf(
+  selected: readonly string[],
+  followed: readonly string[],
+  seq: number,
+): string | undefined {
+  const [wanted, had] = [selected.toSorted(), followed.toSorted()];
+  if (wanted.length === had.length && wanted.every((text, index) => text === had[index])) {
+    return undefined;
+  }
+  const missing = without(wanted, had);
+  const extra = without(had, wanted);
+  return `at ${seq}, the SELECT has ${wanted.length} rows and the follower ${had.length}; only the SELECT has ${missing.slice(0, 3).join(" ")}; only the follower has ${extra.slice(0, 3).join(" ")}`;
+}
+
+function without(texts: readonly string[], others: readonly string[]): string[] {
+  const left = [...others];
+  return texts.filter((text) => {
+    const at = left.indexOf(text);
+    if (at >= 0) left.splice(at, 1);
+    return at < 0;
+  });
+}

@@ -1,0 +1,106 @@
+/**
+ * Faults that the campaign must find, so that it can be trusted when it finds none. The server
+ * process preloads this file, which replaces one line of the server's source as it is loaded. The
+ * server's own code knows nothing of it.
+ *
+ * If a line is missing or occurs twice, the server does not start: the code has moved, and the
+ * entry must be updated.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+interface Replacement {
+  /** The file below `src/`. */
+  readonly file: string;
+  /** The line without the blanks around it. */
+  readonly line: string;
+  readonly instead: string;
+}
+
+const REPLACEMENTS = {
+  // A row of a result is not sent.
+  lost: {
+    file: "live/results/result_state.ts",
+    line: "if (!isKept && before !== undefined) changes.push(shape.changeTo(row, old, seq));",
+    instead:
+      "if (!isKept && before !== undefined && index !== 1) changes.push(shape.changeTo(row, old, seq));",
+  },
+  // Deleted rows stay.
+  undead: {
+    file: "live/results/result_state.ts",
+    line: "if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));",
+    instead:
+      "if (!kept.has(row.key) && changes.length > 0) changes.push(shape.deletion(row, seq));",
+  },
+  // Each message of a commit claims to be the last.
+  early: {
+    file: "live/results/result_messages.ts",
+    line: "const isCommitEnd = start === changes.length && !isPartial;",
+    instead: "const isCommitEnd = true;",
+  },
+  // The last row of a commit is missing in the evaluation after it.
+  half: {
+    file: "sql/request/followed_rows.ts",
+    line: "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at);",
+    instead:
+      "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at); if (at === undefined) return (seq - 1) as Seq;",
+  },
+  // Users share the rows of tables in which each has rows of their own.
+  rights: {
+    file: "sql/prepare/followed_query.ts",
+    line: "tables.some(({ owner }) => owner !== SHARED_OWNER) ||",
+    instead: "",
+  },
+  // A client that resumes keeps rows that are gone.
+  resume: {
+    file: "live/results/resume_reader.ts",
+    line: 'const deletes = changes.filter(({ type }) => type === "delete");',
+    instead: "const deletes: LiveChange[] = [];",
+  },
+} as const satisfies Readonly<Record<string, Replacement>>;
+
+export type PlantedFault = keyof typeof REPLACEMENTS;
+
+export const PLANTED_FAULTS = Object.keys(REPLACEMENTS) as PlantedFault[];
+
+const ROOT = join(import.meta.dir, "../../../src");
+
+const planted = process.env["PLANTED_FAULT"];
+if (planted !== undefined) plant(planted as PlantedFault);
+
+function plant(fault: PlantedFault): void {
+  const replacement: Replacement = REPLACEMENTS[fault];
+  const path = join(ROOT, replacement.file);
+  Bun.plugin({
+    name: "planted fault",
+    setup(build) {
+      build.onLoad({ filter: /\/src\/.*\.ts$/ }, (args) => ({
+        contents: args.path === path ? replaced(replacement) : readFileSync(args.path, "utf8"),
+        loader: "ts",
+      }));
+    },
+  });
+}
+
+/** Lists the faults whose line is no longer there once. */
+export function stalePlantedFaults(): readonly string[] {
+  return Object.values(REPLACEMENTS).flatMap((replacement) => {
+    try {
+      replaced(replacement);
+      return [];
+    } catch (error) {
+      // The caller reports it.
+      return [String(error)];
+    }
+  });
+}
+
+/** @throws {Error} If the line is missing or occurs twice. */
+function replaced({ file, instead, line }: Replacement): string {
+  const lines = readFileSync(join(ROOT, file), "utf8").split("\n");
+  const at = lines.findIndex((each) => each.trim() === line);
+  if (at < 0 || at !== lines.findLastIndex((each) => each.trim() === line)) {
+    throw new Error(`Cannot plant a fault into ${file}: "${line}" is not there once`);
+  }
+  return lines.with(at, instead).join("\n");
+}

@@ -1,0 +1,325 @@
+/**
+ * One round: a schema, followers of random queries, and bursts of commits. After each burst the
+ * followers catch up, and the judge compares all of their states since the last burst.
+ *
+ *     burst: commits, while some followers are away; in some bursts also one of
+ *            a definition changes, a right goes or comes back, the server is killed or restarted
+ *
+ * Followers use four connections: two users, each with JSON and MessagePack. Both users ask many of
+ * the same queries. In tables of type USER each user has rows of their own.
+ */
+import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
+import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
+import { until } from "../../support/until.ts";
+import { commitOf } from "./commits.ts";
+import { Follower } from "./follower.ts";
+import { Judge } from "./judge.ts";
+import { fuzzQueryOf } from "./queries.ts";
+import { FollowerSocket, type Format } from "./socket.ts";
+import { alterationOf, type FollowedTable, makeSchema, tableOf, type View } from "./tables.ts";
+
+/** The user beside the administrator. Only the administrator writes to shared tables. */
+export const READER = "bob";
+
+const COMMITS_PER_BURST_MAX = 9;
+const PARAMETERS_MAX = 4;
+
+/** The states of a follower that has not caught up after this time are given up. */
+const CATCH_UP_MS_MAX = 30_000;
+
+/** Codes with which a query may end after a definition or a right has changed. */
+const DEFINITION_CODES: ReadonlySet<string> = new Set([
+  "SCHEMA_CHANGED",
+  "NOT_FOUND",
+  "UNAUTHORIZED",
+  "RESUME_EXPIRED",
+]);
+
+export interface RoundOptions {
+  readonly server: ServerProcess;
+  readonly tokens: Readonly<Record<string, string>>;
+  readonly seed: number;
+  readonly queryCount: number;
+  readonly burstCount: number;
+}
+
+export interface Totals {
+  queries: number;
+  followers: number;
+  commits: number;
+  states: number;
+  resumes: number;
+  selects: number;
+  restarts: number;
+  findings: number;
+}
+
+interface Connection {
+  readonly user: string;
+  readonly format: Format;
+  socket: FollowerSocket | undefined;
+}
+
+export class Round {
+  readonly #options: RoundOptions;
+  readonly #chance: Chance;
+  readonly #totals: Totals;
+  readonly #report: (finding: string) => void;
+  readonly #judge: Judge;
+  #tables: FollowedTable[] = [];
+  #views: readonly View[] = [];
+  readonly #followers = new Map<Follower, Connection>();
+  readonly #connections: Connection[];
+  /** The shared tables that the reader may not read at present. */
+  readonly #closed = new Set<string>();
+  /** Whether a definition or a right has changed since the followers were last judged. */
+  #isRedefined = false;
+
+  constructor(options: RoundOptions, totals: Totals, report: (finding: string) => void) {
+    this.#options = options;
+    this.#chance = chanceFromSeed(options.seed);
+    this.#totals = totals;
+    this.#report = report;
+    this.#judge = new Judge(options.server, () => ({ tables: this.#tables, views: this.#views }));
+    this.#connections = [ADMIN, READER].flatMap((user): Connection[] => [
+      { user, format: "json", socket: undefined },
+      { user, format: "msgpack", socket: undefined },
+    ]);
+  }
+
+  async run(): Promise<void> {
+    const { burstCount, queryCount } = this.#options;
+    await this.#prepare("DROP NAMESPACE IF EXISTS fuzz CASCADE; CREATE NAMESPACE fuzz");
+    await this.#prepare("CREATE TABLE marks (id INT PRIMARY KEY, n INT) WITH (TYPE = 'SHARED')");
+    const schema = await makeSchema((sql) => this.#prepare(sql), this.#chance);
+    this.#tables = [...schema.tables];
+    this.#views = schema.views;
+    await this.#connect();
+    for (let count = 0; count < queryCount; count += 1) await this.#follow(String(count));
+    await this.#settle();
+    for (let burst = 1; burst <= burstCount; burst += 1) await this.#burst(burst);
+    for (const connection of this.#connections) connection.socket?.close();
+    this.#totals.selects += this.#judge.count;
+  }
+
+  async #prepare(sql: string): Promise<void> {
+    await this.#options.server.rows(sql, { namespace: "fuzz" });
+  }
+
+  /** Opens the connections that are not open. */
+  async #connect(): Promise<void> {
+    const { server, tokens } = this.#options;
+    for (const connection of this.#connections) {
+      if (connection.socket?.isOpen === true) continue;
+      const { format, user } = connection;
+      const token = tokens[user] ?? "";
+      connection.socket = await FollowerSocket.connect(server, { format, token });
+    }
+  }
+
+  /** Follows one random query, unless the server cannot run it. */
+  async #follow(name: string): Promise<void> {
+    const chance = this.#chance;
+    const tables = this.#tables.map(tableOf);
+    const { parameters, sql } = fuzzQueryOf({ chance, tables, views: this.#views });
+    const isRun = await this.#asks(ADMIN, { sql, params: parameters[0] ?? [] });
+    if (!isRun) return;
+    this.#totals.queries += 1;
+    const users = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
+    for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
+      for (const user of users) {
+        const token = this.#options.tokens[user] ?? "";
+        const follower = new Follower(`${name}-${index}-${user}`, { sql, params, token });
+        const own = this.#connections.filter((each) => each.user === user);
+        const connection = chance.pick(own);
+        this.#followers.set(follower, connection);
+        this.#totals.followers += 1;
+        if (connection.socket !== undefined) follower.begin(connection.socket);
+      }
+    }
+  }
+
+  async #asks(user: string, { params, sql }: { sql: string; params: readonly unknown[] }) {
+    const token = this.#options.tokens[user] ?? "";
+    const { body } = await this.#options.server.sql(sql, { params, namespace: "fuzz", token });
+    return body.error === undefined;
+  }
+
+  async #burst(number: number): Promise<void> {
+    const chance = this.#chance;
+    const event = this.#eventOf(number);
+    for (const connection of this.#connections) {
+      if (chance.below(8) > 0) continue;
+      connection.socket?.close();
+      connection.socket = undefined;
+    }
+    const away = [...this.#followers.keys()].filter((follower) => {
+      const isLeaving = chance.below(6) === 0;
+      if (isLeaving) follower.leave();
+      return isLeaving;
+    });
+    if (event === "definition") await this.#alter();
+    if (event === "right") await this.#changeRight();
+    await this.#commit(event === "kill");
+    if (event === "kill" || event === "restart") await this.#restart(event);
+    const lost = new Set(away);
+    for (const [follower, { socket }] of this.#followers) {
+      if (socket?.isOpen !== true) lost.add(follower);
+    }
+    await this.#connect();
+    for (const follower of lost) this.#resume(follower);
+    await this.#settle();
+  }
+
+  #eventOf(number: number): "definition" | "right" | "kill" | "restart" | undefined {
+    const { burstCount } = this.#options;
+    if (number === Math.ceil(burstCount / 3)) return "kill";
+    if (number === Math.ceil((2 * burstCount) / 3)) return "restart";
+    return ([undefined, undefined, undefined, undefined, "definition", "right"] as const)[
+      this.#chance.below(6)
+    ];
+  }
+
+  #resume(follower: Follower): void {
+    const socket = this.#followers.get(follower)?.socket;
+    if (socket !== undefined && follower.resume(socket)) this.#totals.resumes += 1;
+  }
+
+  /** Commits changes, some of them while the one before is under way. */
+  async #commit(isKilled: boolean): Promise<void> {
+    const chance = this.#chance;
+    const { server, tokens } = this.#options;
+    const pending: Promise<unknown>[] = [];
+    const count = 1 + chance.below(COMMITS_PER_BURST_MAX);
+    for (let commit = 0; commit < count; commit += 1) {
+      this.#totals.commits += 1;
+      const own = this.#tables.filter(({ isShared }) => !isShared);
+      const isReaders = own.length > 0 && chance.below(4) === 0;
+      const sql = commitOf(isReaders ? own : this.#tables, chance);
+      const token = tokens[isReaders ? READER : ADMIN] ?? "";
+      const committed = server.sql(sql, { namespace: "fuzz", token });
+      if (chance.below(3) > 0 && !isKilled) await committed;
+      else pending.push(committed);
+    }
+    if (isKilled) server.kill("SIGKILL");
+    const outcomes = await Promise.allSettled(pending);
+    const failed = outcomes.find((outcome) => outcome.status === "rejected");
+    // A killed server leaves requests without a response, whatever became of their commits.
+    if (failed !== undefined && !isKilled) throw failed.reason;
+  }
+
+  async #restart(event: "kill" | "restart"): Promise<void> {
+    const { server } = this.#options;
+    await server.restart(event === "kill" ? "SIGKILL" : "SIGTERM");
+    this.#totals.restarts += 1;
+    for (const connection of this.#connections) {
+      connection.socket?.close();
+      connection.socket = undefined;
+    }
+  }
+
+  async #alter(): Promise<void> {
+    const index = this.#chance.below(this.#tables.length);
+    const table = this.#tables[index];
+    const alteration = table === undefined ? undefined : alterationOf(table, this.#chance);
+    if (
+      alteration === undefined ||
+      !(await this.#asks(ADMIN, { sql: alteration.sql, params: [] }))
+    ) {
+      return;
+    }
+    this.#isRedefined = true;
+    this.#tables[index] = alteration.after;
+  }
+
+  /** Closes a shared table to the reader, or opens it again. */
+  async #changeRight(): Promise<void> {
+    const shared = this.#tables.filter(({ isShared }) => isShared);
+    const { name } = this.#chance.pick(shared);
+    const isClosed = this.#closed.delete(name);
+    if (!isClosed) this.#closed.add(name);
+    await this.#prepare(`ALTER TABLE ${name} SET ACCESS LEVEL ${isClosed ? "PUBLIC" : "DBA"}`);
+    this.#isRedefined = true;
+  }
+
+  /** Waits until all followers have everything, and judges their states. */
+  async #settle(): Promise<void> {
+    const { server } = this.#options;
+    const mark = "INSERT INTO marks VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = marks.n + 1";
+    const { body } = await server.sql(mark, { namespace: "fuzz" });
+    const seq = Number(body.results[0]?.last_seq);
+    if (!(seq > 0)) throw new Error(`Cannot mark the end of a burst: ${JSON.stringify(body)}`);
+    await this.#caughtUp(seq);
+    await Promise.all(
+      [...this.#followers.keys()].map((follower) => this.#judgeFollower(follower, seq)),
+    );
+    this.#judge.forget();
+    this.#isRedefined = false;
+  }
+
+  async #caughtUp(seq: number): Promise<void> {
+    const isThere = (follower: Follower): boolean =>
+      !follower.isRunning || follower.hasReached(seq);
+    const deadlineMs = performance.now() + CATCH_UP_MS_MAX;
+    await until(async () => {
+      for (const { socket } of this.#connections) await socket?.ping();
+      return performance.now() > deadlineMs || [...this.#followers.keys()].every(isThere);
+    }, 2 * CATCH_UP_MS_MAX);
+  }
+
+  async #judgeFollower(follower: Follower, seq: number): Promise<void> {
+    const { ack, asked, fault } = follower;
+    if (follower.isRowByRow) {
+      this.#followers.delete(follower);
+      return;
+    }
+    if (fault !== undefined) this.#blame(follower, fault);
+    if (ack !== undefined) {
+      const states = follower.states.splice(0);
+      for (const [index, state] of states.entries()) {
+        this.#totals.states += 1;
+        const isNewest = index === states.length - 1 && follower.hasReached(seq);
+        const difference = await this.#judge.differenceOf(asked, { ack, state, isNewest });
+        if (difference !== undefined && !this.#isForgiven(difference))
+          this.#blame(follower, difference);
+      }
+    }
+    if (follower.isRunning) {
+      if (!follower.hasReached(seq)) this.#blame(follower, `does not reach ${seq}`);
+      if (this.#isRedefined) await this.#judgeRight(follower);
+      return;
+    }
+    await this.#judgeEnding(follower);
+  }
+
+  /** States from before a changed definition may no longer have a SELECT. */
+  #isForgiven(difference: string): boolean {
+    return this.#isRedefined && difference.startsWith("the SELECT");
+  }
+
+  /** A query that its user may no longer read must have ended. */
+  async #judgeRight(follower: Follower): Promise<void> {
+    const { error } = await this.#judge.select(follower.asked);
+    const isForbidden = error?.code === "PERMISSION_DENIED" || error?.code === "TABLE_NOT_FOUND";
+    if (isForbidden) this.#blame(follower, `goes on, but the SELECT says ${error.message}`);
+  }
+
+  /** A query may end if its SELECT fails, too, or because a definition or a right has changed. */
+  async #judgeEnding(follower: Follower): Promise<void> {
+    const { asked, ending } = follower;
+    const { error } = await this.#judge.select(asked);
+    const isExpected =
+      error !== undefined || (this.#isRedefined && DEFINITION_CODES.has(ending?.code ?? ""));
+    if (!isExpected && ending !== undefined) {
+      this.#blame(follower, `ends with ${ending.code}: ${ending.message}`);
+    }
+    const socket = this.#followers.get(follower)?.socket;
+    if (error === undefined && socket !== undefined) follower.begin(socket);
+  }
+
+  #blame({ asked, id }: Follower, what: string): void {
+    const { params, sql } = asked;
+    const where = `seed ${this.#options.seed}, follower ${id}`;
+    this.#report(`${where}: ${what}\n  ${sql}\n  with ${JSON.stringify(params)}`);
+  }
+}

@@ -1,0 +1,333 @@
+/**
+ * A world of queries that are followed as a whole, driven by a seed: random commits that overlap,
+ * time that passes, sockets that fill and drain, connections that drop and resume, flushes and
+ * restarts. The disk and the clock are simulated, and everything runs in one thread, so the same
+ * seed gives the same messages in the same order.
+ *
+ * It checks these rules:
+ * - each complete state is the SELECT at its seq;
+ * - once nothing is left to do, each client has the rows of the SELECT, also if time alone has
+ *   changed them;
+ * - a client that applies the messages as they come never meets a change that cannot be applied.
+ */
+import { type Chance, chanceFromSeed } from "../../scripts/support/chance.ts";
+import { DatabaseError } from "../../src/base/errors.ts";
+import type { Seq } from "../../src/base/seq.ts";
+import type { ResultPlan } from "../../src/sql/mod.ts";
+import { commitOf } from "../campaigns/fuzz_live/commits.ts";
+import { fuzzQueryOf } from "../campaigns/fuzz_live/queries.ts";
+import { type FollowedTable, makeSchema, tableOf } from "../campaigns/fuzz_live/tables.ts";
+import { ForwardingDisk } from "../support/forwarding_disk.ts";
+import { ManualClock } from "../support/manual_clock.ts";
+import {
+  type FollowedState,
+  type PlantedFault,
+  ResultFollower,
+} from "../support/result_follower.ts";
+import { SimulatedDisk } from "../support/simulated_disk.ts";
+import { TestEngine } from "../support/sql_engine.ts";
+import { StreamViolation } from "./live_simulation.ts";
+
+const QUERIES = 6;
+
+/** Queries whose rows time changes, over a table whose rows have moments around the present. */
+const CLOCK_QUERIES: readonly string[] = [
+  "SELECT id FROM timed AS a WHERE at > now() - INTERVAL '2 seconds'",
+  "SELECT kind, count(*) FROM timed AS a WHERE at <= now() GROUP BY kind",
+  "SELECT id, at > now() AS is_ahead FROM timed AS a ORDER BY at DESC, id LIMIT 3",
+];
+
+/** The world is compared with the SELECT after each of this many steps. */
+const STEPS_PER_LOOK = 40;
+
+/** Everything that is due is done within this many turns of the event loop. */
+const TURNS_MAX = 2000;
+
+export interface ResultSimulationOptions {
+  readonly steps: number;
+  /** Damages what a client receives, to see whether the oracle notices. */
+  readonly fault?: PlantedFault | undefined;
+}
+
+export interface ResultSimulationReport {
+  readonly messages: number;
+  readonly states: number;
+  readonly resumes: number;
+  /** The trace of the world; it is the same for the same seed. */
+  readonly trace: string;
+}
+
+interface Client {
+  readonly sql: string;
+  readonly params: readonly (string | number | null)[];
+  readonly readsClock: boolean;
+  readonly states: FollowedState[];
+  follower: ResultFollower;
+}
+
+/** Runs one world. @throws {StreamViolation} */
+export async function simulateResults(
+  seed: number,
+  { fault, steps }: ResultSimulationOptions,
+): Promise<ResultSimulationReport> {
+  const clock = new ManualClock();
+  await using engine = await TestEngine.open({ clock, disk: new DiskWithCatalog() });
+  const world = new ResultWorld(engine, clock, { seed, fault });
+  return await world.live(steps);
+}
+
+/** SQLite writes the catalog past the simulated disk, which has to know of the file. */
+class DiskWithCatalog extends ForwardingDisk {
+  constructor() {
+    super(new SimulatedDisk());
+  }
+
+  override sizeOf(path: string): number | undefined {
+    return path.endsWith("/catalog.sqlite") ? Bun.file(path).size : super.sizeOf(path);
+  }
+}
+
+class ResultWorld {
+  readonly #engine: TestEngine;
+  readonly #clock: ManualClock;
+  readonly #chance: Chance;
+  readonly #fault: PlantedFault | undefined;
+  readonly #trace = new Bun.CryptoHasher("sha1");
+  readonly #clients: Client[] = [];
+  #tables: readonly FollowedTable[] = [];
+  #pending: Promise<unknown>[] = [];
+  #messages = 0;
+  #states = 0;
+  #resumes = 0;
+
+  constructor(
+    engine: TestEngine,
+    clock: ManualClock,
+    { fault, seed }: { seed: number; fault: PlantedFault | undefined },
+  ) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#chance = chanceFromSeed(seed);
+    this.#fault = fault;
+  }
+
+  async live(steps: number): Promise<ResultSimulationReport> {
+    await this.#begin();
+    for (let step = 1; step <= steps; step += 1) {
+      await this.#step();
+      if (step % STEPS_PER_LOOK === 0 || step === steps) await this.#look();
+    }
+    for (const { follower } of this.#clients) {
+      follower.subscription?.close();
+      this.#note(follower);
+    }
+    const trace = this.#trace.digest("hex");
+    return { messages: this.#messages, states: this.#states, resumes: this.#resumes, trace };
+  }
+
+  async #begin(): Promise<void> {
+    const run = async (sql: string): Promise<void> => {
+      await this.#engine.run(sql, { namespace: "fuzz" });
+    };
+    await run("CREATE NAMESPACE fuzz");
+    await run("CREATE SHARED TABLE timed (id INT PRIMARY KEY, kind INT, at TIMESTAMPTZ)");
+    const { tables, views } = await makeSchema(run, this.#chance);
+    this.#tables = tables;
+    const sources = { chance: this.#chance, tables: tables.map(tableOf), views };
+    const clockQuery = this.#chance.pick(CLOCK_QUERIES);
+    this.#follow(clockQuery, []);
+    for (let count = 0; count < QUERIES; count += 1) {
+      const { parameters, sql } = fuzzQueryOf(sources);
+      this.#follow(sql, (parameters[0] ?? []) as Client["params"]);
+    }
+  }
+
+  #follow(sql: string, params: Client["params"]): void {
+    const plan = this.#planOf(sql, params);
+    if (plan === undefined) return;
+    const states: FollowedState[] = [];
+    const { readsClock } = plan;
+    const client: Client = { sql, params, readsClock, states, follower: this.#followerOf(states) };
+    this.#clients.push(client);
+    this.#subscribe(client, undefined);
+  }
+
+  #followerOf(states: FollowedState[], held?: ResultFollower): ResultFollower {
+    const onState = (state: FollowedState): void => void states.push(state);
+    return new ResultFollower({
+      onState,
+      fault: this.#fault,
+      ...(held === undefined ? {} : { held }),
+    });
+  }
+
+  #planOf(sql: string, params: Client["params"]): ResultPlan | undefined {
+    const { database, principal } = this.#engine;
+    try {
+      const asked = { sql, params: params.map(parameterOf), namespace: "fuzz" };
+      const planned = database.sql.planFollowed(principal, asked);
+      return planned.way === "result" ? planned.plan : undefined;
+    } catch (error) {
+      // The generator also makes queries that the server refuses.
+      if (error instanceof DatabaseError) return undefined;
+      throw error;
+    }
+  }
+
+  #subscribe({ follower, params, sql }: Client, from: number | undefined): void {
+    const { database, principal } = this.#engine;
+    const options = from === undefined ? {} : { options: { from_seq_id: from } };
+    const spec = { id: "q", sql, params, namespace_id: "fuzz", ...options };
+    follower.subscription = database.live.subscribe({ principal, spec, sink: follower });
+  }
+
+  async #step(): Promise<void> {
+    const chance = this.#chance;
+    const client = chance.pick(this.#clients);
+    const choice = chance.below(100);
+    if (choice < 40) this.#commit();
+    else if (choice < 65) await this.#turns(1 + chance.below(4));
+    else if (choice < 80) this.#clock.advance(chance.pick([1, 3, 40, 900]));
+    else if (choice < 86) client.follower.isFull = true;
+    else if (choice < 92) client.follower.drain();
+    else if (choice < 97) this.#reconnect(client);
+    else if (choice < 99) {
+      this.#pending.push(
+        this.#engine.ask(`STORAGE FLUSH TABLE ${chance.pick(this.#tables).name}`, {
+          namespace: "fuzz",
+        }),
+      );
+    } else await this.#restart();
+  }
+
+  #commit(): void {
+    const chance = this.#chance;
+    const timed =
+      `INSERT INTO timed SELECT n, n % 3, now() + (n - 15) * INTERVAL '0.2 seconds' ` +
+      `FROM generate_series(${chance.below(20)}, ${20 + chance.below(9)}) AS g(n) ` +
+      "ON CONFLICT (id) DO UPDATE SET at = excluded.at";
+    const sql = chance.below(6) === 0 ? timed : commitOf(this.#tables, chance);
+    this.#pending.push(this.#engine.ask(sql, { namespace: "fuzz" }));
+  }
+
+  #reconnect(client: Client): void {
+    const held = client.follower;
+    held.subscription?.close();
+    this.#note(held);
+    const from = held.failure === undefined && !client.readsClock ? held.seq : undefined;
+    client.follower = this.#followerOf(client.states, from === undefined ? undefined : held);
+    if (from !== undefined) this.#resumes += 1;
+    this.#subscribe(client, from);
+  }
+
+  async #restart(): Promise<void> {
+    await this.#finish();
+    for (const { follower } of this.#clients) follower.subscription?.close();
+    await this.#engine.restart();
+    for (const client of this.#clients) this.#reconnect(client);
+  }
+
+  async #turns(count: number): Promise<void> {
+    for (let turn = 0; turn < count; turn += 1) await this.#clock.yield();
+  }
+
+  async #finish(): Promise<void> {
+    const pending = this.#pending;
+    this.#pending = [];
+    await Promise.all(pending);
+  }
+
+  /** Lets everything finish, and compares the clients with the SELECT. */
+  async #look(): Promise<void> {
+    await this.#finish();
+    for (const { follower } of this.#clients) follower.drain();
+    await this.#catchUp();
+    for (const client of this.#clients) {
+      const plan = this.#planOf(client.sql, client.params);
+      if (plan === undefined) continue;
+      await this.#judge(client, plan);
+      if (client.follower.failure !== undefined) this.#reconnect(client);
+    }
+  }
+
+  async #catchUp(): Promise<void> {
+    const { visibleSeq } = this.#engine.database.store;
+    for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+      await this.#clock.yield();
+      if (
+        this.#clients.every(
+          ({ follower }) => follower.failure !== undefined || isAt(follower, visibleSeq),
+        )
+      ) {
+        return;
+      }
+      // A query rests after each evaluation, and only time ends the rest.
+      this.#clock.advance(1);
+    }
+    const late = this.#clients.find(({ follower }) => !isAt(follower, visibleSeq));
+    throw new StreamViolation(`does not reach ${visibleSeq}: ${late?.sql}`);
+  }
+
+  async #judge(
+    { follower, params, readsClock, sql, states }: Client,
+    plan: ResultPlan,
+  ): Promise<void> {
+    for (const state of states.splice(0)) {
+      this.#states += 1;
+      // The time at which a state of the time was made is not known.
+      if (readsClock) continue;
+      const wanted = await selected(plan, state.seq as Seq);
+      if (wanted === undefined || wanted === rowsText(plan, state.rows)) continue;
+      throw new StreamViolation(
+        `another state at ${state.seq}: ${sql} with ${JSON.stringify(params)}`,
+      );
+    }
+    const wanted = await selected(plan, undefined);
+    if (follower.failure === undefined) {
+      if (wanted === rowsText(plan, follower.rows) || wanted === undefined) return;
+      throw new StreamViolation(`another state in the end: ${sql} with ${JSON.stringify(params)}`);
+    }
+    // A query that fails on a row ends, as the SELECT did then, or would now.
+    const isOfRow = follower.failure.code === "CONVERSION_ERROR";
+    if (wanted !== undefined && !isOfRow) {
+      throw new StreamViolation(`ended with ${follower.failure.message}: ${sql}`);
+    }
+  }
+
+  #note({ messages }: ResultFollower): void {
+    this.#messages += messages.length;
+    for (const message of messages.splice(0)) this.#trace.update(textOf(message));
+  }
+}
+
+function parameterOf(value: string | number | null): string | { number: string } | null {
+  return typeof value === "number" ? { number: String(value) } : value;
+}
+
+function isAt(follower: ResultFollower, seq: number): boolean {
+  return (follower.subscription?.position ?? 0) >= seq && follower.isComplete;
+}
+
+async function selected(plan: ResultPlan, at: Seq | undefined): Promise<string | undefined> {
+  try {
+    const { rows } = await plan.evaluate(at).result;
+    return sortedText(rows);
+  } catch (error) {
+    if (error instanceof DatabaseError) return undefined;
+    throw error;
+  }
+}
+
+function rowsText({ fields }: ResultPlan, rows: FollowedState["rows"]): string {
+  return sortedText(rows.map((row) => fields.map(({ name }) => row[name] ?? null)));
+}
+
+function sortedText(rows: readonly (readonly unknown[])[]): string {
+  return rows.map(textOf).toSorted().join("\n");
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, cell: unknown) =>
+    typeof cell === "bigint" ? String(cell) : cell,
+  );
+}
