@@ -8,6 +8,8 @@ failures=$work/failures
 : >"$failures"
 second_attempts=$work/second_attempts
 : >"$second_attempts"
+durations=$work/durations
+: >"$durations"
 trap end_steps EXIT
 chmod 755 "$work"
 
@@ -91,6 +93,19 @@ end_beside() {
   while [ "${#beside_names[@]}" -gt 0 ]; do end_one_beside; done
 }
 
+# Lists the tests of a `bun test` run, each with its milliseconds and its file.
+durations_in() {
+  awk '
+    / tests? (failed|skipped):$/ { exit }
+    /_test\.tsx?:$/ { file = substr($0, 1, length($0) - 1) }
+    /^\((pass|fail)\) .*\[[0-9.]+m?s\]$/ {
+      match($0, /\[[0-9.]+m?s\]$/)
+      shown = substr($0, RSTART + 1, RLENGTH - 2)
+      name = substr($0, 8, RSTART - 9)
+      printf "%7d ms  %s: %s\n", (shown ~ /ms$/ ? shown + 0 : shown * 1000), file, name
+    }' "$1"
+}
+
 # Adds the closing figures of a `bun test` run. A run that gave none, or failed without a failing
 # test, counts as one failure.
 tests() {
@@ -108,14 +123,20 @@ tests() {
     { grep -vE '^\(pass\)' "$log" | grep -B 25 -E '^\(fail\)'; tail -n 8 "$log"; } |
       keep_failure "$name" 150
   fi
+  durations_in "$log" >>"$durations"
   sed -nE '/^Passed at the second attempt:$/,/^$/ s/^  //p' "$log" >>"$second_attempts"
   passed=$((passed + ${pass:-0}))
   failed=$((failed + ${fail:-0}))
 }
 
-# Closes with what failed and what passed only at the second attempt. Returns 1 if anything failed.
+# Closes with the slowest tests, what failed and what passed only at the second attempt. Returns 1 if
+# anything failed.
 close_steps() {
   end_beside
+  if [ -s "$durations" ]; then
+    note "the slowest tests"
+    sort -rn "$durations" | head -n 40
+  fi
   if [ "$failed" -ne 0 ]; then
     note "what failed"
     cat "$failures"

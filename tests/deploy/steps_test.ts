@@ -42,6 +42,27 @@ test("checks run beside each other, two at a time, and each prints its output wh
   expect(output).toEndWith("-- FAILED: third\nwrong\n\n3 passed, 1 failed\n");
 });
 
+test("the end lists the slowest tests, the slowest first", () => {
+  const lines = [
+    "tests/a_test.ts:",
+    "(pass) quick [1.25ms]",
+    "(pass) without a time",
+    "(pass) slow [it] [1.50s]",
+    "tests/b_test.ts:",
+    "(pass) group > middling [900.00ms]",
+    "1 tests skipped:",
+    "(skip) skipped",
+    " 4 pass",
+  ].join("\\n");
+  const { output } = run(`tests "tests" printf '${lines}\\n'`);
+  expect(output).toEndWith(
+    "\n== the slowest tests\n" +
+      "   1500 ms  tests/a_test.ts: slow [it]\n" +
+      "    900 ms  tests/b_test.ts: group > middling\n" +
+      "      1 ms  tests/a_test.ts: quick\n\n4 passed, 0 failed\n",
+  );
+});
+
 test("tests count by the last figures of the runner, and a second attempt is named at the end", () => {
   const retried =
     "(pass) one\\n(fail) two\\n 1 pass\\n 1 fail\\n\\nPassed at the second attempt:\\n  tests/a_test.ts: two\\n\\n 2 pass\\n 0 fail\\n";

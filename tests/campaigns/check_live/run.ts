@@ -17,7 +17,7 @@ import { write } from "./writer.ts";
 const CATCH_UP_MS_MAX = 60_000;
 
 /** A checkpoint waits this long for subscribers that are disconnecting and resuming. */
-const CHECKPOINT_MS_MAX = 2000;
+const CHECKPOINT_MS_MAX = 10_000;
 
 const LAST_WORDS_MS = 500;
 
