@@ -253,16 +253,16 @@ class Campaign {
       const [[listed] = []] = await server.rows(
         "SELECT count(*) FROM system.queries WHERE sql NOT LIKE '%system.%'",
       );
-      return listed === 0 && (await this.#metric("tidemark_readers_busy")) === 0;
+      return listed === 0 && (await server.metric("tidemark_readers_busy")) === 0;
     });
     const failedBefore = this.#failed;
     await this.#proveAll();
     if (this.#failed > failedBefore) this.#hold("a query fails although no reader does");
-    const queries = await this.#metric("tidemark_queries_in_readers_total");
-    const waited = await this.#metric("tidemark_statements_waited_total");
+    const queries = await server.metric("tidemark_queries_in_readers_total");
+    const waited = await server.metric("tidemark_statements_waited_total");
     await Promise.all([this.#prove(QUERIES[6] ?? never()), this.#prove(QUERIES[6] ?? never())]);
-    const begun = (await this.#metric("tidemark_queries_in_readers_total")) - queries;
-    const late = (await this.#metric("tidemark_statements_waited_total")) - waited;
+    const begun = (await server.metric("tidemark_queries_in_readers_total")) - queries;
+    const late = (await server.metric("tidemark_statements_waited_total")) - waited;
     if (begun < 2 || late > 0) this.#hold(`of ${WORKERS} readers ${2 - late} can be used`);
     await this.#lookForWrites();
     await this.#lookForFiles();
@@ -315,13 +315,6 @@ class Campaign {
     await this.#untilQuiet("temporary files are left", async () => {
       return readdirSync(join(server.dataPath, "tmp")).length === 0;
     });
-  }
-
-  async #metric(name: string): Promise<number> {
-    const [[value] = []] = await this.#server.rows(
-      `SELECT metric_value FROM system.stats WHERE metric_name = '${name}'`,
-    );
-    return Number(value);
   }
 
   async #untilQuiet(otherwise: string, isQuiet: () => Promise<boolean>): Promise<void> {
