@@ -9,6 +9,7 @@ import { chmodSync, copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleClient, CLIENT_PACK_PATH } from "../src/client_assets.ts";
 import { UI_PACK_PATH } from "../src/ui_assets.ts";
+import { ENTRIES } from "./prepare.mjs";
 import { flag, readOptions, refuse, someOf, textOption } from "./support/arguments.ts";
 
 const TARGETS = ["linux-x64", "linux-arm64", "darwin-arm64", "windows-x64"] as const;
@@ -50,14 +51,7 @@ function buildUi(): void {
 function compile(target: string): string {
   const path = join(out, `tidemark-${target}${target.startsWith("windows") ? ".exe" : ""}`);
   // Bun embeds an entry that is not a module unchanged.
-  const entries = [
-    "src/main.ts",
-    "src/segment_worker.ts",
-    "src/reader_thread.ts",
-    "src/backup/restore_worker.ts",
-    UI_PACK_PATH,
-    CLIENT_PACK_PATH,
-  ];
+  const entries = [...ENTRIES, UI_PACK_PATH, CLIENT_PACK_PATH];
   const built = Bun.spawnSync(
     [
       process.execPath,

@@ -1,6 +1,7 @@
 /**
  * Runs a command of the project on the Bun that package.json pins, and first installs what is
- * missing: `launch.mjs src/main.ts config.toml` stands for `bun src/main.ts config.toml`.
+ * missing: `launch.mjs src/main.ts config.toml` stands for `bun src/main.ts config.toml`. The
+ * server starts from a bundle of its sources (`prepare.mjs`).
  *
  * It exists because the two commands of the README must work from a fresh clone on a machine that
  * has only Node and npm, and on one that has only Bun. So it is plain JavaScript without packages,
@@ -34,6 +35,7 @@ import {
 import { constants, uptime } from "node:os";
 import { basename, delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { preparedServer } from "./prepare.mjs";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const MODULES = join(ROOT, "node_modules");
@@ -297,7 +299,16 @@ function fail(message) {
   process.exit(1);
 }
 
+function prepared(bun) {
+  try {
+    return preparedServer(bun);
+  } catch (error) {
+    fail(error.message);
+  }
+}
+
 const checksum = demandsChecksum();
-const command = process.argv.slice(2);
-const extent = command[0] === SERVER ? RUNTIME : EVERYTHING;
-run(installedBun(checksum, extent) ?? installAlone(checksum, extent), command);
+const [program, ...args] = process.argv.slice(2);
+const extent = program === SERVER ? RUNTIME : EVERYTHING;
+const bun = installedBun(checksum, extent) ?? installAlone(checksum, extent);
+run(bun, [program === SERVER ? prepared(bun) : program, ...args]);

@@ -7,12 +7,13 @@
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
+import { SOURCE_FOLDER } from "./base/sources.ts";
 // Bundlers and the runtime import this file as text.
 import types from "./client_types.txt" with { type: "text" };
 import type { ClientAsset, ClientAssets } from "./server/mod.ts";
 
 /** `scripts/build.ts` writes the script here, to be embedded. */
-export const CLIENT_PACK_PATH: string = join(import.meta.dir, "../ui/dist/client.pack");
+export const CLIENT_PACK_PATH: string = join(SOURCE_FOLDER, "../ui/dist/client.pack");
 
 /** Embedded files have a hash in their name. */
 const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
@@ -20,7 +21,7 @@ const EMBEDDED_PACK = /^client(?:-[a-z0-9]+)?\.pack$/;
 /** @throws {Error} With the bundler's messages, if the sources cannot be bundled. */
 export async function bundleClient(): Promise<string> {
   const built = await Bun.build({
-    entrypoints: [join(import.meta.dir, "client/mod.ts")],
+    entrypoints: [join(SOURCE_FOLDER, "client/mod.ts")],
     target: "browser",
     format: "esm",
     // Lines stay as they are: Node prints the line that an uncaught error comes from.

@@ -10,6 +10,7 @@
 import type { BackupLimits } from "./backup/mod.ts";
 import { HOUR_MS } from "./base/clock.ts";
 import { COMMIT_BYTES_MAX } from "./base/limits.ts";
+import { threadModule } from "./base/sources.ts";
 import { type Config, shareOf } from "./config/mod.ts";
 import type { LiveLimits } from "./live/mod.ts";
 import type { ServerMemory } from "./server/mod.ts";
@@ -62,7 +63,7 @@ export function storeOptions({ cluster, limits, performance, storage }: Config):
 export function segmentThreads({ performance }: Config): SegmentThreadOptions {
   const { memory_bytes: bytes } = performance;
   return {
-    entry: new URL("./segment_worker.ts", import.meta.url),
+    entry: threadModule("segment_worker", import.meta.url),
     garbageBytesMax: Math.min(64 * MIB, shareOf(bytes, 1 / 16)),
     isSingle: bytes < 512 * MIB,
   };

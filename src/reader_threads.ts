@@ -1,10 +1,11 @@
 /** Opens the reader threads, each with the configured limits of one reader. */
 import { MessageChannel } from "node:worker_threads";
+import { threadModule } from "./base/sources.ts";
 import type { ReaderSetup } from "./reader_thread.ts";
 import type { OpenReader, ReaderSettings, ToReader } from "./sql/mod.ts";
 import { startThread } from "./threads/mod.ts";
 
-const ENTRY = new URL("./reader_thread.ts", import.meta.url);
+const ENTRY = threadModule("reader_thread", import.meta.url);
 
 /** @param settings Returns a reader's settings by its number. */
 export function readerThreads(settings: (number: number) => ReaderSettings): OpenReader {

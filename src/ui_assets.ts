@@ -10,10 +10,11 @@
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
+import { SOURCE_FOLDER } from "./base/sources.ts";
 import type { UiAsset, UiAssets } from "./server/mod.ts";
 import { bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 
-const UI_DIRECTORY = join(import.meta.dir, "../ui");
+const UI_DIRECTORY = join(SOURCE_FOLDER, "../ui");
 const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
 
 /** The path to which `scripts/build_ui.ts` writes the pack. */

@@ -64,6 +64,10 @@ function foldersIn(path: string): string[] {
 if (import.meta.main) {
   readOptions({});
   const folders = new Set([...foldersIn("."), ...foldersIn("src")]);
+  // Programs create these folders, so a clean checkout does not have them.
+  for (const line of (await Bun.file(".gitignore").text()).split("\n")) {
+    folders.delete(line.replaceAll("/", ""));
+  }
   let pathCount = 0;
   for (const pattern of DOCUMENTS) {
     for (const name of new Glob(pattern).scanSync()) {

@@ -5,6 +5,7 @@
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { threadModule } from "../base/sources.ts";
 import type { BackupList } from "../storage/files.ts";
 import { errorFromFailure, watchedFlag } from "../threads/mod.ts";
 import type { PointWork } from "./restore_point.ts";
@@ -17,7 +18,7 @@ import type { PointAnswer, PointMessage } from "./restore_worker.ts";
 export async function bringInThread(
   clock: Clock,
   { listener, ...work }: PointWork,
-  entry: URL = new URL("./restore_worker.ts", import.meta.url),
+  entry: URL = threadModule("restore_worker", import.meta.url),
 ): Promise<BackupList> {
   if (!hasDescriptorsForThreads(1)) {
     throw new DatabaseError(

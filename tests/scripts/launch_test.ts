@@ -8,12 +8,16 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ENTRIES } from "../../scripts/prepare.mjs";
+import { testUnless } from "../support/requirements.ts";
 
 /** Prints its arguments, and the signals that it receives. */
 const PROGRAM = `
@@ -46,11 +50,15 @@ let root: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "tidemark-bun-launch-"));
   for (const folder of ["scripts", "ui", "src"]) mkdirSync(join(root, folder));
-  copyFileSync(join(import.meta.dir, "../../scripts/launch.mjs"), join(root, "scripts/launch.mjs"));
+  for (const name of ["launch.mjs", "prepare.mjs"]) {
+    copyFileSync(join(import.meta.dir, "../../scripts", name), join(root, "scripts", name));
+  }
   for (const name of ["package.json", "package-lock.json", "ui/package.json"]) {
     writeFileSync(join(root, name), "{}");
   }
   writeFileSync(join(root, "src/main.ts"), PROGRAM);
+  mkdirSync(join(root, "src/backup"));
+  for (const entry of ENTRIES.slice(1)) writeFileSync(join(root, entry), "export {};");
   writeFileSync(join(root, "installer.mjs"), INSTALLER);
 });
 
@@ -200,4 +208,52 @@ test("launch gives up the lock when the packages cannot be installed", async () 
   const { code, stderr } = await outcome(launch(["x"]));
   expect(code).toBe(0);
   expect(stderr).not.toContain("Waiting");
+});
+
+const bundles = (): string[] => readdirSync(join(root, "dist/server")).toSorted();
+
+test("launch bundles the server once, and again when a source changes", async () => {
+  await Promise.all(["1", "2", "3"].map((word) => outcome(launch([word]))));
+  const [first = "", ...others] = bundles();
+  expect(others).toEqual([]);
+  const changed = PROGRAM.replace("process.argv.slice(2)", '["changed"]');
+  writeFileSync(join(root, "src/main.ts"), changed);
+  expect(await outcome(launch(["x"]))).toMatchObject({ code: 0, stdout: '["changed"]\n' });
+  expect(bundles()).toHaveLength(2);
+  expect(bundles()).toContain(first);
+});
+
+test("launch keeps the newest three bundles, from which servers may still run", async () => {
+  await outcome(launch(["x"]));
+  const [oldest = ""] = bundles();
+  for (const number of [1, 2, 3]) {
+    utimesSync(join(root, "dist/server", oldest), 1, 1);
+    writeFileSync(join(root, "src/main.ts"), `${PROGRAM}// ${number}`);
+    await outcome(launch(["x"]));
+  }
+  expect(bundles()).toHaveLength(3);
+  expect(bundles()).not.toContain(oldest);
+});
+
+test("launch says why the server cannot be bundled", async () => {
+  writeFileSync(join(root, "src/main.ts"), "const = 1;");
+  const { code, stderr } = await outcome(launch(["x"]));
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/error: .*\n/);
+  expect(stderr).toContain("Cannot bundle the server: the bundler ended with 1");
+  expect(bundles()).toEqual([]);
+});
+
+const isRoot = process.getuid?.() === 0;
+const withoutRoot = testUnless(isRoot ? "root may write every folder" : undefined);
+
+withoutRoot("launch starts the server from its sources if it cannot write the bundle", async () => {
+  await outcome(launch(["x"]));
+  rmSync(join(root, "dist"), { recursive: true });
+  mkdirSync(join(root, "dist"), { mode: 0o555 });
+  const { code, stdout, stderr } = await outcome(launch(["x"]));
+  expect({ code, stdout }).toEqual({ code: 0, stdout: '["x"]\n' });
+  expect(stderr).toMatch(
+    /^Cannot write .*dist\/server \(EACCES\)\. The server starts from its sources/,
+  );
 });

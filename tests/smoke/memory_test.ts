@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { ANSWERS_PER_READER, readLongAnswers } from "../../scripts/bench/soak/long_answers.ts";
 import { linuxMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd } from "../support/run_to_end.ts";
-import { PROGRAM, type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { type ServerProcess, serverCommand, startReadyServer } from "../support/server_process.ts";
 import { amountOf } from "../support/thoroughness.ts";
 
 const MIB = 1024 ** 2;
@@ -188,7 +188,7 @@ async function runWith(toml: string, wrapper: readonly string[] = []): Promise<R
     const path = join(folder, "config.toml");
     writeFileSync(path, `${toml}\nstorage.data_path = ${JSON.stringify(join(folder, "data"))}`);
     const env = { PATH: process.env["PATH"] ?? "" };
-    return await runCommandToEnd([...wrapper, ...PROGRAM, path], env);
+    return await runCommandToEnd([...wrapper, ...serverCommand(), path], env);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -12,7 +12,7 @@ import { fileMissing, testUnless } from "../support/requirements.ts";
 import { type Run, runCommandToEnd, runToEnd } from "../support/run_to_end.ts";
 import {
   type ConfigSections,
-  PROGRAM,
+  serverCommand,
   startReadyServer,
   startServer,
   tomlFromSections,
@@ -40,7 +40,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
 
 /** Runs the program in its own environment. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
-  return runCommandToEnd([...PROGRAM, ...args], { ...ENVIRONMENT, ...env });
+  return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
 
 /** Runs the sources. Their messages name npm commands, and they can load further modules. */
@@ -308,7 +308,7 @@ describe("the server", () => {
   });
 
   test("continues when its console is no longer read", async () => {
-    const child = Bun.spawn([...PROGRAM, configFile("server.port = 0")], {
+    const child = Bun.spawn([...serverCommand(), configFile("server.port = 0")], {
       cwd: ROOT,
       env: ENVIRONMENT,
       stdin: "ignore",
@@ -393,7 +393,7 @@ testUnless(fileMissing("/dev/full"))(
   async () => {
     const path = configFile("");
     for (const args of [["--help"], ["--version"], ["--check", path]]) {
-      const child = Bun.spawn([...PROGRAM, ...args], {
+      const child = Bun.spawn([...serverCommand(), ...args], {
         cwd: ROOT,
         env: ENVIRONMENT,
         stdin: "ignore",

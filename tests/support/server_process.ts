@@ -1,5 +1,5 @@
 /**
- * The real server as its users run it: `bun src/main.ts <config.toml>`, or the executable, in its
+ * The real server as its users run it, from the bundle of `npm start` or as the executable, in its
  * own process on a free port, with its data in a temporary directory. Tests of wire behaviour start
  * it here, and so do the torture and measurement scripts.
  *
@@ -9,6 +9,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { preparedServer } from "../../scripts/prepare.mjs";
 import type { SchemaField } from "../../src/protocol/mod.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
@@ -16,12 +17,14 @@ const ROOT: string = join(import.meta.dir, "../..");
 /** The executable that a complete test run compiles before its first test. */
 export const COMPILED: string | undefined = process.env["TIDEMARK_TEST_PROGRAM"];
 
-/**
- * The command that starts a server: the executable if there is one, because starting from the
- * sources spends 0.3 s of processor time on loading them.
- */
-export const PROGRAM: readonly string[] =
-  COMPILED === undefined ? [process.execPath, "src/main.ts"] : [COMPILED];
+let bundled: string | undefined;
+
+/** Returns the command that starts a server: the executable if there is one. */
+export function serverCommand(): readonly string[] {
+  if (COMPILED !== undefined) return [COMPILED];
+  bundled ??= preparedServer(process.execPath);
+  return [process.execPath, bundled];
+}
 
 /** Whether the test runner runs this. A script measures a server as it is. */
 const isTest: boolean = process.env["NODE_ENV"] === "test";
@@ -189,7 +192,7 @@ export class ServerProcess {
 
   /** Starts the process. @throws If it exits, or prints no address, before it listens. */
   async start(): Promise<void> {
-    const { wrapper = [], command = PROGRAM, env = {} } = this.#options;
+    const { wrapper = [], command = serverCommand(), env = {} } = this.#options;
     this.#output = "";
     this.#child = Bun.spawn([...wrapper, ...command, this.configPath], {
       cwd: ROOT,

@@ -1,0 +1,28 @@
+/**
+ * Locates the sources of the program at run time: the modules of threads, and the files that a
+ * server from source bundles at their first request.
+ *
+ * The program runs from one of three forms. A thread's module stands beside the module that starts
+ * it in each of them, except that a bundle has no folders.
+ *
+ *     src/…                       separate modules, for tests and tools
+ *     dist/server/<checksum>/     a bundle of these modules (scripts/prepare.mjs)
+ *     the executable              a bundle inside one file (scripts/build.ts)
+ */
+import { join } from "node:path";
+
+/** A bundle contains this path as a constant. */
+const BUNDLED_FROM: string | undefined = process.env["TIDEMARK_BUNDLED_FROM"];
+
+/** The absolute path of the folder `src`. An executable contains no such folder. */
+export const SOURCE_FOLDER: string = BUNDLED_FROM ?? join(import.meta.dir, "..");
+
+/**
+ * Returns the module that a thread runs.
+ *
+ * @param name The name of the module without its extension.
+ * @param url The `import.meta.url` of a module in the same folder of the sources.
+ */
+export function threadModule(name: string, url: string): URL {
+  return new URL(`./${name}.${BUNDLED_FROM === undefined ? "ts" : "js"}`, url);
+}
