@@ -11,8 +11,9 @@
  */
 import { join } from "node:path";
 
-/** A bundle contains this path as a constant. */
-const BUNDLED_FROM: string | undefined = process.env["TIDEMARK_BUNDLED_FROM"];
+/** A bundle contains this path as a constant. The bundler replaces only a name after a dot. */
+const BUNDLED_FROM: string | undefined = (process.env as { TIDEMARK_BUNDLED_FROM?: string })
+  .TIDEMARK_BUNDLED_FROM;
 
 /** The absolute path of the folder `src`. An executable contains no such folder. */
 export const SOURCE_FOLDER: string = BUNDLED_FROM ?? join(import.meta.dir, "..");
