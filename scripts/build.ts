@@ -39,7 +39,7 @@ for (const target of targets) {
   if (options.container && target === "linux-x64") layOutContainer(path);
 }
 
-/** Makes the pack that the executable embeds. */
+/** Builds the pack that the executable embeds. */
 function buildUi(): void {
   const built = Bun.spawnSync([process.execPath, "scripts/build_ui.ts"], {
     stdout: "ignore",
@@ -60,13 +60,13 @@ function compile(target: string): string {
       "--minify",
       "--bytecode",
       "--format=esm",
-      // A thread looks for its entry beside the program, whatever folder the entry came from.
+      // A thread looks for its entry next to the program, whatever folder the entry came from.
       "--root=src",
       "--entry-naming=[name].[ext]",
-      // The server reads only the configuration it is given, and no file that happens to be nearby.
+      // The server reads only the given configuration, and no file that happens to be nearby.
       "--no-compile-autoload-dotenv",
       "--no-compile-autoload-bunfig",
-      // Constants of src/version.ts: an executable has no package.json beside it.
+      // The constants of src/version.ts: there is no package.json next to an executable.
       `--define=process.env.TIDEMARK_BUILD_DATE=${JSON.stringify(buildDate)}`,
       `--target=bun-${target}`,
       `--outfile=${path}`,

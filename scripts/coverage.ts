@@ -1,9 +1,9 @@
 /**
  * Prints how much of a folder its tests cover: lines and functions, file by file.
  *
- * Only code that runs in the test process counts, so a server that a test starts adds nothing. With
- * `--missing`, the lines that no test reached are listed too. It exits with 1 if fewer than
- * `--least` percent of the lines were run, or if a test failed.
+ * Only code that runs in the test process counts, so code that runs in a separate server process
+ * does not count. With `--missing`, the lines that no test reached are listed too. It exits with 1
+ * if fewer than `--least` percent of the lines were run, or if a test failed.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { type Covered, coverageFrom, spansOf, sumOf } from "./support/coverage.t
 /** The tests of the store and of the code that uses its files, which run in the test process. */
 const TESTS = "tests/storage,tests/copies,tests/maintenance";
 
-/** Instrumented code is slower. */
+/** The maximum time of a test. Instrumented code is slower. */
 const TEST_MS_MAX = 120_000;
 
 const options = readOptions({

@@ -11,7 +11,7 @@ import { typeName, type Value } from "../src/types/mod.ts";
 import { countOption, readArguments } from "./support/arguments.ts";
 import { printLines } from "./support/dump.ts";
 
-/** At most this many characters of a value are shown. */
+/** The maximum number of characters of a value that are shown. */
 const VALUE_CHARS_MAX = 40;
 
 const SYSTEM_NAMES: ReadonlyMap<number, string> = new Map([

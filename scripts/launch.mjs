@@ -43,10 +43,10 @@ const STAMP = join(MODULES, ".tidemark-installed");
 const LOCK = join(MODULES, ".tidemark-installing");
 const REMOVAL = `${LOCK}.removal`;
 
-/** These files decide the content of node_modules. */
+/** The files that determine the content of node_modules. */
 const DEMANDS = ["package.json", "package-lock.json", "ui/package.json"];
 
-/** The program that runs without the packages for development. */
+/** The program that runs without the development packages. */
 const SERVER = "src/main.ts";
 
 /** The extents of an installation. */
@@ -66,7 +66,10 @@ const PARENT_CHECK_MS = 250;
 /** The interval at which a launch checks whether another one still installs. */
 const LOCK_CHECK_MS = 100;
 
-/** Removing the lock of a dead process takes far less, unless the process that does it dies too. */
+/**
+ * The maximum time for removing the lock of a dead process. It takes far less, unless the removing
+ * process dies too.
+ */
 const REMOVAL_MS_MAX = 10_000;
 
 function demandsChecksum() {
@@ -98,7 +101,7 @@ function hasDevelopmentPackages() {
 function installAlone(checksum, extent) {
   mkdirSync(MODULES, { recursive: true });
   lock();
-  // A failed installation ends the process and not this block.
+  // A failed installation ends the process, not only this block.
   process.on("exit", unlock);
   const bun = installedBun(checksum, extent) ?? install(checksum, extent);
   process.off("exit", unlock);
@@ -215,7 +218,10 @@ function install(checksum, wanted) {
   return bun;
 }
 
-/** The package manager that called names itself. Otherwise the one of the runtime is used. */
+/**
+ * The calling package manager identifies itself. Otherwise the package manager of the runtime is
+ * used.
+ */
 function installCommand() {
   const caller = process.env["npm_execpath"];
   const isBun =
@@ -264,7 +270,8 @@ function run(bun, args) {
     passedAt.set(signal, now);
     child?.kill(signal);
   };
-  // The handlers come before the child, since it may be told to stop as soon as it runs.
+  // The handlers are set before the child starts, because a signal may arrive as soon as the child
+  // runs.
   process.on("SIGINT", () => pass("SIGINT"));
   process.on("SIGTERM", () => pass("SIGTERM"));
   for (const signal of ["SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => pass(signal));

@@ -30,7 +30,7 @@ export const ENTRIES = [
 
 const KEPT_BUNDLES = 3;
 
-/** The reasons for which a folder cannot be written by a user who may still run the program. */
+/** The error codes of folders that a user cannot write who may still run the program. */
 const NOT_WRITABLE = new Set(["EACCES", "EPERM", "EROFS"]);
 
 /**

@@ -36,7 +36,10 @@ import { SkippedTests } from "./support/skipped_tests.ts";
 
 const TIMEOUT_MS = 30_000;
 
-/** One more than the number of processors, because many tests wait for a server or a browser. */
+/**
+ * The number of workers: one more than the number of processors, because many tests wait for a
+ * server or a browser.
+ */
 const WORKERS = navigator.hardwareConcurrency + 1;
 
 /** The slowest files start first, so that none of them runs alone at the end. */
@@ -45,14 +48,17 @@ const TIMINGS = "--timings=tests/timings.json";
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
-/** Several times the size of the files that the tests of a complete run have at a time. */
+/**
+ * The minimum free space: several times the size of the files that the tests of a complete run have
+ * at a time.
+ */
 const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
 
 const PREFIX = "tidemark-tests-";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** The number of files that run once more if tests fail in them. */
+/** The maximum number of files that run once more after a test in them failed. */
 const RETRIED_FILES_MAX = 3;
 
 /** Reads the lines of a run. */
@@ -163,7 +169,7 @@ function memoryFolder(): string | undefined {
   }
 }
 
-/** Settings for the workers of an ordinary run. */
+/** The settings for the workers of an ordinary run. */
 const QUICK_START: Readonly<Record<string, string>> = {
   BUN_JSC_useFTLJIT: "0",
 };

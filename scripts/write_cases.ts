@@ -1,9 +1,9 @@
 /**
  * Rewrites the cases of `tests/sql/cases/*.slt`: runs every statement of `scripts/write_cases/` in
- * PostgreSQL, and records the answers.
+ * PostgreSQL, and records the results.
  *
- * Each file runs on a database of its own, in order. Where Tidemark answers differently on purpose,
- * `write_cases/differences.ts` says how and why, and the file has both answers.
+ * Each file runs on a separate database, in order. Where Tidemark returns a different result on
+ * purpose, `write_cases/differences.ts` says how and why, and the file has both results.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../tests/support/postgres.ts";
@@ -37,7 +37,9 @@ import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
 
-/** The files in which a statement may occur again, because the rows have changed meanwhile. */
+/**
+ * The files in which a statement may occur again, because the rows have changed in the meantime.
+ */
 const REPEATING: ReadonlySet<string> = new Set([
   "changes",
   "changes_in_with",

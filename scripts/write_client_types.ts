@@ -24,7 +24,7 @@ if (!options.check) {
   process.exitCode = 1;
 }
 
-/** The compiler's declarations of the client and its imports, by path without extension. */
+/** Returns the compiler's declarations of the client and its imports, by path without extension. */
 function emitted(): (path: string) => string {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-declarations-"));
   try {

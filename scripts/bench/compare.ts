@@ -3,13 +3,13 @@
  * machine in the same run, and prints a table.
  *
  * The load comes from a second process. PostgreSQL and SQLite run behind a thin front that checks
- * the same bearer token, and both sync before they answer. A figure is the median of its rounds.
- * Short statements, bulk loads and snapshots begin with uncounted rounds that warm up compilers and
- * caches everywhere.
+ * the same bearer token, and both sync before they respond. A figure is the median of its rounds.
+ * Short statements, bulk loads and snapshots begin with uncounted rounds that warm up the compilers
+ * and caches of every server.
  *
  * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
- * table covers live delivery and the snapshot, and another covers the rest. Rows of jobs that
- * `--only` leaves out stay.
+ * table covers live delivery and the snapshot, and another covers the rest. The rows of jobs that
+ * `--only` leaves out stay unchanged.
  */
 
 import { cpus } from "node:os";
@@ -143,7 +143,7 @@ async function idleLine(): Promise<Line> {
 /** The page that contains the tables. */
 const PAGE = "docs/performance.md";
 
-/** @param mark The text in the comments around the table. */
+/** @param mark The text in the comments before and after the table. */
 async function writePage(mark: string, measured: string): Promise<void> {
   const text = await Bun.file(PAGE).text();
   const date = new Date().toISOString().slice(0, 10);

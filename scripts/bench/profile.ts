@@ -140,7 +140,7 @@ function total({ native, own, system }: Readonly<Record<Spot, number>>): number 
   return own + native + system;
 }
 
-/** Sorts the largest first. */
+/** Sorts entries by value, the largest first. */
 function sorted<T>(map: ReadonlyMap<string, T>, size: (value: T) => number): [string, T][] {
   return [...map].toSorted(([, left], [, right]) => size(right) - size(left));
 }

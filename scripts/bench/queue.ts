@@ -45,7 +45,7 @@ const { rows: rowCount, owners, every, replays: replayCount, inject: injected } 
 
 const RATIO_MAX = 2;
 
-/** The statements of this many owners are remembered, so that their history can be replayed. */
+/** The number of owners whose statements are remembered, so that their history can be replayed. */
 const FOLLOWED_OWNERS = 4;
 
 const REPLAYED_ROUNDS = 3;
@@ -109,7 +109,8 @@ async function replayed(): Promise<string[]> {
     const lastSeqs = written.lastSeqs.get(owner) ?? [];
     const rounds = Math.min(REPLAYED_ROUNDS, written.round - 1);
     const last = lastSeqs.length - 1 - rounds * STATEMENTS_PER_ROUND;
-    // The first replay starts at the oldest existing history, and the others at any position.
+    // The first replay starts at the oldest existing history, and each of the others at a random
+    // position.
     const after = replay === 0 ? 0 : Math.floor(Math.random() * (last + 1));
     const { webSocketUrl } = queue.server;
     const followed = { webSocketUrl, token: queue.tokenOf(owner), table: TABLE, shape, lastSeqs };

@@ -28,10 +28,10 @@ const {
 const SMALL_ROWS = 1_000_000;
 const SMALL_OWNERS: number = SMALL_ROWS / rowsPerOwner;
 
-/** This many users of the server read their own rows. */
+/** The number of users of the server who read their own rows. */
 const READERS = 10;
 
-/** This many different keys are read. */
+/** The number of different keys that are read. */
 const KEYS = 500;
 
 const ANON_MIB_MAX = 300;
@@ -39,7 +39,9 @@ const READY_MS_MAX = 2000;
 const OWNER_READ_MS_MAX = 2;
 const FILES_MAX = 32;
 
-/** Reads of the large table may take this many times longer, including the noise of the machine. */
+/**
+ * The factor by which reads of the large table may take longer, including the noise of the machine.
+ */
 const RATIO_MAX = 1.5;
 
 let brokenCount = 0;
@@ -152,7 +154,7 @@ interface Question {
   readonly params: readonly unknown[];
 }
 
-/** Queries the small and the large table in turn. Returns medians in milliseconds. */
+/** Queries the small and the large table alternately. Returns the medians in milliseconds. */
 async function byTurns(
   kind: "keyed" | "owned",
   { rowsExpected, reads }: { rowsExpected: number; reads: number },

@@ -6,8 +6,8 @@
  * instead. With `--limit`, the memory of the server is limited (`soak/memory_limit.ts`). `--peers`
  * puts PostgreSQL and SQLite behind their fronts under the same load, one after the other.
  * `--compiled` uses the executable in dist/ instead of the sources. `--only answers` starts a
- * server for each run, with 256 MiB if no limit is given, and reads several answers of 100 MB from
- * it at a time.
+ * server for each run, with 256 MiB if no limit is given, and reads several responses of 100 MB
+ * from it at a time.
  *
  * Exits with 1 if a statement failed or the server ended.
  */

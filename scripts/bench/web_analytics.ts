@@ -1,14 +1,15 @@
 /**
- * Runs 43 queries about page views on Tidemark, DuckDB, SQLite and PostgreSQL, and compares answers
+ * Runs 43 queries about page views on Tidemark, DuckDB, SQLite and PostgreSQL, and compares results
  * and times.
  *
  * One table of a hundred columns is generated from the seed. Tidemark is the real server, loaded by
  * INSERT, flushed and restarted; its time includes HTTP and JSON. DuckDB runs in this process on
  * one thread, SQLite in this process, and PostgreSQL as installed; both are analysed. The output
  * shows medians of `--runs` in milliseconds. Each query runs on one engine after the other, so that
- * noise affects all alike. `--rows 20000` is quick. `--keep` leaves Tidemark's directory in place.
+ * noise affects all engines alike. `--rows 20000` is quick. `--keep` leaves Tidemark's directory in
+ * place.
  *
- * Exits with 1 if an answer differs from DuckDB's or a query is refused.
+ * Exits with 1 if a result differs from DuckDB's or a query is refused.
  */
 
 import { countOption, flag, optionalText, readOptions } from "../support/arguments.ts";

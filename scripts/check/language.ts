@@ -10,7 +10,7 @@
 import { Glob } from "bun";
 import { flag, readArguments } from "../support/arguments.ts";
 
-/** Headless openings may be at most this share of all sentences. */
+/** The maximum share of headless openings among all sentences. */
 const OPENINGS_SHARE_MAX = 0.01;
 
 const FILES = [
@@ -23,7 +23,7 @@ const FILES = [
 /** The test of this check quotes what the check has to find. */
 const PLANTED = "tests/scripts/check_test.ts";
 
-/** Relative words that never open a sentence, other than a question. */
+/** The relative words that never open a sentence, other than a question. */
 const RELATIVE = /^(?:(?:And|But|Or) )?(?:[Ww]hat|[Ww]ho|[Ww]hom|[Ww]hose|[Ww]hich)(?:ever)?\b/;
 
 /** "Those rows are gone" names its subject; "Those of a table" and "Those that fail" do not. */
@@ -37,7 +37,7 @@ const PARTITIVE = /^Of (?:the|these|those|all|both|its|their|our|two|three)\b/;
 const SUBORDINATE =
   /^(?:Where|As(?! (?:many|much|few|long|soon|far)\b)|With|Without|So that|So as|For wh(?:o|om|at|ich)|Because|Than|Like|Unlike|Except)\b/;
 
-/** A comma, and at least two words that are not themselves one more subordinate part. */
+/** A main clause: a comma, and at least two words that do not begin another subordinate part. */
 const MAIN_CLAUSE = /[,:] (?!(?:and|or|nor|which|who|whose|where|as|so|but not|not) )\S+ \S+/;
 
 /** Phrases that do not say whom or what they refer to, anywhere in a sentence. */
@@ -48,7 +48,10 @@ const PHRASES: readonly RegExp[] = [
   /\b(?:can|could) be that\b/i,
 ];
 
-/** Comments, strings and regular expressions, in the order in which a reader meets them. */
+/**
+ * The comments, strings and regular expressions of a file, in the order in which a reader meets
+ * them.
+ */
 const TOKENS =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|(?<=(?:[(,=:[!&|?{};>]|\breturn)\s*)\/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g;
 

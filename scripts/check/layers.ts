@@ -14,7 +14,7 @@ import { posix } from "node:path";
 import { Glob } from "bun";
 import { readOptions } from "../support/arguments.ts";
 
-/** The folders that each folder of `src` may import. All may import themselves and `base`. */
+/** The folders that each folder of `src` may import. Every folder may import itself and `base`. */
 const BELOW: Readonly<Record<string, readonly string[]>> = {
   base: [],
   types: ["base"],
@@ -34,7 +34,8 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Packages and runtime modules that only some files may import, by the beginning of their paths.
+ * The packages and runtime modules that only some files may import, by the beginning of their
+ * paths.
  */
 const HOMES: Readonly<Record<string, string>> = {
   "bun:sqlite": "src/catalog/",
@@ -81,7 +82,10 @@ export function foldersUsedIn(path: string, source: string): string[] {
   });
 }
 
-/** These sub-folders need each other: expressions contain queries, and queries expressions. */
+/**
+ * The sub-folders that need each other: expressions contain queries, and queries contain
+ * expressions.
+ */
 const KNOWN_CYCLES: readonly (readonly string[])[] = [
   ["src/sql/bind/expression", "src/sql/bind/query"],
 ];

@@ -46,7 +46,7 @@ export function missingFrom(document: string, folders: ReadonlySet<string>): str
   return pathsIn(document, folders).filter((path) => !isThere(path));
 }
 
-/** Returns true if a path exists, with or without its file extension. */
+/** Returns true if a path exists, with or without a file extension. */
 function isThere(path: string): boolean {
   const bare = path.replace(/\/$/, "");
   const asked = [bare, `${bare}.ts`].flatMap((it) => [it, `src/${it}`]);

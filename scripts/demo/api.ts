@@ -1,5 +1,6 @@
 /**
- * The small part of HTTP that the demo needs. It talks to a running server like any other program.
+ * The small part of HTTP that the demo needs. The demo sends requests to a running server like any
+ * other program.
  */
 
 export interface Answer {

@@ -16,7 +16,7 @@ const CUT_AT = 30;
 const BACK_AT = 60;
 const PAUSE_MS = 5;
 
-/** The last changes may take this long to arrive. */
+/** The maximum time in which the last changes arrive. */
 const ARRIVAL_MS_MAX = 5000;
 
 /** A change that a participant must receive. */
@@ -93,7 +93,7 @@ class Talk {
     this.#movies = movies;
   }
 
-  /** Lets one of the two act. */
+  /** Lets one of the two participants act. */
   async step(): Promise<void> {
     const [ann, ben] = this.#both;
     // A participant without a connection cannot write either.

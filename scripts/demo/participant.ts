@@ -1,6 +1,7 @@
 /**
  * A participant of the chat: a socket that follows the shared room and the participant's own inbox.
- * It keeps the rows it was sent, and counts how often it has seen each sequence id.
+ * A participant keeps the rows that it received, and counts how often it has received each sequence
+ * id.
  */
 import type { Api } from "./api.ts";
 
@@ -34,7 +35,7 @@ const READY_MS_MAX = 10_000;
 export class Participant {
   readonly name: string;
   readonly api: Api;
-  /** Rows as this participant sees them, by place and key. */
+  /** The rows that this participant has received, by place and key. */
   readonly rows: Readonly<Record<Place, Map<number, Row>>> = { room: new Map(), inbox: new Map() };
   /** The arrival time of each change, and how often it arrived. */
   readonly arrivals: Map<number, { atMs: number; count: number }> = new Map();

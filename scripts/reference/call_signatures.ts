@@ -57,7 +57,7 @@ const TYPES: readonly DataType[] = [
   { kind: "array", element: TEXT },
 ];
 
-/** A list of more types than this is described by the types that it lacks. */
+/** The maximum number of listed types. A longer list is described by the types that it lacks. */
 const LISTED_MAX = 6;
 
 const ARGUMENTS_MAX = 2;
@@ -119,7 +119,7 @@ function ruleOf(accepted: readonly Accepted[], nameOf: Naming): string | undefin
   return isList ? "array of that type" : undefined;
 }
 
-/** Whether each argument accepts its types whatever the types of the others are. */
+/** Returns whether each argument accepts its types regardless of the types of the others. */
 function areIndependent(accepted: readonly Accepted[], nameOf: Naming): boolean {
   const forms = new Set(accepted.map(({ types }) => types.map(nameOf).join()));
   const width = accepted[0]?.types.length ?? 0;

@@ -21,7 +21,7 @@ import { TestEngine } from "../../tests/support/sql_engine.ts";
 import { aggregateSignatures, windowSignature } from "./call_signatures.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 
-/** The examples of aggregates and window functions read these rows. */
+/** The rows that the examples of aggregates and window functions read. */
 const ROWS = "(VALUES (1, 2, 'a'), (2, 4, 'b'), (3, 7, 'b')) AS t (n, m, s)";
 
 interface Entry {
@@ -35,7 +35,7 @@ interface Group {
   readonly entries: readonly Entry[];
 }
 
-/** Turns an example into a statement, for each group that needs one. */
+/** Functions that convert an example to a statement, for each group that needs one. */
 const STATEMENT_OF: Readonly<Record<string, (example: string) => string>> = {
   Aggregates: (example) => `SELECT (${example})::text FROM ${ROWS}`,
   "Window functions": (example) => `SELECT (${example})::text FROM ${ROWS} ORDER BY n`,

@@ -13,14 +13,14 @@ import { STATEMENT_TYPES, statementRight } from "../../src/sql/rights/statement_
 import { code, GENERATED, markdownTable } from "./markdown.ts";
 import { type Rules, Sentences } from "./syntax.ts";
 
-/** Enough sentences to make each choice of each syntax several times. */
+/** The number of sentences, enough to make each choice of each syntax several times. */
 const SENTENCES = 400;
 
 interface Section {
   readonly title: string;
   readonly types: readonly string[];
   readonly meaning: string;
-  /** The syntax as it is written, with its rules. */
+  /** The syntax as written, with its rules. */
   readonly syntax: string;
   /** The alternatives for the whole statement. */
   readonly forms: readonly string[];

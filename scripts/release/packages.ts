@@ -82,7 +82,7 @@ function packageOf(folder: string, entry: Locked, names: ReadonlySet<string>): P
 /**
  * Returns the licences of all packages as one text, since they require copies of themselves.
  *
- * @param root The folder that each package's `folder` is relative to.
+ * @param root The folder to which each package's `folder` is relative.
  */
 export function licenceTexts(packages: readonly Package[], root: string): string {
   const texts = packages.map(({ name, version, license, folder }) => {

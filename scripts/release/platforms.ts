@@ -1,5 +1,5 @@
 /**
- * The platforms of a release, and how an executable shows the platform that it is for.
+ * The platforms of a release, and the bytes by which an executable identifies its platform.
  *
  *     ELF     0  "\x7fELF"   18  u16 machine: 62 x86-64, 183 ARM64
  *     Mach-O  0  u32 0xfeedfacf   4  u32 processor: 0x0100000c ARM64

@@ -25,11 +25,11 @@ export interface Option<Value> {
    */
   readonly form: string;
   readonly about: string;
-  /** The value if the option is absent. */
+  /** The value of an absent option. */
   readonly absent: Value;
   /** The help's wording for the absent value; empty if there is nothing to say. */
   readonly absentShown: string;
-  /** Returns the value of a text, or undefined if the option does not accept it. */
+  /** Parses the value of the option. Returns undefined if the option does not accept it. */
   readonly read: (text: string) => Value | undefined;
 }
 
@@ -75,18 +75,18 @@ export function optionalCount(about: string, absentShown = ""): Option<number | 
   return { form: "<count>", about, absent: undefined, absentShown, read: wholeNumber };
 }
 
-/** A random seed; a different one in each run if it is absent. */
+/** A random seed, which is different in each run if the option is absent. */
 export function seedOption(about = "repeats the run that printed this seed"): Option<number> {
   const absent = Date.now() % 1_000_000;
   return { form: "<seed>", about, absent, absentShown: "another one each time", read: wholeNumber };
 }
 
-/** An option whose value is any text. */
+/** An option whose value is any string. */
 export function textOption(form: string, about: string, absent: string): Option<string> {
   return { form, about, absent, absentShown: absent, read: (given) => given };
 }
 
-/** Like {@linkcode textOption}, without a value if it is absent. */
+/** Like {@linkcode textOption}, without a value if the option is absent. */
 export function optionalText(form: string, about: string): Option<string | undefined> {
   return { form, about, absent: undefined, absentShown: "", read: (given) => given };
 }
@@ -100,7 +100,7 @@ export function oneOf<const Word extends string>(
   return { ...optionalOneOf(words, about), absent, absentShown: absent };
 }
 
-/** Like {@linkcode oneOf}, without a value if it is absent. */
+/** Like {@linkcode oneOf}, without a value if the option is absent. */
 export function optionalOneOf<const Word extends string>(
   words: readonly Word[],
   about: string,
@@ -115,7 +115,8 @@ export function optionalOneOf<const Word extends string>(
 }
 
 /**
- * An option whose value is one or more of the words, separated by commas; all of them if absent.
+ * An option whose value is one or more of the words, separated by commas; all words if the option
+ * is absent.
  */
 export function someOf<const Word extends string>(
   words: readonly Word[],
@@ -235,7 +236,7 @@ function commandOf(path: string): string {
   return task === undefined ? `bun ${file}` : `bun task ${task.name}`;
 }
 
-/** The usage, and one line for each option. */
+/** Returns the usage, and one line for each option. */
 export function helpText(command: string, forms: OptionForms, words: Words | undefined): string {
   const rows: [string, string][] = Object.entries(forms).map(([name, option]) => {
     const shown = option.absentShown === "" ? "" : ` (${option.absentShown})`;
@@ -254,7 +255,7 @@ export function helpText(command: string, forms: OptionForms, words: Words | und
   return `usage: ${usage.join(" ").trimEnd()}\n\n${lines.join("\n")}\n`;
 }
 
-/** An option longer than this gets a line of its own. */
+/** The maximum width of an option. A longer option gets a separate line. */
 const LEFT_COLUMNS_MAX = 30;
 
 /**

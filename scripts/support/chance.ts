@@ -1,13 +1,11 @@
-/**
- * Random numbers that repeat from a seed, for scripts that must be able to repeat a run.
- */
+/** Reproducible random numbers from a seed, for scripts that must be able to repeat a run. */
 
 export interface Chance {
   /** Returns a whole number from 0 up to, but not including, `bound`. */
   below(bound: number): number;
   /** Returns one of the items. */
   pick<T>(items: readonly T[]): T;
-  /** Returns text of lower-case letters and digits. */
+  /** Returns a string of lower-case letters and digits. */
   text(length: number): string;
 }
 

@@ -36,7 +36,7 @@ export class FailedTests {
     return this.#names;
   }
 
-  /** Whether the output says of each failure in which file it is. */
+  /** Whether the output names the file of each failure. */
   get isComplete(): boolean {
     const listed = [...this.#names.values()].reduce((sum, { length }) => sum + length, 0);
     return this.errorCount === 0 && this.failCount > 0 && listed === this.failCount;

@@ -34,7 +34,7 @@ export class SkippedTests {
     this.#reasons.set(reason, entry);
   }
 
-  /** A table of the reasons with counts and files; empty if nothing was skipped. */
+  /** Returns a table of the reasons with counts and files; empty if no test was skipped. */
   report(): string {
     const reasons = [...this.#reasons];
     if (reasons.length === 0) return "";

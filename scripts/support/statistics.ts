@@ -1,8 +1,6 @@
-/**
- * The few figures that sum up a measurement.
- */
+/** The figures that summarize a measurement. */
 
-/** Returns the value at the given fraction of ascending values; 0 without values. */
+/** Returns the value at the given fraction of ascending values; 0 if there are no values. */
 export function percentile(ascending: readonly number[], share: number): number {
   const index = Math.min(ascending.length - 1, Math.floor(ascending.length * share));
   return ascending[index] ?? 0;

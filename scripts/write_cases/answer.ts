@@ -1,14 +1,12 @@
-/**
- * The answer to a statement, before it is written as a case.
- */
+/** The result of a statement, before it is written as a case. */
 
-/** The form of a column's values: text, quoted text, or numbers of 12 digits. */
+/** The form of a column's values: strings, quoted strings, or numbers of 12 digits. */
 export type Column = "T" | "U" | "N";
 
 export type Answer =
   | {
       readonly kind: "rows";
-      /** The columns of the answer; empty for a statement that is not a query. */
+      /** The columns of the result; empty for a statement that is not a query. */
       readonly columns: readonly Column[];
       readonly rows: readonly (readonly (string | null)[])[];
     }
@@ -19,7 +17,7 @@ export interface CaseFile {
   /** The name of the written file, without its extension. */
   readonly name: string;
   readonly about: string;
-  /** An extension of PostgreSQL that has what is built into Tidemark. */
+  /** The extension of PostgreSQL whose functions are built into Tidemark. */
   readonly extension?: string;
   readonly statements: readonly string[];
 }

@@ -1,6 +1,4 @@
-/**
- * Arrays of several dimensions, and arrays as columns.
- */
+/** Cases of arrays of several dimensions, and of arrays as columns. */
 import type { CaseFile } from "./answer.ts";
 
 const VALUES: readonly string[] = [

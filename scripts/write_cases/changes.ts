@@ -1,6 +1,4 @@
-/**
- * Changes of rows and of definitions, and refused changes.
- */
+/** Cases of changes of rows and of definitions, and of refused changes. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 
@@ -8,7 +6,7 @@ const TABLE =
   "CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT DEFAULT 'dflt', c NUMERIC(6,2) CHECK (c >= 0), d INT NOT NULL DEFAULT 7)";
 const WHOLE = "SELECT id, a, b, c, d FROM t ORDER BY id";
 
-/** After each change the whole table is read. */
+/** Reads the whole table after each change. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

@@ -1,6 +1,4 @@
-/**
- * Statements whose WITH changes rows, and WITH before changes.
- */
+/** Cases of statements whose WITH changes rows, and of WITH before changes. */
 import type { CaseFile } from "./answer.ts";
 
 const READ = [
@@ -9,7 +7,7 @@ const READ = [
   "SELECT id, t_id FROM child ORDER BY id",
 ];
 
-/** After each statement, all tables are read. */
+/** Reads all tables after each statement. */
 function changes(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql].concat(READ));
 }

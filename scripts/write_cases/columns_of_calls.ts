@@ -1,4 +1,4 @@
-/** Columns of the rows that calls in select lists return: `(f(x)).c` and `(f(x)).*`. */
+/** Cases of the columns of rows that calls in select lists return: `(f(x)).c` and `(f(x)).*`. */
 import type { CaseFile } from "./answer.ts";
 
 export const COLUMNS_OF_CALLS: CaseFile = {

@@ -1,6 +1,4 @@
-/**
- * Dates in words, abbreviations of time zones, and types as functions.
- */
+/** Cases of dates in words, abbreviations of time zones, and types as functions. */
 import type { CaseFile } from "./answer.ts";
 
 const DATES = [

@@ -1,4 +1,4 @@
-/** The statements that Tidemark deliberately answers differently from PostgreSQL, and why. */
+/** The statements whose results deliberately differ from PostgreSQL's, and the reasons. */
 import type { Answer, Column } from "./answer.ts";
 
 export interface Difference {

@@ -1,6 +1,4 @@
-/**
- * Enum types: their labels, order, casts and changes, and columns of them.
- */
+/** Cases of enum types: their labels, order, casts and changes, and columns of them. */
 import type { CaseFile } from "./answer.ts";
 
 const STATEMENTS: readonly string[] = [

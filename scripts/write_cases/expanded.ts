@@ -1,4 +1,4 @@
-/** Table functions in select lists, and aggregates that belong to an outer query. */
+/** Cases of table functions in select lists, and of aggregates that belong to an outer query. */
 import type { CaseFile } from "./answer.ts";
 import { COLUMNS_OF_CALLS } from "./columns_of_calls.ts";
 

@@ -1,6 +1,4 @@
-/**
- * Aggregates and windows over a few small tables.
- */
+/** Cases of aggregates and windows over a few small tables. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 import { FIXTURE } from "./queries.ts";

@@ -1,8 +1,8 @@
-/** The order of JSON documents, their text form, and documents made from values. */
+/** Cases of the order of JSON documents, their text form, and documents made from values. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
-/** The order does not matter; each document is compared with every other. */
+/** Documents in any order. Each document is compared with every other. */
 const DOCUMENTS = [
   "[]",
   "{}",
@@ -67,7 +67,7 @@ const JSON_ORDER: CaseFile = {
   ],
 };
 
-/** Each text is read as JSON and as JSONB. */
+/** Texts that are read as JSON and as JSONB. */
 const TEXTS = ['"x"', "1.50", "true", "null", '[1,  "a"]', '{"b":1,  "a":"z"}', '""'] as const;
 
 const JSON_TEXT: CaseFile = {

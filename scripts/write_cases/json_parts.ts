@@ -1,6 +1,4 @@
-/**
- * Parts of JSONB columns that UPDATE assigns, and null members that are stripped.
- */
+/** Cases of parts of JSONB columns that UPDATE assigns, and of null members that are stripped. */
 import type { CaseFile } from "./answer.ts";
 
 const STRIPPED = [

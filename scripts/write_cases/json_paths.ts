@@ -1,11 +1,11 @@
-/** JSON paths: their text, their items in both modes, conditions, methods and errors. */
+/** Cases of JSON paths: their text, their items in both modes, conditions, methods and errors. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 
 const SHOP =
   '{"name": "Harbour", "open": true, "boss": null, "tables": [{"id": 1, "seats": 4, "tags": ["bay", "window"]}, {"id": 2, "seats": 2.50, "tags": []}, {"id": 3, "seats": "six"}], "prices": [3, 12.5, -1, "7", null]}';
 
-/** Paths as written, some of them wrong. */
+/** Paths as written. Some of them are invalid. */
 const TEXTS = [
   "$",
   "strict $.a",

@@ -1,9 +1,9 @@
-/** MERGE. */
+/** Cases of MERGE. */
 import type { CaseFile } from "./answer.ts";
 
 const WHOLE = "SELECT id, a, b, d FROM t ORDER BY id";
 
-/** After each statement, the target is read. */
+/** Reads the target after each statement. */
 function merges(...statements: readonly string[]): string[] {
   return statements.flatMap((sql) => [sql, WHOLE]);
 }

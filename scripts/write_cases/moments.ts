@@ -1,6 +1,4 @@
-/**
- * Date and time, and values as text by a pattern.
- */
+/** Cases of dates and times, and of values formatted by a pattern. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,6 +1,4 @@
-/**
- * JSON and arrays.
- */
+/** Cases of JSON and arrays. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

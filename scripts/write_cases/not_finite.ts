@@ -1,5 +1,6 @@
 /**
- * NaN and infinity in REAL and DOUBLE: literals, order, arithmetic, functions, aggregates, columns.
+ * Cases of NaN and infinity in REAL and DOUBLE: literals, order, arithmetic, functions, aggregates,
+ * columns.
  */
 import type { CaseFile } from "./answer.ts";
 

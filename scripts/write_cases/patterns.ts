@@ -1,6 +1,4 @@
-/**
- * Statements of patterns of every kind.
- */
+/** Cases of statements that are generated from patterns of every kind. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

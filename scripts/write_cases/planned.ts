@@ -1,6 +1,6 @@
 /**
  * Conditions that hold for no row, columns that are equal through others, and LATERAL rows. The
- * planner rewrites these forms, and the answers have to stay the same.
+ * planner rewrites these forms, and their results have to stay the same.
  */
 import type { CaseFile } from "./answer.ts";
 

@@ -1,8 +1,9 @@
-/**
- * Statements from patterns: every `#` of a pattern takes each value of its list.
- */
+/** Generates statements from patterns: every `#` of a pattern takes each value of its list. */
 
-/** Returns a SELECT of each pattern with each combination of values. Two lists give every pair. */
+/**
+ * Returns a SELECT of each pattern with each combination of values. Two lists give every pair of
+ * their values.
+ */
 export function selects(
   patterns: readonly string[],
   ...lists: readonly (readonly string[])[]

@@ -1,5 +1,5 @@
 /**
- * Runs many statements in PostgreSQL through its own client, and returns each answer in Tidemark's
+ * Runs many statements in PostgreSQL through its own client, and returns each result in Tidemark's
  * wire form.
  */
 import { spawn } from "node:child_process";

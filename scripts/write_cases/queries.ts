@@ -1,4 +1,4 @@
-/** Queries over a few small tables, like those of an acceptance test for an SQL engine. */
+/** Cases of queries over a few small tables, like those of an acceptance test for an SQL engine. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

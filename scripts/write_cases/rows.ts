@@ -1,6 +1,4 @@
-/**
- * Whole rows, and rare spellings of FROM, operators and literals.
- */
+/** Cases of whole rows, and of rare spellings of FROM, operators and literals. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

@@ -1,6 +1,4 @@
-/**
- * Functions and operators over values at their edges.
- */
+/** Cases of functions and operators with values at the edges of their ranges. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,4 +1,4 @@
-/** Text search: documents, queries, stems, ranks, and similarity by trigrams. */
+/** Cases of text search: documents, queries, stems, ranks, and similarity by trigrams. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

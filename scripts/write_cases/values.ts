@@ -1,6 +1,4 @@
-/**
- * Logic, literals and casts.
- */
+/** Cases of logic, literals and casts. */
 import type { CaseFile } from "./answer.ts";
 import { selects } from "./product.ts";
 

@@ -1,6 +1,4 @@
-/**
- * SEARCH and CYCLE of recursive queries.
- */
+/** Cases of SEARCH and CYCLE in recursive queries. */
 import type { CaseFile } from "./answer.ts";
 import { FIXTURE } from "./queries.ts";
 

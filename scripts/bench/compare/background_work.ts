@@ -9,19 +9,19 @@ import { type Place, sqlRequest, TIDEMARK_DEFINITIONS } from "../places/place.ts
 import { EVENT_COLUMNS, itemFor } from "../places/rows.ts";
 import type { Line } from "./jobs.ts";
 
-/** This many inserts become due each second, far fewer than the server can process. */
+/** The number of inserts that become due each second, far fewer than the server can process. */
 const RATE = 500;
 
 const CLIENTS = 16;
 
-/** The inserts first run alone for this long. */
+/** The time for which the inserts first run alone. */
 const QUIET_MS = 3000;
 
-/** One statement and one flush have this many rows; a merge takes two of these flushes. */
+/** The number of rows in one statement and in one flush. A merge takes two of these flushes. */
 const STATEMENT_ROWS = 200_000;
 const SEGMENT_ROWS = 1_000_000;
 
-/** The slowest of a hundred inserts may take at most this many times as long. */
+/** The maximum factor by which the slowest of a hundred inserts may slow down. */
 const TIMES_MAX = 3;
 
 const COLUMNS: string = EVENT_COLUMNS.map(([name, type]) => `${name} ${type}`).join(", ");

@@ -19,13 +19,14 @@ export interface Line {
   readonly unit: string;
   /** True if larger is better, as for a rate; false if smaller is better, as for a time. */
   readonly isRate: boolean;
-  /** Medians, keyed by place. */
+  /** The medians by place. */
   readonly values: Readonly<Record<string, number>>;
   readonly target?: Target | readonly Target[];
 }
 
 /**
- * A result must beat a peer by this factor, or stay within a value, or meet several such targets.
+ * A target: the result must beat a peer by a factor, or stay within a value, or meet several such
+ * targets.
  */
 export type Target =
   | { readonly peer: string; readonly factor: number }
@@ -36,7 +37,7 @@ export type Target =
 
 const CLIENTS_MAX = 64;
 
-/** The targets for inserts by this many clients. */
+/** The targets for inserts, by the number of clients. */
 const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
   [16, [{ peer: "PostgreSQL", factor: 1.4 }]],
   [
@@ -48,7 +49,7 @@ const INSERT_TARGETS: ReadonlyMap<number, readonly Target[]> = new Map([
   ],
 ]);
 
-/** The first rounds are not counted. */
+/** The number of rounds at the beginning that are not counted. */
 const WARM_ROUNDS = 3;
 
 /**
@@ -150,8 +151,8 @@ export interface Measurement {
 
 /**
  * Lets every place do its job before the counted rounds. A server with a just-in-time compiler
- * needs some ten thousand requests until it is fully compiled, and answers half as many before
- * that. PostgreSQL and SQLite were compiled ahead of time.
+ * needs some ten thousand requests until it is fully compiled, and serves half as many per second
+ * before that. PostgreSQL and SQLite were compiled ahead of time.
  */
 export async function warm(
   options: JobOptions,
@@ -161,7 +162,7 @@ export async function warm(
   await measure({ ...options, roundCount: WARM_ROUNDS }, jobFor, all);
 }
 
-/** Measures the places in turn, so that a slow minute of the machine affects all of them. */
+/** Measures the places alternately, so that a slow minute of the machine affects all of them. */
 export async function measure(
   { places, roundCount }: JobOptions,
   jobFor: (place: Place) => LoadJob | Promise<LoadJob>,

@@ -22,12 +22,12 @@ import { BENCH_PRINCIPAL } from "./text.ts";
 
 const COMPARISONS = 400;
 
-/** The first comparisons warm the compilers and are not counted. */
+/** The number of comparisons at the beginning that warm up the compilers and are not counted. */
 const WARM_COMPARISONS = 20;
 
 const GROUPS_PER_SLICE = 6;
 
-/** This many inserts are in flight at once, and form one group of the log. */
+/** The number of inserts in flight at once, which form one group of the log. */
 const WRITERS = 64;
 
 export async function writerCostLine(): Promise<Line> {
@@ -60,8 +60,8 @@ export async function writerCostLine(): Promise<Line> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + COMPARISONS; count += 1) {
-    // The first of the two finds the machine in a different state, so they take turns at going
-    // first.
+    // The first of the two finds the machine in a different state, so each of them goes first in
+    // half of the comparisons.
     const [outer, inner] = count % 2 === 0 ? [told, ignore] : [ignore, told];
     const firstUs = await slice(outer);
     const innerUs = (await slice(inner)) + (await slice(inner));

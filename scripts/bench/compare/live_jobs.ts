@@ -1,6 +1,6 @@
 /**
- * The jobs of live delivery, from a write to its followers: compared with relays that only route by
- * topic, and measured by what following costs the server.
+ * The jobs of live delivery, from a write to its followers. They are compared with relays that only
+ * route by topic, and measured by the cost of following for the server.
  */
 
 import { median, percentile } from "../../support/statistics.ts";
@@ -27,15 +27,18 @@ export const USER_COUNT = 1000;
 
 const MISSED_COUNT = 1000;
 
-/** Writes per second while clients reconnect. */
+/** The number of writes per second while clients reconnect. */
 const RECONNECT_RATE = 200;
 
 const ROOMS_RATE = 300;
 
-/** The runtime may take this long to return memory that an idle server does not need. */
+/** The time that the runtime may take to return the unused memory of an idle server. */
 const SETTLE_MS = 4000;
 
-/** Connections, and subscriptions on each. In both cases, a change matches ten subscriptions. */
+/**
+ * The number of connections, and of subscriptions on each. In both cases, a change matches ten
+ * subscriptions.
+ */
 const ROOMS = { few: [10, 1], many: [1000, 10] } as const;
 
 const RELAY_TARGET: Target = { peer: "Redis", factor: 0.9 };
@@ -52,7 +55,7 @@ export async function liveLines(options: JobOptions): Promise<Line[]> {
   ];
 }
 
-/** All sockets follow one query. */
+/** Measures the case in which all sockets follow one query. */
 async function sameLines(
   options: JobOptions,
   { subscriberCount, rate }: { subscriberCount: number; rate: number },
@@ -71,7 +74,7 @@ async function sameLines(
   ];
 }
 
-/** Each socket has its own user and follows that user's rows. */
+/** Measures the case in which each socket has its own user and follows that user's rows. */
 async function ownLines(options: JobOptions): Promise<Line[]> {
   const job = { topic: "own", subscriberCount: USER_COUNT } as const;
   const capacity = await fanOut(options, { ...job, kind: "capacity", rate: 64 });

@@ -1,6 +1,6 @@
 /**
- * The load generator, a process of its own so that it takes no time from what it measures. It reads
- * one job as JSON from its stdin, runs it, and prints its result as JSON.
+ * The load generator. It is a separate process, so that it takes no time from the measured server.
+ * It reads one job as JSON from its stdin, runs it, and prints its result as JSON.
  *
  *     echo '{"kind":"insert","place":{…},"clientCount":64,…}' | bun scripts/bench/compare/load.ts
  */
@@ -35,8 +35,8 @@ export type LoadJob =
       readonly topic: "same" | "own";
       readonly subscriberCount: number;
       /**
-       * In the latency job, the writes offered per second. In the capacity job, the writes in
-       * flight at once.
+       * The offered writes per second in the latency job. In the capacity job, the number of writes
+       * in flight at once.
        */
       readonly rate: number;
       readonly seconds: number;
@@ -47,7 +47,7 @@ export type LoadJob =
       readonly place: Place;
       readonly connectionCount: number;
       readonly perConnection: number;
-      /** Writes per second. */
+      /** The number of writes per second. */
       readonly rate: number;
       readonly seconds: number;
       readonly id: number;

@@ -1,7 +1,7 @@
 /**
- * Measures the way from a write to the sockets that follow it: the delay at a fixed rate, and the
- * highest rate. In the job "same", all sockets follow one query. In the job "own", each socket has
- * its own user, and each user has their own rows.
+ * Measures the delivery from a write to the sockets that follow it: the delay at a fixed rate, and
+ * the highest rate. In the job "same", all sockets follow one query. In the job "own", each socket
+ * has its own user, and each user has their own rows.
  */
 
 import { percentile } from "../../support/statistics.ts";
@@ -13,10 +13,10 @@ import { openFollowers } from "./load_socket.ts";
 
 type FanOutJob = Extract<LoadJob, { kind: "latency" | "capacity" }>;
 
-/** How long to wait for written rows that have not arrived yet. */
+/** The maximum time to wait for written rows that have not arrived yet. */
 const STRAGGLERS_MS_MAX = 5000;
 
-/** The connections for writes at a fixed rate, of which few are in flight at once. */
+/** The number of connections for writes at a fixed rate, of which few are in flight at once. */
 const PACED_CONNECTIONS = 32;
 
 /** Writes at a fixed rate, and measures the time from just before each write to each delivery. */
@@ -95,7 +95,7 @@ export async function fanOutCapacity(job: FanOutJob): Promise<LoadResult> {
 
 interface Field {
   readonly followersPerWrite: number;
-  /** Writes the n-th row and waits for the answer. */
+  /** Writes the n-th row and waits for the response. */
   write(connection: HttpConnection, index: number): Promise<void>;
 }
 
@@ -112,7 +112,8 @@ async function openField(job: FanOutJob, onMessage: (text: string) => void): Pro
   return {
     followersPerWrite: topic === "same" ? subscriberCount : 1,
     async write(connection, index) {
-      // A step that shares no factor with the number of users visits all of them in mixed order.
+      // This step shares no factor with the number of users, so it visits all of them in mixed
+      // order.
       const token = tokenOf((index * 7919) % subscriberCount);
       const { path, body } = insertRequest(place, topic, itemFor(job.id + index));
       const answer = await connection.post(path, token, body);
@@ -127,7 +128,10 @@ function openConnections(place: Place, count: number): Promise<HttpConnection[]>
   return Promise.all(Array.from({ length: count }, () => HttpConnection.open(place.url)));
 }
 
-/** Returns the keys of the rows in a message: of Tidemark's `rows`, or of the message itself. */
+/**
+ * Returns the keys of the rows in a message: of the `rows` of Tidemark's message, or of the message
+ * itself.
+ */
 function idsIn(text: string): number[] {
   const message = JSON.parse(text) as { rows?: { id: number }[]; id?: number };
   if (message.rows !== undefined) return message.rows.map(({ id }) => id);

@@ -1,6 +1,6 @@
 /**
- * A thousand clients that lost their server reconnect at once, each from its own position. Measures
- * how long it takes until all of them have received the changes they missed and follow again.
+ * Reconnects a thousand clients at once, each from its own position. Measures how long it takes
+ * until all of them have received the changes they missed and follow again.
  */
 import type { LoadJob, LoadResult } from "./load.ts";
 import { openSocket } from "./load_socket.ts";
@@ -23,7 +23,7 @@ export async function runReconnect(
   return { seconds: Math.max(...took) / 1000 };
 }
 
-/** @returns The time in milliseconds until it followed again. */
+/** @returns The time in milliseconds until the client followed again. */
 function reconnect(
   { place, fromSeq, missedCount }: Extract<LoadJob, { kind: "reconnect" }>,
   startMs: number,

@@ -1,4 +1,4 @@
-/** Requests and answers over HTTP: single inserts, reads by key, and bulk inserts. */
+/** Sends requests over HTTP: single inserts, reads by key, and bulk inserts. */
 
 import { percentile } from "../../support/statistics.ts";
 import { HttpConnection } from "../places/http_connection.ts";
@@ -13,12 +13,12 @@ import { bulkStatement, itemFor } from "../places/rows.ts";
 import type { LoadJob, LoadResult } from "./load.ts";
 
 /**
- * Requests run for this long before the clock starts, to warm up compilers and caches on both
+ * The time for which requests run before the clock starts, to warm up compilers and caches on both
  * sides.
  */
 const WARM_MS = 300;
 
-/** Runs clients that each send the next request once the last one is answered. */
+/** Runs clients that each send the next request after the response to the last one. */
 export async function runRequests(
   job: Extract<LoadJob, { kind: "insert" | "point" }>,
 ): Promise<LoadResult> {
@@ -64,8 +64,8 @@ export async function runBulk(job: Extract<LoadJob, { kind: "bulk" }>): Promise<
     const count = Math.min(batchRows, rowCount - first);
     requests.push(bulkRequest(place, (table) => bulkStatement(table, job.id + first, count)));
   }
-  // The statements are made before the connection is opened: making many takes longer than a server
-  // keeps an idle connection open.
+  // The statements are created before the connection is opened, because creating many of them takes
+  // longer than a server keeps an idle connection open.
   const connection = await HttpConnection.open(place.url);
   const startMs = performance.now();
   for (const request of requests) await send(connection, place, request);

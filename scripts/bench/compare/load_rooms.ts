@@ -9,7 +9,7 @@ import { arrivalOf } from "./load_fan_out.ts";
 import { openFollowers } from "./load_socket.ts";
 import { cpuNsOf } from "./process_time.ts";
 
-/** Changes run for this long before the count starts, to warm up the compilers. */
+/** The time for which changes run before the count starts, to warm up the compilers. */
 const WARM_SECONDS = 1;
 
 const INSERT = "INSERT INTO bench.rooms (id, room_id, body) VALUES ($1, $2, $3)";

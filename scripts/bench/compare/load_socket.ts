@@ -6,18 +6,21 @@ import { type Place, socketUrl } from "../places/place.ts";
 
 const OPEN_MS_MAX = 30_000;
 
-/** This many sockets are opened at once; more would only wait in the kernel's queue. */
+/**
+ * The maximum number of sockets that are opened at once. More would only wait in the kernel's
+ * queue.
+ */
 const OPENING_MAX = 50;
 
 export interface FollowerOptions {
   place: Place;
   token: string;
-  /** The messages that subscribe. Each is answered once. */
+  /** The messages that subscribe. Each gets one response. */
   messages: readonly string[];
   onMessage: (text: string) => void;
 }
 
-/** Opens a socket and subscribes; resolves once changes will arrive. */
+/** Opens a socket and subscribes. Resolves once changes will arrive. */
 function openFollower(options: FollowerOptions): Promise<WebSocket> {
   const { place, messages, token, onMessage } = options;
   const opened = Promise.withResolvers<WebSocket>();
@@ -47,7 +50,11 @@ function openFollower(options: FollowerOptions): Promise<WebSocket> {
   return opened.promise;
 }
 
-/** Opens many followers, a few at a time. @param optionsOf Returns what the n-th one follows. */
+/**
+ * Opens many followers, a few at a time.
+ *
+ * @param optionsOf Returns the options of the n-th follower.
+ */
 export async function openFollowers(
   count: number,
   optionsOf: (index: number) => FollowerOptions,

@@ -15,7 +15,7 @@ const LOG_BYTES: number = 64 * 1024 * 1024;
 const CLIENTS = 16;
 const COMMIT_ROWS = 10;
 
-/** The limit for the time from starting the process to its first answer. */
+/** The limit for the time from the start of the process to its first response. */
 const READY_SECONDS_MAX = 2;
 
 export async function recoveryLine(roundCount: number): Promise<Line> {

@@ -23,7 +23,10 @@ export function tableOf(lines: readonly Line[]): string {
   return [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** Returns how many times better than a peer: above 1 is better, for rates and times alike. */
+/**
+ * Returns how many times better a place is than a peer: a value above 1 is better, for rates and
+ * times alike.
+ */
 function ratioTo({ values, isRate }: Line, peer: string): number | undefined {
   const ours = values[OURS];
   const theirs = values[peer];

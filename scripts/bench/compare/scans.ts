@@ -1,8 +1,8 @@
 /**
  * Measures scans over millions of rows, and the disk space that the rows take. Tidemark is queried
  * over HTTP, after a flush and a restart. DuckDB and SQLite run in this process, on files that were
- * closed and opened again. PostgreSQL answers over its own protocol. The run fails unless all give
- * the same answer.
+ * closed and opened again. PostgreSQL is queried over its own protocol. The run fails unless all
+ * return the same result.
  */
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
@@ -18,7 +18,8 @@ import type { Line } from "./jobs.ts";
 const ROWS_PER_STATEMENT = 200_000;
 
 /**
- * A system whose scans take seconds needs no warm-up, so it runs in only one of this many rounds.
+ * The number of rounds for each run of a system whose scans take seconds, because such a system
+ * needs no warm-up.
  */
 const SLOW_EVERY = 7;
 
@@ -35,7 +36,10 @@ interface Scanned {
   readonly name: string;
   /** True if the system reads row by row. */
   readonly isSlow?: boolean;
-  /** Bytes of a row on disk, with its key and a sequence; absent if they cannot be compared. */
+  /**
+   * The number of bytes of a row on disk, with its key and a sequence; absent if they cannot be
+   * compared.
+   */
   readonly rowBytes?: number;
   run(sql: string): Promise<Cells> | Cells;
 }
@@ -186,7 +190,7 @@ function loadSqlite({ directory }: Places, rowCount: number): Scanned {
   return { name: "SQLite", isSlow: true, run: (text) => db.query(text).values() };
 }
 
-/** Besides its columns, the table has a sequence, as Tidemark's tables do. */
+/** Like Tidemark's tables, the table has a sequence in addition to its columns. */
 async function loadDuckDb({ directory }: Places, rowCount: number): Promise<Scanned> {
   const path = join(directory, "scan.duckdb");
   const writing = await DuckDBInstance.create(path);

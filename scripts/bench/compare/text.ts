@@ -30,8 +30,8 @@ const STATEMENTS_PER_ROUND = 50_000;
 const SHAPES_PER_ROUND = 3000;
 
 /**
- * The first rounds are not counted: the planner has more code than the execution of a statement,
- * and it is compiled gradually.
+ * The number of rounds at the beginning that are not counted. The planner has more code than the
+ * execution of a statement, and its code is compiled gradually.
  */
 const PLAN_WARM_ROUNDS = 10;
 
@@ -98,7 +98,7 @@ function keyOf(plans: PlanCache, text: string): CacheKey {
   return defined(key, "the text is one query");
 }
 
-/** Looks up in the cache what a statement needs: its plan and the values of its literals. */
+/** Looks up the plan and the values of the literals of a statement in the cache. */
 function hit(plans: PlanCache, text: string): void {
   const key = keyOf(plans, text);
   defined(plans.get(key), "the first text left a plan");
@@ -110,7 +110,7 @@ function preparedOf(text: string, { normalized }: CacheKey, database: Database):
   return prepare(node, { deps, statement: deps.statement });
 }
 
-/** Measures planning without a cached plan: each text has another shape. */
+/** Measures planning without a cached plan: each text has a different shape. */
 export async function planLine(roundCount: number): Promise<Line> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-bench-"));
   const database = await openAt(directory);

@@ -1,6 +1,6 @@
 /**
- * Sends the measured statement from a thread of its own. Reading an answer of a million rows would
- * otherwise delay the measuring clients, and the delay would be blamed on the server.
+ * Sends the measured statement from a separate thread. Reading a result of a million rows would
+ * otherwise delay the measuring clients, and the delay would be attributed to the server.
  */
 
 export interface Question {
@@ -14,11 +14,14 @@ export interface Ending {
   readonly isSuccess: boolean;
   /** "done", or the error code. */
   readonly end: string;
-  /** The clock time when the last byte arrived: parsing a million rows takes longer than a kill. */
+  /**
+   * The clock time at which the last byte arrived, because parsing a million rows takes longer than
+   * a kill.
+   */
   readonly readAtMs: number;
 }
 
-/** Resolves when the whole answer is read. */
+/** Resolves when the whole response has been read. */
 export async function askBeside(question: Question): Promise<Ending> {
   const thread = new Worker(new URL("asker.ts", import.meta.url));
   try {

@@ -5,20 +5,22 @@
 export interface Load {
   readonly name: string;
   readonly sql: string;
-  /** True if the statement may finish; others are killed. */
+  /** True if the statement may finish. Other statements are killed. */
   readonly ends: boolean;
-  /** A query whose answer must not have changed when the statement was killed. */
+  /** A query whose result must not have changed after the statement was killed. */
   readonly stays: string | undefined;
 }
 
-/** The number of tables in one join, more than anyone writes; each table has one row. */
+/**
+ * The number of tables in one join, which is more than anyone would write. Each table has one row.
+ */
 const JOINED = 64;
 
 /** The number of queries in one UNION chain, and of columns in one table that each have a CHECK. */
 const CHAINED = 500;
 const CHECKED = 800;
 
-/** A change that may finish writes at most this many rows. */
+/** The maximum number of rows that a change writes that may finish. */
 const CHANGED_MAX = 1_500_000;
 
 export function loadsOver(rows: number): readonly Load[] {

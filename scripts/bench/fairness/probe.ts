@@ -1,12 +1,12 @@
 /**
- * One client inserts row after row, and another follows the table. Their times show how a statement
- * affects others.
+ * Measures how a statement affects others: one client inserts row after row, and another follows
+ * the table.
  */
 import { SocketClient } from "../../../tests/support/client.ts";
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { percentile } from "../../support/statistics.ts";
 
-/** The pause between the answer to an INSERT and the next INSERT. */
+/** The pause between the response to an INSERT and the next INSERT. */
 const PAUSE_MS = 5;
 
 export interface Figures {
@@ -19,7 +19,7 @@ export interface Figures {
 export interface Probe {
   /** Forgets the measurements so far. */
   begin(): void;
-  /** Returns the measurements since `begin`, including the waits that have not ended. */
+  /** Returns the measurements since `begin`, including waits that have not ended. */
   take(): { readonly insert: Figures; readonly delivery: Figures };
   end(): Promise<void>;
 }

@@ -10,8 +10,8 @@ import { type ServerProcess, startServer } from "../../../tests/support/server_p
 const OPENING_MAX = 50;
 
 /**
- * This many connections open and close before the first measurement, so that one-time costs are
- * paid.
+ * The number of connections that open and close before the first measurement, so that one-time
+ * costs are paid.
  */
 const WARM_COUNT = 200;
 
@@ -29,19 +29,19 @@ export interface IdleOptions {
   readonly connectionCount: number;
   /** The number of different queries; 1 if absent. */
   readonly queryCount?: number;
-  /** True for a snapshot as well as changes. */
+  /** True for a snapshot in addition to changes. */
   readonly withSnapshot?: boolean;
-  /** The runtime may take this long to return unused memory. */
+  /** The time that the runtime may take to return unused memory. */
   readonly settleMs: number;
 }
 
 /** The result of a measurement, in bytes per connection. */
 export interface IdleReport {
-  /** The bytes of the runtime's socket alone. */
+  /** The number of bytes of the runtime's socket alone. */
   readonly bare: number;
   readonly connection: number;
   readonly subscription: number;
-  /** The bytes of the connection and the subscription, without the bare socket. */
+  /** The number of bytes of the connection and the subscription, without the bare socket. */
   readonly together: number;
   readonly heaps: { readonly before: Heap; readonly connected: Heap; readonly subscribed: Heap };
 }

@@ -1,14 +1,17 @@
 /**
- * Compares the rows that two engines returned. Numbers may arrive as text and be rounded
- * differently, and rows that ORDER BY leaves equal may arrive in any order.
+ * Compares the rows that two engines returned. Numbers may arrive as strings and be rounded
+ * differently, and rows with equal sort keys may arrive in any order.
  */
 
 export type Rows = readonly (readonly unknown[])[];
 
-/** Engines divide decimals to different numbers of digits. */
+/**
+ * The maximum relative difference of two numbers, because engines divide decimals to different
+ * numbers of digits.
+ */
 const TOLERANCE = 1e-5;
 
-/** Describes where the answers differ; undefined if they do not. */
+/** Describes the first difference between two results; undefined if they are equal. */
 export function differenceOf(expected: Rows, actual: Rows): string | undefined {
   if (expected.length !== actual.length) {
     return `${actual.length} rows instead of ${expected.length}`;

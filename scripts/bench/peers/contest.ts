@@ -1,5 +1,5 @@
 /**
- * Runs the same queries on several engines, compares each answer with that of the first engine, and
+ * Runs the same queries on several engines, compares each result with that of the first engine, and
  * prints median times in milliseconds. The last engine is Tidemark; its time is compared with the
  * others.
  */
@@ -19,7 +19,7 @@ interface Measured {
   readonly rows: Rows;
 }
 
-/** Returns true if every answer was correct. */
+/** Returns true if every result was correct. */
 export async function runContest(
   engines: readonly Engine[],
   queries: readonly ContestQuery[],
@@ -42,7 +42,7 @@ export async function runContest(
   return failureCount === 0;
 }
 
-/** Queries the engines in turn, once per round, so that a disturbance affects all of them. */
+/** Queries the engines alternately, once per round, so that a disturbance affects all of them. */
 async function measureAll(
   engines: readonly Engine[],
   { sql, wordings }: ContestQuery,

@@ -1,5 +1,5 @@
 /**
- * The engines that are compared on analytic queries: how each is loaded, and how it answers.
+ * The engines that are compared on analytic queries, and how each of them is loaded and queried.
  *
  * All have the same tables and primary keys. PostgreSQL also has its customary indexes on foreign
  * keys, and its statistics. DuckDB has one thread. SQLite reads a file that was analysed.
@@ -25,7 +25,7 @@ export interface TableShape {
   readonly numeric: ReadonlySet<number>;
 }
 
-/** A row of a table: numbers, or text without vertical bars, quotes and backslashes. */
+/** A row of a table: numbers, or strings without vertical bars, quotes and backslashes. */
 export interface MadeRow {
   readonly table: string;
   readonly row: readonly (string | number)[];
@@ -57,7 +57,7 @@ export async function writeFiles(
   rows: Iterable<MadeRow>,
 ): Promise<Files> {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-peers-"));
-  // PostgreSQL reads the files under an account of its own.
+  // PostgreSQL reads the files under a separate account.
   await chmod(directory, 0o755);
   const pathOf = (table: string): string => join(directory, `${table}.tbl`);
   const writers = new Map(

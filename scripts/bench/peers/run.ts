@@ -34,7 +34,7 @@ export interface PeerRun {
   readonly tables: readonly TableShape[];
   readonly rows: Iterable<MadeRow>;
   readonly queries: readonly ContestQuery[];
-  /** The number of times that each query is asked. */
+  /** The number of times that each query runs. */
   readonly runs: number;
   readonly isLeftOut: (option: WithoutOption) => boolean;
   /** True if Tidemark's directory is kept. */
@@ -42,8 +42,8 @@ export interface PeerRun {
 }
 
 /**
- * Runs the contest and ends the script, with 1 if an answer differs from DuckDB's or a query is
- * refused.
+ * Runs the contest and ends the script. Exits with 1 if a result differs from DuckDB's or a query
+ * is refused.
  */
 export async function runPeers(run: PeerRun): Promise<never> {
   const engines: Engine[] = [];

@@ -1,8 +1,8 @@
 /**
  * The thin front of a peer: HTTP and WebSocket in front of PostgreSQL, SQLite or Redis, in a
- * process of its own. It does what a hand-written backend does and no more: it checks the same
- * bearer token as Tidemark, runs one prepared statement, and routes each written row by topic. It
- * accepts SQL text only for bulk loads, and it has no versions and no filters.
+ * separate process. It does only the work of a hand-written back end: it checks the same bearer
+ * token as Tidemark, runs one prepared statement, and routes each written row by topic. It accepts
+ * SQL text only for bulk loads, and it has no versions and no filters.
  *
  *     bun scripts/bench/places/front.ts <postgres|sqlite|redis> <url or path> <token secret>
  *
@@ -16,10 +16,10 @@ import { openRedis } from "./redis_peer.ts";
 import type { Item } from "./rows.ts";
 import { openSqlite } from "./sqlite_peer.ts";
 
-/** Selects the sockets that are told about an inserted row. */
+/** Selects the sockets that receive an inserted row. */
 export type Topic = "none" | "same" | "own";
 
-/** A relay tells sockets about rows on behalf of its front. */
+/** A relay sends rows to sockets on behalf of its front. */
 export interface Relay {
   /** Inserts the row, and passes it to the publisher once it is durable. */
   insertAndPublish(item: Item, topic: Topic): Promise<void>;
@@ -87,7 +87,7 @@ async function answer(path: string, user: string, request: Request): Promise<Res
     await relay.insertAndPublish({ ...item, usr: user }, path === "/own" ? "own" : "same");
     return Response.json({ row_count: 1 });
   }
-  // A mere relay has no rows to read.
+  // A relay that is not a database has no rows to read.
   if (peer === undefined) return new Response(null, { status: 404 });
   switch (path) {
     case "/insert": {

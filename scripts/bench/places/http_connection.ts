@@ -1,6 +1,6 @@
 /**
- * One HTTP/1.1 connection with one request at a time, for a load generator that must cost less than
- * the server it loads. It understands both body framings: by length and by chunks.
+ * One HTTP/1.1 connection with one request at a time, for a load generator that must take less
+ * processor time than the server. It understands both framings of bodies: by length and by chunks.
  */
 import type { Socket } from "bun";
 
@@ -37,7 +37,7 @@ export class HttpConnection {
     return connection;
   }
 
-  /** False once either side has closed it, as a server does with an idle connection. */
+  /** False once either side has closed the connection, as a server does with an idle one. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -88,7 +88,7 @@ export class HttpConnection {
   }
 }
 
-/** Reads one whole answer, or returns undefined while a part is missing. */
+/** Parses one whole response. Returns undefined while a part is missing. */
 export function answerFrom(bytes: Buffer): HttpAnswer | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return undefined;

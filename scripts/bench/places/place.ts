@@ -1,13 +1,13 @@
 /**
- * The places of a measurement, Tidemark and the peers' fronts, and how each is asked to do the same
- * work.
+ * The places of a measurement: Tidemark and the fronts of the peers, and the requests by which each
+ * does the same work.
  */
 import type { Item } from "./rows.ts";
 
 export interface Place {
   readonly name: string;
   readonly isTidemark: boolean;
-  /** The base URL of its HTTP endpoint. */
+  /** The base URL of the place's HTTP endpoint. */
   readonly url: string;
   /** The administrator's token. */
   readonly token: string;
@@ -20,7 +20,7 @@ export interface PlaceRequest {
   readonly body: string;
 }
 
-/** Determines the table for an inserted row, and thereby its followers. */
+/** Determines the table for an inserted row, and thus its followers. */
 export type InsertKind = "insert" | "same" | "own";
 
 const TABLES: Readonly<Record<InsertKind, string>> = {

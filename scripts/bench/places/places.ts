@@ -1,6 +1,6 @@
 /**
  * Starts the servers that a run measures: Tidemark, and the peers behind their fronts. All of them
- * end with the script, however it ends.
+ * end with the script, even if the script fails.
  */
 import { cpSync, rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
@@ -28,7 +28,7 @@ export interface Places extends AsyncDisposable {
   /** The server process of `tidemark`, for measuring and restarting it. */
   readonly server: ServerProcess;
   readonly postgresUrl: string;
-  /** A directory for further files. */
+  /** A directory for other files. */
   readonly directory: string;
 }
 
@@ -77,7 +77,7 @@ export async function startOneReader(server: ServerProcess): Promise<ServerProce
   return second;
 }
 
-/** Starts a server whose tokens `makeUsers` signs. */
+/** Starts a server that accepts the tokens signed by `makeUsers`. */
 export function startSecretServer(
   env: Readonly<Record<string, string>> = {},
 ): Promise<ServerProcess> {

@@ -5,7 +5,7 @@
 import type { Peer, Publish } from "./front.ts";
 import type { Item } from "./rows.ts";
 
-/** More connections than this made the same load slower on two cores. */
+/** The maximum number of connections. More of them made the same load slower on two cores. */
 const CONNECTIONS_MAX = 16;
 
 export async function openPostgres(url: string, publish: Publish): Promise<Peer> {

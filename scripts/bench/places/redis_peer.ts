@@ -1,6 +1,6 @@
 /**
- * Redis as a relay uses it: a stream that is synced before Redis answers, and a PUBLISH in the same
- * pipeline. Its message leaves after that sync and tells the sockets.
+ * Redis as a relay uses it: a stream that is synced before Redis responds, and a PUBLISH in the
+ * same pipeline. Its message leaves after that sync and tells the sockets.
  */
 import { join } from "node:path";
 import type { Publish, Relay } from "./front.ts";
@@ -48,7 +48,7 @@ export async function openRedis(url: string, publish: Publish): Promise<Relay> {
     async insertAndPublish(item, topic) {
       const text = JSON.stringify(item);
       const to = topic === "own" ? `own:${item.usr}` : "same";
-      // The commands of one turn share a write to Redis, and thus one sync.
+      // The commands of one tick share a write to Redis, and thus one sync.
       await Promise.all([
         writer.send("XADD", ["feed", "*", "row", text]),
         writer.publish("changes", `${to} ${text}`),

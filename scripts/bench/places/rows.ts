@@ -1,6 +1,4 @@
-/**
- * The rows that every peer writes and reads, so that each does the same work.
- */
+/** The rows that every peer writes and reads, so that all do the same work. */
 
 /** A row of the short statements: about 150 bytes as a JSON object. */
 export interface Item {
@@ -26,7 +24,7 @@ export function bulkStatement(table: string, firstId: number, count: number): st
   return `INSERT INTO ${table} (id, usr, body, ts) VALUES ${values.join(", ")}`;
 }
 
-/** Columns of the scanned table, with each value as SQL over the row number `n`. */
+/** The columns of the scanned table, each with its value as SQL over the row number `n`. */
 export const EVENT_COLUMNS: readonly (readonly [name: string, type: string, value: string])[] = [
   ["id", "BIGINT", "n"],
   ["kind", "TEXT", "'kind' || ((n * 7919) % 16)"],

@@ -1,16 +1,16 @@
 /**
- * Measures two queues in turn, one with a long past and one without any, so that other work on the
- * machine affects both alike.
+ * Measures two queues alternately, one with a long history and one without history, so that other
+ * work on the machine affects both alike.
  */
 import { median } from "../../support/statistics.ts";
 import { JOBS, type JobName, type Queue } from "./place.ts";
 import { aliveAfter, insertSql, type QueueShape, sqlOf, statementsOf } from "./rounds.ts";
 
-/** The first rounds warm up compilers and caches; only the later ones count. */
+/** The number of rounds at the beginning that warm up compilers and caches and do not count. */
 const WARM_ROUNDS = 4;
 const ROUNDS = 9;
 
-/** Owners that are written to at once. */
+/** The number of owners whose rows are written at once. */
 const WRITERS = 16;
 
 const POINT_READS = 20;
@@ -116,7 +116,7 @@ function ownerOf({ queue }: Progress, turn: number): number {
   return (turn * 7919) % queue.ownerCount;
 }
 
-/** Runs a round for every owner, so that all stay alike; only one of them is timed. */
+/** Runs a round for every owner, so that all queues stay alike. Only one of the rounds is timed. */
 async function writeOnce(progress: Progress, turn: number, times: Times): Promise<void> {
   const { queue, shape } = progress;
   const timed = ownerOf(progress, turn);

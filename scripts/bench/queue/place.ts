@@ -1,6 +1,4 @@
-/**
- * A queue in one database: how it is written and read, and how long each answer takes.
- */
+/** A queue in one database, and how its statements are run and timed. */
 
 /** The measured jobs; their times are in milliseconds. */
 export const JOBS = [
@@ -33,7 +31,7 @@ export interface Queue {
   run(statements: readonly string[], owner: number): Promise<readonly number[]>;
   /** Returns how statements select an owner's rows. */
   target(owner: number): Target;
-  /** Removes everything, including the history. */
+  /** Removes all rows, including the history. */
   renew(): Promise<void>;
   /** Waits for all background work that can be waited for. */
   settled(): Promise<void>;
@@ -43,6 +41,6 @@ export interface Queue {
   readonly newestColumn: string;
   /** Loads all rows of an owner as a live query does. Returns the number of rows. */
   snapshot(owner: number): Promise<number>;
-  /** Kills the process and waits until it answers again; undefined if it cannot be restarted. */
+  /** Kills the process and waits until it responds again; undefined if it cannot be restarted. */
   readonly restart: (() => Promise<void>) | undefined;
 }

@@ -33,8 +33,8 @@ type Cells = Readonly<Record<string, unknown>>;
 
 /**
  * A version as the client received it. If the client had the row before its position, or never had
- * it, the version arrives as a row alone. If the row arrived after that position, the version also
- * contains the previous values.
+ * the row, the version arrives as a row alone. If the row arrived after that position, the version
+ * also contains the previous values.
  */
 interface Change {
   readonly kind: "row" | "update" | "delete";
@@ -44,7 +44,7 @@ interface Change {
   readonly commitSeq: number | undefined;
 }
 
-/** One partition of the queue, and how to follow it. */
+/** One partition of the queue, and the parameters by which it is followed. */
 export interface Followed {
   readonly webSocketUrl: string;
   readonly token: string;
@@ -57,7 +57,7 @@ export interface Followed {
 /**
  * Replays some rounds from the end of a statement, and again from within them.
  *
- * @param after The number of the statement after which it begins, from 0.
+ * @param after The number of the statement after which the replay begins, from 0.
  * @returns The fault in words.
  */
 export async function replayFaults(
@@ -86,7 +86,7 @@ export async function replayFaults(
   return faults;
 }
 
-/** The kinds of change that a statement's versions may arrive as. */
+/** The kinds of change as which the versions of a statement may arrive. */
 const KINDS: Readonly<Record<StatementKind, readonly Change["kind"][]>> = {
   insert: ["row"],
   update: ["row", "update"],

@@ -13,7 +13,7 @@ import type { Target } from "./place.ts";
 /** The rows of one owner, or of a table without owners. */
 export interface QueueShape {
   readonly live: number;
-  /** The number of rows that are added and deleted in a round; even. */
+  /** The number of rows that are added and deleted in a round. It is even. */
   readonly step: number;
 }
 
@@ -22,7 +22,7 @@ export type StatementKind = "insert" | "delete" | "update";
 export interface QueueStatement {
   readonly kind: StatementKind;
   readonly round: number;
-  /** Inclusive. An update concerns the ids in this range that end like its round. */
+  /** The first id, inclusive. An update concerns the ids in this range that end like its round. */
   readonly firstId: number;
   readonly lastId: number;
 }
@@ -54,7 +54,7 @@ export function aliveAfter({ live, step }: QueueShape, round: number): [number, 
   return [round * step + 1, round * step + live];
 }
 
-/** Returns a statement as SQL that Tidemark and PostgreSQL read alike. */
+/** Returns a statement as SQL that Tidemark and PostgreSQL interpret in the same way. */
 export function sqlOf(statement: QueueStatement, target: Target): string {
   const { kind, lastId, round } = statement;
   const { owner, table, touched = "" } = target;

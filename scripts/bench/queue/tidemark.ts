@@ -1,6 +1,4 @@
-/**
- * The queue in a Tidemark server of its own, over one HTTP connection and one WebSocket.
- */
+/** The queue in a separate Tidemark server, over one HTTP connection and one WebSocket. */
 import type { ServerProcess } from "../../../tests/support/server_process.ts";
 import { HttpConnection } from "../places/http_connection.ts";
 import { sqlRequest } from "../places/place.ts";
@@ -11,7 +9,7 @@ export const TABLE = "queue.jobs";
 
 const SNAPSHOT_ROWS = 1000;
 
-/** This many requests are in flight at once while owners are written to. */
+/** The number of requests in flight at once while owners' rows are written. */
 const CONNECTIONS = 16;
 
 interface SqlAnswer {

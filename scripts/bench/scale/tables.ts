@@ -16,10 +16,12 @@ import type { Row } from "../../../src/types/mod.ts";
 /** The number of rows in one commit. */
 const COMMIT_ROWS = 100_000;
 
-/** At most this many rows are unflushed at a time, which bounds the memory of the loader. */
+/** The maximum number of unflushed rows, which bounds the memory of the loader. */
 const UNFLUSHED_ROWS_MAX = 2_000_000;
 
-/** Each owner of a USER table writes this often, so its rows end up in as many places. */
+/**
+ * The number of times that each owner of a USER table writes, so its rows end up in as many places.
+ */
 const ROUNDS = 4;
 
 /** A table of one partition, read by key. */

@@ -1,4 +1,4 @@
-/** The load of a first day: millions of rows, in the longest allowed statements. */
+/** The load of a first day: millions of rows, in statements of the maximum length. */
 import { RefusedStatement, type SoakTarget } from "./target.ts";
 
 export interface BulkReport {
@@ -9,10 +9,10 @@ export interface BulkReport {
 
 const TABLE = "loaded";
 
-/** This many rows make about 900 KiB of text. */
+/** The number of rows in one statement, which make about 900 KiB of text. */
 const ROWS_PER_STATEMENT = 9000;
 
-/** This many statements are sent at a time. */
+/** The number of statements that are sent at a time. */
 const SENDERS = 4;
 
 /** Loads rows of 60 bytes. */
@@ -34,7 +34,7 @@ export async function loadInBulk(target: SoakTarget, rowCount: number): Promise<
         await target.change(TABLE, sql);
       } catch (error) {
         failures.push(error instanceof RefusedStatement ? error.message : String(error));
-        // A server that is gone refuses connections at once, so retries wait.
+        // A server that has ended refuses connections at once, so retries wait.
         await Bun.sleep(100);
       }
     }

@@ -1,6 +1,6 @@
 /**
- * Long answers that are read as fast as they arrive, from a server with little memory. Each run
- * starts a server, reads several answers at a time, and checks that the server is still alive.
+ * Reads long responses as fast as they arrive, from a server with little memory. Each run starts a
+ * server, reads several responses at a time, and checks that the server is still alive.
  */
 import {
   type ServerOptions,
@@ -11,18 +11,18 @@ import { openMemoryLimit } from "./memory_limit.ts";
 import { heldBytes } from "./target.ts";
 
 export interface LongAnswers {
-  /** True if the server still answered after the last reader. */
+  /** True if the server still responded after the last reader had ended. */
   readonly isAlive: boolean;
-  /** The number of complete answers. */
+  /** The number of complete responses. */
   readonly completeCount: number;
-  /** The error codes of the incomplete answers. */
+  /** The error codes of the incomplete responses. */
   readonly codes: readonly string[];
   /** The peak memory, in bytes. */
   readonly heldBytes: number;
   readonly tookMs: number;
 }
 
-/** The number of answers that each reader reads, one after the other: one of each kind. */
+/** The number of responses that each reader reads, one after the other: one of each kind. */
 export const ANSWERS_PER_READER = 3;
 
 const LOOK_MS = 20;
@@ -30,7 +30,7 @@ const LOOK_MS = 20;
 /**
  * @param options.atOnce The number of readers.
  * @param options.limitBytes The memory limit of the server.
- * @param options.answerBytes The approximate size of each answer.
+ * @param options.answerBytes The approximate size of each response.
  */
 export async function readLongAnswers(
   { answerBytes, atOnce, limitBytes }: { answerBytes: number; atOnce: number; limitBytes: number },
@@ -61,7 +61,7 @@ export async function readLongAnswers(
   return { isAlive: await isAlive(server), completeCount, codes, heldBytes: held, tookMs };
 }
 
-/** Returns queries for answers of this size, in rows of 100 bytes, of 1,000 and of a million. */
+/** Returns queries for responses of this size, with rows of 100, 1,000 and a million bytes. */
 function queriesOf(answerBytes: number): readonly string[] {
   return [100, 1000, 1_000_000].map(
     (length) =>
@@ -70,7 +70,7 @@ function queriesOf(answerBytes: number): readonly string[] {
   );
 }
 
-/** Reads an answer. Returns its error code; undefined if it is complete. */
+/** Reads a response. Returns its error code; undefined if it is complete. */
 async function codeOf({ token, url }: ServerProcess, sql: string): Promise<string | undefined> {
   try {
     const answer = await fetch(`${url}/v1/api/sql`, {
@@ -105,7 +105,7 @@ async function isAlive(server: ServerProcess): Promise<boolean> {
   try {
     return (await server.rows("SELECT 1")).length === 1;
   } catch {
-    // Safe: a server that is gone is the result of the run.
+    // Safe: the end of the server is the result of the run.
     return false;
   }
 }

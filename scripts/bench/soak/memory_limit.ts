@@ -9,7 +9,7 @@ import { join } from "node:path";
 
 export interface MemoryLimit extends Disposable {
   readonly description: string;
-  /** Prefixed to the command of the process. */
+  /** The command and arguments that are put before the command of the process. */
   readonly wrapper: readonly string[];
   /** Applies the limit to the process once it has started. */
   hold(pid: number): void;

@@ -7,7 +7,7 @@ import { median, percentile } from "../../support/statistics.ts";
 import { RefusedStatement, type SoakTarget } from "./target.ts";
 
 export interface MixedReport {
-  /** The number of answered changes. */
+  /** The number of changes that received a response. */
   readonly changeCount: number;
   readonly queryCount: number;
   readonly followerCount: number;
@@ -24,7 +24,7 @@ const ROWS_PER_TABLE = 10_000;
 const CHANGES_PER_SECOND = 80;
 const ROWS_PER_CHANGE = 20;
 
-/** At most this many changes wait for their answers; beyond it the load waits, too. */
+/** The maximum number of changes that wait for their responses. Beyond it, the load waits too. */
 const UNDER_WAY_MAX = 64;
 
 const FOLLOWER_COUNT = 10;
@@ -32,12 +32,12 @@ const FOLLOWER_MS_MIN = 2000;
 const FOLLOWER_MS_MAX = 20_000;
 
 /**
- * The times include only the last answers, so that a long run needs no more memory than a short
- * one.
+ * The maximum number of times that are kept. They are the latest ones, so that a long run needs no
+ * more memory than a short one.
  */
 const TIMES_MAX = 20_000;
 
-/** One table and its live ids, from `first` up to but not including `next`. */
+/** One table and its live ids, from `first` (inclusive) to `next` (exclusive). */
 interface LoadedTable {
   readonly table: string;
   readonly sqlName: string;
@@ -163,7 +163,8 @@ export class MixedLoad {
       return true;
     } catch (error) {
       this.#failures.push(error instanceof RefusedStatement ? error.message : String(error));
-      // If the server refuses the request or is gone, the attempt fails at once: a loop would spin.
+      // If the server refuses the request or has ended, the attempt fails at once, and a loop
+      // without a pause would spin.
       await Bun.sleep(100);
       return false;
     }
@@ -179,7 +180,7 @@ function insertOf(loaded: LoadedTable, count: number): string {
   return `INSERT INTO ${loaded.sqlName} (id, room, author, body) VALUES ${rows.join(", ")}`;
 }
 
-/** Returns an update of some rows anywhere, different ones each time. */
+/** Returns an update of some random rows, different ones each time. */
 function updateOf({ first, next, sqlName }: LoadedTable, count: number): string {
   const step = Math.floor((next - first) / count);
   const offset = Math.floor(step * Math.random());

@@ -1,4 +1,4 @@
-/** PostgreSQL and SQLite under a soak, each behind its front. */
+/** Runs PostgreSQL and SQLite under a soak, each behind its front. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

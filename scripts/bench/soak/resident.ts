@@ -1,11 +1,11 @@
-/** The memory of processes over time, read once a second. */
+/** Records the memory of processes over time, once a second. */
 import { median } from "../../support/statistics.ts";
 import { heldBytes } from "./target.ts";
 
 export interface ResidentReport {
   readonly median: number;
   readonly most: number;
-  /** Bytes per minute once the load has settled; undefined if it never did. */
+  /** The growth in bytes per minute once the load has settled; undefined if it never did. */
   readonly slope: number | undefined;
 }
 
@@ -14,7 +14,7 @@ type Sample = readonly [atMs: number, bytes: number];
 const LOOK_MS = 1000;
 const MINUTE_MS = 60_000;
 
-/** Before this time, caches fill and compilers work. */
+/** The time in which caches fill and compilers work. */
 const SETTLED_MS = 5 * MINUTE_MS;
 
 export class Watch {

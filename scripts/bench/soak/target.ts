@@ -1,6 +1,6 @@
 /**
- * The target of a soak: Tidemark or the front of a peer, each in processes of its own, and the
- * memory and time of those processes as Linux counts them.
+ * The target of a soak: Tidemark or the front of a peer, each in separate processes, and the memory
+ * and processor time of these processes as Linux counts them.
  */
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -11,10 +11,7 @@ export interface SoakTarget extends AsyncDisposable {
   makeTable(table: string): Promise<void>;
   /** Returns the name of a table in a statement. */
   nameOf(table: string): string;
-  /**
-   * Changes rows, and tells the table's followers.
-   * @throws {RefusedStatement}
-   */
+  /** Changes rows, and sends them to the followers of the table. @throws {RefusedStatement} */
   change(table: string, sql: string): Promise<void>;
   /** @throws {RefusedStatement} */
   query(sql: string): Promise<readonly unknown[]>;
@@ -30,7 +27,7 @@ export interface SoakFollower {
   close(): void;
 }
 
-/** A statement that was answered with an error. */
+/** The error for a statement whose response reports an error. */
 export class RefusedStatement extends Error {}
 
 /** Returns the memory of processes. Pages that several processes share are divided among them. */

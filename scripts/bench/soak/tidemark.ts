@@ -1,4 +1,4 @@
-/** Tidemark under a soak: the real server, optionally with a memory limit. */
+/** Runs Tidemark under a soak: the real server, optionally with a memory limit. */
 import { type ServerOptions, startReadyServer } from "../../../tests/support/server_process.ts";
 import { openMemoryLimit } from "./memory_limit.ts";
 import { RefusedStatement, type SoakFollower, type SoakTarget } from "./target.ts";
@@ -52,7 +52,10 @@ export async function startTidemark(
   };
 }
 
-/** @param options.message Begins the subscription. Each batch of rows asks for the next one. */
+/**
+ * @param options.message The message that begins the subscription. Each batch of rows requests the
+ * next one.
+ */
 export async function openFollower(
   url: string,
   {

@@ -1,6 +1,6 @@
 /**
- * An HTTP server that reads each request, waits until the client leaves or the requested seconds
- * are over, and answers. Used to measure what a waiting request costs the runtime alone.
+ * An HTTP server that reads each request, waits until the client disconnects or the requested
+ * seconds are over, and responds. Used to measure what a waiting request costs the runtime alone.
  */
 const server = Bun.serve({
   hostname: "127.0.0.1",
@@ -14,7 +14,10 @@ const server = Bun.serve({
 });
 process.stdout.write(`listening ${server.url.origin} \n`);
 
-/** Not within the function that reads the body, which would stay in memory for as long. */
+/**
+ * This is a separate function, because the function that reads the body would stay in memory for as
+ * long as the wait.
+ */
 function answerLater({ signal }: Request, seconds: number): Promise<Response> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   signal.addEventListener("abort", resolve);

@@ -1,22 +1,21 @@
 /**
- * One consumer of a group beside one writer, in Tidemark and in Redis: each is asked to do the same
- * work in its own way.
+ * One consumer of a group and one writer, in Tidemark and in Redis. Both places do the same work.
  */
 
-/** A message that came, by the text that the writer gave. */
+/** Called with each message that arrived, as the text that the writer gave. */
 export type OnBody = (body: string) => void;
 
 export interface ConsumerPlace {
   readonly name: string;
   /** The process whose processor time is counted. */
   readonly pid: number;
-  /** Writes messages as fast as the place takes them. */
+  /** Writes messages as fast as the place accepts them. */
   fill(count: number): Promise<void>;
   /** Writes one message. Resolves when it is on disk. */
   write(body: string): Promise<void>;
   /**
-   * Takes this many messages in batches, waits for those that are missing, and acknowledges each
-   * batch while the next is read.
+   * Takes this many messages in batches, waits for missing messages, and acknowledges each batch
+   * while the next is read.
    */
   take(count: number, options: { batch: number; onBody?: OnBody }): Promise<void>;
   stop(): Promise<void>;

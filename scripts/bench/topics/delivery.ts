@@ -9,12 +9,12 @@ import type { ConsumerPlace } from "./consumer_place.ts";
 
 const BATCH_MESSAGES = 1000;
 
-/** The first rounds warm the compilers and are not counted. */
+/** The number of rounds at the beginning that warm up the compilers and are not counted. */
 const WARM_ROUNDS = 3;
 
 const WRITES_PER_SECOND = 200;
 
-/** The first writes are not counted. */
+/** The number of writes at the beginning that are not counted. */
 const WARM_WRITES = 400;
 
 type Values = Readonly<Record<string, number>>;
@@ -72,11 +72,11 @@ export async function latencyLines({ places, seconds }: DeliveryOptions): Promis
   ];
 }
 
-/** Ascending milliseconds until the delivery. */
+/** The times until delivery, in ascending milliseconds. */
 interface Latencies {
-  /** From the start of the write; this includes the sync. */
+  /** The times since the start of the write, including the sync. */
   readonly write: readonly number[];
-  /** From the answer to the writer; 0 if the consumer was first. */
+  /** The times since the response to the writer; 0 if the consumer was first. */
   readonly answer: readonly number[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * The consumer in Redis: a stream with a consumer group. Its log is synced before it answers.
+ * The consumer in Redis: a stream with a consumer group. Redis syncs its log before it responds.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type Redis, startRedis } from "../places/redis_peer.ts";
 import type { ConsumerPlace, OnBody } from "./consumer_place.ts";
 
-/** Commands of one turn share a write to Redis, and with it a sync. */
+/** The number of commands that share a write to Redis, and thus a sync. */
 const COMMANDS_AT_ONCE = 1000;
 
 const WAIT_MS = 30_000;
@@ -81,7 +81,7 @@ export class RedisConsumer implements ConsumerPlace {
 
 type Entry = readonly [id: string, fields: readonly string[]];
 
-/** Reads the answer to XREADGROUP: entries by the name of their stream. */
+/** Parses the response to XREADGROUP: entries by the name of their stream. */
 function entriesOf(answer: unknown): readonly Entry[] {
   const { jobs } = (answer ?? {}) as { readonly jobs?: readonly Entry[] };
   if (jobs === undefined) throw new Error("Cannot read a stream: messages are missing");

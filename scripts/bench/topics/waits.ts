@@ -1,8 +1,8 @@
 /**
- * Measures what a consumer that waits costs the server: 4,000 long polls, and 4,000 sockets with
+ * Measures the cost of a waiting consumer for the server: 4,000 long polls, and 4,000 sockets with
  * credit. The connections are open and have been used before, so only the wait counts. Garbage is
- * collected before each look at the memory. The same requests to a server that only waits show the
- * share of the runtime.
+ * collected before each measurement of the memory. The same requests to a server that only waits
+ * show the share of the runtime.
  */
 import { type ServerProcess, startServer } from "../../../tests/support/server_process.ts";
 import type { Line } from "../compare/jobs.ts";
@@ -11,7 +11,7 @@ import { HttpConnection } from "../places/http_connection.ts";
 
 const WAITS = 4000;
 
-/** No wait ends within this time, in which the memory is measured. */
+/** The minimum time of a wait, in which the memory is measured. */
 const WAIT_SECONDS = 300;
 
 const WARM_ROUNDS = 3;
@@ -73,14 +73,15 @@ async function longPollBytes(server: ServerProcess, settleMs: number): Promise<n
       const asked = { topic_id: TOPIC, group_id: "polls", timeout_seconds: seconds };
       return connection.post("/v1/api/topics/consume", server.token, JSON.stringify(asked));
     });
-  // The memory that a wait leaves to the next one is not counted.
+  // The memory that one wait leaves to the next is not counted.
   for (let round = 0; round < WARM_ROUNDS; round += 1) await Promise.all(pollAll(1));
   const before = await settled(server, { settleMs });
   const waits = Promise.allSettled(pollAll(WAIT_SECONDS));
-  // A query would tell when they wait, but may start a thread, which has memory of its own.
+  // A query would report when the requests wait, but may start a thread, which has memory of its
+  // own.
   await Bun.sleep(SENT_MS);
   const during = await settled(server, { settleMs });
-  // A closed connection answers no more.
+  // A closed connection receives no more responses.
   for (const connection of connections) connection.close();
   void waits;
   return (during.pss - before.pss) / WAITS;
@@ -105,7 +106,7 @@ async function consume(socket: WebSocket): Promise<void> {
   await messageOf(socket);
 }
 
-/** @throws If the answer is a refusal. */
+/** @throws If the server refuses. */
 function messageOf(socket: WebSocket): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.addEventListener(

@@ -1,11 +1,11 @@
 /**
- * Measures what topics cost a writer: the same inserts into a table that feeds three topics, and
- * into one that feeds none.
+ * Measures the cost of topics for a writer: the same inserts into a table that feeds three topics,
+ * and into one that feeds none.
  *
  * It runs in this process and measures processor time of the event loop alone. Short slices follow
  * each other in the order fed, plain, plain, fed, so that a drift, such as that of a growing
- * memtable, affects both halves alike. Each group of four is one comparison, of which the median
- * counts.
+ * memtable, affects both halves alike. Each group of four is one comparison, and the result is the
+ * median of all comparisons.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,17 +19,17 @@ import { itemFor } from "../places/rows.ts";
 
 const TOPICS = ["default.one", "default.two", "default.three"];
 
-/** The first comparisons warm the compilers and are not counted. */
+/** The number of comparisons at the beginning that warm up the compilers and are not counted. */
 const WARM_COMPARISONS = 20;
 
 const GROUPS_PER_SLICE = 6;
 
-/** This many inserts are under way at once, and form one group of the log. */
+/** The number of inserts in flight at once, which form one group of the log. */
 const WRITERS = 64;
 
 const BATCH_MESSAGES = 1000;
 
-/** A consumer that waits is woken by a commit, long before this time is over. */
+/** The maximum time of a wait. A commit wakes a waiting consumer long before. */
 const WAIT_MS = 60_000;
 
 interface CostOptions {
@@ -83,7 +83,8 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
     return system + user;
   };
   for (let count = 0; count < WARM_COMPARISONS + comparisons; count += 1) {
-    // The first of the two finds the machine in another state, so they take turns at going first.
+    // The first of the two finds the machine in a different state, so each of them goes first in
+    // half of the comparisons.
     const [outer, inner] =
       count % 2 === 0 ? (["fed", "plain"] as const) : (["plain", "fed"] as const);
     const firstUs = await slice(outer);
@@ -98,7 +99,7 @@ async function costOf({ comparisons, isRead }: CostOptions): Promise<number> {
   return median(ratios);
 }
 
-/** The only consumer of a group, which acknowledges each batch before it reads the next. */
+/** The only consumer of a group. It acknowledges each batch before it reads the next. */
 class Reader {
   readonly #database: Database;
   readonly #topicId: number;
@@ -108,7 +109,7 @@ class Reader {
     this.#topicId = database.topicConsumers.topicIdOf(topic);
   }
 
-  /** Takes this many messages, and waits for those that are missing. */
+  /** Takes this many messages, and waits for missing messages. */
   async take(count: number): Promise<void> {
     const topics = this.#database.topicConsumers;
     const place = { topicId: this.#topicId, partition: 0, group: "bench" };

@@ -1,7 +1,7 @@
 /**
  * Rows of TPC-H, from a scale factor and a seed: the distributions of clause 4.2.3 of its
- * specification, with our own random numbers. The answers therefore differ from those that the
- * specification prints; another engine says what an answer should be.
+ * specification, with our own random numbers. The results therefore differ from those that the
+ * specification prints, so another engine determines the expected results.
  *
  * Every table has its own random numbers, so that one can be made without the others. Orders and
  * their lines are made together, since each depends on the other.
@@ -255,7 +255,7 @@ function phone(chance: Chance, nation: number): string {
   return `${nation + 10}-${part()}-${part()}-${between(chance, 1000, 9999)}`;
 }
 
-/** Returns a DECIMAL with two digits as text. */
+/** Returns a DECIMAL with two digits as a string. */
 function cents(value: number): string {
   const text = padded(Math.abs(value), 3);
   return `${value < 0 ? "-" : ""}${text.slice(0, -2)}.${text.slice(-2)}`;

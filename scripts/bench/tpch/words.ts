@@ -42,7 +42,7 @@ export const INSTRUCTIONS: readonly string[] = [
 export const MODES: readonly string[] = ["REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB"];
 export const REGIONS: readonly string[] = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"];
 
-/** Each nation with the number of its region. */
+/** The nations, each with the number of its region. */
 export const NATIONS: readonly (readonly [string, number])[] = [
   ["ALGERIA", 0],
   ["ARGENTINA", 1],
@@ -93,7 +93,7 @@ const PREPOSITIONS = words(`
   since through throughout to toward under until up upon without with within`);
 const ENDS = [".", ";", ":", "?", "!", "--"];
 
-/** Returns sentences of the grammar, cut to a length between the bounds. */
+/** Returns sentences of the grammar, cut to a length within the bounds. */
 export function commentOf(chance: Chance, min: number, max: number): string {
   const length = min + chance.below(max - min + 1);
   let text = "";

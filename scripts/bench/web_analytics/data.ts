@@ -59,7 +59,7 @@ function urlOf(site: number, page: number): string {
   return `https://${HOSTS[site % HOSTS.length]}${site}.example/${section}/${WORDS[page % 20]}-${page}`;
 }
 
-/** Returns a whole number that represents a text: equal texts give equal numbers. */
+/** Returns a whole number that represents a string: equal strings give equal numbers. */
 function hashOf(number: number): number {
   return (Math.imul(number + 1, 0x9e3779b1) >>> 0) * 4096 + (number % 4096);
 }
@@ -124,7 +124,7 @@ function viewOf(number: number, count: number, chance: Chance): Values {
   };
 }
 
-/** Returns the page of a view, and how the visitor got there. */
+/** Returns the page of a view, and how the visitor reached the page. */
 function pageOf(chance: Chance): Values {
   const site = skewed(chance, 3000);
   const page = skewed(chance, 20_000);
@@ -145,7 +145,7 @@ function pageOf(chance: Chance): Values {
   };
 }
 
-/** Returns values of the columns that widen the table: mostly empty, as such columns are. */
+/** Returns values of the additional columns, which are mostly empty. */
 function fillerOf(name: string, chance: Chance): string | number {
   if (name.startsWith("flag")) return chance.below(50) === 0 ? 1 : 0;
   if (name.startsWith("counter")) return chance.below(8) === 0 ? chance.below(1000) : 0;

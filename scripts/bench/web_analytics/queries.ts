@@ -1,10 +1,10 @@
 /**
  * 43 questions that the operators of web sites ask about their page views: counts, sums over many
- * rows, groups of few and of many, text searches, and narrow looks at one site.
+ * rows, groups of few and of many, text searches, and narrow queries about one site.
  */
 import type { ContestQuery } from "../peers/contest.ts";
 
-/** Minute of the day, which SQLite spells in its own way. */
+/** The minute of the day, which SQLite spells differently. */
 const MINUTE = "extract(hour FROM view_time) * 60 + extract(minute FROM view_time)";
 const SQLITE_MINUTE =
   "CAST(strftime('%H', view_time) AS INT) * 60 + CAST(strftime('%M', view_time) AS INT)";
@@ -23,7 +23,7 @@ const TEXTS: readonly string[] = [
   `SELECT ${Array.from({ length: 20 }, (_, i) => `sum(counter_${i + 1})`).join(", ")} FROM page_views`,
   `SELECT ${Array.from({ length: 30 }, (_, i) => `sum(screen_width + ${i})`).join(", ")}
    FROM page_views`,
-  // Few groups.
+  // Queries with few groups.
   `SELECT campaign, count(*) FROM page_views WHERE campaign <> 0 GROUP BY campaign
    ORDER BY count(*) DESC, campaign`,
   "SELECT country, count(*), avg(response_ms) FROM page_views GROUP BY country ORDER BY country",
@@ -60,7 +60,7 @@ const TEXTS: readonly string[] = [
    ORDER BY search_phrase LIMIT 10`,
   `SELECT search_phrase, view_id FROM page_views WHERE search_phrase <> ''
    ORDER BY search_phrase DESC, view_id LIMIT 10`,
-  // Many groups.
+  // Queries with many groups.
   `SELECT visitor_id, count(*) AS views FROM page_views GROUP BY visitor_id
    ORDER BY views DESC, visitor_id LIMIT 10`,
   `SELECT visitor_id, search_phrase, count(*) AS views FROM page_views
@@ -89,7 +89,7 @@ const TEXTS: readonly string[] = [
   `SELECT upper(substr(title, 1, 4)) AS start, count(*) FROM page_views
    GROUP BY upper(substr(title, 1, 4)) ORDER BY start`,
   "SELECT url, count(*) AS views FROM page_views GROUP BY url ORDER BY views DESC, url LIMIT 10",
-  // One site, one week.
+  // Queries about one site and one week.
   `SELECT url, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}
      AND is_reload = 0 AND url <> '' GROUP BY url ORDER BY views DESC, url LIMIT 10`,
   `SELECT title, count(*) AS views FROM page_views WHERE site_id = 12 AND ${WEEK}
