@@ -86,17 +86,20 @@ export function* bindGroups(
   if (items.length === 0) return NO_GROUPS;
   const expressions: BoundExpression[] = [];
   const starts: number[] = [];
+  const plain = items.filter((item) => !("groups" in item) && !isEmpty(item)) as Expr[];
+  const isPlain = plain.length === items.length;
+  const keys = isPlain ? undefined : new OutputKeys(outputs);
   const places = new ExpressionPlaces();
   const positionOf = (node: Expr): number => {
     const bound = bindGroup(node, outputs, block);
-    const known = places.find(bound);
-    if (known !== undefined) return known;
-    expressions.push(bound);
+    const output = keys?.outputOf(bound);
+    const known = output === undefined ? places.find(bound) : expressions.indexOf(output);
+    if (known !== undefined && known >= 0) return known;
+    expressions.push(output ?? bound);
     starts.push(node._location.start);
-    return places.add(bound);
+    return places.add(output ?? bound);
   };
-  const plain = items.filter((item) => !("groups" in item) && !isEmpty(item)) as Expr[];
-  if (plain.length === items.length) {
+  if (isPlain) {
     yield* statement.each(plain.flatMap(membersOf), positionOf);
     return { expressions, starts, sets: undefined };
   }
@@ -121,6 +124,29 @@ export function* bindGroups(
     starts,
     sets: block.select.groupDistinct === true ? distinctSets(numbered) : numbered,
   };
+}
+
+/**
+ * Finds the output that a grouping expression means. With grouping sets, as in PostgreSQL, two
+ * outputs of the same expression are two keys, because one may be in a set without the other.
+ */
+class OutputKeys {
+  readonly #own: ReadonlySet<BoundExpression>;
+  readonly #places: ExpressionPlaces;
+  readonly #expressions: readonly BoundExpression[];
+
+  constructor(outputs: readonly BoundOutput[]) {
+    this.#expressions = outputs.map(({ expression }) => expression);
+    this.#own = new Set(this.#expressions);
+    this.#places = new ExpressionPlaces(this.#expressions);
+  }
+
+  /** Returns the output that a name or a position has given, or the first equal one. */
+  outputOf(expression: BoundExpression): BoundExpression | undefined {
+    if (this.#own.has(expression)) return expression;
+    const place = this.#places.find(expression);
+    return place === undefined ? undefined : this.#expressions[place];
+  }
 }
 
 /** Removes sets that have the same expressions as an earlier set, in any order. */
@@ -213,6 +239,8 @@ export class GroupedBlock {
   readonly #columns: { column: BoundColumn; expression: BoundExpression }[];
   /** Finds an expression among the grouping expressions. */
   readonly #places: ExpressionPlaces;
+  /** The places of expressions that are outputs themselves. Two of them may be equal. */
+  readonly #placeOfOutput: ReadonlyMap<BoundExpression, number>;
   readonly #sets: readonly number[][] | undefined;
   readonly #setColumn: BoundColumn;
   /** The ids of the columns that the block computes from its groups or in later steps. */
@@ -234,6 +262,7 @@ export class GroupedBlock {
       column: statement.newColumn(columnLike(expression)),
     }));
     this.#places = new ExpressionPlaces(expressions);
+    this.#placeOfOutput = new Map(expressions.map((expression, place) => [expression, place]));
     this.#sets = sets?.map((set) => Array.from(set));
     this.#setColumn = statement.newColumn({ name: "", type: INT });
     for (const [i, expression] of expressions.entries()) {
@@ -254,7 +283,7 @@ export class GroupedBlock {
     if (expression.kind === "call" && expression.name === GROUPING) {
       return this.#groupingOf(expression.args);
     }
-    const place = this.#places.find(expression);
+    const place = this.#placeOfOutput.get(expression) ?? this.#places.find(expression);
     const grouped = place === undefined ? undefined : this.#columns[place];
     if (grouped !== undefined) {
       return { kind: "column", type: expression.type, column: grouped.column };
