@@ -3,8 +3,9 @@
  *
  * `test` builds the states of a deterministic automaton on demand, and discards them when there are
  * too many. `exec` must find the positions of groups, so it runs the program itself
- * (`regex_search.ts`). The leftmost match wins, then alternatives in written order. Each repetition
- * is greedy or lazy, as the pattern specifies.
+ * (`regex_search.ts`). The leftmost match wins, then the longest or the shortest one, as the
+ * pattern prefers, then alternatives in written order. Each repetition is greedy or lazy as
+ * written.
  */
 
 import { assert } from "../../../base/assert.ts";

@@ -11,7 +11,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type CharacterSet, unionOfSets } from "./regex_sets.ts";
-import { type Assertion, parseRegex, type RegexNode } from "./regex_syntax.ts";
+import { type Assertion, parseRegex, prefersShort, type RegexNode } from "./regex_syntax.ts";
 
 export type Instruction =
   | { readonly op: "set"; readonly set: CharacterSet }
@@ -24,6 +24,8 @@ export type Instruction =
 export interface RegexProgram {
   readonly instructions: readonly Instruction[];
   readonly groupCount: number;
+  /** Whether the shortest match from a position is preferred; otherwise, the longest one is. */
+  readonly isShortest: boolean;
   /** The characters with which a match can begin; undefined if a match may be empty. */
   readonly firstSet: CharacterSet | undefined;
 }
@@ -46,7 +48,8 @@ export function compileProgram(pattern: string, flags: string): RegexProgram {
   emitter.emit({ op: "save", slot: 1 });
   emitter.emit({ op: "match" });
   const { instructions } = emitter;
-  return { instructions, groupCount, firstSet: firstSetOf(instructions) };
+  const isShortest = prefersShort(root);
+  return { instructions, groupCount, isShortest, firstSet: firstSetOf(instructions) };
 }
 
 /** Returns the union of all sets that can consume the first character, whatever the assertions. */

@@ -89,6 +89,7 @@ export class RegexSearch {
   readonly #assertions: Assertion[] = [];
   readonly #startSet: QuickSet | undefined;
   readonly #slotCount: number;
+  readonly #isShortest: boolean;
   /** For each program position, the number of the step that visited it last. */
   readonly #visited: Uint32Array;
   #step = 0;
@@ -108,8 +109,9 @@ export class RegexSearch {
   #before: Neighbour = NOTHING;
   #after: Neighbour = NOTHING;
 
-  constructor({ firstSet, groupCount, instructions }: RegexProgram) {
+  constructor({ firstSet, groupCount, instructions, isShortest }: RegexProgram) {
     const { length } = instructions;
+    this.#isShortest = isShortest;
     this.#operations = new Uint8Array(length);
     this.#first = new Int32Array(length);
     this.#second = new Int32Array(length);
@@ -245,22 +247,39 @@ export class RegexSearch {
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
+      // A match that begins earlier is preferred to all that begin later.
+      if (this.#hasMatched && (threads.slots[start] ?? 0) > (this.#best[0] ?? 0)) break;
       for (let slot = 0; slot < slotCount; slot += 1)
         slots[slot] = threads.slots[start + slot] ?? 0;
-      const taken = this.#follow(threads.places[thread] ?? 0, at, code);
-      steps += Math.abs(taken);
-      // Threads after a matching one are less preferred.
-      if (taken < 0) return steps;
+      steps += this.#follow(threads.places[thread] ?? 0, at, code);
     }
-    if (!mayBegin) return steps;
-    for (let slot = 0; slot < slotCount; slot += 1) slots[slot] = -1;
-    return steps + Math.abs(this.#follow(0, at, code));
+    if (mayBegin && !this.#hasMatched) {
+      for (let slot = 0; slot < slotCount; slot += 1) slots[slot] = -1;
+      steps += this.#follow(0, at, code);
+    }
+    if (this.#hasMatched && this.#isShortest) this.#keepEarlier();
+    return steps;
   }
 
-  /**
-   * Advances one thread over a character. @returns The number of steps, which is negative if the
-   * thread has matched.
-   */
+  /** Ends the threads that could only find a longer match than the one that is known. */
+  #keepEarlier(): void {
+    const next = this.#next;
+    const start = this.#best[0] ?? 0;
+    while (next.count > 0 && (next.slots[(next.count - 1) * this.#slotCount] ?? 0) >= start) {
+      next.count -= 1;
+    }
+  }
+
+  /** Whether a match of the thread that is followed is better than the one that is known. */
+  #isBetter(at: number): boolean {
+    if (!this.#hasMatched) return true;
+    const start = this.#slots[0] ?? 0;
+    const [bestStart = 0, bestEnd = 0] = [this.#best[0], this.#best[1]];
+    if (start !== bestStart) return start < bestStart;
+    return this.#isShortest ? at < bestEnd : at > bestEnd;
+  }
+
+  /** Advances one thread over a character. @returns The number of steps. */
   #follow(from: number, at: number, code: number): number {
     const stack = this.#stack;
     const best = this.#best;
@@ -316,9 +335,9 @@ export class RegexSearch {
           break;
         }
         default:
+          if (!this.#isBetter(at)) break;
           for (let slot = 0; slot < best.length; slot += 1) best[slot] = slots[slot] ?? 0;
           this.#hasMatched = true;
-          return -steps;
       }
     }
     return steps;

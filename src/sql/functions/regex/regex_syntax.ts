@@ -45,6 +45,8 @@ export type RegexNode =
       /** The maximum number of repetitions; undefined means unbounded. */
       readonly max: number | undefined;
       readonly isLazy: boolean;
+      /** Whether it was written as `{m}`, which prefers neither long nor short matches. */
+      readonly isFixed: boolean;
     }
   | { readonly kind: "group"; readonly item: RegexNode; readonly index: number };
 
@@ -178,14 +180,15 @@ class RegexParser {
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
     if (next !== "" && "*+?".includes(next)) throw this.#malformed("a quantifier follows another");
-    return { kind: "repeat", item, min: bounds.min, max: bounds.max, isLazy };
+    return { kind: "repeat", item, ...bounds, isLazy };
   }
 
-  #quantifier(): { min: number; max: number | undefined } | undefined {
+  #quantifier(): { min: number; max: number | undefined; isFixed: boolean } | undefined {
     const next = this.pattern[this.#at];
     if (next === "*" || next === "+" || next === "?") {
       this.#at += 1;
-      return { min: next === "+" ? 1 : 0, max: next === "?" ? 1 : undefined };
+      const max = next === "?" ? 1 : undefined;
+      return { min: next === "+" ? 1 : 0, max, isFixed: false };
     }
     if (next !== "{") return undefined;
     const match = /^\{(\d+)(?:(,)(\d*))?\}/.exec(this.pattern.slice(this.#at, this.#at + 24));
@@ -200,7 +203,7 @@ class RegexParser {
     if (min > REPEAT_MAX || (max !== undefined && (max > REPEAT_MAX || max < min))) {
       throw this.#malformed(`the bounds of {m,n} must ascend and be at most ${REPEAT_MAX}`);
     }
-    return { min, max };
+    return { min, max, isFixed: match[2] === undefined };
   }
 
   #atom(): RegexNode {
@@ -325,6 +328,35 @@ class RegexParser {
       "INVALID_VALUE",
       `Cannot read ${excerpt(this.pattern)} as a regular expression: ${what}`,
     );
+  }
+}
+
+/**
+ * Whether the whole match should be as short as possible. As in PostgreSQL, the first part with a
+ * preference decides for its sequence, and a choice between branches always prefers the longest.
+ * `{m}` has the preference of its item.
+ */
+export function prefersShort(node: RegexNode): boolean {
+  return preferenceOf(node) === "short";
+}
+
+function preferenceOf(node: RegexNode): "long" | "short" | undefined {
+  switch (node.kind) {
+    case "choice":
+      return "long";
+    case "group":
+      return preferenceOf(node.item);
+    case "repeat":
+      if (node.isFixed) return preferenceOf(node.item);
+      return node.isLazy ? "short" : "long";
+    case "sequence":
+      for (const item of node.items) {
+        const preference = preferenceOf(item);
+        if (preference !== undefined) return preference;
+      }
+      return undefined;
+    default:
+      return undefined;
   }
 }
 
