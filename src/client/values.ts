@@ -3,6 +3,7 @@
  *
  *     TIMESTAMP, DATETIME   Date in UTC; microseconds are truncated to milliseconds
  *     DATE                  Date, at midnight UTC
+ *                           infinity, in each of these, is the number Infinity
  *     TIME                  text, "14:30:00.25": JavaScript has no time-of-day type
  *     JSON, JSONB           the parsed value
  *     BYTES                 Uint8Array
@@ -47,7 +48,7 @@ const READERS: Readonly<Record<string, CellReader>> = {
   Double: numberFromCell,
   Timestamp: dateFromMicroseconds,
   DateTime: dateFromMicroseconds,
-  Date: (days) => new Date(Number(days) * MS_PER_DAY),
+  Date: (days) => infinityOf(days) ?? new Date(Number(days) * MS_PER_DAY),
   Time: timeFromMicroseconds,
   Json: (text) => JSON.parse(String(text)) as unknown,
   Bytes: (bytes) => Uint8Array.from(bytes as readonly number[]),
@@ -126,8 +127,16 @@ function listReaderOf(element: DataTypeWord): CellReader | undefined {
   return read;
 }
 
+/** No Date is infinite, so an infinite moment becomes a number. */
+function infinityOf(cell: unknown): number | undefined {
+  if (cell === "infinity") return Number.POSITIVE_INFINITY;
+  return cell === "-infinity" ? Number.NEGATIVE_INFINITY : undefined;
+}
+
 /** Times far from today exceed the exact range of a number and arrive as digits. */
-function dateFromMicroseconds(cell: unknown): Date {
+function dateFromMicroseconds(cell: unknown): Date | number {
+  const infinity = infinityOf(cell);
+  if (infinity !== undefined) return infinity;
   if (typeof cell === "number") return new Date(Math.floor(cell / 1000));
   const microseconds = BigInt(cell as string | bigint);
   const isCut = microseconds < 0n && microseconds % 1000n !== 0n;

@@ -3,12 +3,12 @@ import { DatabaseError } from "../base/errors.ts";
 import type { CastMode, FoundCast } from "./cast.ts";
 import { type DataType, isInteger } from "./data_type.ts";
 import {
-  checkDate,
-  checkTimestamp,
-  joinTimestamp,
+  dateOfTimestamp,
+  isFiniteTimestamp,
   roundMicros,
   roundTimestamp,
   splitTimestamp,
+  timestampOfDate,
 } from "./datetime.ts";
 import { MICROS_PER_DAY } from "./interval.ts";
 import type { Interval, Value, Whole } from "./value.ts";
@@ -36,7 +36,7 @@ function toTimestamp(
   to: { kind: "timestamp" | "datetime"; digits: number },
   mode: CastMode,
 ): FoundCast {
-  if (from.kind === "date") return (value) => joinTimestamp(value as number, 0);
+  if (from.kind === "date") return (value) => timestampOfDate(value as number);
   if (from.kind === "timestamp" || from.kind === "datetime") {
     // Dropping the zone loses information, so it is not implicit.
     if (from.kind === "datetime" && to.kind === "timestamp" && mode === "implicit") {
@@ -53,28 +53,31 @@ function toDate(from: DataType, mode: CastMode): FoundCast {
   if (from.kind === "date") return "same";
   if (mode === "implicit") return undefined;
   if (from.kind === "timestamp" || from.kind === "datetime") {
-    return (value) => splitTimestamp(value as Whole).days;
+    return (value) => dateOfTimestamp(value as Whole);
   }
   if (!isInteger(from) || mode !== "assignment") return undefined;
   return (value) => dayOf(Number(value));
 }
 
+/**
+ * The days of 0001-01-01 and 9999-12-31. A number beyond them most likely counts in another unit,
+ * so it is refused; texts have the whole range.
+ */
+const NUMBER_DAY_MIN = -719_162;
+const NUMBER_DAY_MAX = 2_932_896;
+
+function isLikelyDay(days: number): boolean {
+  return days >= NUMBER_DAY_MIN && days <= NUMBER_DAY_MAX;
+}
+
 function momentOf(micros: Whole): Whole {
-  try {
-    return checkTimestamp(micros);
-  } catch (error) {
-    if (!(error instanceof DatabaseError)) throw error;
-    throw notInUnits(micros, "a timestamp", "microseconds", "2026-01-31T14:30:00Z");
-  }
+  if (isLikelyDay(splitTimestamp(micros).days)) return micros;
+  throw notInUnits(micros, "a timestamp", "microseconds", "2026-01-31T14:30:00Z");
 }
 
 function dayOf(days: number): number {
-  try {
-    return checkDate(days);
-  } catch (error) {
-    if (!(error instanceof DatabaseError)) throw error;
-    throw notInUnits(days, "a date", "days", "2026-01-31");
-  }
+  if (isLikelyDay(days)) return days;
+  throw notInUnits(days, "a date", "days", "2026-01-31");
 }
 
 /** Returns the error for a number that was most likely meant in another unit. */
@@ -93,7 +96,11 @@ function toTime(from: DataType, digits: number, mode: CastMode): FoundCast {
   }
   if (mode === "implicit") return undefined;
   if (from.kind === "timestamp" || from.kind === "datetime") {
-    return (value) => roundMicros(splitTimestamp(value as Whole).micros, digits);
+    // Infinity has no time of day.
+    return (value) =>
+      isFiniteTimestamp(value as Whole)
+        ? roundMicros(splitTimestamp(value as Whole).micros, digits)
+        : null;
   }
   if (from.kind === "interval") return (value) => roundMicros(timeOfInterval(value), digits);
   if (!isInteger(from) || mode !== "assignment") return undefined;

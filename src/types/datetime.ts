@@ -1,22 +1,53 @@
 /**
- * Handles dates and times of the proleptic Gregorian calendar, years 1 to 9999: their text forms
- * and their fields.
+ * Handles dates and times of the proleptic Gregorian calendar: their fields and the text forms that
+ * are written. `datetime_text.ts` reads texts.
  *
  * Dates are days since 1970-01-01, timestamps are microseconds since the same day. A timestamp is a
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
- * the difference.
+ * the difference. As in PostgreSQL, `infinity` is the largest and `-infinity` the smallest value of
+ * 32 bits (dates) or 64 bits (timestamps), so that values are compared and stored like any other.
+ * Arithmetic has to ask {@linkcode isFiniteDate} or {@linkcode isFiniteTimestamp} first.
+ *
+ * Years count as astronomers count them: 0 is 1 BC, and -1 is 2 BC.
  */
 import { DatabaseError } from "../base/errors.ts";
-import { hasEra, isoFromWords } from "./date_words.ts";
-import { excerpt } from "./excerpt.ts";
 import { MICROS_PER_DAY } from "./interval.ts";
 import { pad2, textFromClock } from "./interval_text.ts";
-import { offsetSecondsAtLocal, zoneFromText } from "./time_zone.ts";
 import { type Whole, wholeFromBigint } from "./value.ts";
 
-/** The days of 0001-01-01 and 9999-12-31. */
-export const DATE_MIN: number = -719_162;
-export const DATE_MAX: number = 2_932_896;
+/** The days of 4714-11-24 BC, where Julian days begin, and of 5874897-12-31. */
+const DATE_MIN: number = -2_440_588;
+const DATE_MAX: number = 2_145_042_905;
+
+/** The day of 294246-12-31, the last whole year whose microseconds fit in 64 bits. */
+const TIMESTAMP_DAY_MAX: number = 106_751_981;
+
+export const DATE_INFINITY = 2_147_483_647;
+export const DATE_MINUS_INFINITY: number = -2_147_483_648;
+export const TIMESTAMP_INFINITY = 9_223_372_036_854_775_807n;
+export const TIMESTAMP_MINUS_INFINITY: bigint = -9_223_372_036_854_775_808n;
+
+export function isFiniteDate(days: number): boolean {
+  return days !== DATE_INFINITY && days !== DATE_MINUS_INFINITY;
+}
+
+export function isFiniteTimestamp(value: Whole): boolean {
+  return (
+    typeof value === "number" ||
+    (value !== TIMESTAMP_INFINITY && value !== TIMESTAMP_MINUS_INFINITY)
+  );
+}
+
+/** Returns the midnight at which a date begins. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function timestampOfDate(days: number): Whole {
+  if (days === DATE_INFINITY) return TIMESTAMP_INFINITY;
+  return days === DATE_MINUS_INFINITY ? TIMESTAMP_MINUS_INFINITY : joinTimestamp(days, 0);
+}
+
+export function dateOfTimestamp(value: Whole): number {
+  if (value === TIMESTAMP_INFINITY) return DATE_INFINITY;
+  return value === TIMESTAMP_MINUS_INFINITY ? DATE_MINUS_INFINITY : splitTimestamp(value).days;
+}
 
 /** Days whose microseconds, with any time of day, are safe integers. */
 const SAFE_DAYS = 104_248;
@@ -76,28 +107,26 @@ export function dayOfWeek(days: number): number {
   return (((days + 4) % 7) + 7) % 7;
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999. */
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for a day that is not finite or not in range. */
 export function checkDate(days: number): number {
   if (days >= DATE_MIN && days <= DATE_MAX) return days;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    "Cannot represent the date: its year must be between 1 and 9999",
+    "Cannot represent the date: it must be between 4714-11-24 BC and 5874897-12-31",
   );
 }
 
 /** @throws {DatabaseError} VALUE_OUT_OF_RANGE if the day does not exist. */
 export function dateFromCivil(year: number, month: number, day: number): number {
-  const exists =
-    year >= 1 &&
-    year <= 9999 &&
-    month >= 1 &&
-    month <= 12 &&
-    day >= 1 &&
-    day <= daysInMonth(year, month);
-  if (exists) return daysFromCivil(year, month, day);
+  const exists = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
+  const days = exists ? daysFromCivil(year, month, day) : Number.NaN;
+  if (days >= DATE_MIN && days <= DATE_MAX) return days;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot make the date ${year}-${pad2(month)}-${pad2(day)}: there is no such day in the years 1 to 9999`,
+    `Cannot make the date ${yearText(year)}-${pad2(month)}-${pad2(day)}${eraOf(year)}: ` +
+      (exists
+        ? "it must be between 4714-11-24 BC and 5874897-12-31"
+        : "there is no such day in the calendar"),
   );
 }
 
@@ -122,23 +151,23 @@ export function splitTimestamp(value: Whole): SplitTimestamp {
 /**
  * Joins a day and microseconds of any sign and size below 2^53.
  *
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function joinTimestamp(days: number, micros: number): Whole {
   const carry = Math.floor(micros / MICROS_PER_DAY);
   const day = days + carry;
   const rest = micros - carry * MICROS_PER_DAY;
-  if (day < DATE_MIN || day > DATE_MAX) {
+  if (!(day >= DATE_MIN && day <= TIMESTAMP_DAY_MAX)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot represent the timestamp: its year must be between 1 and 9999",
+      "Cannot represent the timestamp: it must be between 4714-11-24 BC and 294246-12-31",
     );
   }
   if (day >= -SAFE_DAYS && day <= SAFE_DAYS) return day * MICROS_PER_DAY + rest + 0;
   return wholeFromBigint(BigInt(day) * BigInt(MICROS_PER_DAY) + BigInt(rest));
 }
 
-/** @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999. */
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE for a value that is not finite or not in range. */
 export function checkTimestamp(value: Whole): Whole {
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros);
@@ -146,7 +175,7 @@ export function checkTimestamp(value: Whole): Whole {
 
 /** Rounds to `digits` fraction digits of a second, half away from the start of the day. */
 export function roundTimestamp(value: Whole, digits: number): Whole {
-  if (digits >= 6) return value;
+  if (digits >= 6 || !isFiniteTimestamp(value)) return value;
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, roundMicros(micros, digits));
 }
@@ -156,162 +185,43 @@ export function roundMicros(micros: number, digits: number): number {
   return Math.round(micros / step) * step;
 }
 
+/** Returns the year as it is counted in its era, with at least four digits. */
+function yearText(year: number): string {
+  return (year > 0 ? year : 1 - year).toString().padStart(4, "0");
+}
+
+function eraOf(year: number): string {
+  return year > 0 ? "" : " BC";
+}
+
 export function textFromDate(days: number): string {
+  if (days === DATE_INFINITY) return "infinity";
+  if (days === DATE_MINUS_INFINITY) return "-infinity";
   const { year, month, day } = civilFromDays(days);
-  return `${year.toString().padStart(4, "0")}-${pad2(month)}-${pad2(day)}`;
+  return `${yearText(year)}-${pad2(month)}-${pad2(day)}${eraOf(year)}`;
 }
 
 export function textFromTimestamp(value: Whole): string {
-  const { days, micros } = splitTimestamp(value);
-  return `${textFromDate(days)} ${textFromClock(micros)}`;
+  return momentText(value, " ", "");
 }
 
 /** Returns the text of a datetime in UTC, the session's time zone. */
 export function textFromDatetime(value: Whole): string {
-  return `${textFromTimestamp(value)}+00`;
-}
-
-/** The time of the statement, for words such as `now`; without it they are refused. */
-export interface Now {
-  readonly nowMicros: number | undefined;
-}
-
-interface DateTimeText {
-  readonly days: number;
-  /** Microseconds since midnight; undefined if the text has only a date. */
-  readonly micros: number | undefined;
-  /** Seconds east of UTC; undefined if the text names no zone. */
-  readonly offsetSeconds: number | undefined;
-}
-
-const CLOCK = String.raw`(\d{1,2}):(\d{2})(?::(\d{2})([.,]\d*)?)?(?:\s*(AM|PM)\b)?`;
-const ZONE = String.raw`\s*(Z|[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][A-Za-z_]*(?:/[A-Za-z0-9_+-]+)*)?`;
-const DATE_TIME = new RegExp(
-  String.raw`^(?:(\d{4,6})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))(?:(?:\s*T\s*|\s+)${CLOCK})?${ZONE}$`,
-  "i",
-);
-/** Matches a Julian day: the number of days since the beginning of 4713 BC. */
-const JULIAN = /^J(\d{1,7})$/i;
-const JULIAN_OF_1970 = 2_440_588;
-
-/** Matches a time without colons: `040506`, or `0405` without seconds. */
-const TIME_DIGITS = /^(\d{2})(\d{2})(\d{2})?$/;
-
-const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
-
-/** @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE */
-export function dateFromText(text: string, now: Now): number {
-  const moment = momentFromWord(text, now);
-  return moment === undefined ? readDateTime(text, "a date").days : splitTimestamp(moment).days;
+  return momentText(value, " ", "+00");
 }
 
 /**
- * Reads a timestamp. A zone in the text is ignored. @throws {DatabaseError} INVALID_VALUE,
- * VALUE_OUT_OF_RANGE
+ * Returns the text of ISO 8601, with a T between date and time. @param zone The text of the zone.
  */
-export function timestampFromText(text: string, now: Now): Whole {
-  const moment = momentFromWord(text, now);
-  if (moment !== undefined) return moment;
-  const { days, micros } = readDateTime(text, "a timestamp");
-  return joinTimestamp(days, micros ?? 0);
+export function isoTextOf(value: Whole, zone: string): string {
+  return momentText(value, "T", zone);
 }
 
-/**
- * Reads a datetime. A zone in the text is applied. @throws {DatabaseError} INVALID_VALUE,
- * VALUE_OUT_OF_RANGE
- */
-export function datetimeFromText(text: string, now: Now): Whole {
-  const moment = momentFromWord(text, now);
-  if (moment !== undefined) return moment;
-  const { days, micros, offsetSeconds } = readDateTime(text, "a timestamp with time zone");
-  return joinTimestamp(days, (micros ?? 0) - (offsetSeconds ?? 0) * 1_000_000);
-}
-
-/**
- * Returns microseconds since midnight, up to 24:00.
- * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
- */
-export function timeFromText(text: string, now: Now): number {
-  const trimmed = text.trim();
-  const match = TIME_ONLY.exec(trimmed) ?? TIME_DIGITS.exec(trimmed);
-  if (match !== null) return microsFromClock(match, 1, text);
-  if (trimmed.toLowerCase() === "allballs") return 0;
-  const moment = momentFromWord(text, now);
-  if (moment !== undefined) return splitTimestamp(moment).micros;
-  const { micros } = readDateTime(text, "a time");
-  if (micros !== undefined) return micros;
-  throw unreadable(text, "a time");
-}
-
-function readDateTime(text: string, what: string): DateTimeText {
-  const trimmed = text.trim();
-  const julian = JULIAN.exec(trimmed)?.[1];
-  if (julian !== undefined) {
-    const days = checkDate(Number(julian) - JULIAN_OF_1970);
-    return { days, micros: undefined, offsetSeconds: undefined };
-  }
-  const iso = hasEra(trimmed) ? null : DATE_TIME.exec(trimmed);
-  const match = iso ?? DATE_TIME.exec(isoFromWords(trimmed) ?? "");
-  if (match === null) throw unreadable(text, what);
-  const [year, month, day] = match[1] === undefined ? match.slice(4, 7) : match.slice(1, 4);
-  const days = dateFromCivil(Number(year), Number(month), Number(day));
-  const micros = match[7] === undefined ? undefined : microsFromClock(match, 7, text);
-  const zoneText = match[12];
-  if (zoneText === undefined) return { days, micros, offsetSeconds: undefined };
-  const zone = zoneFromText(zoneText);
-  if (zone === undefined) throw unreadable(text, what);
-  const offsetSeconds = offsetSecondsAtLocal(zone, joinTimestamp(days, micros ?? 0));
-  return { days, micros, offsetSeconds };
-}
-
-/** Reads the groups of CLOCK that begin at `group`. */
-function microsFromClock(match: RegExpExecArray, group: number, text: string): number {
-  const hours = hoursOf(Number(match[group]), match[group + 4]);
-  const minutes = Number(match[group + 1]);
-  const seconds = Number(match[group + 2] ?? "0");
-  const fraction = Number(`0.${(match[group + 3] ?? ".").slice(1)}0`);
-  const micros =
-    ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + Math.round(fraction * 1_000_000);
-  if (minutes <= 59 && seconds <= 60 && micros >= 0 && micros <= MICROS_PER_DAY) return micros;
-  throw new DatabaseError(
-    "VALUE_OUT_OF_RANGE",
-    `Cannot read ${excerpt(text)} as a time of day: it must be between 00:00:00 and 24:00:00`,
-  );
-}
-
-/** Returns the hours of the day; NaN if an hour with AM or PM is above 12. */
-function hoursOf(hours: number, half: string | undefined): number {
-  if (half === undefined) return hours;
-  if (hours > 12) return Number.NaN;
-  return (hours % 12) + (half.toUpperCase() === "PM" ? 12 : 0);
-}
-
-const TIME_WORDS: ReadonlySet<string> = new Set(["now", "today", "tomorrow", "yesterday"]);
-
-/** Whether the meaning of a text depends on the time when it is read. */
-export function isTimeWord(text: string): boolean {
-  return TIME_WORDS.has(text.trim().toLowerCase());
-}
-
-function momentFromWord(text: string, { nowMicros }: Now): Whole | undefined {
-  const word = text.trim().toLowerCase();
-  if (word === "epoch") return 0;
-  if (!isTimeWord(word)) return undefined;
-  if (nowMicros === undefined) {
-    throw new DatabaseError(
-      "INVALID_VALUE",
-      `Cannot read "${word}" here: the time of the statement is not known, use now()`,
-    );
-  }
-  if (word === "now") return nowMicros;
-  const { days } = splitTimestamp(nowMicros);
-  return joinTimestamp(days + (word === "tomorrow" ? 1 : word === "yesterday" ? -1 : 0), 0);
-}
-
-function unreadable(text: string, what: string): DatabaseError {
-  return new DatabaseError(
-    "INVALID_VALUE",
-    `Cannot read ${excerpt(text)} as ${what}: expected for example ` +
-      (what === "a time" ? "'14:30:00'" : "'2026-01-31' or '2026-01-31 14:30:00'"),
-  );
+function momentText(value: Whole, separator: string, zone: string): string {
+  if (value === TIMESTAMP_INFINITY) return "infinity";
+  if (value === TIMESTAMP_MINUS_INFINITY) return "-infinity";
+  const { days, micros } = splitTimestamp(value);
+  const { year, month, day } = civilFromDays(days);
+  const date = `${yearText(year)}-${pad2(month)}-${pad2(day)}`;
+  return `${date}${separator}${textFromClock(micros)}${zone}${eraOf(year)}`;
 }

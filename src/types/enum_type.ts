@@ -47,7 +47,20 @@ function lookupOf({ labels }: EnumType): Lookup {
  * Returns the name of an enum type for messages, with its namespace unless it is in the default
  * one.
  */
-export function enumName({ name, namespace }: EnumType): string {
+export function enumName(type: EnumType): string {
+  return qualifiedTypeName(type);
+}
+
+/**
+ * Returns the name of a type that users define, with its namespace unless it is the default one.
+ */
+export function qualifiedTypeName({
+  name,
+  namespace,
+}: {
+  readonly name: string;
+  readonly namespace: string;
+}): string {
   return namespace === "default" ? quoted(name) : `${quoted(namespace)}.${quoted(name)}`;
 }
 

@@ -1,15 +1,16 @@
 /**
  * Converts values to JSON cells of the wire, and parameters of a request to values.
  *
- * JSON.stringify of a cell gives its wire form: integers beyond 2^53, decimals, NaN and infinity
- * are strings; bytes, embeddings and arrays are arrays; rows, like JSON values, are strings of JSON
- * text; and types without a wire name are sent as strings.
+ * JSON.stringify of a cell gives its wire form: integers beyond 2^53, decimals, NaN and infinity,
+ * also of dates, are strings; bytes, embeddings and arrays are arrays; rows, like JSON values, are
+ * strings of JSON text; and types without a wire name are sent as strings.
  */
 
 import { DatabaseError } from "../base/errors.ts";
 import { isArrayValue } from "./array_shape.ts";
 import type { DataType, TypeKind } from "./data_type.ts";
 import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN, UNKNOWN_JSON } from "./data_type.ts";
+import { isFiniteDate, isFiniteTimestamp, textFromDate, textFromTimestamp } from "./datetime.ts";
 import { textFromDecimal } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
@@ -63,9 +64,12 @@ export function dataTypeWord(type: DataType): DataTypeJson {
 export function cellMakerFor(type: DataType): (value: Value) => unknown {
   switch (type.kind) {
     case "bigint":
+      return wholeCell;
     case "timestamp":
     case "datetime":
-      return wholeCell;
+      return timestampCell;
+    case "date":
+      return dateCell;
     case "decimal": {
       const { scale } = type;
       return (value) => (value === null ? null : textFromDecimal(value as Whole, scale));
@@ -95,11 +99,17 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
  * message decides how to write them.
  */
 export function exactCellMakerFor(type: DataType): (value: Value) => unknown {
-  return isWhole(type) ? identity : cellMakerFor(type);
-}
-
-function isWhole(type: DataType): boolean {
-  return type.kind === "array" ? isWhole(type.element) : cellMakerFor(type) === wholeCell;
+  switch (type.kind) {
+    case "bigint":
+      return identity;
+    case "timestamp":
+    case "datetime":
+      return (value) => (isInfiniteMoment(value) ? timestampCell(value) : value);
+    case "array":
+      return arrayCellMaker(exactCellMakerFor(type.element));
+    default:
+      return cellMakerFor(type);
+  }
 }
 
 /** Whether values serve as cells unchanged, so that a row can be sent without conversion. */
@@ -126,6 +136,19 @@ function doubleCell(value: Value): unknown {
 /** JSON has no form for NaN and infinity, so they are strings. */
 function numberCell(value: number): number | string {
   return Number.isFinite(value) ? value : String(value);
+}
+
+function isInfiniteMoment(value: Value): boolean {
+  return typeof value === "bigint" && !isFiniteTimestamp(value);
+}
+
+/** JSON has no form for an infinite moment, so it is a string. */
+function timestampCell(value: Value): unknown {
+  return isInfiniteMoment(value) ? textFromTimestamp(value as Whole) : wholeCell(value);
+}
+
+function dateCell(value: Value): unknown {
+  return value === null || isFiniteDate(value as number) ? value : textFromDate(value as number);
 }
 
 function wholeCell(value: Value): unknown {

@@ -3,9 +3,10 @@
  */
 import { type ArrayValue, isArrayValue } from "./array_shape.ts";
 import { type DataType, isNumeric, type RowField } from "./data_type.ts";
+import { isoTextOf } from "./datetime.ts";
 import { shortestFloat } from "./float_text.ts";
 import { textFromValue } from "./text_form.ts";
-import type { RowValue, Value } from "./value.ts";
+import type { RowValue, Value, Whole } from "./value.ts";
 
 /** Returns the JSON text of a value; NULL becomes `null`. */
 export function jsonTextOf(type: DataType, value: Value): string {
@@ -28,9 +29,9 @@ export function jsonTextOf(type: DataType, value: Value): string {
     case "embedding":
       return `[${Array.from(value as Float32Array, shortestFloat).join(",")}]`;
     case "timestamp":
-      return JSON.stringify(textFromValue(type, value).replace(" ", "T"));
+      return JSON.stringify(isoTextOf(value as Whole, ""));
     case "datetime":
-      return JSON.stringify(`${textFromValue(type, value).replace(" ", "T")}:00`);
+      return JSON.stringify(isoTextOf(value as Whole, "+00:00"));
     default: {
       // JSON has no form for NaN and infinity, so they are strings.
       const isNumber = isNumeric(type) && (typeof value === "bigint" || Number.isFinite(value));

@@ -72,18 +72,26 @@ export {
   checkDate,
   checkTimestamp,
   civilFromDays,
+  DATE_INFINITY,
+  DATE_MINUS_INFINITY,
   dateFromCivil,
-  datetimeFromText,
+  dateOfTimestamp,
   dayOfWeek,
   daysFromCivil,
   daysInMonth,
-  isTimeWord,
+  isFiniteDate,
+  isFiniteTimestamp,
+  isoTextOf,
   joinTimestamp,
   roundMicros,
   roundTimestamp,
   splitTimestamp,
+  TIMESTAMP_INFINITY,
+  TIMESTAMP_MINUS_INFINITY,
   textFromDate,
+  timestampOfDate,
 } from "./datetime.ts";
+export { datetimeFromText, isTimeWord } from "./datetime_text.ts";
 export {
   addWhole,
   compareWhole,
@@ -107,6 +115,7 @@ export {
   truncateScale,
 } from "./decimal.ts";
 export { deferredTexts, takeLater } from "./deferred_texts.ts";
+export { columnTypeName, type DomainRules, type DomainType, domainName } from "./domain_type.ts";
 export { type EnumLabel, type EnumType, enumName } from "./enum_type.ts";
 export { excerpt } from "./excerpt.ts";
 export {

@@ -10,16 +10,18 @@ import { arrayFromText, textFromArray } from "./array_text.ts";
 import { codePointLength } from "./code_points.ts";
 import { type DataType, TEXT, typeName } from "./data_type.ts";
 import {
-  dateFromText,
-  datetimeFromText,
   roundMicros,
   roundTimestamp,
   textFromDate,
   textFromDatetime,
   textFromTimestamp,
+} from "./datetime.ts";
+import {
+  dateFromText,
+  datetimeFromText,
   timeFromText,
   timestampFromText,
-} from "./datetime.ts";
+} from "./datetime_text.ts";
 import { decimalFromText, textFromDecimal } from "./decimal.ts";
 import { enumFromText, textFromEnum } from "./enum_type.ts";
 import { excerpt } from "./excerpt.ts";

@@ -9,6 +9,8 @@ import type { Whole } from "./value.ts";
 
 export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
+  /** An abbreviation whose offset has changed: each with the second of its first use. */
+  | { readonly kind: "changed"; readonly offsets: readonly (readonly [number, number])[] }
   | {
       readonly kind: "named";
       readonly name: string;
@@ -30,8 +32,7 @@ const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["Z", "UTC", "UT", "GMT", "ZULU", "WET"].map((name) => [name, 0] as const),
   ...["BST", "CET", "MET", "WEST", "WAT"].map((name) => [name, 1] as const),
   ...["CEST", "EET", "IST", "MEST", "SAST", "CAT"].map((name) => [name, 2] as const),
-  ...["EEST", "IDT", "MSK", "EAT"].map((name) => [name, 3] as const),
-  ...["MSD"].map((name) => [name, 4] as const),
+  ...["EEST", "IDT", "EAT"].map((name) => [name, 3] as const),
   ...["PKT"].map((name) => [name, 5] as const),
   ...["ICT"].map((name) => [name, 7] as const),
   ...["AWST", "CCT", "HKT", "PHT", "SGT"].map((name) => [name, 8] as const),
@@ -54,6 +55,22 @@ const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["HST"].map((name) => [name, -10] as const),
 ]);
 
+/** Russia kept the time of summer from 2011-03-27 to 2014-10-26, and called it MSK. */
+const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
+  [
+    "MSK",
+    {
+      kind: "changed",
+      offsets: [
+        [Number.NEGATIVE_INFINITY, 10_800],
+        [1_301_180_400, 14_400],
+        [1_414_274_400, 10_800],
+      ],
+    },
+  ],
+  ["MSD", { kind: "fixed", offsetSeconds: 14_400 }],
+]);
+
 const OFFSET = /^([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?$/;
 
 /** Reads `Z`, `UTC`, `±hh[:mm[:ss]]` (east is positive) or an IANA name, in any case. */
@@ -61,6 +78,8 @@ export function zoneFromText(text: string): TimeZone | undefined {
   const name = text.trim().toUpperCase();
   const hoursEast = ABBREVIATIONS.get(name);
   if (hoursEast !== undefined) return { kind: "fixed", offsetSeconds: hoursEast * 3600 };
+  const changed = CHANGED_ABBREVIATIONS.get(name);
+  if (changed !== undefined) return changed;
   const match = OFFSET.exec(name);
   if (match !== null) {
     const hours = Number(match[2]);
@@ -111,6 +130,9 @@ const SECONDS_PER_DAY = 86_400;
 export function offsetSecondsAt(zone: TimeZone, instant: Whole): number {
   if (zone.kind === "fixed") return zone.offsetSeconds;
   const seconds = Math.floor(Number(instant) / 1_000_000);
+  if (zone.kind === "changed") {
+    return zone.offsets.findLast(([from]) => seconds >= from)?.[1] ?? 0;
+  }
   const day = Math.floor(seconds / SECONDS_PER_DAY);
   const before = offsetAtDay(zone, day);
   // No zone changes twice between two midnights of UTC.
@@ -126,7 +148,11 @@ function offsetAtDay(zone: TimeZone & { kind: "named" }, day: number): number {
   return offset;
 }
 
-function offsetAt(format: Intl.DateTimeFormat, seconds: number): number {
+/** The last second that a Date can show, in the year 275760. */
+const DATE_SECONDS_MAX = 8_640_000_000_000;
+
+function offsetAt(format: Intl.DateTimeFormat, instant: number): number {
+  const seconds = Math.max(-DATE_SECONDS_MAX, Math.min(DATE_SECONDS_MAX, instant));
   const fields: Record<string, number> = {};
   let isBeforeChrist = false;
   for (const { type, value } of format.formatToParts(seconds * 1000)) {

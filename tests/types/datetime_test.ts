@@ -1,30 +1,42 @@
 /**
- * Goal: the calendar is correct on every day of the years 1 to 9999, and timestamps keep their
- * microseconds on both sides of 2^53.
+ * Goal: the calendar is correct on every day from 4714 BC to the year 9999, and timestamps keep
+ * their microseconds on both sides of 2^53.
  */
 import { expect, test } from "bun:test";
-import { DATE_MAX, DATE_MIN } from "../../src/types/datetime.ts";
 import {
   checkDate,
   civilFromDays,
+  DATE_INFINITY,
+  DATE_MINUS_INFINITY,
   dateFromCivil,
+  dateOfTimestamp,
   dayOfWeek,
   daysFromCivil,
   daysInMonth,
+  isFiniteDate,
+  isFiniteTimestamp,
   joinTimestamp,
   offsetSecondsAt,
   offsetSecondsAtLocal,
   roundTimestamp,
   splitTimestamp,
+  TIMESTAMP_INFINITY,
+  TIMESTAMP_MINUS_INFINITY,
   type TimeZone,
+  timestampOfDate,
   zoneFromText,
 } from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
 
-test("civilFromDays walks through every day of the years 1 to 9999 in order", () => {
-  let days = DATE_MIN;
+/** The days of 4714-11-24 BC and 5874897-12-31, and the last one of a timestamp, in 294246. */
+const DATE_MIN = -2_440_588;
+const DATE_MAX: number = daysFromCivil(5_874_897, 12, 31);
+const TIMESTAMP_DAY_MAX: number = daysFromCivil(294_246, 12, 31);
+
+test("civilFromDays walks through every day from 4713 BC to the year 9999 in order", () => {
+  let days = daysFromCivil(-4712, 1, 1);
   let mismatches = 0;
-  for (let year = 1; year <= 9999; year += 1) {
+  for (let year = -4712; year <= 9999; year += 1) {
     for (let month = 1; month <= 12; month += 1) {
       const length = daysInMonth(year, month);
       // The first and the last day of each month bound the days between.
@@ -38,7 +50,8 @@ test("civilFromDays walks through every day of the years 1 to 9999 in order", ()
     }
   }
   expect(mismatches).toBe(0);
-  expect(days - 1).toBe(DATE_MAX);
+  expect(days - 1).toBe(daysFromCivil(9999, 12, 31));
+  expect(civilFromDays(DATE_MIN)).toEqual({ year: -4713, month: 11, day: 24 });
 });
 
 test.each([
@@ -60,18 +73,18 @@ test("dayOfWeek agrees with known days on both sides of 1970", () => {
   expect(dayOfWeek(DATE_MIN)).toBe(1);
 });
 
-test("dates end at the years 1 and 9999", () => {
+test("dates begin with the Julian day 0 and end in the year 5874897", () => {
   expect(checkDate(DATE_MIN)).toBe(DATE_MIN);
   expect(checkDate(DATE_MAX)).toBe(DATE_MAX);
-  expect(() => checkDate(DATE_MIN - 1)).toThrow("between 1 and 9999");
-  expect(() => checkDate(DATE_MAX + 1)).toThrow("between 1 and 9999");
+  expect(() => checkDate(DATE_MIN - 1)).toThrow("between 4714-11-24 BC and");
+  expect(() => checkDate(DATE_MAX + 1)).toThrow("between 4714-11-24 BC and");
 });
 
 test("splitTimestamp and joinTimestamp are inverse over the whole range", () => {
   const seed = seedOf();
   const random = randomFrom(seed);
   for (let round = 0; round < 20_000; round += 1) {
-    const days = DATE_MIN + Math.floor(random() * (DATE_MAX - DATE_MIN + 1));
+    const days = DATE_MIN + Math.floor(random() * (TIMESTAMP_DAY_MAX - DATE_MIN + 1));
     const micros = Math.floor(random() * 86_400_000_000);
     const value = joinTimestamp(days, micros);
     expect(typeof value === "bigint").toBe(!Number.isSafeInteger(Number(value)));
@@ -83,8 +96,19 @@ test("joinTimestamp carries microseconds beyond a day, and refuses years out of 
   expect(joinTimestamp(0, -1)).toBe(-1);
   expect(joinTimestamp(0, 86_400_000_000)).toBe(86_400_000_000);
   expect(splitTimestamp(-1)).toEqual({ days: -1, micros: 86_399_999_999 });
-  expect(() => joinTimestamp(DATE_MAX, 86_400_000_000)).toThrow("between 1 and 9999");
-  expect(() => joinTimestamp(DATE_MIN, -1)).toThrow("between 1 and 9999");
+  expect(() => joinTimestamp(TIMESTAMP_DAY_MAX, 86_400_000_000)).toThrow(
+    "between 4714-11-24 BC and",
+  );
+  expect(() => joinTimestamp(DATE_MIN, -1)).toThrow("between 4714-11-24 BC and");
+});
+
+test("infinite moments are beyond all others and have no day", () => {
+  expect(isFiniteDate(DATE_INFINITY) || isFiniteDate(DATE_MINUS_INFINITY)).toBe(false);
+  expect(dateOfTimestamp(TIMESTAMP_INFINITY)).toBe(DATE_INFINITY);
+  expect(timestampOfDate(DATE_MINUS_INFINITY)).toBe(TIMESTAMP_MINUS_INFINITY);
+  expect(TIMESTAMP_INFINITY > joinTimestamp(TIMESTAMP_DAY_MAX, 86_399_999_999)).toBe(true);
+  expect(DATE_INFINITY > DATE_MAX && DATE_MINUS_INFINITY < DATE_MIN).toBe(true);
+  expect(isFiniteTimestamp(joinTimestamp(TIMESTAMP_DAY_MAX, 86_399_999_999))).toBe(true);
 });
 
 test("roundTimestamp rounds to digits of a second", () => {

@@ -36,7 +36,10 @@ export interface ShapeField {
   readonly column: number;
 }
 
-/** The types whose values become cells without conversion, except for integers beyond 2^53. */
+/**
+ * The types whose values become cells without conversion, except for integers beyond 2^53. A date
+ * may be infinite, which is a string.
+ */
 const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
   "smallint",
@@ -46,7 +49,6 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "text",
   "timestamp",
   "datetime",
-  "date",
   "time",
   "uuid",
 ]);

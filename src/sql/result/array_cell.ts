@@ -32,7 +32,7 @@ export function textOfArrayCell(cell: unknown, element: DataTypeWord): string {
   const isFloat = element === "Double" || element === "Float";
   return textFromArray(items, (item) => {
     if (isFloat && typeof item === "number") return outputText(DOUBLE, item);
-    if (type !== undefined) return outputText(type, momentOf(item));
+    if (type !== undefined && !isInfinityCell(item)) return outputText(type, momentOf(item));
     if (typeof item === "boolean") return item ? "t" : "f";
     return outputText(item instanceof Uint8Array ? BYTES : TEXT, item);
   });
@@ -45,6 +45,11 @@ function bytesIn(items: readonly unknown[]): ArrayValue {
     const isBytes = item.every((byte) => typeof byte === "number");
     return isBytes ? Uint8Array.from(item) : bytesIn(item);
   });
+}
+
+/** Whether the cell of a date or time is infinite, and therefore a string and no number. */
+export function isInfinityCell(cell: unknown): cell is string {
+  return cell === "infinity" || cell === "-infinity";
 }
 
 /** Beyond 2^53 microseconds, a cell contains the digits as a string. */

@@ -8,6 +8,8 @@ import {
   dimensionsOf,
   elementsOf,
   type Interval,
+  isFiniteDate,
+  isFiniteTimestamp,
   textFromDecimal,
   textFromValue,
   type Value,
@@ -79,9 +81,10 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     case "decimal":
       return writeDecimal(bytes, value as Whole, type.scale);
     case "date":
-      return bytes.int32((value as number) - EPOCH_DAYS);
+      return bytes.int32((value as number) - (isFiniteDate(value as number) ? EPOCH_DAYS : 0));
     case "timestamp":
     case "datetime":
+      if (!isFiniteTimestamp(value as Whole)) return bytes.whole(value as Whole);
       return bytes.whole(BigInt(value as Whole) - BigInt(EPOCH_MICROS));
     case "interval":
       return writeInterval(bytes, value as Interval);

@@ -5,9 +5,9 @@
  */
 
 import type { SchemaField } from "../../protocol/mod.ts";
-import { DATE, TIME, TIMESTAMP, textFromValue, wholeFromBigint } from "../../types/mod.ts";
+import { DATE, isoTextOf, TIME, textFromValue, wholeFromBigint } from "../../types/mod.ts";
 import type { ResultFormat } from "../ports/engine.ts";
-import { textOfArrayCell } from "./array_cell.ts";
+import { isInfinityCell, textOfArrayCell } from "./array_cell.ts";
 
 /** Rows written in a format, as UTF-8. */
 export interface RowText {
@@ -117,7 +117,10 @@ function csvWriters(schema: readonly SchemaField[]): readonly Write[] {
     }
     const text = typeof type === "string" ? TEXTS.get(type) : undefined;
     if (text === undefined) return csvField;
-    return (cell) => (cell === null || cell === undefined ? "" : text(momentOf(cell)));
+    return (cell) => {
+      if (cell === null || cell === undefined) return "";
+      return isInfinityCell(cell) ? cell : text(momentOf(cell));
+    };
   });
 }
 
@@ -137,11 +140,11 @@ const TEXTS: ReadonlyMap<string, (value: WireMoment) => string> = new Map([
   ["Date", (value: WireMoment) => textFromValue(DATE, value)],
   ["Time", (value: WireMoment) => textFromValue(TIME, value)],
   ["Timestamp", timestampText],
-  ["DateTime", (value: WireMoment) => `${timestampText(value)}Z`],
+  ["DateTime", (value: WireMoment) => isoTextOf(value, "Z")],
 ]);
 
 function timestampText(value: WireMoment): string {
-  return textFromValue(TIMESTAMP, value).replace(" ", "T");
+  return isoTextOf(value, "");
 }
 
 /** Beyond 2^53 microseconds, a cell contains the digits as a string. */

@@ -117,10 +117,16 @@ function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
   );
 }
 
+/** The days of 0001-01-01 and 9999-12-31. Any other day is read again as text. */
+const DAYS_SHOWN: readonly [number, number] = [-719_162, 2_932_896];
+
+function textOfDay(days: number): string {
+  if (days < DAYS_SHOWN[0] || days > DAYS_SHOWN[1]) return String(days);
+  return new Date(days * 86_400_000).toISOString().slice(0, 10);
+}
+
 function textOf(cell: unknown, type: unknown): Cell {
   if (cell === null || cell === undefined) return undefined;
-  if (typeof cell === "number" && type === "Date") {
-    return new Date(cell * 86_400_000).toISOString().slice(0, 10);
-  }
+  if (typeof cell === "number" && type === "Date") return textOfDay(cell);
   return typeof cell === "string" ? cell : JSON.stringify(cell);
 }

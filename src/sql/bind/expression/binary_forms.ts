@@ -8,7 +8,9 @@ import {
   DATE,
   type DataType,
   DECIMAL_PRECISION_MAX,
+  dateOfTimestamp,
   decimalType,
+  isFiniteTimestamp,
   isInteger,
   sameType,
   splitTimestamp,
@@ -297,8 +299,9 @@ function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpr
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {
-      const { days, micros } = splitTimestamp(value as Whole);
-      return isUpper && micros > 0 ? days + 1 : days;
+      const moment = value as Whole;
+      const isWithin = isFiniteTimestamp(moment) && splitTimestamp(moment).micros > 0;
+      return dateOfTimestamp(moment) + (isUpper && isWithin ? 1 : 0);
     },
     seesNull: false,
     volatility: "immutable",

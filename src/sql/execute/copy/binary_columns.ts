@@ -21,6 +21,8 @@ import {
   DIMENSIONS_MAX,
   decimalFromText,
   floatFromDouble,
+  isFiniteDate,
+  isFiniteTimestamp,
   typeName,
   type Value,
   type Vector,
@@ -192,10 +194,10 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
     case "double":
       return bytes.readDoubleBE(start) + 0;
     case "date":
-      return checkDate(bytes.readInt32BE(start) + EPOCH_DAYS);
+      return dateSince(bytes.readInt32BE(start));
     case "timestamp":
     case "datetime":
-      return checkTimestamp(sinceEpoch(wholeAt(bytes, start)));
+      return timestampSince(wholeAt(bytes, start));
     case "time": {
       const micros = Number(wholeAt(bytes, start));
       if (micros < 0 || micros >= MICROS_PER_DAY) throw refuse(type, "it is not a time of day");
@@ -223,8 +225,14 @@ function wholeAt(bytes: Buffer, at: number): Whole {
   return Number.isSafeInteger(value) ? value : wholeFromBigint(bytes.readBigInt64BE(at));
 }
 
-function sinceEpoch(micros: Whole): Whole {
-  return wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS));
+/** Infinite moments have the same form whatever the epoch. */
+function dateSince(days: number): number {
+  return isFiniteDate(days) ? checkDate(days + EPOCH_DAYS) : days;
+}
+
+function timestampSince(micros: Whole): Whole {
+  if (!isFiniteTimestamp(micros)) return micros;
+  return checkTimestamp(wholeFromBigint(BigInt(micros) + BigInt(EPOCH_MICROS)));
 }
 
 /** Reads a decimal and returns it as a string of digits. @throws {DatabaseError} INVALID_VALUE */

@@ -12,6 +12,7 @@ import {
   decimalType,
   INTERVAL,
   type Interval,
+  isFiniteTimestamp,
   isInteger,
   joinTimestamp,
   TEXT,
@@ -31,9 +32,13 @@ import { numberFromFormat, numberScale } from "./number_reader.ts";
 
 function ofMoment(type: DataType, read: (value: Value) => Moment): Overload {
   return overload([type, TEXT], TEXT, ([value = null, pattern = null]) =>
-    // PostgreSQL returns NULL for an empty pattern.
-    pattern === "" ? null : formatMoment(read(value), pattern as string),
+    // PostgreSQL returns NULL for an empty pattern, and for infinity.
+    pattern === "" || isInfinite(value) ? null : formatMoment(read(value), pattern as string),
   );
+}
+
+function isInfinite(value: Value): boolean {
+  return typeof value === "bigint" && !isFiniteTimestamp(value);
 }
 
 /** The digits of an exact number are all known; a double has only the digits that are certain. */

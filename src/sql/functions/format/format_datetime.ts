@@ -100,6 +100,12 @@ function inCase(name: string, written: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase();
 }
 
+/** The century 1 BC is -1. An interval counts whole centuries. */
+function centuryOf({ days, isBeforeChrist, year }: Moment): number {
+  if (days === undefined) return Math.trunc(year / 100);
+  return isBeforeChrist ? Math.trunc((1 - year) / 100) - 1 : Math.ceil(year / 100);
+}
+
 /** Returns the text of a field that intervals have as well. */
 function calendarText(moment: Moment, piece: CalendarPiece): string | undefined {
   const { year, month, day, days } = moment;
@@ -113,7 +119,7 @@ function calendarText(moment: Moment, piece: CalendarPiece): string | undefined 
     case "Y":
       return lastDigits(year, piece);
     case "CC":
-      return padded(days === undefined ? Math.trunc(year / 100) : Math.ceil(year / 100), 2, piece);
+      return padded(centuryOf(moment), 2, piece);
     case "MM":
       return padded(month, 2, piece);
     case "DD":
@@ -175,10 +181,10 @@ function calendarOnly(moment: Moment, piece: CalendarPiece): string {
       return (((dayOfWeek(days) + 6) % 7) + 1).toString();
     case "BC":
     case "AD":
-      return inCase("AD", piece.written);
+      return inCase(moment.isBeforeChrist ? "BC" : "AD", piece.written);
     case "B.C.":
     case "A.D.":
-      return inCase("A.D.", piece.written);
+      return inCase(moment.isBeforeChrist ? "B.C." : "A.D.", piece.written);
     case "W":
       return Math.ceil(day / 7).toString();
     case "WW":
@@ -197,13 +203,14 @@ function named(name: string, piece: CalendarPiece): string {
 
 function isoText(days: number, piece: CalendarPiece): string | undefined {
   const { year, week } = isoWeek(days);
+  const counted = year > 0 ? year : 1 - year;
   switch (piece.field) {
     case "IYYY":
-      return padded(year, 4, piece);
+      return padded(counted, 4, piece);
     case "IYY":
     case "IY":
     case "I":
-      return lastDigits(year, piece);
+      return lastDigits(counted, piece);
     case "IW":
       return padded(week, 2, piece);
     case "IDDD":

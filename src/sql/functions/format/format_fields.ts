@@ -131,15 +131,18 @@ export class MomentFields {
   }
 
   #year(): number {
-    const year = this.#get("year");
+    const counted = this.#get("year");
     const isBefore = this.#get("era") === 2;
-    const century = this.#get("century");
-    if (isBefore || century < 0 || year < 0) {
-      throw this.#fault("VALUE_OUT_OF_RANGE", "years before 1 are out of range");
+    // A negative year and BC cancel each other, and so do a negative century and BC.
+    const year = isBefore ? 0 - counted : counted;
+    const century = isBefore ? 0 - this.#get("century") : this.#get("century");
+    if (year === 0) {
+      if (century === 0) return 0;
+      return century > 0 ? (century - 1) * 100 + 1 : century * 100 + 1;
     }
-    if (year === 0) return century === 0 ? 0 : (century - 1) * 100 + 1;
-    if (century === 0 || this.yearDigits > 2) return year;
-    const rest = year % 100;
+    if (century === 0 || this.yearDigits > 2) return year < 0 ? year + 1 : year;
+    const rest = Math.abs(year) % 100;
+    if (century < 0) return (century + 1) * 100 - rest + 1;
     return rest === 0 ? century * 100 : (century - 1) * 100 + rest;
   }
 

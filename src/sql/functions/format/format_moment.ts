@@ -10,7 +10,9 @@ import {
 } from "../../../types/mod.ts";
 
 export interface Moment {
+  /** The year as its era counts it. */
   readonly year: number;
+  readonly isBeforeChrist: boolean;
   readonly month: number;
   readonly day: number;
   /** The number of days since 1970-01-01; undefined for an interval, which has no calendar date. */
@@ -25,12 +27,16 @@ export interface Moment {
 
 export function momentOfTimestamp(value: Whole, { hasZone }: { hasZone: boolean }): Moment {
   const { days, micros } = splitTimestamp(value);
-  return { ...civilFromDays(days), days, ...clockOf(micros % MICROS_PER_DAY), hasZone };
+  const { day, month, year } = civilFromDays(days);
+  const isBeforeChrist = year <= 0;
+  const counted = { year: isBeforeChrist ? 1 - year : year, isBeforeChrist };
+  return { ...counted, month, day, days, ...clockOf(micros % MICROS_PER_DAY), hasZone };
 }
 
 export function momentOfInterval({ months, days, micros }: Interval): Moment {
   return {
     year: Math.trunc(months / 12),
+    isBeforeChrist: false,
     month: months % 12,
     day: days,
     days: undefined,

@@ -10,6 +10,7 @@ import {
   INT,
   INTERVAL,
   type Interval,
+  isFiniteDate,
   isInteger,
   isNumeric,
   joinTimestamp,
@@ -20,6 +21,7 @@ import {
   TIME,
   TIMESTAMP,
   type TypeKind,
+  timestampOfDate,
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
@@ -35,6 +37,7 @@ import {
   addToDate,
   addToTime,
   addToTimestamp,
+  daysBetween,
   subtractFromTimestamp,
   timestampDifference,
 } from "../time/time_math.ts";
@@ -103,7 +106,9 @@ function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | und
       return binaryForm([left, INTERVAL], left, plusInterval);
     case "date+time":
       return binaryForm([DATE, right], TIMESTAMP, (days, micros) =>
-        joinTimestamp(days as number, micros as number),
+        isFiniteDate(days as number)
+          ? joinTimestamp(days as number, micros as number)
+          : timestampOfDate(days as number),
       );
     case "time+interval":
       return binaryForm([TIME, INTERVAL], TIME, (micros, interval) =>
@@ -136,7 +141,7 @@ function resolveDifference(leftType: DataType, rightType: DataType): OperatorFor
   if (left.kind === "date" && isTimestamp(right)) return timestampDifferenceForm(right, right);
   switch (`${sideOf(left)}-${sideOf(right)}`) {
     case "date-date":
-      return binaryForm([DATE, DATE], INT, (l, r) => (l as number) - (r as number));
+      return binaryForm([DATE, DATE], INT, (l, r) => daysBetween(l as number, r as number));
     case "date-int":
       return binaryForm([DATE, right], DATE, (days, count) =>
         addToDate(days as number, 0 - Number(count)),

@@ -10,6 +10,8 @@ import {
   INT,
   INTERVAL,
   type Interval,
+  isFiniteDate,
+  isFiniteTimestamp,
   joinTimestamp,
   MICROS_PER_DAY,
   makeInterval,
@@ -20,6 +22,7 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  timestampOfDate,
   type Value,
   type Whole,
   wholeFromBigint,
@@ -77,7 +80,7 @@ const TIME_ZONE: Overload = {
     return {
       result: form.result,
       evaluate: ([zoneValue = null, value = null]) =>
-        form.evaluate([zoneValue, isDate ? joinTimestamp(value as number, 0) : value]),
+        form.evaluate([zoneValue, isDate ? timestampOfDate(value as number) : value]),
     };
   },
 };
@@ -111,6 +114,10 @@ function bin([step = null, value = null, origin = null]: readonly Value[]): Valu
       "Cannot make bins: the step must be positive and have no months or years",
     );
   }
+  if (!isFiniteTimestamp(origin as Whole)) {
+    throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot make bins: their origin is infinite");
+  }
+  if (!isFiniteTimestamp(value as Whole)) return value;
   const start = BigInt(origin as Whole);
   const offset = BigInt(value as Whole) - start;
   const rest = ((offset % width) + width) % width;
@@ -140,7 +147,7 @@ const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(
  * fields of a date.
  */
 const DATE_PART: Overload = overload([TEXT, DATE], DOUBLE, ([field = null, days = null]) =>
-  fieldOf(field as string, joinTimestamp(days as number, 0), TIMESTAMP),
+  fieldOf(field as string, timestampOfDate(days as number), TIMESTAMP),
 );
 
 function ages(type: DataType): readonly Overload[] {
@@ -264,8 +271,12 @@ function timeAfter(start: Value, length: Interval): Value {
   return addToTime(start as number, length);
 }
 
-function finite(type: DataType): Overload {
-  return overload([type], BOOLEAN, () => true);
+function finite(type: DataType, isFinite: (value: Value) => boolean): Overload {
+  return overload([type], BOOLEAN, ([value = null]) => isFinite(value));
+}
+
+function isFiniteMoment(value: Value): boolean {
+  return isFiniteTimestamp(value as Whole);
 }
 
 export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
@@ -303,10 +314,10 @@ export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["justify_interval"], justifying(justifyInterval)),
   ...functionsNamed(
     ["isfinite"],
-    finite(DATETIME),
-    finite(TIMESTAMP),
-    finite(DATE),
-    finite(INTERVAL),
+    finite(DATETIME, isFiniteMoment),
+    finite(TIMESTAMP, isFiniteMoment),
+    finite(DATE, (days) => isFiniteDate(days as number)),
+    finite(INTERVAL, () => true),
   ),
   ...functionsNamed(
     ["overlaps"],

@@ -7,6 +7,8 @@ import {
   dayOfWeek,
   excerpt,
   type Interval,
+  isFiniteDate,
+  isFiniteTimestamp,
   joinTimestamp,
   makeInterval,
   splitTimestamp,
@@ -84,6 +86,11 @@ function clockField(field: string, micros: number): number | undefined {
   }
 }
 
+/** Before Christ, years and centuries count down from -1. */
+function yearOfEra(count: number): number {
+  return count > 0 ? count : count - 1;
+}
+
 function calendarField(field: string, days: number): number | undefined {
   const { year, month, day } = civilFromDays(days);
   switch (field) {
@@ -92,7 +99,7 @@ function calendarField(field: string, days: number): number | undefined {
     case "month":
       return month;
     case "year":
-      return year;
+      return yearOfEra(year);
     case "quarter":
       return Math.ceil(month / 3);
     case "dow":
@@ -104,13 +111,13 @@ function calendarField(field: string, days: number): number | undefined {
     case "week":
       return isoWeek(days).week;
     case "isoyear":
-      return isoWeek(days).year;
+      return yearOfEra(isoWeek(days).year);
     case "decade":
       return Math.floor(year / 10);
     case "century":
-      return Math.ceil(year / 100);
+      return yearOfEra(Math.ceil(year / 100));
     case "millennium":
-      return Math.ceil(year / 1000);
+      return yearOfEra(Math.ceil(year / 1000));
     case "julian":
       return days + JULIAN_OFFSET;
     default:
@@ -119,11 +126,33 @@ function calendarField(field: string, days: number): number | undefined {
 }
 
 /** Returns a field of a value of a date or time type. */
-export function fieldOf(name: string, value: Value, type: DataType): number {
+export function fieldOf(name: string, value: Value, type: DataType): number | null {
   const field = fieldName(name);
-  const read = readField(field, value, type);
+  const infinite = infinityOf(value, type);
+  const read = readField(field, infinite === undefined ? value : 0, type);
   if (read === undefined) throw noSuchField(name, type);
-  return read + 0;
+  if (infinite === undefined) return read + 0;
+  return GROWING_FIELDS.has(field) ? infinite : null;
+}
+
+/** The fields that are infinite in an infinite moment. Any other field is NULL. */
+const GROWING_FIELDS: ReadonlySet<string> = new Set([
+  "year",
+  "isoyear",
+  "decade",
+  "century",
+  "millennium",
+  "julian",
+  "epoch",
+]);
+
+function infinityOf(value: Value, { kind }: DataType): number | undefined {
+  const isInfinite =
+    kind === "date"
+      ? !isFiniteDate(value as number)
+      : typeof value === "bigint" && !isFiniteTimestamp(value);
+  if (!isInfinite) return undefined;
+  return (value as Whole) > 0 ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY;
 }
 
 /** Returns the hours or minutes of a whole column. */
@@ -216,12 +245,13 @@ export function cutsWithinDay(name: string): boolean {
 
 export function truncateTimestamp(name: string, value: Whole, type: DataType): Whole {
   const field = fieldName(name);
-  const { days, micros } = splitTimestamp(value);
+  const isFinite = isFiniteTimestamp(value);
+  const { days, micros } = splitTimestamp(isFinite ? value : 0);
   const step = CLOCK_STEPS.get(field);
-  if (step !== undefined) return joinTimestamp(days, micros - (micros % step));
-  const start = truncateDays(field, days);
+  const start = step === undefined ? truncateDays(field, days) : days;
   if (start === undefined) throw noSuchField(name, type);
-  return joinTimestamp(start, 0);
+  if (!isFinite) return value;
+  return joinTimestamp(start, step === undefined ? 0 : micros - (micros % step));
 }
 
 function truncateDays(field: string, days: number): number | undefined {
@@ -238,7 +268,7 @@ function truncateDays(field: string, days: number): number | undefined {
     case "year":
       return dateFromCivil(year, 1, 1);
     case "decade":
-      return dateFromCivil(year - (year % 10), 1, 1);
+      return dateFromCivil(Math.floor(year / 10) * 10, 1, 1);
     case "century":
       return dateFromCivil(Math.ceil(year / 100) * 100 - 99, 1, 1);
     case "millennium":

@@ -14,6 +14,8 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  TIMESTAMP_INFINITY,
+  TIMESTAMP_MINUS_INFINITY,
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
@@ -21,8 +23,16 @@ import { functionsNamed, overload } from "../base/define.ts";
 import type { Overload, ScalarFunction } from "../base/function.ts";
 import { instantFromLocal, zoneEastward } from "./time_zones.ts";
 
+/** A negative year is one before Christ: -1 is 1 BC. There is no year 0. */
 function makeDate([year = null, month = null, day = null]: readonly Value[]): number {
-  return dateFromCivil(year as number, month as number, day as number);
+  const counted = year as number;
+  if (counted === 0) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot make a date in the year 0: the year before 1 is 1 BC, which is -1 here",
+    );
+  }
+  return dateFromCivil(counted < 0 ? counted + 1 : counted, month as number, day as number);
 }
 
 function makeTime([hour = null, minute = null, second = null]: readonly Value[]): number {
@@ -70,10 +80,12 @@ const MAKE_INTERVAL: Overload = {
 /** Converts seconds since 1970 to a timestamp. */
 function timestampFromEpoch([seconds = null]: readonly Value[]): Value {
   const value = seconds as number;
-  if (!Number.isFinite(value)) {
+  if (value === Number.POSITIVE_INFINITY) return TIMESTAMP_INFINITY;
+  if (value === Number.NEGATIVE_INFINITY) return TIMESTAMP_MINUS_INFINITY;
+  if (Number.isNaN(value)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot make a timestamp of ${value} seconds: the number of seconds must be finite`,
+      "Cannot make a timestamp of NaN seconds: expected a number",
     );
   }
   const days = Math.floor(value / 86_400);

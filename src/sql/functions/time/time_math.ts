@@ -1,13 +1,15 @@
 /**
  * Arithmetic on dates, times and intervals.
  */
+import { DatabaseError } from "../../../base/errors.ts";
 import {
   checkDate,
   civilFromDays,
-  dateFromCivil,
   daysFromCivil,
   daysInMonth,
   type Interval,
+  isFiniteDate,
+  isFiniteTimestamp,
   joinTimestamp,
   MICROS_PER_DAY,
   makeInterval,
@@ -21,6 +23,7 @@ import {
  * day.
  */
 export function addToTimestamp(value: Whole, interval: Interval): Whole {
+  if (!isFiniteTimestamp(value)) return value;
   const { days, micros } = splitTimestamp(value);
   const moved = addMonths(days, interval.months) + interval.days;
   return joinTimestamp(moved, micros + interval.micros);
@@ -36,17 +39,31 @@ function addMonths(days: number, months: number): number {
   const total = year * 12 + month - 1 + months;
   const newYear = Math.floor(total / 12);
   const newMonth = total - newYear * 12 + 1;
-  // The year is checked before the calendar is used.
-  dateFromCivil(newYear, newMonth, 1);
   return daysFromCivil(newYear, newMonth, Math.min(day, daysInMonth(newYear, newMonth)));
 }
 
 export function addToDate(days: number, count: Whole): number {
-  return checkDate(days + Number(count));
+  return isFiniteDate(days) ? checkDate(days + Number(count)) : days;
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a date is infinite. */
+export function daysBetween(later: number, earlier: number): number {
+  if (isFiniteDate(later) && isFiniteDate(earlier)) return later - earlier;
+  throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot subtract dates: one of them is infinite");
+}
+
+/** @throws {DatabaseError} VALUE_OUT_OF_RANGE if a timestamp is infinite. */
+function requireFinite(left: Whole, right: Whole): void {
+  if (isFiniteTimestamp(left) && isFiniteTimestamp(right)) return;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    "Cannot subtract timestamps: one of them is infinite",
+  );
 }
 
 /** Returns the days and the time between two timestamps. Both have the same sign. */
 export function timestampDifference(left: Whole, right: Whole): Interval {
+  requireFinite(left, right);
   const a = splitTimestamp(left);
   const b = splitTimestamp(right);
   let days = a.days - b.days;
@@ -72,6 +89,7 @@ export function addToTime(micros: number, { micros: added }: Interval): number {
  * stated.
  */
 export function ageBetween(later: Whole, earlier: Whole): Interval {
+  requireFinite(later, earlier);
   if (later < earlier) return negateInterval(ageBetween(earlier, later));
   const a = splitTimestamp(later);
   const b = splitTimestamp(earlier);

@@ -6,6 +6,7 @@ import {
   excerpt,
   INTERVAL,
   type Interval,
+  isFiniteTimestamp,
   joinTimestamp,
   offsetSecondsAt,
   offsetSecondsAtLocal,
@@ -45,9 +46,10 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
 
 /**
  * Shifts a timestamp by seconds.
- * @throws {DatabaseError} VALUE_OUT_OF_RANGE outside the years 1 to 9999.
+ * @throws {DatabaseError} VALUE_OUT_OF_RANGE
  */
 export function shiftBySeconds(value: Whole, seconds: number): Whole {
+  if (!isFiniteTimestamp(value)) return value;
   const { days, micros } = splitTimestamp(value);
   return joinTimestamp(days, micros + seconds * 1_000_000);
 }

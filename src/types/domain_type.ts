@@ -1,0 +1,45 @@
+/**
+ * Defines domains: conditions over the values of another type, under a name.
+ *
+ * A value of a domain is a value of the type below it, so expressions know nothing of domains. The
+ * conditions are checked where a value gets the domain: by a cast, and when a row is written.
+ */
+import { type DataType, typeName } from "./data_type.ts";
+import { qualifiedTypeName } from "./enum_type.ts";
+
+export interface DomainCheck {
+  readonly name: string;
+  /** The condition as SQL text, in which `VALUE` is the value. */
+  readonly sql: string;
+}
+
+export interface DomainRules {
+  /** The type of the values. */
+  readonly base: DataType;
+  readonly notNull: boolean;
+  /** The DEFAULT of columns that have none of their own, as SQL text. */
+  readonly defaultSql?: string;
+  readonly checks: readonly DomainCheck[];
+}
+
+export interface DomainType extends DomainRules {
+  readonly typeId: number;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Returns the name of a domain for messages and definitions. */
+export function domainName(domain: DomainType): string {
+  return qualifiedTypeName(domain);
+}
+
+/** Returns the type of a column as a definition names it. */
+export function columnTypeName({
+  domain,
+  type,
+}: {
+  readonly type: DataType;
+  readonly domain?: DomainType;
+}): string {
+  return domain === undefined ? typeName(type) : domainName(domain);
+}
