@@ -16,7 +16,9 @@ import { CHANGES_IN_WITH } from "./write_cases/changes_in_with.ts";
 import { conditionsOfState } from "./write_cases/conditions.ts";
 import { DATE_WORDS } from "./write_cases/date_words.ts";
 import { type Difference, differenceOf } from "./write_cases/differences.ts";
+import { DOMAINS } from "./write_cases/domains.ts";
 import { EDGES } from "./write_cases/edges.ts";
+import { ENDLESS } from "./write_cases/endless.ts";
 import { ENUMS } from "./write_cases/enums.ts";
 import { EXPANDED } from "./write_cases/expanded.ts";
 import { GROUPED } from "./write_cases/grouped.ts";
@@ -44,6 +46,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "changes",
   "changes_in_with",
   "definitions",
+  "domains",
   "arrays_stored",
   "json_parts",
   "json_paths",
@@ -75,6 +78,8 @@ const files = [
   ...JSON_DOCUMENTS,
   ...ARRAYS_STORED,
   DATE_WORDS,
+  DOMAINS,
+  ENDLESS,
   ENUMS,
   NOT_FINITE,
   JSON_PARTS,

@@ -24,6 +24,7 @@ const SAMPLES: Readonly<Record<string, string>> = {
   default_text: "'initial'",
   delete: "DELETE FROM app.t",
   delimiter: "'|'",
+  domain: "app.percent",
   do_block:
     "'BEGIN CREATE TYPE app.mood AS ENUM (''ok''); EXCEPTION WHEN duplicate_object THEN null; END'",
   encoding: "'UTF8'",

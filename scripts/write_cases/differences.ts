@@ -42,6 +42,7 @@ const DIFFERENCES: ReadonlyMap<string, Difference> = new Map<string, Difference>
       answer: failure("22P02"),
     },
   ],
+  ["CREATE DOMAIN broken AS INT DEFAULT 'x'", { because: CONDITION, answer: failure("42P17") }],
   ["CREATE TYPE twice AS ENUM ('a', 'a')", { because: CONDITION, answer: failure("42710") }],
   [
     "SELECT ROW(1, NULL, true)",

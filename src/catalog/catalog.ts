@@ -7,7 +7,8 @@
  * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
-import type { DataType, Whole } from "../types/mod.ts";
+import type { Whole } from "../types/mod.ts";
+import type { DefinedType } from "./defined_types.ts";
 import type {
   Erasure,
   FileEntry,
@@ -132,8 +133,11 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createView(entry: ViewEntry): void;
+  viewById(viewId: number): ViewEntry | undefined;
   /** Replaces the view that has the same viewId. */
   changeView(entry: ViewEntry): void;
+  /** Changes all of the views in one step. */
+  changeViews(entries: readonly ViewEntry[]): void;
   /** Drops either all of the views or no view. */
   dropViews(entries: readonly ViewEntry[]): void;
 
@@ -176,7 +180,7 @@ export interface Catalog {
 
   type(namespace: string, name: string): TypeEntry | undefined;
   /** Returns the data type of a name; undefined if no type has it. */
-  definedType(namespace: string, name: string): DataType | undefined;
+  definedType(namespace: string, name: string): DefinedType | undefined;
   /** Returns all types, ordered by namespace and name. */
   types(): readonly TypeEntry[];
   /**

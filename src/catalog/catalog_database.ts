@@ -9,10 +9,11 @@ import type { Clock } from "../base/clock.ts";
 import { isExpected } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
-import type { DataType, Whole } from "../types/mod.ts";
+import type { Whole } from "../types/mod.ts";
 import { Accounts } from "./accounts.ts";
 import type { Catalog, Dependents, NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
+import type { DefinedType } from "./defined_types.ts";
 import { Definitions } from "./definitions.ts";
 import type {
   Erasure,
@@ -232,6 +233,14 @@ export class CatalogDatabase implements Catalog {
     this.#definitions.createView(entry);
   }
 
+  viewById(viewId: number): ViewEntry | undefined {
+    return this.#definitions.viewById(viewId);
+  }
+
+  changeViews(entries: readonly ViewEntry[]): void {
+    this.#definitions.changeViews(entries);
+  }
+
   changeView(entry: ViewEntry): void {
     this.#definitions.changeView(entry);
   }
@@ -288,7 +297,7 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.type(namespace, name);
   }
 
-  definedType(namespace: string, name: string): DataType | undefined {
+  definedType(namespace: string, name: string): DefinedType | undefined {
     return this.#definitions.definedType(namespace, name);
   }
 

@@ -3,33 +3,52 @@
  *
  * All columns of a type share one `EnumType` object, which ALTER TYPE changes in place, so plans,
  * live queries and topics see new labels immediately. The definition of a table on disk includes a
- * copy of the type, so that it stays readable after the type is dropped.
+ * copy of the type, so that it stays readable after the type is dropped. A domain never changes in
+ * place: ALTER DOMAIN replaces the definitions of the tables that have columns of it.
  */
-import type { DataType, EnumType } from "../types/mod.ts";
-import type { TypeEntry } from "./entries.ts";
+import type { DataType, DomainType, EnumType } from "../types/mod.ts";
+import type { ColumnEntry, TypeEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
+/** The meaning of a name that CREATE TYPE or CREATE DOMAIN has defined. */
+export interface DefinedType {
+  readonly type: DataType;
+  readonly domain?: DomainType;
+}
+
 export class DefinedTypes {
   readonly entries: NamedEntries<TypeEntry>;
   readonly #byId = new Map<number, EnumType>();
+  readonly #domains = new Map<number, DomainType>();
 
   constructor(file: SqliteFile) {
     this.entries = new NamedEntries(file, { table: "types", idOf: ({ typeId }) => typeId });
-    for (const entry of allSealed<TypeEntry>(file, "types")) this.remember(entry);
+    // The type below a domain may be an enum type, so enum types come first.
+    const all = [...allSealed<TypeEntry>(file, "types")];
+    for (const entry of all) if (entry.domain === undefined) this.remember(entry);
+    for (const entry of all) if (entry.domain !== undefined) this.remember(entry);
   }
 
-  named(namespace: string, name: string): DataType | undefined {
+  named(namespace: string, name: string): DefinedType | undefined {
     const typeId = this.entries.named(namespace, name)?.typeId;
-    const enumType = typeId === undefined ? undefined : this.#byId.get(typeId);
-    return enumType === undefined ? undefined : { kind: "enum", enumType };
+    if (typeId === undefined) return undefined;
+    const domain = this.#domains.get(typeId);
+    if (domain !== undefined) return { type: domain.base, domain };
+    const enumType = this.#byId.get(typeId);
+    return enumType === undefined ? undefined : { type: { kind: "enum", enumType } };
   }
 
   /** Adds a new type, or updates the existing object that all columns of the type share. */
   remember(entry: TypeEntry): void {
-    const { labels, name, namespace, typeId } = entry;
+    const { domain, labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);
+    if (domain !== undefined) {
+      const base = this.current(domain.base);
+      this.#domains.set(typeId, { ...domain, base, typeId, namespace, name });
+      return;
+    }
     const known = this.#byId.get(typeId);
     if (known === undefined) this.#byId.set(typeId, { typeId, namespace, name, labels });
     else Object.assign(known, { namespace, name, labels });
@@ -37,7 +56,18 @@ export class DefinedTypes {
 
   forget(entries: readonly TypeEntry[]): void {
     this.entries.forget(entries);
-    for (const { typeId } of entries) this.#byId.delete(typeId);
+    for (const { typeId } of entries) {
+      this.#byId.delete(typeId);
+      this.#domains.delete(typeId);
+    }
+  }
+
+  /** Returns a column as its type and its domain are now. */
+  currentColumn<Column extends Pick<ColumnEntry, "domain" | "type">>(column: Column): Column {
+    const { domain, type } = column;
+    const current = { ...column, type: this.current(type) };
+    if (domain === undefined) return current;
+    return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
   }
 
   /** Returns the current form of a type. A dropped type keeps the form in which it was stored. */

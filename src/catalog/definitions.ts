@@ -15,10 +15,9 @@ import { assert, defined } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Seq } from "../base/seq.ts";
-import type { DataType } from "../types/mod.ts";
 import type { Dependents } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
-import { DefinedTypes } from "./defined_types.ts";
+import { type DefinedType, DefinedTypes } from "./defined_types.ts";
 import type {
   IndexEntry,
   NamespaceEntry,
@@ -307,6 +306,10 @@ export class Definitions {
     return this.#views.named(namespace, name);
   }
 
+  viewById(viewId: number): ViewEntry | undefined {
+    return this.#views.byId(viewId);
+  }
+
   views(): readonly ViewEntry[] {
     return this.#views.all();
   }
@@ -323,9 +326,18 @@ export class Definitions {
   }
 
   changeView(entry: ViewEntry): void {
-    assert(this.#views.byId(entry.viewId) !== undefined, "the view to change exists");
-    this.#change(() => this.#views.put(entry));
-    this.#views.remember(entry);
+    this.changeViews([entry]);
+  }
+
+  changeViews(entries: readonly ViewEntry[]): void {
+    for (const entry of entries) {
+      const before = defined(this.#views.byId(entry.viewId), "the view to change exists");
+      if (before.name !== entry.name) this.#refuseTaken(entry, "rename");
+    }
+    this.#change(() => {
+      for (const entry of entries) this.#views.put(entry);
+    });
+    for (const entry of entries) this.#views.remember(entry);
   }
 
   dropViews(entries: readonly ViewEntry[]): void {
@@ -407,7 +419,7 @@ export class Definitions {
     return this.#types.entries.named(namespace, name);
   }
 
-  definedType(namespace: string, name: string): DataType | undefined {
+  definedType(namespace: string, name: string): DefinedType | undefined {
     return this.#types.named(namespace, name);
   }
 
@@ -435,6 +447,26 @@ export class Definitions {
     this.#change(() => this.#types.entries.put(entry));
     this.#types.entries.forget([before]);
     this.#types.remember(entry);
+    if (entry.domain !== undefined) this.#renewTablesOf(entry.typeId);
+  }
+
+  /** Gives the columns of a domain the domain as it is now. */
+  #renewTablesOf(typeId: number): void {
+    for (const table of this.#byId.values()) {
+      if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
+      const entry = {
+        ...table,
+        columns: table.columns.map((column) => this.#types.currentColumn(column)),
+      };
+      this.#byId.set(entry.tableId, entry);
+      this.#byName.get(entry.namespace)?.set(entry.name, entry);
+      const versions = this.#versions.get(entry.tableId) ?? [];
+      const newest = versions.at(-1);
+      if (newest !== undefined) {
+        this.#versions.set(entry.tableId, versions.with(-1, { ...newest, table: entry }));
+      }
+    }
+    this.#sorted = undefined;
   }
 
   dropTypes(entries: readonly TypeEntry[]): void {
@@ -667,8 +699,7 @@ function tableFromJson(json: TableJson, types: DefinedTypes): TableEntry {
   return {
     ...json,
     columns: json.columns.map((column) => ({
-      ...column,
-      type: types.current(column.type),
+      ...types.currentColumn(column),
       missing: valueFromJson(column.missing),
     })),
     ...(json.indexes === undefined

@@ -3,7 +3,14 @@
  * statement creates a new entry and raises the catalog version, so a reader may keep an entry for
  * the duration of a statement.
  */
-import type { DataType, EnumLabel, TermKind, Value } from "../types/mod.ts";
+import type {
+  DataType,
+  DomainRules,
+  DomainType,
+  EnumLabel,
+  TermKind,
+  Value,
+} from "../types/mod.ts";
 
 export type TableKind = "user" | "shared" | "stream";
 
@@ -24,7 +31,10 @@ export interface NamespaceEntry {
 export interface ColumnEntry {
   readonly columnId: number;
   readonly name: string;
+  /** The type of the values; of a column with a domain, the type below the domain. */
   readonly type: DataType;
+  /** The domain whose conditions every value meets; absent if the column has none. */
+  readonly domain?: DomainType;
   readonly notNull: boolean;
   /** The DEFAULT as SQL text; absent if the column has none. */
   readonly defaultSql?: string;
@@ -264,6 +274,8 @@ export interface ViewTable {
 /** Another view to which the text of a view refers, with the columns that it had at that time. */
 interface ViewOfView {
   readonly viewId: number;
+  /** The name of the view in the text; absent as long as the view has that name. */
+  readonly renamedFrom?: string;
   readonly columnNames: readonly string[];
 }
 
@@ -290,14 +302,16 @@ export interface SequenceEntry {
   readonly updatedAtMs: number;
 }
 
-/** An enum type. Its values on disk are the positions of its labels. */
+/** An enum type, whose values on disk are the positions of its labels, or a domain. */
 export interface TypeEntry {
   /** The id, which is unique among tables, views, topics, sequences and types. */
   readonly typeId: number;
   readonly namespace: string;
   readonly name: string;
-  /** The labels in order. */
+  /** The labels of an enum type in order. */
   readonly labels: readonly EnumLabel[];
+  /** Present if the type is a domain. */
+  readonly domain?: DomainRules;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

@@ -17,6 +17,7 @@ export {
   keyNameOf,
   shownColumnsOf,
 } from "./declared_keys.ts";
+export type { DefinedType } from "./defined_types.ts";
 export type {
   AccessLevel,
   CheckEntry,

@@ -7,10 +7,10 @@
 
 import { DatabaseError } from "../../base/errors.ts";
 import { type ColumnEntry, computesFrom, type TableEntry } from "../../catalog/mod.ts";
-import { castValue, type DataType, sameType, typeName } from "../../types/mod.ts";
+import { castValue, type DataType, type DomainType, sameType, typeName } from "../../types/mod.ts";
 import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
 import { parseStored } from "../bind/expression/type_names.ts";
-import { isSerial, resolveType } from "../bind/expression/types.ts";
+import { domainOf, isSerial, resolveType } from "../bind/expression/types.ts";
 import { referencesTo } from "../names/references.ts";
 import { qualifiedDefault } from "../names/sequences.ts";
 import type {
@@ -204,6 +204,11 @@ function setType(
   const position = definition._location.start;
   const to = resolveType(definition);
   const { columnId, defaultSql, name, type: from } = column;
+  const domain = domainOf(definition);
+  if (domain?.typeId !== column.domain?.typeId) {
+    if (domain !== undefined) demands.push({ kind: "domain", columnId, position });
+    if (sameType(from, to)) return withColumn(table, withDomain(column, domain));
+  }
   if (sameType(from, to) && !isSerial(definition)) return table;
   if (!isWidening(from, to) || isSerial(definition)) {
     throw new DatabaseError(
@@ -248,7 +253,7 @@ function setType(
     altering.changeSequence({ ...sequence, ...retyped(sequence, counted) });
   }
   if (to.kind === "json") demands.push({ kind: "form", columnId, position });
-  const next = withColumn(table, { ...column, type: to, missing });
+  const next = withColumn(table, withDomain({ ...column, type: to, missing }, domain));
   // A condition may have a different meaning with the new type, but must still be true.
   for (const check of table.checks) {
     if (!columnsNamedIn(check.sql, table).has(name)) continue;
@@ -263,6 +268,11 @@ function setType(
     demands.push({ kind: "check", name: check.name, position });
   }
   return next;
+}
+
+function withDomain(column: ColumnEntry, domain: DomainType | undefined): ColumnEntry {
+  const { domain: _, ...rest } = column;
+  return domain === undefined ? rest : { ...rest, domain };
 }
 
 /**

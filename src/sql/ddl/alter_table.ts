@@ -217,6 +217,9 @@ function addColumns(
     if (isKey) requireNoKey(table, position);
     const made = newColumn(column, { columnId: nextColumnId, kind: table.kind });
     columns.push(withQualifiedDefault(made, altering, position));
+    if (made.domain !== undefined) {
+      demands.push({ kind: "domain", columnId: nextColumnId, position });
+    }
     added.set(nextColumnId, column);
     names.add(name.toLowerCase());
     nextColumnId += 1;
@@ -269,7 +272,8 @@ function withMissing(
   column: ColumnEntry,
   { altering, position }: { position: number; altering: Alterer },
 ): ColumnEntry {
-  const { defaultSql, name, notNull, type } = column;
+  const { domain, name, notNull, type } = column;
+  const defaultSql = column.defaultSql ?? domain?.defaultSql;
   if (defaultSql === undefined) {
     if (!notNull) return column;
     throw new DatabaseError(

@@ -131,6 +131,7 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "create table as":
     case "create view":
     case "create sequence":
+    case "create domain":
     case "create type":
     case "create topic":
     case "alter topic":
@@ -159,7 +160,9 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
     case "alter table":
       return [node.table, ...newNamesIn(node)];
     case "alter index":
+    case "alter view":
       return [node.name, ...renamed(node.name, node.to)];
+    case "alter domain":
     case "alter type":
       return node.change.type === "rename"
         ? [node.name, ...renamed(node.name, node.change.to)]

@@ -24,6 +24,7 @@ import { messageResult } from "../result/result.ts";
 import { type DefiningStatement, requireRight } from "../rights/statement_kinds.ts";
 import { authorizeComment, commentOn } from "./comments.ts";
 import { authorizeCreateTable, createTable } from "./create_table.ts";
+import { alterDomain, createDomain } from "./domain_definitions.ts";
 import { authorizeDropTables, dropTables, dropTableWithin } from "./drop_table.ts";
 import { authorizeIndexes, createIndex, dropIndexes, renameIndex } from "./index_definitions.ts";
 import {
@@ -51,7 +52,7 @@ import {
   dropTypes,
   isTypeDefinition,
 } from "./type_definitions.ts";
-import { authorizeView, createView, dropViews } from "./view_definitions.ts";
+import { authorizeView, createView, dropViews, renameView } from "./view_definitions.ts";
 import {
   alterWebhook,
   createWebhook,
@@ -113,6 +114,7 @@ export class DefinitionStatements {
         authorizeComment(node, { principal, namespace }, catalog);
         return;
       case "create view":
+      case "alter view":
       case "drop view":
         authorizeView(node, { principal, namespace }, catalog);
         return;
@@ -177,6 +179,8 @@ export class DefinitionStatements {
         return dropTables(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create view":
         return createView(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
+      case "alter view":
+        return renameView(node, { principal, namespace }, this.#deps);
       case "drop view":
         return dropViews(node, { principal, namespace }, this.#deps);
       case "create sequence":
@@ -208,6 +212,10 @@ export class DefinitionStatements {
         return commentOn(node, { principal, namespace }, this.#deps);
       case "create extension":
         return createExtension(node);
+      case "create domain":
+        return createDomain(node, { principal, namespace }, this.#deps);
+      case "alter domain":
+        return alterDomain(node, { namespace, ledger: this.#ledger }, this.#deps);
       case "create type":
         return createType(node, { principal, namespace }, this.#deps);
       case "alter type":

@@ -15,6 +15,7 @@ import {
   type Batch,
   casterFor,
   constVector,
+  domainName,
   sameType,
   type Value,
   type Vector,
@@ -23,7 +24,8 @@ import {
 } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
-import { bindCondition } from "../bind/expression/expression_binder.ts";
+import { bindDomainCheck } from "../bind/expression/domains.ts";
+import { bindCondition, bindExpression } from "../bind/expression/expression_binder.ts";
 import { parseStored } from "../bind/expression/type_names.ts";
 import { columnIdsIn } from "../bind/walk.ts";
 import { compileKeyExpression } from "../execute/build/key_computation.ts";
@@ -36,6 +38,7 @@ import { compileExpression } from "../execute/evaluate/expression.ts";
 export type RowDemand =
   | { readonly kind: "not null"; readonly columnId: number; readonly position: number }
   | { readonly kind: "form"; readonly columnId: number; readonly position: number }
+  | { readonly kind: "domain"; readonly columnId: number; readonly position: number }
   | { readonly kind: "check"; readonly name: string; readonly position: number }
   | { readonly kind: "index"; readonly indexId: number; readonly position: number };
 
@@ -200,6 +203,32 @@ export class RowInspection {
     };
   }
 
+  /** Judges the values of a column by the conditions of its domain. */
+  #domainJudge(column: ColumnEntry, at: number, position: number): Judge | undefined {
+    const { context, next } = this.#options;
+    const { domain, name } = column;
+    if (domain === undefined) return undefined;
+    const given = defined(context, "checks have a context");
+    const conditions = domain.checks.map(({ sql }) =>
+      // The value is column 0 of a condition.
+      compileExpression(bindDomainCheck(sql, domain, bindExpression), new Map([[0, 0]])),
+    );
+    return ({ columns, rowCount }) => {
+      const values = columns[at] ?? constVector(null, rowCount);
+      const batch = { rowCount, columns: [values] };
+      const hasNull = domain.notNull && valuesOf(values).includes(null);
+      const isBroken = conditions.some((condition) =>
+        this.#unquoted(position, () => valuesOf(condition(batch, given))).includes(false),
+      );
+      if (!hasNull && !isBroken) return;
+      throw new DatabaseError(
+        isBroken ? "CHECK_VIOLATION" : "NOT_NULL_VIOLATION",
+        `Cannot apply domain ${domainName(domain)} to column "${name}" of ${nameOf(next)}: an existing row violates it`,
+        { position, hint: "change or delete such rows first" },
+      );
+    };
+  }
+
   /**
    * Returns the check for a condition; undefined if a later action of the statement cancels the
    * condition.
@@ -238,6 +267,7 @@ export class RowInspection {
     // Reading the value has already proved that it can be represented in the new type.
     if (column === undefined) return undefined;
     if (demand.kind === "form") return () => undefined;
+    if (demand.kind === "domain") return this.#domainJudge(column, at, position);
     if (!column.notNull) return undefined;
     return (batch) => {
       const vector = batch.columns[at];

@@ -19,7 +19,7 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { castTo } from "../bind/expression/casts.ts";
 import { bindCondition } from "../bind/expression/expression_binder.ts";
-import { resolveType } from "../bind/expression/types.ts";
+import { domainOf, resolveType } from "../bind/expression/types.ts";
 import { readLiterals } from "../bind/expression/untyped_literals.ts";
 import type { Scope } from "../bind/scope.ts";
 import { columnIdsIn, holdsTimeWord, isImmutable } from "../bind/walk.ts";
@@ -133,6 +133,7 @@ export function newColumn(
   const position = name._location.start;
   checkColumnName(name.name, { position, isQuoted: !/^[a-z_][a-z0-9_$]*$/.test(name.name) });
   const type = resolveType(dataType);
+  const domain = domainOf(dataType);
   requireStorable(type, dataType, kind);
   const all = constraints ?? [];
   checkConstraintNames(all);
@@ -155,6 +156,7 @@ export function newColumn(
     columnId,
     name: name.name,
     type,
+    ...(domain === undefined ? {} : { domain }),
     notNull:
       numbering !== undefined || all.some(({ type: t }) => t === "not null" || t === "primary key"),
     generatedAlways: numbering?.identity === "always" || stored !== undefined,
@@ -188,6 +190,8 @@ export type CheckedTable = Pick<
   TableEntry,
   "checks" | "columns" | "keyName" | "name" | "primaryKey"
 > & {
+  /** The beginning of automatic names; absent for that of the table and a column. */
+  readonly prefix?: string;
   /**
    * The scope of the table's columns, shared by many checks because creating a scope visits every
    * column.
@@ -225,7 +229,8 @@ export function newCheck(
     );
   }
   const named = columnName ?? onlyColumnIn(condition, columns);
-  const wanted = check.constraintName?.name ?? automaticName(tableName, named);
+  const automatic = table.prefix ?? automaticPrefix(tableName, named);
+  const wanted = check.constraintName?.name ?? `${automatic}_check`;
   const isKey = (name: string): boolean => name === keyNameOf(table);
   const taken = new Set(checks.map((entry) => entry.name));
   const isTaken = (name: string): boolean => taken.has(name) || isKey(name);
@@ -243,8 +248,8 @@ export function newCheck(
   return { name, sql: check.source };
 }
 
-function automaticName(tableName: string, columnName: string | undefined): string {
-  return columnName === undefined ? `${tableName}_check` : `${tableName}_${columnName}_check`;
+function automaticPrefix(tableName: string, columnName: string | undefined): string {
+  return columnName === undefined ? tableName : `${tableName}_${columnName}`;
 }
 
 /** Returns the column that a condition reads if it reads exactly one. */
@@ -338,7 +343,8 @@ function refuseNull(constraints: readonly ColumnConstraint[], name: string, why:
   });
 }
 
-function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
+/** @throws {DatabaseError} UNSUPPORTED_TYPE if no column of such a table holds the type. */
+export function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const position = node._location.start;
   const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
   if (type.kind === "unknown" || isUnscalar) {

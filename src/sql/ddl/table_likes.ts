@@ -19,7 +19,7 @@ import {
   shownColumnsOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
-import { type TermKind, typeName } from "../../types/mod.ts";
+import { columnTypeName, type TermKind } from "../../types/mod.ts";
 import { parseStored, typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { findTable } from "../names/table_names.ts";
 import type {
@@ -114,8 +114,8 @@ function columnText(
   column: ColumnEntry,
   { caller, copies }: Pick<LikedTable, "copies"> & { caller: LikeCaller },
 ): string {
-  const { columnId, defaultSql, generatedSql, identity, name, notNull, type } = column;
-  const parts = [nameText(name), typeName(type)];
+  const { columnId, defaultSql, generatedSql, identity, name, notNull } = column;
+  const parts = [nameText(name), columnTypeName(column)];
   if (notNull) parts.push("NOT NULL");
   if (identity !== undefined) {
     if (copies("identity")) {

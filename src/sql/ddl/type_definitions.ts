@@ -1,5 +1,5 @@
 /**
- * CREATE TYPE, ALTER TYPE and DROP TYPE of enum types.
+ * CREATE TYPE and ALTER TYPE of enum types, and DROP of all types that users define.
  */
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -14,6 +14,7 @@ import type {
   CreateTypeStatement,
   DropTypeStatement,
   LabelNode,
+  QName,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
@@ -34,8 +35,16 @@ const LABEL_BYTES_MAX = 63;
 
 const LABELS_MAX = 1000;
 
+const TYPE_DEFINITIONS: ReadonlySet<string> = new Set<TypeDefinition["type"]>([
+  "alter domain",
+  "alter type",
+  "create domain",
+  "create type",
+  "drop type",
+]);
+
 export function isTypeDefinition(node: { readonly type: string }): node is TypeDefinition {
-  return node.type === "create type" || node.type === "alter type" || node.type === "drop type";
+  return TYPE_DEFINITIONS.has(node.type);
 }
 
 /** @throws {DatabaseError} PERMISSION_DENIED */
@@ -86,8 +95,8 @@ export function createType(
   };
 }
 
-/** @throws {DatabaseError} */
-function requireFreeName(
+/** @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS */
+export function requireFreeName(
   catalog: Catalog,
   { name, namespace, position }: { namespace: string; name: string; position: number },
   action: "create" | "rename",
@@ -169,6 +178,13 @@ function alteredType(
   catalog: Catalog,
 ): TypeEntry | undefined {
   const { labels } = entry;
+  if (entry.domain !== undefined && change.type !== "rename") {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot change the labels of ${entry.namespace}.${entry.name}: it is a domain`,
+      { position: change._location.start, hint: "ALTER DOMAIN" },
+    );
+  }
   switch (change.type) {
     case "add value": {
       const { ifNotExists, label } = change;
@@ -205,7 +221,7 @@ function alteredType(
  * Refuses to rename a type or label to which stored SQL text refers. @throws {DatabaseError}
  * DEPENDENT_OBJECTS
  */
-function refuseNamed(
+export function refuseNamed(
   what: string,
   { naming, position }: { naming: readonly string[]; position: number },
 ): void {
@@ -265,7 +281,9 @@ export function dropTypes(
       missing.push(`${schema}.${name.name}`);
       return [];
     }
-    return [findType(catalog, name, namespace)];
+    const type = findType(catalog, name, namespace);
+    requireKind(type, node, name);
+    return [type];
   });
   const requireUnused = (): void => {
     for (const type of types) refuseUsed(type, node, catalog);
@@ -275,8 +293,22 @@ export function dropTypes(
     requireUnused();
     catalog.dropTypes(types);
     const dropped = types.map((type) => `${type.namespace}.${type.name}`);
-    return droppedMessage("type", { dropped, missing });
+    return droppedMessage(node.isDomain === true ? "domain" : "type", { dropped, missing });
   };
+}
+
+/** DROP TYPE also drops a domain, as in PostgreSQL. @throws {DatabaseError} INVALID_OPERATION */
+function requireKind(
+  { domain, name, namespace }: TypeEntry,
+  { isDomain }: DropTypeStatement,
+  { _location }: QName,
+): void {
+  if (isDomain !== true || domain !== undefined) return;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot drop domain ${namespace}.${name}: it is an enum type`,
+    { position: _location.start, hint: "DROP TYPE" },
+  );
 }
 
 /** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */

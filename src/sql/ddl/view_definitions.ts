@@ -31,13 +31,19 @@ import {
   type ViewDeps,
   type ViewShape,
 } from "../names/views.ts";
-import type { CreateViewStatement, DropViewStatement, QName } from "../parse/ast/ast.ts";
+import type {
+  AlterViewStatement,
+  CreateViewStatement,
+  DropViewStatement,
+  QName,
+} from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import { authorize } from "../rights/requirements.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
+import { isRelation } from "./numbered_columns.ts";
 
 type ViewColumns = ViewShape["columns"];
 
@@ -56,11 +62,11 @@ interface NewViewCall extends ViewCall {
  * PERMISSION_DENIED
  */
 export function authorizeView(
-  node: CreateViewStatement | DropViewStatement,
+  node: AlterViewStatement | CreateViewStatement | DropViewStatement,
   { namespace, principal }: ViewCall,
   catalog: Catalog,
 ): void {
-  const names: readonly QName[] = node.type === "create view" ? [node.name] : node.names;
+  const names: readonly QName[] = node.type === "drop view" ? node.names : [node.name];
   for (const name of names) {
     const holder = catalog.namespace(name.schema ?? namespace);
     requireRun(principal, "removeTable", {
@@ -286,28 +292,9 @@ export function dropViews(
   const missing: string[] = [];
   for (const name of node.names) {
     systemViews.refuse(name, { namespace, principal, action: "drop", ifExists });
-    const inNamespace = name.schema ?? namespace;
-    const entry = catalog.view(inNamespace, name.name);
-    if (entry !== undefined) {
-      entries.set(entry.viewId, entry);
-      continue;
-    }
-    const position = name._location.start;
-    if (catalog.table(inNamespace, name.name) !== undefined) {
-      throw new DatabaseError(
-        "INVALID_OPERATION",
-        `Cannot drop view ${inNamespace}.${name.name}: it is a table`,
-        { position, hint: "DROP TABLE" },
-      );
-    }
-    if (ifExists === true) {
-      missing.push(`${inNamespace}.${name.name}`);
-      continue;
-    }
-    findNamespace(catalog, inNamespace, name);
-    throw new DatabaseError("TABLE_NOT_FOUND", `view ${inNamespace}.${name.name} not found`, {
-      position,
-    });
+    const entry = viewNamed(catalog, name, { namespace, action: "drop", ifExists });
+    if (entry === undefined) missing.push(`${name.schema ?? namespace}.${name.name}`);
+    else entries.set(entry.viewId, entry);
   }
   const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
   const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
@@ -321,9 +308,76 @@ export function dropViews(
   };
 }
 
+/** @throws {DatabaseError} INVALID_OPERATION, TABLE_NOT_FOUND, NAMESPACE_NOT_FOUND */
+function viewNamed(
+  catalog: Catalog,
+  node: QName,
+  {
+    action,
+    ifExists,
+    namespace,
+  }: { action: "drop" | "alter"; ifExists: true | undefined; namespace: string },
+): ViewEntry | undefined {
+  const { name, schema = namespace, _location } = node;
+  const entry = catalog.view(schema, name);
+  if (entry !== undefined) return entry;
+  const position = _location.start;
+  if (catalog.table(schema, name) !== undefined) {
+    throw new DatabaseError(
+      "INVALID_OPERATION",
+      `Cannot ${action} view ${schema}.${name}: it is a table`,
+      { position, hint: `${action.toUpperCase()} TABLE` },
+    );
+  }
+  if (ifExists === true) return undefined;
+  findNamespace(catalog, schema, node);
+  throw new DatabaseError("TABLE_NOT_FOUND", `view ${schema}.${name} not found`, { position });
+}
+
+/**
+ * ALTER VIEW … RENAME TO. Views that read the view keep their text, in which it has its former
+ * name.
+ *
+ * @throws {DatabaseError} TABLE_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME
+ */
+export function renameView(
+  { ifExists, name, to }: AlterViewStatement,
+  { namespace, principal }: ViewCall,
+  { catalog, clock, live, systemViews }: NameDeps & Pick<SqlEnvironment, "clock" | "live">,
+): BoundDefinition {
+  systemViews.refuse(name, { namespace, principal, action: "alter", ifExists });
+  const found = viewNamed(catalog, name, { namespace, action: "alter", ifExists });
+  if (found === undefined) {
+    return () => `View ${name.schema ?? namespace}.${name.name} does not exist`;
+  }
+  const position = to._location.start;
+  checkObjectName("view", to.name, { position });
+  if (isRelation(catalog, found.namespace, to.name)) {
+    throw new DatabaseError(
+      "ALREADY_EXISTS",
+      `Cannot rename ${found.namespace}.${found.name} to "${to.name}": ${found.namespace}.${to.name} already exists`,
+      { position },
+    );
+  }
+  return () => {
+    const { viewId } = found;
+    const renamed = { ...found, name: to.name, updatedAtMs: clock.nowMs() };
+    const readers = catalog.views().flatMap((view) => {
+      if (!view.views.some((each) => each.viewId === viewId)) return [];
+      const views = view.views.map((each) =>
+        each.viewId === viewId ? { renamedFrom: found.name, ...each } : each,
+      );
+      return [{ ...view, views }];
+    });
+    catalog.changeViews([renamed, ...readers]);
+    live().viewChanged();
+    return `View ${found.namespace}.${found.name} renamed to ${to.name}`;
+  };
+}
+
 /** Returns the response message of DROP. @param missing Names that IF EXISTS skipped. */
 export function droppedMessage(
-  kind: "index" | "sequence" | "table" | "type" | "view",
+  kind: "domain" | "index" | "sequence" | "table" | "type" | "view",
   { dropped, missing }: { dropped: readonly string[]; missing: readonly string[] },
 ): string {
   const parts: string[] = [];

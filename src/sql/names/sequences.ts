@@ -110,7 +110,7 @@ interface NamedSequence extends NameInText {
 }
 
 /** Returns the sequences from which an expression takes numbers by a literal name. */
-function sequencesNamedIn(node: Expr): NamedSequence[] {
+export function sequencesNamedIn(node: Expr): NamedSequence[] {
   const named: NamedSequence[] = [];
   for (const part of partsOf(node)) {
     const call: Partial<Expr> = part;

@@ -39,7 +39,9 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: Type
     .tables()
     .flatMap((table) =>
       table.columns
-        .filter((column) => enumTypeOf(column.type)?.typeId === typeId)
+        .filter(
+          ({ domain, type }) => domain?.typeId === typeId || enumTypeOf(type)?.typeId === typeId,
+        )
         .map((column) => `${table.namespace}.${table.name}.${column.name}`),
     );
 }

@@ -23,11 +23,17 @@ import { meets } from "../rights/requirements.ts";
 export interface ViewDeps {
   readonly catalog: Pick<Catalog, "namespace" | "table" | "tableById">;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
+  readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
 export function depsOf(catalog: Catalog, systemView: ViewDeps["systemView"]): ViewDeps {
-  return { catalog, systemView, view: (namespace, name) => catalog.view(namespace, name) };
+  return {
+    catalog,
+    systemView,
+    view: (namespace, name) => catalog.view(namespace, name),
+    viewById: (viewId) => catalog.viewById(viewId),
+  };
 }
 
 const queries = new WeakMap<ViewEntry, SelectStatement>();
@@ -74,7 +80,7 @@ function sourceIn(entry: ViewEntry, deps: ViewDeps): RelationSource {
     },
     view: ({ name, schema = searchNamespace }) => {
       if (renamedIn(entry, { namespace: schema, name }, deps) !== undefined) return undefined;
-      const other = deps.view(schema, name);
+      const other = viewIn(entry, { namespace: schema, name }, deps);
       if (other === undefined) return undefined;
       const known = entry.views.find(({ viewId }) => viewId === other.viewId);
       return viewRelation(other, deps, known?.columnNames);
@@ -95,6 +101,17 @@ function renamedIn(
     if (table?.namespace === namespace) return table;
   }
   return undefined;
+}
+
+/** Returns the view that a name in the text means, also if the view has another name by now. */
+function viewIn(
+  { views }: ViewEntry,
+  { name, namespace }: { namespace: string; name: string },
+  deps: ViewDeps,
+): ViewEntry | undefined {
+  const former = views.find(({ renamedFrom }) => renamedFrom === name);
+  const renamed = former && deps.viewById(former.viewId);
+  return renamed?.namespace === namespace ? renamed : deps.view(namespace, name);
 }
 
 /** Returns the columns that a table had when the view was created and still has. */

@@ -19,6 +19,7 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
   const word = cursor.expectOneOf(
     "column",
     "constraint",
+    "domain",
     "index",
     "namespace",
     "schema",
@@ -40,6 +41,8 @@ function parseObject(cursor: Cursor): Pick<CommentStatement, "kind" | "name" | "
       cursor.expect("on");
       return { kind: word, name: cursor.qname("a table"), part };
     }
+    case "domain":
+      return { kind: "type", name: cursor.qname("a domain") };
     default:
       return { kind: word, name: cursor.qname(ARTICLES[word]) };
   }
@@ -53,9 +56,10 @@ const ARTICLES = {
   view: "a view",
 } as const satisfies Partial<Record<CommentedKind, string>>;
 
-const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "schema">([
+const COMMENTED: ReadonlySet<string> = new Set<CommentedKind | "domain" | "schema">([
   "column",
   "constraint",
+  "domain",
   "index",
   "namespace",
   "schema",

@@ -244,7 +244,8 @@ function acceptUnique(cursor: Cursor): boolean {
   return true;
 }
 
-function parseCheck(
+/** `CHECK (…)`. */
+export function parseCheck(
   cursor: Cursor,
   start: number,
   constraintName: Name | undefined,
@@ -267,12 +268,7 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   const start = cursor.token;
   const name = cursor.name("a column");
   const dataType = cursor.grammar.dataType(cursor);
-  const constraints: ColumnConstraint[] = [];
-  for (;;) {
-    const constraint = parseColumnConstraint(cursor, name);
-    if (constraint === undefined) break;
-    constraints.push(constraint);
-  }
+  const constraints = parseColumnConstraints(cursor, name);
   return {
     kind: "column",
     name,
@@ -280,6 +276,16 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
     constraints: constraints.length === 0 ? undefined : constraints,
     _location: cursor.since(start),
   };
+}
+
+/** `constraint…` of a column or a domain with this name. */
+export function parseColumnConstraints(cursor: Cursor, name: Name): ColumnConstraint[] {
+  const constraints: ColumnConstraint[] = [];
+  for (;;) {
+    const constraint = parseColumnConstraint(cursor, name);
+    if (constraint === undefined) return constraints;
+    constraints.push(constraint);
+  }
 }
 
 function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint | undefined {

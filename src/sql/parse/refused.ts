@@ -7,7 +7,6 @@ import { Token } from "./text/lexer.ts";
 const RIGHTS =
   "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges leaves it out";
 const INDEX_HINT = "CREATE INDEX name ON table_name (column_name)";
-const PAGES = "page by key: WHERE key > last ORDER BY key LIMIT n";
 const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read";
 const LIVE = "live queries deliver changes as they are committed";
 
@@ -46,10 +45,6 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["help", ["HELP", "SHOW TABLES lists tables, DESCRIBE t shows the columns of a table"]],
   ["grant", ["GRANT", RIGHTS]],
   ["revoke", ["REVOKE", RIGHTS]],
-  ["declare", ["DECLARE of a cursor", PAGES]],
-  ["fetch", ["FETCH of a cursor", PAGES]],
-  ["move", ["MOVE of a cursor", PAGES]],
-  ["close", ["CLOSE of a cursor", PAGES]],
   ["call", ["CALL of a procedure", NO_PROGRAMS]],
   ["listen", ["LISTEN", LIVE]],
   ["unlisten", ["UNLISTEN", LIVE]],
@@ -104,7 +99,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["constraint", ["CONSTRAINT TRIGGER", LIVE]],
   ["event", ["EVENT TRIGGER", LIVE]],
   ["rule", ["RULE", LIVE]],
-  ["domain", ["DOMAIN", "write the CHECK on the column"]],
   ["extension", ["EXTENSION", "leave it out: functions are built in"]],
   ["role", ["ROLE", RIGHTS]],
   ["group", ["GROUP", RIGHTS]],

@@ -7,6 +7,7 @@ import type { ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
 import { parseComment } from "./comments.ts";
 import { parseCopy } from "./copy.ts";
 import type { Cursor } from "./cursor.ts";
+import { parseClose, parseDeclare, parseFetch } from "./cursors.ts";
 import {
   acceptIfExists,
   parseAlterNamespace,
@@ -55,7 +56,14 @@ import {
   parseDropTopic,
 } from "./topics.ts";
 import { parseSavepoint, parseTransaction } from "./transactions.ts";
-import { parseAlterType, parseCreateType, parseDo, parseDropType } from "./types.ts";
+import {
+  parseAlterDomain,
+  parseAlterType,
+  parseCreateDomain,
+  parseCreateType,
+  parseDo,
+  parseDropType,
+} from "./types.ts";
 import { parseAlterUser, parseCreateUser, parseDropUser } from "./users.ts";
 import { parseAlterWebhook, parseCreateWebhook, parseDropWebhook } from "./webhooks.ts";
 
@@ -81,6 +89,10 @@ const STATEMENTS = new Map<string, Parse>([
   ["prepare", parsePrepare],
   ["execute", parseExecute],
   ["deallocate", parseDeallocate],
+  ["declare", parseDeclare],
+  ["fetch", parseFetch],
+  ["move", parseFetch],
+  ["close", parseClose],
   ["create", parseCreate],
   ["alter", parseAlter],
   ["drop", parseDrop],
@@ -124,6 +136,7 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
     cursor.couldBe("clear", "consume", "ack", "copy", "grant", "truncate", "savepoint", "release");
     cursor.couldBe("comment", "prepare", "execute", "deallocate", "do", "merge");
+    cursor.couldBe("declare", "fetch", "move", "close");
   }
   return cursor.unexpected("a statement");
 }
@@ -157,6 +170,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (isUnique || cursor.accept("index")) return parseCreateIndex(cursor, start, isUnique);
   if (cursor.accept("extension")) return parseCreateExtension(cursor, start);
   if (cursor.accept("type")) return parseCreateType(cursor, start);
+  if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique");
   switch (
@@ -201,6 +215,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("table")) return parseAlterTable(cursor, start, kind);
   if (cursor.accept("index")) return parseAlterIndex(cursor, start);
   if (cursor.accept("type")) return parseAlterType(cursor, start);
+  if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -228,7 +243,12 @@ function parseAlterView(cursor: Cursor, start: number): Statement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname("a view");
   const owned = acceptOwner(cursor, start, { kind: "view", name, ifExists });
-  return owned ?? cursor.refuse("ALTER VIEW", "CREATE OR REPLACE VIEW", at);
+  if (owned !== undefined) return owned;
+  if (!cursor.acceptAll("rename", "to")) {
+    cursor.refuse("ALTER VIEW other than RENAME TO", "CREATE OR REPLACE VIEW", at);
+  }
+  const to = cursor.label("a view");
+  return { type: "alter view", name, ifExists, to, _location: cursor.since(start) };
 }
 
 function parseDrop(cursor: Cursor, start: number): Statement {
@@ -237,6 +257,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("table")) return parseDropTable(cursor, start, kind);
   if (cursor.accept("index")) return parseDropIndex(cursor, start);
   if (cursor.accept("type")) return parseDropType(cursor, start);
+  if (cursor.accept("domain")) return parseDropType(cursor, start, true);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

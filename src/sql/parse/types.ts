@@ -1,8 +1,11 @@
-/** Parses CREATE, ALTER and DROP TYPE, and DO if it contains such a definition. */
+/** Parses CREATE, ALTER and DROP of types and domains, and DO if it contains such a definition. */
 import type {
+  AlterDomainStatement,
   AlterOwnerStatement,
   AlterTypeStatement,
+  CreateDomainStatement,
   CreateTypeStatement,
+  DomainChange,
   DoStatement,
   DropTypeStatement,
   LabelNode,
@@ -12,12 +15,20 @@ import type {
   TypeChange,
 } from "./ast/ast.ts";
 import { Cursor } from "./cursor.ts";
-import { acceptBehaviour, acceptIfExists, acceptIfNotExists } from "./ddl.ts";
+import {
+  acceptBehaviour,
+  acceptIfExists,
+  acceptIfNotExists,
+  parseCheck,
+  parseColumnConstraints,
+  parseSourced,
+} from "./ddl.ts";
 import { acceptOwner } from "./ownership.ts";
 import { Token, tokenize } from "./text/lexer.ts";
 
 const TYPE = "a type";
-const NOT_A_ROW = "a table has such columns; only enum types are defined";
+const DOMAIN = "a domain";
+const NOT_A_ROW = "a table has such columns; only enum types and domains are defined";
 
 /** Parses the rest after `CREATE TYPE`. */
 export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatement {
@@ -81,14 +92,82 @@ function parseTypeChange(cursor: Cursor): TypeChange {
   return { type: "rename value", from, to, _location: cursor.since(start) };
 }
 
-/** Parses the rest after `DROP TYPE`. */
-export function parseDropType(cursor: Cursor, start: number): DropTypeStatement {
+/** Parses the rest after `CREATE DOMAIN`. */
+export function parseCreateDomain(cursor: Cursor, start: number): CreateDomainStatement {
+  const name = cursor.qname(DOMAIN);
+  cursor.accept("as");
+  const dataType = cursor.grammar.dataType(cursor);
+  const constraints = parseColumnConstraints(cursor, name);
+  return { type: "create domain", name, dataType, constraints, _location: cursor.since(start) };
+}
+
+/** Parses the rest after `ALTER DOMAIN`. */
+export function parseAlterDomain(
+  cursor: Cursor,
+  start: number,
+): AlterDomainStatement | AlterOwnerStatement {
+  const name = cursor.qname(DOMAIN);
+  const owned = acceptOwner(cursor, start, { kind: "type", name });
+  if (owned !== undefined) return owned;
+  if (cursor.is("set") && cursor.isAhead(1, "schema")) {
+    cursor.refuse("SET SCHEMA of a domain", "create the domain in that namespace");
+  }
+  const change = parseDomainChange(cursor);
+  return { type: "alter domain", name, change, _location: cursor.since(start) };
+}
+
+function parseDomainChange(cursor: Cursor): DomainChange {
+  const start = cursor.token;
+  switch (cursor.expectOneOf("add", "drop", "rename", "set")) {
+    case "add": {
+      const constraintName = cursor.accept("constraint") ? cursor.name("a constraint") : undefined;
+      const check = parseCheck(cursor, start, constraintName);
+      if (cursor.is("not")) cursor.refuse("NOT VALID of a domain", "the rows are always checked");
+      return { type: "add constraint", check, _location: cursor.since(start) };
+    }
+    case "drop": {
+      if (cursor.accept("constraint")) return parseDropConstraint(cursor, start);
+      const isDefault = cursor.expectOneOf("default", "not") === "default";
+      if (!isDefault) cursor.expect("null");
+      const type = isDefault ? "drop default" : "drop not null";
+      return { type, _location: cursor.since(start) };
+    }
+    case "rename": {
+      if (cursor.accept("to")) {
+        return { type: "rename", to: cursor.label(DOMAIN), _location: cursor.since(start) };
+      }
+      cursor.expect("constraint");
+      const constraint = cursor.name("a constraint");
+      cursor.expect("to");
+      const to = cursor.name("a constraint");
+      return { type: "rename constraint", constraint, to, _location: cursor.since(start) };
+    }
+    case "set": {
+      if (cursor.expectOneOf("default", "not") === "not") {
+        cursor.expect("null");
+        return { type: "set not null", _location: cursor.since(start) };
+      }
+      const { expr, source } = parseSourced(cursor);
+      return { type: "set default", default: expr, source, _location: cursor.since(start) };
+    }
+  }
+}
+
+function parseDropConstraint(cursor: Cursor, start: number): DomainChange {
+  const ifExists = acceptIfExists(cursor);
+  const constraint = cursor.name("a constraint");
+  acceptBehaviour(cursor);
+  return { type: "drop constraint", constraint, ifExists, _location: cursor.since(start) };
+}
+
+/** Parses the rest after `DROP TYPE` or `DROP DOMAIN`. */
+export function parseDropType(cursor: Cursor, start: number, isDomain?: true): DropTypeStatement {
   const ifExists = acceptIfExists(cursor);
   const names: QName[] = [];
-  do names.push(cursor.qname(TYPE));
+  do names.push(cursor.qname(isDomain === true ? DOMAIN : TYPE));
   while (cursor.accept(","));
   const cascade = acceptBehaviour(cursor);
-  return { type: "drop type", names, ifExists, cascade, _location: cursor.since(start) };
+  return { type: "drop type", isDomain, names, ifExists, cascade, _location: cursor.since(start) };
 }
 
 const TOLERANT: ReadonlySet<string> = new Set<TolerantDefinition["type"]>([

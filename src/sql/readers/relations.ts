@@ -19,6 +19,7 @@ interface RelationNames {
   readonly table: (namespace: string, name: string) => TableEntry | undefined;
   readonly tableById: (tableId: number) => TableEntry | undefined;
   readonly view: (namespace: string, name: string) => ViewEntry | undefined;
+  readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
 
@@ -46,6 +47,7 @@ export function relationsOf(
     table: (inNamespace, name) => noted(tables, catalog.table(inNamespace, name)),
     tableById: (tableId) => noted(tables, catalog.tableById(tableId)),
     view: (inNamespace, name) => noted(views, catalog.view(inNamespace, name)),
+    viewById: (viewId) => noted(views, catalog.viewById(viewId)),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types);
@@ -82,6 +84,7 @@ export function depsIn(
     table: (inNamespace, name) => tables.get(shownName({ namespace: inNamespace, name })),
     tableById: (tableId) => relations.tables.find((table) => table.tableId === tableId),
     view: (inNamespace, name) => views.get(shownName({ namespace: inNamespace, name })),
+    viewById: (viewId) => relations.views.find((view) => view.viewId === viewId),
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
@@ -94,7 +97,8 @@ function depsOver(
 ): DmlDeps {
   const { table, tableById } = names;
   const catalog = { table, tableById, namespace: () => undefined };
-  const viewDeps = { catalog, view: names.view, systemView: names.systemView };
+  const { systemView, view, viewById } = names;
+  const viewDeps = { catalog, view, viewById, systemView };
   return {
     statement,
     isOutermost: true,

@@ -361,7 +361,8 @@ export function newTransaction(
 
 function returnsRows(node: Statement): boolean {
   if (node.type === "explain" || isShow(node)) return true;
-  if (node.type === "consume" || node.type === "ack") return true;
+  if (node.type === "consume" || node.type === "ack" || node.type === "fetch") return true;
+  if (node.type === "declare cursor") return false;
   const rows = rowsNode(node);
   if (rows === undefined) return false;
   return isSelectNode(rows) || ("returning" in rows && rows.returning !== undefined);

@@ -40,6 +40,7 @@ import type {
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { TopicAckRequest } from "../ports/ports.ts";
 import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
+import { Cursors } from "./cursors.ts";
 import type { RequestSettings } from "./request_settings.ts";
 import { type RestoredParts, Savepoints } from "./savepoints.ts";
 import { TransactionAcks } from "./transaction_acks.ts";
@@ -80,6 +81,7 @@ export class RequestTransaction implements HeldTransaction {
   #current: Transaction | undefined;
   #acks: TransactionAcks;
   #beginIndex: number | undefined;
+  readonly cursors: Cursors;
   readonly #savepoints = new Savepoints();
   #isHeld = false;
   #isFailed = false;
@@ -93,6 +95,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#deps = deps;
     this.#ledger = ledger;
     this.settings = settings;
+    this.cursors = new Cursors(deps.limits.transactionBytesMax);
     this.#acks = new TransactionAcks(deps.topics);
   }
 
@@ -257,7 +260,8 @@ export class RequestTransaction implements HeldTransaction {
   #partsFor({ _location, type }: SavepointStatement): RestoredParts {
     const transaction = this.#required(type.toUpperCase(), _location.start);
     const { locks } = this.#deps.activity;
-    return { transaction, acks: this.#acks, settings: this.settings, locks };
+    const { cursors, settings } = this;
+    return { transaction, acks: this.#acks, settings, locks, cursors };
   }
 
   /**
@@ -326,6 +330,7 @@ export class RequestTransaction implements HeldTransaction {
     const transaction = this.#current;
     this.#current = undefined;
     this.#savepoints.clear();
+    this.cursors.endTransaction({ isCommitted: outcome.kind === "committed" });
     if (transaction !== undefined) {
       const { activity, store } = this.#deps;
       const committedSeq = outcome.kind === "rolled back" ? undefined : store.appliedSeq;

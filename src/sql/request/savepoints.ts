@@ -1,6 +1,7 @@
 /**
  * Keeps the savepoints of an open transaction, and the state to which each of them returns: staged
- * rows, row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements and settings.
+ * rows, row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings and
+ * open cursors.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.
@@ -9,6 +10,7 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { RowLocks } from "../activity/row_locks.ts";
 import type { Transaction, TransactionMark } from "../execute/context/transaction.ts";
 import type { SavepointStatement } from "../parse/ast/ast.ts";
+import type { Cursors, CursorsMark } from "./cursors.ts";
 import type { RequestSettings, SettingsMark } from "./request_settings.ts";
 import type { AcksMark, TransactionAcks } from "./transaction_acks.ts";
 
@@ -20,6 +22,7 @@ interface Savepoint {
   readonly rows: TransactionMark;
   readonly acks: AcksMark;
   readonly settings: SettingsMark;
+  readonly cursors: CursorsMark;
 }
 
 /** The parts of a transaction that ROLLBACK TO restores. */
@@ -28,6 +31,7 @@ export interface RestoredParts {
   readonly acks: TransactionAcks;
   readonly settings: RequestSettings;
   readonly locks: RowLocks;
+  readonly cursors: Cursors;
 }
 
 export class Savepoints {
@@ -50,12 +54,13 @@ export class Savepoints {
         { position: _location.start, hint: "RELEASE removes savepoints that are no longer needed" },
       );
     }
-    const { acks, settings, transaction } = parts;
+    const { acks, cursors, settings, transaction } = parts;
     this.#savepoints.push({
       name,
       rows: transaction.mark(),
       acks: acks.mark(),
       settings: settings.mark(),
+      cursors: cursors.mark(),
     });
   }
 
@@ -77,6 +82,7 @@ export class Savepoints {
     );
     parts.acks.returnTo(savepoint.acks);
     parts.settings.returnTo(savepoint.settings);
+    parts.cursors.returnTo(savepoint.cursors);
   }
 
   clear(): void {

@@ -16,6 +16,7 @@ import type {
   AckStatement,
   CreateTableAsStatement,
   DeallocateStatement,
+  DeclareCursorStatement,
   DeleteStatement,
   ExplainStatement,
   InsertStatement,
@@ -132,6 +133,7 @@ export class UnitRunner {
       readLiterals(prepared.literals);
       if (node.type === "explain") return this.#explain(node, unit, parameters);
       if (node.type === "select for") return await this.#readAndLock(node, parameters);
+      if (node.type === "declare cursor") return await this.#declare(node, prepared, parameters);
       return this.#runRows(prepared, unit, parameters);
     }
     if (node.type === "ack" && this.#transaction.current !== undefined) {
@@ -198,6 +200,20 @@ export class UnitRunner {
       case "reset all":
         this.#settings.resetAll();
         return messageResult("All settings reset", this.#principal.userId);
+      case "fetch":
+        this.#transaction.requireUsable();
+        return this.#transaction.cursors.fetch(node.name, node.direction);
+      case "move": {
+        this.#transaction.requireUsable();
+        const { rowCount } = this.#transaction.cursors.fetch(node.name, node.direction);
+        return messageResult(`Moved over ${rowCount} row(s)`, this.#principal.userId);
+      }
+      case "close cursor":
+        this.#transaction.cursors.close(node.name);
+        return messageResult(
+          node.name === undefined ? "All cursors closed" : `Cursor ${node.name.name} closed`,
+          this.#principal.userId,
+        );
       case "prepare":
       case "deallocate":
         this.#transaction.notePrepared(node);
@@ -303,6 +319,30 @@ export class UnitRunner {
         return await this.#lockingRunner.run(prepared, options);
       },
     });
+  }
+
+  /** Runs the query of a cursor and keeps its rows. @throws {DatabaseError} */
+  async #declare(
+    node: DeclareCursorStatement,
+    prepared: Prepared,
+    parameters: readonly Value[],
+  ): Promise<StatementResult> {
+    const { namespace } = this.#binding;
+    const principal = this.#principal;
+    const transaction = this.#transaction.current;
+    const { name } = node.name;
+    if (transaction === undefined && node.isHeld !== true) {
+      throw new DatabaseError(
+        "TRANSACTION_REQUIRED",
+        `Cannot declare cursor "${name}": it would end with this statement, because no transaction is open`,
+        { position: node._location.start, hint: "BEGIN a transaction, or declare it WITH HOLD" },
+      );
+    }
+    const { cursors } = this.#transaction;
+    cursors.requireFree(node.name);
+    const options = { principal, namespace, transaction, parameters, files: undefined };
+    cursors.open(node, await this.#lockingRunner.run(prepared, options));
+    return messageResult(`Cursor ${name} declared`, principal.userId);
   }
 
   async #runRows(

@@ -14,6 +14,7 @@ import type {
   AlterTableStatement,
   AlterTopicStatement,
   AlterUserStatement,
+  AlterViewStatement,
   AlterWebhookStatement,
   BackupStatement,
   ClearTopicStatement,
@@ -81,6 +82,7 @@ export type DefiningStatement =
   | AlterIndexStatement
   | DropIndexStatement
   | CreateViewStatement
+  | AlterViewStatement
   | DropViewStatement
   | CreateSequenceStatement
   | AlterSequenceStatement
@@ -183,11 +185,15 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   merge: ROWS,
   "copy to": ROWS,
   "select for": ROWS,
+  "declare cursor": ROWS,
   truncate: REQUEST,
   "create table as": { right: "object", home: "request", work: "other" },
   prepare: REQUEST,
   "execute prepared": REQUEST,
   deallocate: REQUEST,
+  fetch: REQUEST,
+  move: REQUEST,
+  "close cursor": REQUEST,
   "execute as": { right: "object", home: "rows", work: "other" },
   explain: { right: "inspect", home: "rows", work: "show" },
   begin: REQUEST,
@@ -213,10 +219,13 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "alter index": DEFINITION,
   "drop index": DEFINITION,
   "create view": DEFINITION,
+  "alter view": DEFINITION,
   "drop view": DEFINITION,
   "create sequence": DEFINITION,
   "alter sequence": DEFINITION,
   "drop sequence": DEFINITION,
+  "create domain": DEFINITION,
+  "alter domain": DEFINITION,
   "create type": DEFINITION,
   "alter type": DEFINITION,
   "drop type": DEFINITION,

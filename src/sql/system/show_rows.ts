@@ -14,6 +14,7 @@ import {
 import {
   BIGINT,
   BOOLEAN,
+  columnTypeName,
   DATETIME,
   type DataType,
   INT,
@@ -260,13 +261,13 @@ export function describeRows(table: TableEntry): Row[] {
 }
 
 function describeColumn(column: ColumnEntry, ordinal: number, table: TableEntry): Row {
-  const { columnId, comment, name, notNull, type } = column;
+  const { columnId, comment, name, notNull } = column;
   const isKey = declaredKeyOf(table)?.columnIds.includes(columnId) === true;
   return [
     name,
     ordinal,
     columnId,
-    typeName(type),
+    columnTypeName(column),
     !notNull,
     isKey,
     shownDefault(column) ?? null,

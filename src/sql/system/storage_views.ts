@@ -11,12 +11,12 @@ import {
 import {
   BIGINT,
   BOOLEAN,
+  columnTypeName,
   DATETIME,
   INT,
   JSON_TEXT,
   type Row,
   TEXT,
-  typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { storageIdOf } from "../names/storage_templates.ts";
@@ -146,7 +146,7 @@ function columnsOf(table: TableEntry): object[] {
   return shownColumnsOf(table).map((column) => ({
     column_id: column.columnId,
     name: column.name,
-    data_type: typeName(column.type),
+    data_type: columnTypeName(column),
     nullable: !column.notNull,
     default_value: shownDefault(column) ?? null,
     comment: column.comment,

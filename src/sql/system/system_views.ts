@@ -8,12 +8,12 @@ import { accessLevelOf, type Catalog, declaredKeyOf, shownColumnsOf } from "../.
 import {
   BIGINT,
   BOOLEAN,
+  columnTypeName,
   DATETIME,
   INT,
   JSON_TEXT,
   type Row,
   TEXT,
-  typeName,
 } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
 import { storageIdOf } from "../names/storage_templates.ts";
@@ -408,7 +408,7 @@ function columnsView(catalog: Catalog): SystemView {
             column.columnId,
             column.name,
             i + 1,
-            typeName(column.type),
+            columnTypeName(column),
             !column.notNull,
             keyPosition !== -1,
             keyPosition === -1 ? null : keyPosition + 1,

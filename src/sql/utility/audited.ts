@@ -103,8 +103,11 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "create table as":
     case "create view":
     case "alter index":
+    case "alter view":
     case "create sequence":
     case "alter sequence":
+    case "create domain":
+    case "alter domain":
     case "create type":
     case "alter type":
     case "create topic":

@@ -272,6 +272,27 @@ describe("refusals", () => {
     expect(await engine.failure("SELECT one FROM app.two")).toStartWith("CARDINALITY_VIOLATION@1");
   });
 
+  test("a renamed view keeps its rows, its readers and its rights", async () => {
+    await engine.run(
+      "CREATE VIEW app.r1 AS SELECT id FROM app.s; CREATE VIEW app.r2 AS SELECT id + 10 AS id FROM app.r1",
+    );
+    await engine.run("ALTER VIEW app.r1 RENAME TO first_one");
+    expect(await engine.rows("SELECT id FROM app.first_one ORDER BY id")).toEqual([[1], [2]]);
+    expect(await engine.failure("SELECT id FROM app.r1")).toStartWith("TABLE_NOT_FOUND");
+    expect(await engine.rows("SELECT id FROM app.r2 ORDER BY id")).toEqual([[11], [12]]);
+    await engine.run("CREATE VIEW app.r1 AS SELECT 7 AS id; ALTER VIEW app.first_one RENAME TO r3");
+    expect(await engine.rows("SELECT id FROM app.r2 ORDER BY id")).toEqual([[11], [12]]);
+    await engine.restart();
+    expect(await engine.rows("SELECT id FROM app.r2 ORDER BY id")).toEqual([[11], [12]]);
+    expect(await engine.failure("ALTER VIEW app.r3 RENAME TO r2")).toBe("ALREADY_EXISTS@1:28");
+    expect(await engine.failure("ALTER VIEW app.r3 RENAME TO s")).toBe("ALREADY_EXISTS@1:28");
+    expect(await engine.failure("ALTER VIEW app.s RENAME TO r4")).toBe("INVALID_OPERATION@1:11");
+    expect(await engine.failure("ALTER VIEW app.r9 RENAME TO r4")).toBe("TABLE_NOT_FOUND@1:11");
+    await engine.run("ALTER VIEW IF EXISTS app.r9 RENAME TO r4");
+    expect(await engine.failure("DROP VIEW app.r3")).toStartWith("DEPENDENT_OBJECTS");
+    await engine.run("DROP VIEW app.r3 CASCADE; DROP VIEW app.r1");
+  });
+
   test("views that double one another end at a limit, not in memory", async () => {
     await engine.run("CREATE VIEW app.d0 AS SELECT id FROM app.s");
     for (let i = 1; i <= 7; i += 1) {

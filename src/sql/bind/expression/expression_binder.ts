@@ -27,6 +27,7 @@ import { bindSubscript } from "./array_binder.ts";
 import { bindCall, bindFunction } from "./call_binder.ts";
 import { castTo, castToCommonType, castToInterval } from "./casts.ts";
 import { constantArray } from "./constant_columns.ts";
+import { checkedByDomain } from "./domains.ts";
 import { bindBinary, bindUnary } from "./operator_binder.ts";
 import { bindBetween } from "./predicates.ts";
 import { bindRowValue, rowOfList, valueOfRow } from "./row_values.ts";
@@ -34,6 +35,7 @@ import { bindArrayQuery, bindScalar } from "./subquery_binder.ts";
 import {
   arrayTypeOf,
   bareDecimalOf,
+  domainOf,
   intervalLimitOf,
   isBareDecimal,
   resolveType,
@@ -77,7 +79,10 @@ export const bindExpression: Bind = (expression, context) => {
       const to = isBareDecimal(expression.to) ? bareDecimalFor(operand) : declared;
       const limit = intervalLimitOf(expression.to);
       if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
-      return castTo(operand, { to, mode: "explicit", node: expression });
+      const cast = castTo(operand, { to, mode: "explicit", node: expression });
+      const domain = domainOf(expression.to);
+      if (domain === undefined) return cast;
+      return checkedByDomain(cast, { domain, node: expression, bind: bindExpression });
     }
     case "case":
       return bindCase(expression, context);

@@ -5,7 +5,7 @@
  * The names in a statement refer to types of the catalog. SQL text that a table or a view stores,
  * such as a DEFAULT, can only name types that the columns have, so it needs no catalog either.
  */
-import type { Catalog, ColumnEntry } from "../../../catalog/mod.ts";
+import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
 import type { DataType, EnumType } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef, Expr, QName } from "../../parse/ast/ast.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
@@ -13,7 +13,7 @@ import type { Mutable } from "../../parse/cursor.ts";
 import { parseExpression } from "../../parse/parser.ts";
 import { isBuiltInType } from "./types.ts";
 
-export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DataType | undefined;
+export type TypeFinder = (name: Pick<QName, "name" | "schema">) => DefinedType | undefined;
 
 /**
  * Returns a function that resolves type names in a statement; undefined if the catalog has no
@@ -30,16 +30,22 @@ export function typesIn(
 }
 
 /** Returns a function that resolves type names in SQL text that is stored with columns. */
-export function typesOf(columns: readonly Pick<ColumnEntry, "type">[]): TypeFinder | undefined {
+export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined {
   const types = columns.flatMap(({ type }) => enumTypeOf(type) ?? []);
-  if (types.length === 0) return undefined;
+  const domains = columns.flatMap(({ domain }) => domain ?? []);
+  if (types.length === 0 && domains.length === 0) return undefined;
   return ({ name, schema }) => {
-    const found = types.find(
-      (each) => each.name === name && (schema === undefined || each.namespace === schema),
-    );
-    return found === undefined ? undefined : { kind: "enum", enumType: found };
+    const isNamed = (each: { name: string; namespace: string }): boolean =>
+      each.name === name && (schema === undefined || each.namespace === schema);
+    const enumType = types.find(isNamed);
+    if (enumType !== undefined) return { type: { kind: "enum", enumType } };
+    const domain = domains.find(isNamed);
+    return domain === undefined ? undefined : { type: domain.base, domain };
   };
 }
+
+/** The parts of a column that a stored text can name as a type. */
+type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
 /** Returns the enum type of a value type or, for an array, of its elements. */
 export function enumTypeOf(type: DataType): EnumType | undefined {
@@ -48,7 +54,7 @@ export function enumTypeOf(type: DataType): EnumType | undefined {
 }
 
 /** Parses SQL text that is stored with the columns of a table. */
-export function parseStored(sql: string, columns: readonly Pick<ColumnEntry, "type">[]): Expr {
+export function parseStored(sql: string, columns: readonly TypedColumn[]): Expr {
   return withTypes(parseExpression(sql), typesOf(columns));
 }
 
@@ -56,8 +62,11 @@ export function parseStored(sql: string, columns: readonly Pick<ColumnEntry, "ty
 export function withTypes<Tree extends object>(tree: Tree, find: TypeFinder | undefined): Tree {
   if (find === undefined) return tree;
   for (const node of typeNamesIn(tree)) {
-    const type = find(node);
-    if (type !== undefined) (node as Mutable<BasicDataTypeDef>).definedType = type;
+    const found = find(node);
+    if (found === undefined) continue;
+    const named = node as Mutable<BasicDataTypeDef>;
+    named.definedType = found.type;
+    named.domain = found.domain;
   }
   return tree;
 }

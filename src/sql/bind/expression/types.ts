@@ -10,10 +10,12 @@ import {
   type DataType,
   DECIMAL_PRECISION_MAX,
   DOUBLE,
+  type DomainType,
   decimalOf,
   decimalShape,
   decimalType,
   digitsFromText,
+  domainName,
   FILE,
   FLOAT,
   INT,
@@ -28,6 +30,7 @@ import {
   TIMESTAMP,
   TSQUERY,
   TSVECTOR,
+  typeName,
   UUID,
 } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
@@ -116,6 +119,7 @@ export function isSerial(definition: DataTypeDef): boolean {
  */
 export function resolveType(definition: DataTypeDef): DataType {
   if (definition.kind === "array") {
+    refuseArrayOfDomain(definition.arrayOf);
     return arrayTypeOf(resolveType(definition.arrayOf));
   }
   if (definition.definedType !== undefined) {
@@ -124,6 +128,24 @@ export function resolveType(definition: DataTypeDef): DataType {
   }
   if (!isBuiltInType(definition)) throw unsupported(definition);
   return builtInType(definition);
+}
+
+/** Returns the domain that a written type names. */
+export function domainOf(definition: DataTypeDef): DomainType | undefined {
+  return definition.kind === "array" ? undefined : definition.domain;
+}
+
+function refuseArrayOfDomain(element: DataTypeDef): void {
+  const domain = domainOf(element);
+  if (domain === undefined) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use an array of domain ${domainName(domain)}: the conditions of a domain apply to one value`,
+    {
+      position: element._location.start,
+      hint: `use an array of ${typeName(domain.base)}, with a CHECK on the column`,
+    },
+  );
 }
 
 function builtInType(definition: BasicDataTypeDef): DataType {
@@ -247,6 +269,7 @@ export function bareDecimalOf(operand: DataType, text: string | undefined): Data
 /** Whether a type as written is NUMERIC without a size. */
 export function isBareDecimal(definition: DataTypeDef): boolean {
   if (definition.kind === "array" || definition.config !== undefined) return false;
+  if (definition.definedType !== undefined) return false;
   const type = resolveType(definition);
   return type.kind === "decimal";
 }

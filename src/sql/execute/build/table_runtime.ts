@@ -23,6 +23,7 @@ import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.
 import { isFaultOfValue } from "../../bind/cell_error.ts";
 import { nameOf } from "../../bind/change/dml_target.ts";
 import { castTo } from "../../bind/expression/casts.ts";
+import { bindDomainCheck } from "../../bind/expression/domains.ts";
 import { bindCondition, bindExpression } from "../../bind/expression/expression_binder.ts";
 import { parseStored } from "../../bind/expression/type_names.ts";
 import { Scope } from "../../bind/scope.ts";
@@ -82,8 +83,10 @@ export class TableRuntime {
     this.keyTypes = this.keyPositions.map((position) => typeAt(this.types, position));
     this.filePositions = this.types.flatMap(({ kind }, i) => (kind === "file" ? [i] : []));
     this.#defaults = table.columns.map((column) => compileDefault(column));
-    this.#notNull = table.columns.flatMap(({ notNull }, i) => (notNull ? [i] : []));
-    this.#checks = [...compileChecks(table), ...compileKeys(table)];
+    this.#notNull = table.columns.flatMap(({ domain, notNull }, i) =>
+      notNull || domain?.notNull === true ? [i] : [],
+    );
+    this.#checks = [...compileDomains(table), ...compileChecks(table), ...compileKeys(table)];
     this.#generated = compileGenerated(table);
     this.#hasLongKey = this.keyTypes.some(({ kind }) => kind === "text" || kind === "bytes");
   }
@@ -306,8 +309,9 @@ function typeAt(types: readonly DataType[], position: number): DataType {
   return type;
 }
 
-function compileDefault({ defaultSql, type }: ColumnEntry): DefaultValue | undefined {
-  return defaultSql === undefined ? undefined : compileDefaultSql(defaultSql, type);
+function compileDefault({ defaultSql, domain, type }: ColumnEntry): DefaultValue | undefined {
+  const sql = defaultSql ?? domain?.defaultSql;
+  return sql === undefined ? undefined : compileDefaultSql(sql, type);
 }
 
 /** Compiles the DEFAULT of a column. */
@@ -359,6 +363,19 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
           return constVector(true, batch.rowCount);
         },
       };
+    }),
+  );
+}
+
+/** Compiles the conditions of the domains of columns. */
+function compileDomains({ columns }: TableEntry): Check[] {
+  return columns.flatMap(({ domain, name: column }, position) =>
+    (domain?.checks ?? []).map(({ name, sql }): Check => {
+      assert(domain !== undefined, "a condition belongs to a domain");
+      const condition = bindDomainCheck(sql, domain, bindExpression);
+      // The value is column 0 of the condition.
+      const evaluate = compileExpression(condition, new Map([[0, position]]));
+      return { kind: "check", name, columns: [column], evaluate };
     }),
   );
 }

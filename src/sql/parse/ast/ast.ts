@@ -17,7 +17,7 @@
  * `ast_expressions.ts`, `ast_definitions.ts`, `ast_sequences.ts`, `ast_types.ts`,
  * `ast_topics.ts`, `ast_tokens.ts` and `ast_admin.ts`.
  */
-import type { DataType } from "../../../types/mod.ts";
+import type { DataType, DomainType } from "../../../types/mod.ts";
 import type { AdminStatement } from "./ast_admin.ts";
 import type { DefinitionStatement } from "./ast_definitions.ts";
 import type { CallOver, Expr, ExprCall } from "./ast_expressions.ts";
@@ -97,6 +97,8 @@ export interface BasicDataTypeDef extends QName {
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
   /** The type to which a name from CREATE TYPE has been resolved (extension). */
   readonly definedType?: DataType | undefined;
+  /** Own: the domain, if the name is one. `definedType` is then the type below it. */
+  readonly domain?: DomainType | undefined;
 }
 
 export type IntervalFieldWord = "year" | "month" | "day" | "hour" | "minute" | "second";

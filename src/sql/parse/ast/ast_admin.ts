@@ -28,6 +28,9 @@ export type AdminStatement =
   | PrepareStatement
   | ExecutePreparedStatement
   | DeallocateStatement
+  | CloseCursorStatement
+  | DeclareCursorStatement
+  | FetchStatement
   | ExecuteAsStatement
   | ExplainStatement
   | ExplainSubscribeStatement
@@ -81,6 +84,34 @@ export interface ExecutePreparedStatement extends AstNode {
   readonly type: "execute prepared";
   readonly name: Name;
   readonly args: readonly Expr[];
+}
+
+export interface DeclareCursorStatement extends AstNode {
+  readonly type: "declare cursor";
+  readonly name: Name;
+  /** Absent if neither SCROLL nor NO SCROLL was written. */
+  readonly isScroll?: boolean | undefined;
+  /** WITH HOLD. */
+  readonly isHeld?: true | undefined;
+  readonly query: SelectStatement;
+}
+
+export interface FetchStatement extends AstNode {
+  readonly type: "fetch" | "move";
+  readonly direction: FetchDirection;
+  readonly name: Name;
+}
+
+/** The count is infinite for ALL. */
+export interface FetchDirection {
+  readonly kind: "absolute" | "backward" | "forward" | "relative";
+  readonly count: number;
+}
+
+export interface CloseCursorStatement extends AstNode {
+  readonly type: "close cursor";
+  /** Absent for ALL. */
+  readonly name?: Name | undefined;
 }
 
 /** The statement `DEALLOCATE [PREPARE] name | ALL`. */

@@ -30,6 +30,7 @@ export type DefinitionStatement =
   | AlterIndexStatement
   | DropIndexStatement
   | CreateViewStatement
+  | AlterViewStatement
   | DropViewStatement
   | CreateUserStatement
   | AlterUserStatement
@@ -477,6 +478,14 @@ export interface CreateViewStatement extends AstNode {
   readonly query: SelectStatement;
   /** The text of the query, which the catalog stores (extension). */
   readonly source: string;
+}
+
+/** `ALTER VIEW name RENAME TO to`. */
+export interface AlterViewStatement extends AstNode {
+  readonly type: "alter view";
+  readonly name: QName;
+  readonly ifExists?: true | undefined;
+  readonly to: Name;
 }
 
 /** DROP VIEW (extension). */

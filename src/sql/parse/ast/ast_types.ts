@@ -2,16 +2,72 @@
  * The syntax tree of types that users define, and of DO. See `ast.ts` for the rules that apply to
  * all nodes.
  */
-import type { AstNode, Name, QName } from "./ast.ts";
+import type { AstNode, DataTypeDef, Expr, Name, QName } from "./ast.ts";
 import type {
   AlterTableStatement,
+  ColumnConstraint,
+  ConstraintCheck,
   CreateIndexStatement,
   CreateTableStatement,
   DropBehaviour,
 } from "./ast_definitions.ts";
 import type { CreateSequenceStatement } from "./ast_sequences.ts";
 
-export type TypeDefinition = CreateTypeStatement | AlterTypeStatement | DropTypeStatement;
+export type TypeDefinition =
+  | AlterDomainStatement
+  | AlterTypeStatement
+  | CreateDomainStatement
+  | CreateTypeStatement
+  | DropTypeStatement;
+
+export interface CreateDomainStatement extends AstNode {
+  readonly type: "create domain";
+  readonly name: QName;
+  readonly dataType: DataTypeDef;
+  readonly constraints: readonly ColumnConstraint[];
+}
+
+export interface AlterDomainStatement extends AstNode {
+  readonly type: "alter domain";
+  readonly name: QName;
+  readonly change: DomainChange;
+}
+
+export type DomainChange =
+  | AddDomainCheck
+  | ChangeDomainRule
+  | DropDomainConstraint
+  | RenameDomainConstraint
+  | RenameType
+  | SetDomainDefault;
+
+interface ChangeDomainRule extends AstNode {
+  readonly type: "drop default" | "drop not null" | "set not null";
+}
+
+interface SetDomainDefault extends AstNode {
+  readonly type: "set default";
+  readonly default: Expr;
+  /** The text of the expression. */
+  readonly source: string;
+}
+
+interface AddDomainCheck extends AstNode {
+  readonly type: "add constraint";
+  readonly check: ConstraintCheck;
+}
+
+interface DropDomainConstraint extends AstNode {
+  readonly type: "drop constraint";
+  readonly constraint: Name;
+  readonly ifExists?: true | undefined;
+}
+
+interface RenameDomainConstraint extends AstNode {
+  readonly type: "rename constraint";
+  readonly constraint: Name;
+  readonly to: Name;
+}
 
 export interface CreateTypeStatement extends AstNode {
   readonly type: "create type";
@@ -51,8 +107,10 @@ interface RenameType extends AstNode {
   readonly to: Name;
 }
 
+/** DROP TYPE or DROP DOMAIN. */
 export interface DropTypeStatement extends AstNode {
   readonly type: "drop type";
+  readonly isDomain?: true | undefined;
   readonly names: readonly QName[];
   readonly ifExists?: true | undefined;
   readonly cascade?: DropBehaviour | undefined;

@@ -84,7 +84,7 @@ export function changesRows(node: QueryStatement): boolean {
 
 /**
  * Returns the statement that reads or writes rows: the statement itself, or the one inside EXECUTE
- * AS or EXPLAIN.
+ * AS, EXPLAIN or DECLARE.
  */
 export function rowsNode(node: Statement): QueryStatement | undefined {
   if (isQueryNode(node)) return node;
@@ -92,7 +92,7 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
   if (node.type === "execute as" && node.statement.type === "copy to") {
     return node.statement.statement;
   }
-  if (node.type === "select for") return node.query;
+  if (node.type === "select for" || node.type === "declare cursor") return node.query;
   const isAround = node.type === "execute as" || node.type === "explain";
   if (isAround && isQueryNode(node.statement)) return node.statement;
   return undefined;

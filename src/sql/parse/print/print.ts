@@ -23,6 +23,7 @@ import type {
   TruncateStatement,
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
+import { type CursorStatement, cursorText } from "./print_cursors.ts";
 import { definitionText } from "./print_definitions.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { optionsText } from "./print_options.ts";
@@ -44,6 +45,7 @@ export function statementToSql(statement: Statement): string {
   if (isTransaction(statement)) return transactionText(statement);
   if (statement.type === "select for") return lockingText(statement);
   if (statement.type === "truncate") return truncateText(statement);
+  if (isCursor(statement)) return cursorText(statement);
   if (isPrepared(statement)) return preparedText(statement);
   switch (statement.type) {
     case "execute as": {
@@ -96,6 +98,7 @@ type SimpleStatement = Exclude<
       | "set timezone"
       | "use namespace"
       | "subscribe"
+      | CursorStatement["type"]
       | PreparedStatement["type"];
   }
 >;
@@ -109,6 +112,10 @@ function copyToText({ named, options: given, statement }: CopyToStatement): stri
 }
 
 type PreparedStatement = DeallocateStatement | ExecutePreparedStatement | PrepareStatement;
+
+function isCursor(statement: Statement): statement is CursorStatement {
+  return /^(?:close cursor|declare cursor|fetch|move)$/.test(statement.type);
+}
 
 function isPrepared(statement: Statement): statement is PreparedStatement {
   return /^(?:prepare|execute prepared|deallocate)$/.test(statement.type);

@@ -7,10 +7,8 @@ import type {
   AlterIndexStatement,
   AlterOwnerStatement,
   AlterUserStatement,
-  ColumnConstraint,
-  ColumnConstraintGenerated,
+  AlterViewStatement,
   CommentStatement,
-  ConstraintForeignKey,
   CreateColumnDef,
   CreateIndexStatement,
   CreateTableAsStatement,
@@ -19,7 +17,6 @@ import type {
   DefinitionStatement,
   DoStatement,
   DropIndexStatement,
-  Name,
   QName,
   SecretDefinition,
   StorageSetting,
@@ -28,6 +25,7 @@ import type {
   TableLike,
   TypeDefinition,
 } from "../ast/ast.ts";
+import { constraintText, identityText, nameList, referencesText } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
@@ -46,10 +44,6 @@ function behaviour(word: string | undefined): string {
 
 function qnames(list: readonly QName[]): string {
   return list.map(qnameText).join(", ");
-}
-
-function nameList(list: readonly Name[]): string {
-  return list.map(({ name }) => nameText(name)).join(", ");
 }
 
 /** Prints a definition as SQL. */
@@ -217,7 +211,12 @@ function otherText(statement: OtherDefinition): string {
 }
 
 function smallText(
-  statement: Parameters<typeof indexText>[0] | TypeDefinition | DoStatement | SecretDefinition,
+  statement:
+    | AlterViewStatement
+    | DoStatement
+    | Parameters<typeof indexText>[0]
+    | SecretDefinition
+    | TypeDefinition,
 ): string {
   switch (statement.type) {
     case "create token":
@@ -225,6 +224,12 @@ function smallText(
     case "create invitation":
     case "drop invitation":
       return secretText(statement);
+    case "alter view": {
+      const ie = flag(statement.ifExists, "IF EXISTS ");
+      return `ALTER VIEW ${ie}${qnameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+    }
+    case "create domain":
+    case "alter domain":
     case "create type":
     case "alter type":
     case "drop type":
@@ -295,45 +300,6 @@ function likeText({ parts, table }: TableLike): string {
 function columnText(column: CreateColumnDef): string {
   const constraints = (column.constraints ?? []).map((one) => ` ${constraintText(one)}`);
   return `${nameText(column.name.name)} ${dataTypeText(column.dataType)}${constraints.join("")}`;
-}
-
-function constraintText(constraint: ColumnConstraint): string {
-  const { constraintName } = constraint;
-  const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
-  switch (constraint.type) {
-    case "default":
-      return `${head}DEFAULT ${constraint.source}`;
-    case "check":
-      return `${head}CHECK (${constraint.source})`;
-    case "add generated":
-      return `${head}${identityText(constraint)}`;
-    case "foreign key":
-      return `${head}${referencesText(constraint)}`;
-    case "stored":
-      return `${head}GENERATED ALWAYS AS (${constraint.source}) STORED`;
-    case "auto increment":
-      return `${head}AUTO_INCREMENT`;
-    default:
-      return `${head}${constraint.type.toUpperCase()}`;
-  }
-}
-
-function referencesText(constraint: ConstraintForeignKey): string {
-  const { deferrable, initially, match, notValid, onDelete, onUpdate, referenced } = constraint;
-  const parts = [`REFERENCES ${qnameText(constraint.table)}`];
-  if (referenced !== undefined) parts.push(`(${nameList(referenced)})`);
-  if (match !== undefined) parts.push(`MATCH ${match.toUpperCase()}`);
-  if (onDelete !== undefined) parts.push(`ON DELETE ${onDelete.toUpperCase()}`);
-  if (onUpdate !== undefined) parts.push(`ON UPDATE ${onUpdate.toUpperCase()}`);
-  if (deferrable) parts.push("DEFERRABLE");
-  if (initially !== undefined) parts.push(`INITIALLY ${initially.toUpperCase()}`);
-  if (notValid === true) parts.push("NOT VALID");
-  return parts.join(" ");
-}
-
-function identityText({ always, options }: ColumnConstraintGenerated): string {
-  const parts = options === undefined ? "" : ` (${sequenceOptionsText(options).trimStart()})`;
-  return `GENERATED ${always.toUpperCase()} AS IDENTITY${parts}`;
 }
 
 function tableConstraintText(constraint: TableConstraint): string {

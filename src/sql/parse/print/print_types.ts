@@ -1,21 +1,49 @@
 /**
  * Prints definitions of types as text.
  */
-import type { LabelNode, TypeChange, TypeDefinition } from "../ast/ast.ts";
-import { nameText, qnameText, stringText } from "./print_expressions.ts";
+import type { DomainChange, LabelNode, TypeChange, TypeDefinition } from "../ast/ast.ts";
+import { constraintText } from "./print_constraints.ts";
+import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 
 export function typeText(statement: TypeDefinition): string {
   switch (statement.type) {
     case "create type":
       return `CREATE TYPE ${qnameText(statement.name)} AS ENUM (${statement.labels.map(labelText).join(", ")})`;
+    case "create domain": {
+      const { constraints, dataType, name } = statement;
+      const rules = constraints.map((each) => ` ${constraintText(each)}`).join("");
+      return `CREATE DOMAIN ${qnameText(name)} AS ${dataTypeText(dataType)}${rules}`;
+    }
+    case "alter domain":
+      return `ALTER DOMAIN ${qnameText(statement.name)} ${domainChangeText(statement.change)}`;
     case "alter type":
       return `ALTER TYPE ${qnameText(statement.name)} ${changeText(statement.change)}`;
     case "drop type": {
       const { cascade } = statement;
       const ie = statement.ifExists === true ? "IF EXISTS " : "";
       const behaviour = cascade === undefined ? "" : ` ${cascade.toUpperCase()}`;
-      return `DROP TYPE ${ie}${statement.names.map(qnameText).join(", ")}${behaviour}`;
+      const word = statement.isDomain === true ? "DOMAIN" : "TYPE";
+      return `DROP ${word} ${ie}${statement.names.map(qnameText).join(", ")}${behaviour}`;
     }
+  }
+}
+
+function domainChangeText(change: DomainChange): string {
+  switch (change.type) {
+    case "set default":
+      return `SET DEFAULT ${change.source}`;
+    case "add constraint":
+      return `ADD ${constraintText(change.check)}`;
+    case "drop constraint": {
+      const ie = change.ifExists === true ? "IF EXISTS " : "";
+      return `DROP CONSTRAINT ${ie}${nameText(change.constraint.name)}`;
+    }
+    case "rename constraint":
+      return `RENAME CONSTRAINT ${nameText(change.constraint.name)} TO ${nameText(change.to.name)}`;
+    case "rename":
+      return `RENAME TO ${nameText(change.to.name)}`;
+    default:
+      return change.type.toUpperCase();
   }
 }
 

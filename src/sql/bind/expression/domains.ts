@@ -1,0 +1,91 @@
+/**
+ * Casts to domains: the value is cast to the type below the domain, and then checked against the
+ * conditions of the domain.
+ */
+import { assert } from "../../../base/assert.ts";
+import { DatabaseError } from "../../../base/errors.ts";
+import { BOOLEAN, type DomainType, domainName } from "../../../types/mod.ts";
+import type { AstNode } from "../../parse/ast/ast.ts";
+import { type Bind, StatementBinding } from "../binding.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { Scope } from "../scope.ts";
+import { isVolatile, mapChildren } from "../walk.ts";
+import { castTo } from "./casts.ts";
+import { parseStored } from "./type_names.ts";
+
+/** The name under which the conditions of a domain read the value. */
+const VALUE_NAME = "value";
+
+/** Binds a condition of a domain, in which the value is column 0. @throws {DatabaseError} */
+export function bindDomainCheck(
+  sql: string,
+  { base }: Pick<DomainType, "base">,
+  bind: Bind,
+): BoundExpression {
+  const column: BoundColumn = { id: 0, name: VALUE_NAME, type: base };
+  const relation = { alias: "", namespace: undefined, columns: [column], systemColumns: [] };
+  const statement = new StatementBinding([]);
+  const scope = new Scope([relation]);
+  const node = parseStored(sql, [{ type: base }]);
+  const condition = bind(node, { statement, scope, clause: "CHECK", sink: undefined });
+  return castTo(condition, { to: BOOLEAN, mode: "implicit", node });
+}
+
+/**
+ * Returns the value, checked against the conditions of a domain.
+ *
+ * @param value A value of the type below the domain.
+ * @throws {DatabaseError} UNSUPPORTED_FEATURE
+ */
+export function checkedByDomain(
+  value: BoundExpression,
+  { bind, domain, node }: { domain: DomainType; node: AstNode; bind: Bind },
+): BoundExpression {
+  const { checks, notNull } = domain;
+  if (checks.length === 0 && !notNull) return value;
+  if (isVolatile(value)) {
+    // Each condition computes the value again, and would see another one.
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot cast this expression to domain ${domainName(domain)}: it gives another value each time`,
+      { position: node._location.start, hint: "compute it in a subquery, and cast its column" },
+    );
+  }
+  const conditions = checks.map(({ sql }) => withValue(bindDomainCheck(sql, domain, bind), value));
+  return {
+    kind: "call",
+    type: value.type,
+    name: `cast to domain ${domainName(domain)}`,
+    args: [value, ...conditions],
+    evaluate: ([read = null, ...held]) => {
+      if (read === null && notNull) throw isNull(domain);
+      const broken = checks[held.indexOf(false)];
+      if (broken !== undefined) throw violates(domain, broken.name);
+      return read;
+    },
+    seesNull: true,
+    volatility: "immutable",
+  };
+}
+
+function withValue(expression: BoundExpression, value: BoundExpression): BoundExpression {
+  if (expression.kind === "column") {
+    assert(expression.column.name === VALUE_NAME, "a condition of a domain reads the value alone");
+    return value;
+  }
+  return mapChildren(expression, (child) => withValue(child, value));
+}
+
+function isNull(domain: DomainType): DatabaseError {
+  return new DatabaseError(
+    "NOT_NULL_VIOLATION",
+    `Cannot use NULL as ${domainName(domain)}: the domain is NOT NULL`,
+  );
+}
+
+function violates(domain: DomainType, check: string): DatabaseError {
+  return new DatabaseError(
+    "CHECK_VIOLATION",
+    `Cannot use the value as ${domainName(domain)}: it violates check "${check}"`,
+  );
+}

@@ -1,0 +1,298 @@
+/**
+ * CREATE DOMAIN and ALTER DOMAIN. DROP DOMAIN is a DROP TYPE.
+ *
+ * A domain has a type of its own below it: a domain over another domain takes over the conditions
+ * that the other one has at that moment.
+ *
+ * A change that demands more of the values is checked against the rows of all tables that have
+ * columns of the domain, as ALTER TABLE checks those of one table.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { Catalog, TableEntry, TypeEntry } from "../../catalog/mod.ts";
+import type { DomainRules } from "../../types/mod.ts";
+import { domainOf, resolveType } from "../bind/expression/types.ts";
+import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
+import { sequencesNamedIn } from "../names/sequences.ts";
+import { requireHolder } from "../names/table_names.ts";
+import { findType, textsNaming } from "../names/types.ts";
+import type {
+  AlterDomainStatement,
+  ColumnConstraint,
+  ConstraintCheck,
+  CreateDomainStatement,
+  Expr,
+  Name,
+  QName,
+} from "../parse/ast/ast.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { ExecutionDeps } from "../prepare/statement_context.ts";
+import { definitionContext } from "./alter_table.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { RowInspection } from "./row_inspection.ts";
+import { checkDefault, newCheck, requireStorable } from "./table_elements.ts";
+import { refuseNamed, requireFreeName } from "./type_definitions.ts";
+
+type DomainDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, UNSUPPORTED_TYPE, … */
+export function createDomain(
+  node: CreateDomainStatement,
+  { namespace, principal }: { readonly principal: Principal; readonly namespace: string },
+  { catalog, clock, store }: DomainDeps,
+): BoundDefinition {
+  const { name, schema = namespace, _location } = node.name;
+  const position = _location.start;
+  requireHolder(catalog, schema, node.name);
+  requireFreeName(catalog, { namespace: schema, name, position }, "create");
+  const domain = rulesOf(node);
+  return () => {
+    store.requireFreeSpace();
+    const nowMs = clock.nowMs();
+    catalog.createType({
+      typeId: catalog.nextTableId(),
+      namespace: schema,
+      name,
+      labels: [],
+      domain,
+      createdBy: principal.userId,
+      createdAtMs: nowMs,
+      updatedAtMs: nowMs,
+    });
+    return `Domain ${schema}.${name} created`;
+  };
+}
+
+function rulesOf({ constraints, dataType, name }: CreateDomainStatement): DomainRules {
+  const base = resolveType(dataType);
+  requireStorable(base, dataType, "shared");
+  const below = domainOf(dataType);
+  let rules: DomainRules = {
+    base,
+    notNull: below?.notNull ?? false,
+    checks: below?.checks ?? [],
+    ...(below?.defaultSql === undefined ? {} : { defaultSql: below.defaultSql }),
+  };
+  const seen = new Set<string>();
+  for (const constraint of constraints) {
+    requireOnce(constraint, seen, name.name);
+    rules = withConstraint(rules, constraint, name.name);
+  }
+  return rules;
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION */
+function requireOnce({ type, _location }: ColumnConstraint, seen: Set<string>, name: string): void {
+  const kind = type === "null" ? "not null" : type;
+  if (type === "check" || !seen.has(kind)) {
+    seen.add(kind);
+    return;
+  }
+  throw new DatabaseError(
+    "INVALID_DEFINITION",
+    `Cannot define domain "${name}": its constraints contradict or repeat each other`,
+    { position: _location.start },
+  );
+}
+
+/** @throws {DatabaseError} INVALID_DEFINITION */
+function withConstraint(
+  rules: DomainRules,
+  constraint: ColumnConstraint,
+  name: string,
+): DomainRules {
+  switch (constraint.type) {
+    case "null":
+      return rules;
+    case "not null":
+      return { ...rules, notNull: true };
+    case "check":
+      return withCheck(rules, constraint, name);
+    case "default": {
+      checkDefault(constraint.default, { type: rules.base, name });
+      refuseSequence(constraint.default, name);
+      return { ...rules, defaultSql: constraint.source };
+    }
+    default:
+      throw new DatabaseError(
+        "INVALID_DEFINITION",
+        `Cannot define domain "${name}" with ${constraint.type.toUpperCase()}: a domain has NOT NULL, DEFAULT and CHECK`,
+        { position: constraint._location.start, hint: "define it on the columns" },
+      );
+  }
+}
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+function refuseSequence(node: Expr, name: string): void {
+  if (sequencesNamedIn(node).length === 0) return;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot use a sequence in the DEFAULT of domain "${name}"`,
+    { position: node._location.start, hint: "write it as the DEFAULT of the columns" },
+  );
+}
+
+function withCheck(rules: DomainRules, check: ConstraintCheck, name: string): DomainRules {
+  const value = {
+    columnId: 1,
+    name: "value",
+    type: rules.base,
+    notNull: false,
+    generatedAlways: false,
+    missing: null,
+  };
+  const table = { name, prefix: name, columns: [value], checks: rules.checks, primaryKey: [] };
+  return { ...rules, checks: [...rules.checks, newCheck(check, table)] };
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, CHECK_VIOLATION, NOT_NULL_VIOLATION, … */
+export function alterDomain(
+  node: AlterDomainStatement,
+  { ledger, namespace }: { readonly namespace: string; readonly ledger: RequestLedger },
+  deps: DomainDeps & ExecutionDeps,
+): BoundDefinition {
+  const { catalog, clock, store } = deps;
+  const changed = (): TypeEntry => alteredDomain(node, findDomain(catalog, node.name, namespace));
+  requireFreeRename(node, findDomain(catalog, node.name, namespace), catalog);
+  changed();
+  return async () => {
+    const pause = pauser(clock, { check: () => checkDeadline(ledger, clock) });
+    const inspected = new Map<number, Inspected>();
+    for (;;) {
+      const entry = changed();
+      requireFreeRename(node, findDomain(catalog, node.name, namespace), catalog);
+      const inspections = demandsMore(node) ? inspectionsOf(entry, node, deps) : [];
+      const open = inspections.find(({ table }) => inspected.get(table.tableId)?.table !== table);
+      const upTo = store.appliedSeq;
+      if (open === undefined) {
+        for (const { inspection, table } of inspections) {
+          const after = inspected.get(table.tableId)?.upTo ?? SEQ_ZERO;
+          inspection.inspectNow({ after, upTo });
+        }
+        catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
+        return `Domain ${entry.namespace}.${entry.name} altered`;
+      }
+      await open.inspection.inspect({ after: SEQ_ZERO, upTo }, pause);
+      inspected.set(open.table.tableId, { table: open.table, upTo });
+    }
+  };
+}
+
+/** A table whose rows up to a seq meet the changed domain. */
+interface Inspected {
+  readonly table: TableEntry;
+  readonly upTo: Seq;
+}
+
+function demandsMore({ change }: AlterDomainStatement): boolean {
+  return change.type === "add constraint" || change.type === "set not null";
+}
+
+function inspectionsOf(
+  { domain: rules, name, namespace, typeId }: TypeEntry,
+  node: AlterDomainStatement,
+  deps: DomainDeps & ExecutionDeps,
+): { readonly table: TableEntry; readonly inspection: RowInspection }[] {
+  if (rules === undefined) return [];
+  const domain = { ...rules, typeId, namespace, name };
+  const position = node._location.start;
+  return deps.catalog.tables().flatMap((table) => {
+    const held = table.columns.filter((column) => column.domain?.typeId === typeId);
+    if (held.length === 0) return [];
+    const columns = table.columns.map((column) =>
+      held.includes(column) ? { ...column, domain } : column,
+    );
+    const demands = held.map(({ columnId }) => ({ kind: "domain", columnId, position }) as const);
+    const context = definitionContext(deps);
+    const next = { ...table, columns };
+    const { store } = deps;
+    return [{ table, inspection: new RowInspection({ table, next, demands, context, store }) }];
+  });
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION */
+function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry {
+  const entry = findType(catalog, name, namespace);
+  if (entry.domain !== undefined) return entry;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot alter domain ${entry.namespace}.${entry.name}: it is an enum type`,
+    { position: name._location.start, hint: "ALTER TYPE" },
+  );
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, DEPENDENT_OBJECTS */
+function requireFreeRename(
+  { change }: AlterDomainStatement,
+  entry: TypeEntry,
+  catalog: Catalog,
+): void {
+  if (change.type !== "rename") return;
+  const { _location, name } = change.to;
+  const position = _location.start;
+  requireFreeName(catalog, { namespace: entry.namespace, name, position }, "rename");
+  refuseNamed(`domain ${entry.namespace}.${entry.name}`, {
+    naming: textsNaming(catalog, entry),
+    position,
+  });
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION */
+function alteredDomain({ change }: AlterDomainStatement, entry: TypeEntry): TypeEntry {
+  const { domain, name } = entry;
+  if (domain === undefined) return entry;
+  switch (change.type) {
+    case "rename":
+      return { ...entry, name: change.to.name };
+    case "set not null":
+    case "drop not null":
+      return { ...entry, domain: { ...domain, notNull: change.type === "set not null" } };
+    case "drop default": {
+      const { defaultSql: _, ...rest } = domain;
+      return { ...entry, domain: rest };
+    }
+    case "set default": {
+      checkDefault(change.default, { type: domain.base, name });
+      refuseSequence(change.default, name);
+      return { ...entry, domain: { ...domain, defaultSql: change.source } };
+    }
+    case "add constraint":
+      return { ...entry, domain: withCheck(domain, change.check, name) };
+    case "drop constraint": {
+      const at = checkAt(domain, change.constraint);
+      if (at === -1 && change.ifExists === true) return entry;
+      if (at === -1) throw constraintNotFound(entry, change.constraint);
+      return { ...entry, domain: { ...domain, checks: domain.checks.toSpliced(at, 1) } };
+    }
+    case "rename constraint": {
+      const at = checkAt(domain, change.constraint);
+      const check = domain.checks[at];
+      if (check === undefined) throw constraintNotFound(entry, change.constraint);
+      if (checkAt(domain, change.to) !== -1) throw constraintTaken(change.to);
+      const renamed = { ...check, name: change.to.name };
+      return { ...entry, domain: { ...domain, checks: domain.checks.with(at, renamed) } };
+    }
+  }
+}
+
+function checkAt({ checks }: DomainRules, { name }: Name): number {
+  return checks.findIndex((check) => check.name === name);
+}
+
+function constraintNotFound(entry: TypeEntry, { name, _location }: Name): DatabaseError {
+  return new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find constraint "${name}" of domain ${entry.namespace}.${entry.name}`,
+    { position: _location.start },
+  );
+}
+
+function constraintTaken({ name, _location }: Name): DatabaseError {
+  return new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot name constraint "${name}": the domain has a constraint of that name`,
+    { position: _location.start },
+  );
+}

@@ -1,0 +1,54 @@
+/**
+ * Prints the constraints of columns, tables and domains as text.
+ */
+import type {
+  ColumnConstraint,
+  ColumnConstraintGenerated,
+  ConstraintForeignKey,
+  Name,
+} from "../ast/ast.ts";
+import { nameText, qnameText } from "./print_expressions.ts";
+import { sequenceOptionsText } from "./print_sequences.ts";
+
+export function constraintText(constraint: ColumnConstraint): string {
+  const { constraintName } = constraint;
+  const head = constraintName === undefined ? "" : `CONSTRAINT ${nameText(constraintName.name)} `;
+  switch (constraint.type) {
+    case "default":
+      return `${head}DEFAULT ${constraint.source}`;
+    case "check":
+      return `${head}CHECK (${constraint.source})`;
+    case "add generated":
+      return `${head}${identityText(constraint)}`;
+    case "foreign key":
+      return `${head}${referencesText(constraint)}`;
+    case "stored":
+      return `${head}GENERATED ALWAYS AS (${constraint.source}) STORED`;
+    case "auto increment":
+      return `${head}AUTO_INCREMENT`;
+    default:
+      return `${head}${constraint.type.toUpperCase()}`;
+  }
+}
+
+export function referencesText(constraint: ConstraintForeignKey): string {
+  const { deferrable, initially, match, notValid, onDelete, onUpdate, referenced } = constraint;
+  const parts = [`REFERENCES ${qnameText(constraint.table)}`];
+  if (referenced !== undefined) parts.push(`(${nameList(referenced)})`);
+  if (match !== undefined) parts.push(`MATCH ${match.toUpperCase()}`);
+  if (onDelete !== undefined) parts.push(`ON DELETE ${onDelete.toUpperCase()}`);
+  if (onUpdate !== undefined) parts.push(`ON UPDATE ${onUpdate.toUpperCase()}`);
+  if (deferrable) parts.push("DEFERRABLE");
+  if (initially !== undefined) parts.push(`INITIALLY ${initially.toUpperCase()}`);
+  if (notValid === true) parts.push("NOT VALID");
+  return parts.join(" ");
+}
+
+export function identityText({ always, options }: ColumnConstraintGenerated): string {
+  const parts = options === undefined ? "" : ` (${sequenceOptionsText(options).trimStart()})`;
+  return `GENERATED ${always.toUpperCase()} AS IDENTITY${parts}`;
+}
+
+export function nameList(list: readonly Name[]): string {
+  return list.map(({ name }) => nameText(name)).join(", ");
+}

@@ -1,0 +1,34 @@
+/**
+ * Prints DECLARE, FETCH, MOVE and CLOSE as text.
+ */
+import type {
+  CloseCursorStatement,
+  DeclareCursorStatement,
+  FetchDirection,
+  FetchStatement,
+} from "../ast/ast.ts";
+import { nameText } from "./print_expressions.ts";
+import { queryText } from "./print_queries.ts";
+
+export type CursorStatement = CloseCursorStatement | DeclareCursorStatement | FetchStatement;
+
+export function cursorText(statement: CursorStatement): string {
+  switch (statement.type) {
+    case "close cursor":
+      return `CLOSE ${statement.name === undefined ? "ALL" : nameText(statement.name.name)}`;
+    case "declare cursor": {
+      const { isHeld, isScroll, name, query } = statement;
+      const scroll = isScroll === undefined ? "" : isScroll ? " SCROLL" : " NO SCROLL";
+      const hold = isHeld === true ? " WITH HOLD" : "";
+      return `DECLARE ${nameText(name.name)}${scroll} CURSOR${hold} FOR ${queryText(query)}`;
+    }
+    default: {
+      const { direction, name, type } = statement;
+      return `${type.toUpperCase()} ${directionText(direction)} FROM ${nameText(name.name)}`;
+    }
+  }
+}
+
+function directionText({ count, kind }: FetchDirection): string {
+  return `${kind.toUpperCase()} ${Number.isFinite(count) ? count : "ALL"}`;
+}

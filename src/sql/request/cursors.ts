@@ -1,0 +1,218 @@
+/**
+ * The cursors of a request, or of a transaction that spans requests.
+ *
+ * A cursor holds the rows that its query had when it was declared, which are those of the snapshot
+ * of its transaction. It is a list and a position in it:
+ *
+ *     0            1    2    …    n            n + 1
+ *     before the   rows                        after the last row
+ *     first row
+ *
+ * - The rows of all cursors together have a bound.
+ * - A cursor ends with its transaction, or when the transaction returns to a savepoint from before
+ *   it. One that was declared WITH HOLD goes on until the request ends, or the transaction that
+ *   spans several requests.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { DeclareCursorStatement, FetchDirection, Name } from "../parse/ast/ast.ts";
+import type { StatementResult } from "../ports/engine.ts";
+
+/** The number of cursors that may be open at the same time. */
+const CURSORS_MAX = 1000;
+
+interface OpenCursor {
+  readonly name: string;
+  readonly answer: StatementResult;
+  readonly rows: readonly (readonly unknown[])[];
+  readonly bytes: number;
+  readonly isHeld: boolean;
+  /** Whether it moves forward only. */
+  readonly isForward: boolean;
+  /** From 0, before the first row, to the number of rows + 1, after the last one. */
+  position: number;
+}
+
+/** The cursors that were open when a savepoint was created. */
+export type CursorsMark = ReadonlySet<object>;
+
+export class Cursors {
+  readonly #bytesMax: number;
+  readonly #byName = new Map<string, OpenCursor>();
+
+  /** @param bytesMax The size of the rows of all cursors. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** @throws {DatabaseError} ALREADY_EXISTS, TRANSACTION_LIMIT */
+  requireFree({ name, _location }: Name): void {
+    const position = _location.start;
+    if (this.#byName.has(name)) {
+      throw new DatabaseError(
+        "ALREADY_EXISTS",
+        `Cannot declare cursor "${name}": an open cursor has this name`,
+        { position, hint: `CLOSE ${name} first` },
+      );
+    }
+    if (this.#byName.size < CURSORS_MAX) return;
+    throw new DatabaseError(
+      "TRANSACTION_LIMIT",
+      `Cannot declare cursor "${name}": ${CURSORS_MAX} cursors are open`,
+      { position, hint: "CLOSE cursors that are no longer needed" },
+    );
+  }
+
+  /**
+   * @param answer The answer of the query of the cursor, with all its rows.
+   * @throws {DatabaseError} TRANSACTION_LIMIT
+   */
+  open({ isHeld, isScroll, name: node }: DeclareCursorStatement, answer: StatementResult): void {
+    const { name, _location } = node;
+    const { rows = [] } = answer;
+    const bytes = rows.reduce((sum, row) => sum + bytesOf(row), 0);
+    let heldBytes = bytes;
+    for (const each of this.#byName.values()) heldBytes += each.bytes;
+    if (heldBytes > this.#bytesMax) {
+      throw new DatabaseError(
+        "TRANSACTION_LIMIT",
+        `Cannot open cursor "${name}": the rows of all cursors would take ${heldBytes} bytes, and the maximum is ${this.#bytesMax}`,
+        {
+          position: _location.start,
+          hint: "read pages by a key: WHERE id > $1 ORDER BY id LIMIT n",
+        },
+      );
+    }
+    this.#byName.set(name, {
+      name,
+      answer,
+      rows,
+      bytes,
+      isHeld: isHeld === true,
+      isForward: isScroll === false,
+      position: 0,
+    });
+  }
+
+  /**
+   * Moves a cursor. Returns an answer with the rows over which it has moved, in its direction.
+   *
+   * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
+   */
+  fetch(name: Name, direction: FetchDirection): StatementResult {
+    const cursor = this.#named(name);
+    const { answer, isForward, rows } = cursor;
+    const before = cursor.position;
+    const { after, read } = moved(direction, { position: before, rowCount: rows.length });
+    if (isForward && (after < before || isBackward(direction))) {
+      throw new DatabaseError(
+        "INVALID_OPERATION",
+        `Cannot move cursor "${name.name}" backward: it was declared NO SCROLL`,
+        { position: name._location.start, hint: "declare it with SCROLL" },
+      );
+    }
+    cursor.position = after;
+    const found = read.map((position) => rows[position - 1] ?? []);
+    return { ...answer, rows: found, rowCount: found.length };
+  }
+
+  /** @throws {DatabaseError} OBJECT_NOT_FOUND */
+  close(name: Name | undefined): void {
+    if (name === undefined) this.#byName.clear();
+    else this.#byName.delete(this.#named(name).name);
+  }
+
+  /** Closes the cursors of a transaction that has ended. */
+  endTransaction({ isCommitted }: { isCommitted: boolean }): void {
+    for (const { isHeld, name } of this.#byName.values()) {
+      if (!isHeld || !isCommitted) this.#byName.delete(name);
+    }
+  }
+
+  mark(): CursorsMark {
+    return new Set(this.#byName.values());
+  }
+
+  /** Closes the cursors that were opened since. */
+  returnTo(mark: CursorsMark): void {
+    for (const cursor of this.#byName.values()) {
+      if (!mark.has(cursor)) this.#byName.delete(cursor.name);
+    }
+  }
+
+  #named({ name, _location }: Name): OpenCursor {
+    const cursor = this.#byName.get(name);
+    if (cursor !== undefined) return cursor;
+    throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find cursor "${name}": none is open`, {
+      position: _location.start,
+      hint: "DECLARE … CURSOR FOR, within a transaction, opens one",
+    });
+  }
+}
+
+/** Whether a direction leads backward even where there is nothing to read. */
+function isBackward({ count, kind }: FetchDirection): boolean {
+  return kind === "backward" ? count > 0 : kind !== "absolute" && count < 0;
+}
+
+interface Move {
+  /** The position after the move. */
+  readonly after: number;
+  /** The positions of the rows that are read, in their order. */
+  readonly read: readonly number[];
+}
+
+function moved(
+  { count, kind }: FetchDirection,
+  place: { readonly position: number; readonly rowCount: number },
+): Move {
+  const { position, rowCount } = place;
+  switch (kind) {
+    case "forward":
+      return count < 0 ? backward(-count, place) : forward(count, place);
+    case "backward":
+      return count < 0 ? forward(-count, place) : backward(count, place);
+    case "absolute":
+      return at(count < 0 ? rowCount + 1 + count : count, rowCount);
+    case "relative":
+      return at(position + count, rowCount);
+  }
+}
+
+function forward(
+  count: number,
+  { position, rowCount }: { readonly position: number; readonly rowCount: number },
+): Move {
+  if (count === 0) return at(position, rowCount);
+  const last = Math.min(position + count, rowCount);
+  const read = Array.from({ length: Math.max(0, last - position) }, (_, i) => position + 1 + i);
+  return { after: position + count > rowCount ? rowCount + 1 : last, read };
+}
+
+function backward(
+  count: number,
+  { position, rowCount }: { readonly position: number; readonly rowCount: number },
+): Move {
+  if (count === 0) return at(position, rowCount);
+  const last = Math.max(position - count, 1);
+  const read = Array.from({ length: Math.max(0, position - last) }, (_, i) => position - 1 - i);
+  return { after: Math.max(position - count, 0), read };
+}
+
+/** Reads the row at a position, if there is one. */
+function at(position: number, rowCount: number): Move {
+  const after = Math.max(0, Math.min(position, rowCount + 1));
+  return { after, read: after >= 1 && after <= rowCount ? [after] : [] };
+}
+
+/** The fixed cost of a cell. */
+const CELL_BYTES = 16;
+
+function bytesOf(cells: readonly unknown[]): number {
+  let bytes = CELL_BYTES;
+  for (const cell of cells) {
+    bytes += CELL_BYTES;
+    if (typeof cell === "string") bytes += cell.length;
+    else if (Array.isArray(cell)) bytes += bytesOf(cell);
+  }
+  return bytes;
+}
