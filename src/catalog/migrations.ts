@@ -93,6 +93,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // A column may have a domain, whose conditions an older server would not check.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The format version that this server writes. */

@@ -87,6 +87,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillLists(database, run);
   await fillReferences(database, run);
   await fillEnums(database, run);
+  await fillDomains(database, run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -232,6 +233,26 @@ async function fillEnums(database: Database, run: Run): Promise<void> {
   await run(
     `ALTER TYPE app.mood ADD VALUE 'fine' BEFORE 'happy'; ALTER TYPE app.mood RENAME VALUE 'ok' TO 'so so';
      INSERT INTO app.diary VALUES (4, 'fine', '{fine,"so so"}', 'NaN', 7)`,
+  );
+}
+
+/**
+ * Creates columns of a domain, moments without end and before Christ, and a view of a renamed one.
+ */
+async function fillDomains(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE DOMAIN app.percent AS NUMERIC(5, 2) DEFAULT 50 NOT NULL CHECK (VALUE BETWEEN 0 AND 100);
+     CREATE SHARED TABLE app.tasks (id INT PRIMARY KEY, done app.percent, since DATE, until TIMESTAMP, at TIMESTAMPTZ);
+     CREATE INDEX ON app.tasks (until);
+     CREATE VIEW app.open_tasks AS SELECT id, done FROM app.tasks WHERE done < 100;
+     CREATE VIEW app.few_tasks AS SELECT id FROM app.open_tasks;
+     INSERT INTO app.tasks VALUES (1, 12.5, '-infinity', 'infinity', '2026-01-01'), (2, 100, '0044-03-15 BC', '0044-03-15 12:00 BC', 'infinity')`,
+  );
+  await database.store.flush(tableIdOf(database, "tasks"));
+  await settled();
+  await run(
+    `ALTER DOMAIN app.percent ADD CONSTRAINT not_one CHECK (VALUE <> 1);
+     ALTER VIEW app.open_tasks RENAME TO unfinished; INSERT INTO app.tasks (id, until) VALUES (3, '294246-12-31')`,
   );
 }
 
