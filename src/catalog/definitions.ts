@@ -461,10 +461,9 @@ export class Definitions {
       this.#byId.set(entry.tableId, entry);
       this.#byName.get(entry.namespace)?.set(entry.name, entry);
       const versions = this.#versions.get(entry.tableId) ?? [];
-      const newest = versions.at(-1);
-      if (newest !== undefined) {
-        this.#versions.set(entry.tableId, versions.with(-1, { ...newest, table: entry }));
-      }
+      const newest = defined(versions.at(-1), "a table has a version in force");
+      const earlier = versions.slice(0, -1);
+      this.#versions.set(entry.tableId, [...earlier, { ...newest, table: entry }]);
     }
     this.#sorted = undefined;
   }

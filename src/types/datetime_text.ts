@@ -359,25 +359,50 @@ class DateTimeReader {
   /** Gives a number of a date the place that is still free. */
   #takePlace(text: string): boolean {
     const value = Number(text);
-    const hasYear = this.#year !== undefined;
-    const hasMonth = this.#month !== undefined;
-    const hasDay = this.#day !== undefined;
-    if (hasYear && !hasMonth && !hasDay && text.length === 3 && value >= 1 && value <= 366) {
-      this.#dayOfYear = value;
-    } else if (!hasYear && !hasMonth && !hasDay) {
-      if (text.length >= 3) this.#setYear(text);
-      else this.#month = value;
-    } else if (hasYear && !hasMonth) this.#month = value;
-    else if (!hasYear && hasMonth && this.#hasNamedMonth && !hasDay && text.length >= 3) {
-      this.#setYear(text);
-    } else if (hasYear && hasMonth && this.#hasNamedMonth && text.length >= 3) {
-      // The first of two numbers beside the name of a month was the day, not the year.
-      if (!this.#hasShortYear) return false;
-      this.#day = this.#year;
-      this.#setYear(text);
-    } else if (hasMonth && !hasDay) this.#day = value;
-    else if (hasMonth && hasDay && !hasYear) this.#setYear(text);
-    else return false;
+    const isLong = text.length >= 3;
+    switch (this.#placesTaken()) {
+      case "":
+        if (isLong) this.#setYear(text);
+        else this.#month = value;
+        return true;
+      case "year":
+        if (text.length === 3 && value >= 1 && value <= 366) this.#dayOfYear = value;
+        else this.#month = value;
+        return true;
+      case "year day":
+        this.#month = value;
+        return true;
+      case "month":
+        if (this.#hasNamedMonth && isLong) this.#setYear(text);
+        else this.#day = value;
+        return true;
+      case "year month":
+        return this.#takeDayOrYear(text);
+      case "month day":
+        this.#setYear(text);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  #placesTaken(): string {
+    const taken: string[] = [];
+    if (this.#year !== undefined) taken.push("year");
+    if (this.#month !== undefined) taken.push("month");
+    if (this.#day !== undefined) taken.push("day");
+    return taken.join(" ");
+  }
+
+  /** Of two numbers beside the name of a month, a short first one was the day, not the year. */
+  #takeDayOrYear(text: string): boolean {
+    if (!this.#hasNamedMonth || text.length <= 2) {
+      this.#day = Number(text);
+      return true;
+    }
+    if (!this.#hasShortYear) return false;
+    this.#day = this.#year;
+    this.#setYear(text);
     return true;
   }
 

@@ -195,6 +195,33 @@ function requireKeyScale(
   });
 }
 
+/** Returns the domain of a new type, which existing rows have to meet if it is a new one. */
+function demandedDomain(
+  { columnId, domain: before }: ColumnEntry,
+  { altering, definition }: { definition: DataTypeDef; altering: Altering },
+): DomainType | undefined {
+  const domain = domainOf(definition);
+  const position = definition._location.start;
+  const isNew = domain !== undefined && domain.typeId !== before?.typeId;
+  if (isNew) altering.demands.push({ kind: "domain", columnId, position });
+  return domain;
+}
+
+/** @throws {DatabaseError} DEPENDENT_OBJECTS */
+function requireNoComputedIndex(
+  table: TableEntry,
+  { columnId, name }: ColumnEntry,
+  position: number,
+): void {
+  const index = table.indexes?.find((each) => computesFrom(each, columnId));
+  if (index === undefined) return;
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot change the type of column "${name}" of ${nameOf(table)}: index "${index.name}" computes values from it`,
+    { position, hint: "drop the index, and create it again afterwards" },
+  );
+}
+
 function setType(
   table: TableEntry,
   column: ColumnEntry,
@@ -204,12 +231,11 @@ function setType(
   const position = definition._location.start;
   const to = resolveType(definition);
   const { columnId, defaultSql, name, type: from } = column;
-  const domain = domainOf(definition);
-  if (domain?.typeId !== column.domain?.typeId) {
-    if (domain !== undefined) demands.push({ kind: "domain", columnId, position });
-    if (sameType(from, to)) return withColumn(table, withDomain(column, domain));
+  const domain = demandedDomain(column, { altering, definition });
+  if (sameType(from, to) && !isSerial(definition)) {
+    const isSame = domain?.typeId === column.domain?.typeId;
+    return isSame ? table : withColumn(table, withDomain(column, domain));
   }
-  if (sameType(from, to) && !isSerial(definition)) return table;
   if (!isWidening(from, to) || isSerial(definition)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
@@ -228,14 +254,7 @@ function setType(
       { position, hint: "ALTER COLUMN … DROP EXPRESSION first" },
     );
   }
-  const index = table.indexes?.find((each) => computesFrom(each, columnId));
-  if (index !== undefined) {
-    throw new DatabaseError(
-      "DEPENDENT_OBJECTS",
-      `Cannot change the type of column "${name}" of ${nameOf(table)}: index "${index.name}" computes values from it`,
-      { position, hint: "drop the index, and create it again afterwards" },
-    );
-  }
+  requireNoComputedIndex(table, column, position);
   requireReferable(table, column, { altering, position, to });
   requireKeyScale(table, column, { to, position });
   const missing =

@@ -12,6 +12,7 @@ import { checkCancelled, type RequestLedger } from "../execute/context/request_l
 import type {
   AlterIndexStatement,
   AlterOwnerStatement,
+  AlterViewStatement,
   CommentStatement,
   CreateExtensionStatement,
   CreateIndexStatement,
@@ -62,6 +63,7 @@ import {
 
 type SmallDefinition =
   | AlterOwnerStatement
+  | AlterViewStatement
   | CommentStatement
   | CreateExtensionStatement
   | CreateIndexStatement
@@ -179,8 +181,6 @@ export class DefinitionStatements {
         return dropTables(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create view":
         return createView(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
-      case "alter view":
-        return renameView(node, { principal, namespace }, this.#deps);
       case "drop view":
         return dropViews(node, { principal, namespace }, this.#deps);
       case "create sequence":
@@ -210,6 +210,8 @@ export class DefinitionStatements {
         return alterOwner(node, { principal, namespace }, this.#deps);
       case "comment on":
         return commentOn(node, { principal, namespace }, this.#deps);
+      case "alter view":
+        return renameView(node, { principal, namespace }, this.#deps);
       case "create extension":
         return createExtension(node);
       case "create domain":

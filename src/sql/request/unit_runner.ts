@@ -14,11 +14,13 @@ import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { withinRequest } from "../execute/context/request_wait.ts";
 import type {
   AckStatement,
+  CloseCursorStatement,
   CreateTableAsStatement,
   DeallocateStatement,
   DeclareCursorStatement,
   DeleteStatement,
   ExplainStatement,
+  FetchStatement,
   InsertStatement,
   PrepareStatement,
   SavepointStatement,
@@ -200,26 +202,12 @@ export class UnitRunner {
       case "reset all":
         this.#settings.resetAll();
         return messageResult("All settings reset", this.#principal.userId);
-      case "fetch":
-        this.#transaction.requireUsable();
-        return this.#transaction.cursors.fetch(node.name, node.direction);
-      case "move": {
-        this.#transaction.requireUsable();
-        const { rowCount } = this.#transaction.cursors.fetch(node.name, node.direction);
-        return messageResult(`Moved over ${rowCount} row(s)`, this.#principal.userId);
-      }
-      case "close cursor":
-        this.#transaction.cursors.close(node.name);
-        return messageResult(
-          node.name === undefined ? "All cursors closed" : `Cursor ${node.name.name} closed`,
-          this.#principal.userId,
-        );
       case "prepare":
       case "deallocate":
         this.#transaction.notePrepared(node);
         return preparedAnswer(node, this.#principal.userId);
       default:
-        return undefined;
+        return this.#useCursor(node);
     }
   }
 
@@ -319,6 +307,31 @@ export class UnitRunner {
         return await this.#lockingRunner.run(prepared, options);
       },
     });
+  }
+
+  #useCursor(node: Statement): StatementResult | undefined {
+    switch (node.type) {
+      case "fetch":
+      case "move":
+        return this.#fetch(node);
+      case "close cursor":
+        return this.#close(node);
+      default:
+        return undefined;
+    }
+  }
+
+  #close({ name }: CloseCursorStatement): StatementResult {
+    this.#transaction.cursors.close(name);
+    const message = name === undefined ? "All cursors closed" : `Cursor ${name.name} closed`;
+    return messageResult(message, this.#principal.userId);
+  }
+
+  #fetch({ direction, name, type }: FetchStatement): StatementResult {
+    this.#transaction.requireUsable();
+    const found = this.#transaction.cursors.fetch(name, direction);
+    if (type === "fetch") return found;
+    return messageResult(`Moved over ${found.rowCount} row(s)`, this.#principal.userId);
   }
 
   /** Runs the query of a cursor and keeps its rows. @throws {DatabaseError} */

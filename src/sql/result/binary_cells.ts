@@ -81,11 +81,10 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     case "decimal":
       return writeDecimal(bytes, value as Whole, type.scale);
     case "date":
-      return bytes.int32((value as number) - (isFiniteDate(value as number) ? EPOCH_DAYS : 0));
+      return writeDate(bytes, value as number);
     case "timestamp":
     case "datetime":
-      if (!isFiniteTimestamp(value as Whole)) return bytes.whole(value as Whole);
-      return bytes.whole(BigInt(value as Whole) - BigInt(EPOCH_MICROS));
+      return writeTimestamp(bytes, value as Whole);
     case "interval":
       return writeInterval(bytes, value as Interval);
     case "uuid":
@@ -102,6 +101,15 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
     default:
       return bytes.text(textFromValue(type, value));
   }
+}
+
+/** Infinite moments have the same form whatever the epoch. */
+function writeDate(bytes: GrowingBytes, days: number): void {
+  bytes.int32(isFiniteDate(days) ? days - EPOCH_DAYS : days);
+}
+
+function writeTimestamp(bytes: GrowingBytes, micros: Whole): void {
+  bytes.whole(isFiniteTimestamp(micros) ? BigInt(micros) - BigInt(EPOCH_MICROS) : micros);
 }
 
 function writeNumber(bytes: GrowingBytes, kind: DataType["kind"], value: Whole): void {

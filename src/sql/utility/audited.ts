@@ -106,10 +106,6 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "alter view":
     case "create sequence":
     case "alter sequence":
-    case "create domain":
-    case "alter domain":
-    case "create type":
-    case "alter type":
     case "create topic":
     case "alter topic":
     case "drop topic":
@@ -121,12 +117,18 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "truncate":
       return node.tables.map(pathOf).join(", ");
     default:
-      return droppedNames(node)?.map(pathOf).join(", ") ?? unqualifiedTarget(node);
+      return typesOrDroppedNames(node)?.map(pathOf).join(", ") ?? unqualifiedTarget(node);
   }
 }
 
-function droppedNames(node: Statement): readonly QName[] | undefined {
+/** Returns the names in a definition of a type or in a DROP. */
+function typesOrDroppedNames(node: Statement): readonly QName[] | undefined {
   switch (node.type) {
+    case "create domain":
+    case "alter domain":
+    case "create type":
+    case "alter type":
+      return [node.name];
     case "drop table":
     case "drop index":
     case "drop view":

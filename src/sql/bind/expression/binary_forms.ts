@@ -299,9 +299,9 @@ function dayOf(moment: BoundExpression, operator: ComparisonOperator): BoundExpr
     name: isUpper ? "cast to the next day" : "cast to its day",
     args: [moment],
     evaluate: ([value = null]) => {
-      const moment = value as Whole;
-      const isWithin = isFiniteTimestamp(moment) && splitTimestamp(moment).micros > 0;
-      return dateOfTimestamp(moment) + (isUpper && isWithin ? 1 : 0);
+      const timestamp = value as Whole;
+      const isWithin = isFiniteTimestamp(timestamp) && splitTimestamp(timestamp).micros > 0;
+      return dateOfTimestamp(timestamp) + (isUpper && isWithin ? 1 : 0);
     },
     seesNull: false,
     volatility: "immutable",

@@ -181,10 +181,9 @@ function calendarOnly(moment: Moment, piece: CalendarPiece): string {
       return (((dayOfWeek(days) + 6) % 7) + 1).toString();
     case "BC":
     case "AD":
-      return inCase(moment.isBeforeChrist ? "BC" : "AD", piece.written);
     case "B.C.":
     case "A.D.":
-      return inCase(moment.isBeforeChrist ? "B.C." : "A.D.", piece.written);
+      return eraText(moment, piece);
     case "W":
       return Math.ceil(day / 7).toString();
     case "WW":
@@ -194,6 +193,12 @@ function calendarOnly(moment: Moment, piece: CalendarPiece): string {
     default:
       return isoText(days, piece) ?? zoneText(moment, piece);
   }
+}
+
+function eraText({ isBeforeChrist }: Moment, { field, written }: CalendarPiece): string {
+  const hasPoints = field.includes(".");
+  if (isBeforeChrist) return inCase(hasPoints ? "B.C." : "BC", written);
+  return inCase(hasPoints ? "A.D." : "AD", written);
 }
 
 function named(name: string, piece: CalendarPiece): string {

@@ -270,6 +270,14 @@ export class RegexSearch {
     }
   }
 
+  /** Keeps the match of the thread that is followed if it is better than the one that is known. */
+  #noteMatch(at: number): void {
+    if (!this.#isBetter(at)) return;
+    const best = this.#best;
+    for (let slot = 0; slot < best.length; slot += 1) best[slot] = this.#slots[slot] ?? 0;
+    this.#hasMatched = true;
+  }
+
   /** Whether a match of the thread that is followed is better than the one that is known. */
   #isBetter(at: number): boolean {
     if (!this.#hasMatched) return true;
@@ -282,7 +290,6 @@ export class RegexSearch {
   /** Advances one thread over a character. @returns The number of steps. */
   #follow(from: number, at: number, code: number): number {
     const stack = this.#stack;
-    const best = this.#best;
     const slots = this.#slots;
     const visited = this.#visited;
     const step = this.#step;
@@ -335,9 +342,7 @@ export class RegexSearch {
           break;
         }
         default:
-          if (!this.#isBetter(at)) break;
-          for (let slot = 0; slot < best.length; slot += 1) best[slot] = slots[slot] ?? 0;
-          this.#hasMatched = true;
+          this.#noteMatch(at);
       }
     }
     return steps;
