@@ -19,6 +19,7 @@ import type {
 } from "./ports/engine.ts";
 import type { SqlEnvironment } from "./ports/environment.ts";
 import { planFollowedQuery } from "./prepare/followed_query.ts";
+import { FollowedTexts } from "./prepare/followed_text.ts";
 import { NotRowByRow, planLiveQuery } from "./prepare/live_planner.ts";
 import { LiveSearches } from "./readers/live_search.ts";
 import type { QueryReaders } from "./readers/query_readers.ts";
@@ -42,6 +43,8 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
+  /** The texts of queries that are followed as a whole. */
+  readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 
   /** @param readers Threads that run long queries; if absent, they run on the event loop. */
@@ -52,6 +55,7 @@ export class LocalSqlEngine implements SqlEngine {
     this.#interactive = new InteractiveTransactions(this.#deps);
     environment.auth.onRevoked((it) => environment.activity.transactions.endSession(it));
     this.#activity = environment.activity;
+    this.#texts = new FollowedTexts(this.#deps.catalog);
     this.#searches = readers === undefined ? undefined : new LiveSearches(this.#deps, readers);
   }
 
@@ -207,7 +211,8 @@ export class LocalSqlEngine implements SqlEngine {
       if (!(error instanceof NotRowByRow)) throw error;
     }
     const ledger = this.#newLedger(undefined);
-    const query = planFollowedQuery(this.#deps, request, { principal, ledger });
+    const texts = this.#texts;
+    const query = planFollowedQuery(this.#deps, request, { principal, ledger, texts });
     return { way: "result", plan: resultPlanOf(this.#deps, query, request) };
   }
 

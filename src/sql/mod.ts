@@ -35,6 +35,8 @@ export type {
   CopyTransfer,
   FollowedPlan,
   FoundRows,
+  JoinChangeSource,
+  JoinChanges,
   LiveEquality,
   LivePace,
   LivePlan,

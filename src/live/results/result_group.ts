@@ -16,16 +16,20 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
 import type {
   FollowedPlan,
+  JoinChangeSource,
+  JoinChanges,
   ResultEvaluation,
   ResultMaintainer,
   ResultMatch,
   ResultPlan,
+  ResultTable,
 } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
 import type { QuerySpec } from "../delivery/groups.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
+import type { FedGroup, ResultFeed } from "./result_feed.ts";
 import { StepMessages } from "./result_messages.ts";
 import {
   ChangedKeys,
@@ -47,6 +51,8 @@ export interface ResultMember {
   readonly heldState: ResultState | undefined;
   /** Receives the step from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;
+  /** Continues a member that waits for a later state. */
+  wake(): void;
   end(message: ErrorMessage): void;
   fail(error: unknown): void;
 }
@@ -69,6 +75,12 @@ export interface ResultHost {
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
   /** Called when a group has no members left. */
   forget(group: ResultGroup): void;
+  /** Lets a group know of commits that change its tables. */
+  watch(group: ResultGroup): void;
+  /** Ends {@linkcode watch}. */
+  unwatch(group: ResultGroup): void;
+  /** Returns the feed of the results that follow the same changes. */
+  feedOf(source: JoinChangeSource, tables: readonly ResultTable[]): ResultFeed;
 }
 
 /** The time between two evaluations of a query whose rows change without a commit. */
@@ -77,7 +89,7 @@ const REFRESH_MS = 1000;
 /** The delay before an evaluation that found all readers occupied is tried again. */
 const RETRY_MS = 250;
 
-export class ResultGroup implements Evaluated {
+export class ResultGroup implements Evaluated, FedGroup {
   readonly #host: ResultHost;
   /** The query that all members share. Each member has its own id and options. */
   readonly asked: QuerySpec;
@@ -91,6 +103,8 @@ export class ResultGroup implements Evaluated {
   #maintainer: ResultMaintainer | undefined;
   /** Whether the group has already tried to plan how changes are followed. */
   #isWayKnown = false;
+  /** The feed of the changes; absent until the first rows, and during an evaluation. */
+  #feed: ResultFeed | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
   /** The keys of changed rows; undefined until the first change after an evaluation. */
@@ -139,8 +153,8 @@ export class ResultGroup implements Evaluated {
     const state = this.#state;
     const isOld = this.#isDue || this.#isUnderWay || this.#plan.changesByTime;
     if (state === undefined || isOld) return state;
-    const { visibleSeq } = this.#host.store;
-    if (state.seq < visibleSeq) this.#state = { ...state, seq: visibleSeq };
+    const seq = this.#feed?.seq ?? this.#host.store.visibleSeq;
+    if (state.seq < seq) this.#state = { ...state, seq };
     return this.#state;
   }
 
@@ -173,6 +187,11 @@ export class ResultGroup implements Evaluated {
     };
   }
 
+  /** Wakes the members once the state has reached the newest seq. */
+  awaitNewest(): void {
+    this.#feed?.await(this);
+  }
+
   reads(tableId: number, owner: number): boolean {
     return this.#plan.tables.some((table) => table.tableId === tableId && table.owner === owner);
   }
@@ -192,6 +211,7 @@ export class ResultGroup implements Evaluated {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#version += 1;
+    this.#leaveFeed();
     this.#evaluation?.cancel();
     this.#cancelRefresh?.();
     this.#host.evaluations.forget(this);
@@ -211,6 +231,7 @@ export class ResultGroup implements Evaluated {
   review(): void {
     this.#needsReview = true;
     this.#version += 1;
+    this.#leaveFeed();
     this.#evaluation?.cancel();
     this.noteChange();
   }
@@ -219,13 +240,12 @@ export class ResultGroup implements Evaluated {
     const version = this.#version;
     const isVoid = (): boolean => this.#version !== version || this.#isClosed;
     try {
-      if (!this.#needsReview && this.#follow()) return false;
       if (this.#needsReview) this.#reviewMembers();
       this.#endWithoutRight();
       if (isVoid()) return true;
       this.#isDue = false;
       this.#isUnderWay = true;
-      this.#evaluation = this.#beginAnew();
+      this.#evaluation = this.#newEvaluation();
       const rows = await this.#evaluation.result;
       if (isVoid()) return true;
       const before = this.#state;
@@ -238,6 +258,7 @@ export class ResultGroup implements Evaluated {
       this.#evaluationCount += 1;
       this.#untilMs = rows.untilMs;
       this.#become(made);
+      this.#joinFeed(made.state.seq);
     } catch (error) {
       if (!isVoid()) this.#failed(error);
     } finally {
@@ -248,27 +269,72 @@ export class ResultGroup implements Evaluated {
     return true;
   }
 
-  #beginAnew(): ResultEvaluation {
+  #newEvaluation(): ResultEvaluation {
     if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
     this.#isWayKnown = true;
+    // From here on, the feed tells of changes.
+    if (this.#maintainer !== undefined) this.#host.unwatch(this);
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
   }
 
-  /** Follows the changes up to the newest seq. Returns false if an evaluation is needed. */
-  #follow(): boolean {
+  /** Follows the changes after the rows of an evaluation. */
+  #joinFeed(seq: Seq): void {
+    const maintainer = this.#maintainer;
+    if (maintainer === undefined || this.#isClosed || this.#needsReview) return;
+    const feed = this.#host.feedOf(maintainer.source, this.#plan.tables);
+    this.#feed = feed;
+    if (feed.join(this, { partition: maintainer.partition, seq })) return;
+    this.#feed = undefined;
+    this.noteChange();
+  }
+
+  #leaveFeed(): void {
+    const feed = this.#feed;
+    this.#feed = undefined;
+    if (this.#maintainer !== undefined) feed?.leave(this, this.#maintainer.partition);
+  }
+
+  /** Is evaluated again after each change, as a query that cannot be maintained. */
+  #stopFollowing(): void {
+    this.#leaveFeed();
+    this.#maintainer = undefined;
+    this.#host.watch(this);
+    this.noteChange();
+  }
+
+  follow(joined: JoinChanges): void {
     const before = this.#state;
-    if (before === undefined || this.#maintainer === undefined) return false;
-    const { visibleSeq } = this.#host.store;
-    const changes = this.#maintainer.changesUpTo(visibleSeq);
-    if (changes === undefined) return false;
-    this.#isDue = false;
-    if (changes.added.length + changes.removed.length > 0) this.#endWithoutRight();
-    if (this.#isClosed) return true;
-    this.#changedKeys ??= new ChangedKeys(this.#shape, before);
-    const options = { before, keys: this.#changedKeys, seq: visibleSeq, shape: this.#shape };
-    this.#followedCount += 1;
-    this.#become(changedState(changes, options));
-    return true;
+    const feed = this.#feed;
+    if (before === undefined || feed === undefined || this.#isClosed) return;
+    try {
+      const changes = this.#maintainer?.apply(joined);
+      if (changes === undefined) {
+        this.beginAnew();
+        return;
+      }
+      if (changes.added.length + changes.removed.length > 0) this.#endWithoutRight();
+      if (this.#isClosed) return;
+      this.#changedKeys ??= new ChangedKeys(this.#shape, before);
+      const keys = this.#changedKeys;
+      const seq = feed.followedSeq;
+      this.#followedCount += 1;
+      this.#become(changedState(changes, { before, keys, seq, shape: this.#shape }));
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  beginAnew(): void {
+    this.#leaveFeed();
+    this.noteChange();
+  }
+
+  notifyWaiting(): void {
+    for (const member of this.#members) member.wake();
+  }
+
+  fail(error: unknown): void {
+    this.#failed(error);
   }
 
   /** Adopts a new state, and sends the step to it to the members. */
@@ -289,7 +355,9 @@ export class ResultGroup implements Evaluated {
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
-    if (state !== undefined && seq >= this.#evaluatedSeq && seq <= state.seq) return state;
+    // The changes of several commits may have been followed together.
+    const fromSeq = Math.max(this.#evaluatedSeq, this.#feed?.followedSeq ?? 0);
+    if (state !== undefined && seq >= fromSeq && seq <= state.seq) return state;
     if (this.#past?.seq !== seq) this.#past = { seq, state: this.#evaluatedAt(seq) };
     const past = this.#past;
     try {
@@ -326,8 +394,10 @@ export class ResultGroup implements Evaluated {
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   #countBytes(): void {
     const { budget } = this.#host;
-    // The rows may fit the budget without the memory of the maintained query.
-    if (!budget.admits(this, this.stateBytes)) this.#maintainer = undefined;
+    // The rows may fit without what is kept beside them.
+    if (this.#maintainer !== undefined && !budget.admits(this, this.stateBytes)) {
+      this.#stopFollowing();
+    }
     const bytes = this.stateBytes;
     budget.check(this, bytes);
     budget.set(this, bytes);
@@ -381,6 +451,7 @@ export class ResultGroup implements Evaluated {
     this.#maintainer = undefined;
     this.#isWayKnown = false;
     this.#changedKeys = undefined;
+    this.#host.watch(this);
   }
 
   #outcomeFor(

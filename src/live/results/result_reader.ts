@@ -75,5 +75,7 @@ export class ResultReader implements LoadReader {
 /** Returns the newest state of a group, unless it is older than a boundary. */
 export function newestState(group: ResultGroup, boundary: Seq): ResultState | undefined {
   const { isSuspended, state } = group;
-  return isSuspended || state === undefined || state.seq < boundary ? undefined : state;
+  if (!isSuspended && state !== undefined && state.seq >= boundary) return state;
+  group.awaitNewest();
+  return undefined;
 }

@@ -146,7 +146,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
 
   take({ after, before, messages }: ResultStep): void {
     if (this.#state === "loading" || this.#state === "behind") {
-      this.#options.host.enqueue(this);
+      this.wake();
       return;
     }
     if (this.#state === "ended" || before === undefined || before.rows === after.rows) return;
@@ -154,6 +154,10 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.#sending = { before, after, messages, sentCount: 0 };
     this.#state = "behind";
     this.#guarded(() => this.#catchUp());
+  }
+
+  wake(): void {
+    if (this.#state === "loading" || this.#state === "behind") this.#options.host.enqueue(this);
   }
 
   advance(budget: TickBudget): boolean {

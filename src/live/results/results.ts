@@ -3,11 +3,12 @@
  * commit or a changed definition concerns.
  */
 import type { Seq } from "../../base/seq.ts";
-import type { ResultPlan } from "../../sql/mod.ts";
+import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
 import type { ChangedPartition } from "../../storage/mod.ts";
 import type { QuerySpec } from "../delivery/groups.ts";
 import type { Start } from "../subscription/subscribe_options.ts";
-import { Evaluations } from "./evaluations.ts";
+import { type Evaluated, Evaluations } from "./evaluations.ts";
+import { ResultFeed } from "./result_feed.ts";
 import { isSameResult, ResultGroup, type ResultHost } from "./result_group.ts";
 import { ResultReader } from "./result_reader.ts";
 import type { ResultState } from "./result_state.ts";
@@ -16,9 +17,15 @@ import { ResumeReader } from "./resume_reader.ts";
 import { StateBudget } from "./state_budget.ts";
 
 export interface FollowedResultsOptions
-  extends Omit<ResultHost, "budget" | "evaluations" | "forget"> {
+  extends Omit<ResultHost, "budget" | "evaluations" | "feedOf" | "forget" | "unwatch" | "watch"> {
   /** The maximum memory of the rows of all results. */
   readonly stateBytesMax: number;
+}
+
+/** What has to know of commits that change some tables. */
+interface TableReader {
+  reads(tableId: number, owner: number): boolean;
+  noteChange(): void;
 }
 
 export interface ResultStart {
@@ -38,16 +45,22 @@ export class FollowedResults {
   readonly #groups = new Map<string, ResultGroup>();
   /** All groups, including each group whose place in `#groups` a newer one took. */
   readonly #all = new Set<ResultGroup>();
-  /** Groups by the id of each table that they read. */
-  readonly #byTable = new Map<number, Set<ResultGroup>>();
+  /** Feeds, and groups without a feed, by the id of each table that they read. */
+  readonly #byTable = new Map<number, Set<TableReader>>();
+  readonly #feeds = new Map<JoinChangeSource, ResultFeed>();
+  readonly #feedTurns: Evaluations<Evaluated>;
   readonly #subscriptions = new Set<ResultSubscription>();
 
   constructor({ stateBytesMax, ...options }: FollowedResultsOptions) {
+    this.#feedTurns = new Evaluations<Evaluated>(options.clock);
     this.#host = {
       ...options,
       budget: new StateBudget(stateBytesMax),
-      evaluations: new Evaluations(options.clock),
+      evaluations: new Evaluations<ResultGroup>(options.clock),
       forget: (group) => this.#forgetGroup(group),
+      watch: (group) => this.#watch(group, group.plan.tables),
+      unwatch: (group) => this.#unwatch(group, group.plan.tables),
+      feedOf: (source, tables) => this.#feedOf(source, tables),
     };
   }
 
@@ -116,26 +129,26 @@ export class FollowedResults {
   noteChanges(changed: readonly ChangedPartition[]): void {
     if (this.#all.size === 0) return;
     for (const { owner, tableId } of changed) {
-      for (const group of this.#byTable.get(tableId) ?? []) {
-        if (group.reads(tableId, owner)) group.noteChange();
+      for (const reader of this.#byTable.get(tableId) ?? []) {
+        if (reader.reads(tableId, owner)) reader.noteChange();
       }
     }
   }
 
   /** Reviews the queries that read a table; all queries if a view has changed. */
   review(tableId: number | undefined): void {
-    const groups = tableId === undefined ? this.#all : this.#byTable.get(tableId);
-    for (const group of groups ?? []) group.review();
+    for (const group of this.#all) {
+      const { tables } = group.plan;
+      if (tableId === undefined || tables.some((table) => table.tableId === tableId))
+        group.review();
+    }
   }
 
   #newGroup(plan: ResultPlan, asked: QuerySpec): ResultGroup {
     const group = new ResultGroup(this.#host, plan, asked);
     this.#all.add(group);
     this.#groups.set(plan.fingerprint, group);
-    for (const { tableId } of plan.tables) {
-      const known = this.#byTable.get(tableId) ?? new Set();
-      this.#byTable.set(tableId, known.add(group));
-    }
+    this.#watch(group, plan.tables);
     return group;
   }
 
@@ -143,9 +156,38 @@ export class FollowedResults {
     const { fingerprint, tables } = group.plan;
     this.#all.delete(group);
     if (this.#groups.get(fingerprint) === group) this.#groups.delete(fingerprint);
+    this.#unwatch(group, tables);
+  }
+
+  #feedOf(source: JoinChangeSource, tables: readonly ResultTable[]): ResultFeed {
+    const known = this.#feeds.get(source);
+    if (known !== undefined) return known;
+    const feed = new ResultFeed({
+      source,
+      tables,
+      store: this.#host.store,
+      evaluations: this.#feedTurns,
+      onEmpty: () => {
+        this.#feeds.delete(source);
+        this.#unwatch(feed, tables);
+      },
+    });
+    this.#feeds.set(source, feed);
+    this.#watch(feed, tables);
+    return feed;
+  }
+
+  #watch(reader: TableReader, tables: readonly ResultTable[]): void {
+    for (const { tableId } of tables) {
+      const known = this.#byTable.get(tableId) ?? new Set();
+      this.#byTable.set(tableId, known.add(reader));
+    }
+  }
+
+  #unwatch(reader: TableReader, tables: readonly ResultTable[]): void {
     for (const { tableId } of tables) {
       const known = this.#byTable.get(tableId);
-      known?.delete(group);
+      known?.delete(reader);
       if (known?.size === 0) this.#byTable.delete(tableId);
     }
   }

@@ -9,7 +9,7 @@
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
-import type { JoinChanges } from "./join_changes.ts";
+import type { JoinChanges } from "../ports/engine.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 import { type RowTally, tallyFor } from "./tallies.ts";

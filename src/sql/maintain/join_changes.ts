@@ -12,23 +12,19 @@
  * the old and the new rows of that source, and what is equal cancels out.
  */
 import { defined } from "../../base/assert.ts";
+import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
+import type { ChangeRange, JoinChangeSource, JoinChanges } from "../ports/engine.ts";
 import { type JoinRoutes, type RouteStep } from "./join_routes.ts";
 import type { JoinPart, JoinShape } from "./join_shape.ts";
 import { CannotFollow } from "./not_maintained.ts";
+import { textOfRow } from "./row_text.ts";
 import { SourceRows } from "./source_rows.ts";
 import { type TableChanges, tableChanges } from "./table_changes.ts";
 import type { TupleFilter, TupleSpace, TupleValues } from "./tuple_space.ts";
-
-/** The tuples that are added to a join or removed from it. */
-export interface JoinChanges {
-  readonly tuples: readonly Row[];
-  /** 1 or -1 for each tuple. */
-  readonly weights: readonly number[];
-}
 
 /**
  * The maximum number of versions of one table, and of tuples of a join. Above it, evaluating the
@@ -48,6 +44,8 @@ interface CompiledRoute {
   /** Tests the rows with which the route begins. */
   readonly first: TupleFilter;
   readonly steps: readonly CompiledStep[];
+  /** The number of steps after which the partition of a tuple is known. */
+  readonly partitionAfter: number;
 }
 
 interface CompiledPart {
@@ -73,7 +71,7 @@ export interface JoinChangesOptions {
   readonly owners: readonly number[];
 }
 
-export class ChangesOfJoin {
+export class ChangesOfJoin implements JoinChangeSource {
   readonly #options: JoinChangesOptions;
   readonly #rows: SourceRows;
   /** The routes from each source to all sources of the core. */
@@ -81,27 +79,21 @@ export class ChangesOfJoin {
   readonly #parts: readonly CompiledPart[];
   readonly #partOf: readonly (number | undefined)[];
   readonly #last: TupleFilter;
+  readonly #partitionOf: TupleValues;
 
   /** @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
     this.#options = options;
     const { owners, shape, space, store } = options;
-    const { coreConditions, coreCount, lastConditions, parts, sources } = shape;
+    const { coreCount, lastConditions, partition, parts, sources } = shape;
+    this.#partitionOf = space.places.values(partition.map(({ value }) => value));
     this.#rows = new SourceRows({ store, places: space.sources, owners });
     const core = Array.from({ length: coreCount }, (_, source) => source);
     this.#partOf = sources.map((_, source) => {
       const index = parts.findIndex((part) => part.sources.includes(source));
       return index < 0 ? undefined : index;
     });
-    this.#routes = sources.map((_, source) => {
-      const part = parts[this.#partOf[source] ?? -1];
-      return this.#route({
-        known: [source],
-        wanted: core,
-        passable: part?.sources ?? [],
-        conditions: [...coreConditions, ...(part?.conditions ?? [])],
-      });
-    });
+    this.#routes = sources.map((_, source) => this.#route(source));
     let known: readonly number[] = core;
     this.#parts = parts.map(({ conditions, kind, sources: wanted }) => {
       const steps = this.#partSteps({ known, wanted, conditions });
@@ -136,21 +128,36 @@ export class ChangesOfJoin {
   }
 
   /**
-   * Returns the changes of the join between two seqs. A tuple may be added and removed again.
-   *
-   * @throws {CannotFollow} @throws {DatabaseError}
+   * Returns the changes of the partitions that somebody follows. A tuple may be added and removed
+   * again.
    */
-  between(after: Seq, upTo: Seq): JoinChanges {
+  between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {
+    try {
+      return this.#between(range);
+    } catch (error) {
+      // The evaluations that follow find the rows, or report why they cannot.
+      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws {CannotFollow} @throws {DatabaseError} */
+  #between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> {
     const { shape } = this.#options;
     const changes = this.#tableChanges(after, upTo);
-    const tuples: Row[] = [];
-    const weights: number[] = [];
+    const partitions = new Map<string, { tuples: Row[]; weights: number[] }>();
+    let count = 0;
     const add = (found: readonly Row[], weight: number): void => {
-      for (const index of this.#last(found)) {
-        tuples.push(defined(found[index], "a filter returns indexes of its tuples"));
-        weights.push(weight);
+      const kept = chosen(found, this.#last(found));
+      for (const [index, text] of this.#partitionsOf(kept).entries()) {
+        if (text === undefined) continue;
+        const known = partitions.get(text) ?? { tuples: [], weights: [] };
+        partitions.set(text, known);
+        known.tuples.push(defined(kept[index], "each tuple has a partition"));
+        known.weights.push(weight);
       }
-      if (tuples.length > TUPLES_MAX) throw new CannotFollow();
+      count += kept.length;
+      if (count > TUPLES_MAX) throw new CannotFollow();
     };
     for (const source of shape.sources.keys()) {
       const change = changes[source];
@@ -164,18 +171,27 @@ export class ChangesOfJoin {
           [change.removed, -1],
           [change.added, 1],
         ] as const) {
-          const core = this.#alongRoute(source, rows, at(upTo));
+          const core = this.#alongRoute(source, rows, { seqOf: at(upTo), isWanted });
           add(this.#completed(core, { from: 0, seqOf: at(upTo) }), weight);
         }
         continue;
       }
       const rows = [...change.removed, ...change.added];
-      const core = this.#coreOf(this.#alongRoute(source, rows, at(upTo)));
+      const core = this.#coreOf(this.#alongRoute(source, rows, { seqOf: at(upTo), isWanted }));
       const before = this.#completed(core, { from: 0, to: part, seqOf: at(upTo) });
       add(this.#completed(before, { from: part, seqOf: at(after) }), -1);
       add(this.#completed(before, { from: part, seqOf: at(upTo) }), 1);
     }
-    return { tuples, weights };
+    return partitions;
+  }
+
+  /** Returns the text of the partition of each tuple; undefined for NULL, which equals nothing. */
+  #partitionsOf(tuples: readonly Row[]): readonly (string | undefined)[] {
+    const columns = this.#partitionOf(tuples);
+    return tuples.map((_, index) => {
+      const values = columns.map((column) => column[index] ?? null);
+      return values.includes(null) ? undefined : textOfRow(values);
+    });
   }
 
   /** Returns the changes of each source. Sources of the same table share them. */
@@ -195,17 +211,29 @@ export class ChangesOfJoin {
     });
   }
 
-  /** Completes rows of a source with rows of the core. */
-  #alongRoute(source: number, rows: readonly Row[], seqOf: SeqOf): readonly Row[] {
+  /** Completes rows of a source by rows of the core, in the partitions that somebody follows. */
+  #alongRoute(
+    source: number,
+    rows: readonly Row[],
+    { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & { seqOf: SeqOf },
+  ): readonly Row[] {
     const { places, sources } = this.#options.space;
     const { start } = defined(sources[source], "each source has places");
-    const { first, steps } = defined(this.#routes[source], "each source has a route");
+    const route = defined(this.#routes[source], "each source has a route");
+    const { first, partitionAfter, steps } = route;
     const tuples = rows.map((row) => {
       const tuple: Value[] = Array.from({ length: places.width }, () => null);
       for (const [index, value] of row.entries()) tuple[start + index] = value;
       return tuple;
     });
-    return this.#along(steps, chosen(tuples, first(tuples)), seqOf).tuples;
+    const begun = chosen(tuples, first(tuples));
+    const known = this.#along(steps.slice(0, partitionAfter), begun, seqOf).tuples;
+    const partitions = this.#partitionsOf(known);
+    const wanted = known.filter((_, index) => {
+      const partition = partitions[index];
+      return partition !== undefined && isWanted(partition);
+    });
+    return this.#along(steps.slice(partitionAfter), wanted, seqOf).tuples;
   }
 
   /** Returns the different combinations of rows of the core, without the rows of other sources. */
@@ -279,11 +307,18 @@ export class ChangesOfJoin {
     return { tuples: chosen(made, kept), parents: chosen(madeParents, kept) };
   }
 
-  #route(options: Parameters<JoinRoutes["route"]>[0]): CompiledRoute {
-    const { routes, space } = this.#options;
-    const first = routes.conditionsOn(options.known, options.conditions);
-    const steps = routes.route(options).map((step) => this.#step(step));
-    return { first: space.places.filter(first), steps };
+  #route(source: number): CompiledRoute {
+    const { routes, shape, space } = this.#options;
+    const { first, steps: found } = routes.toCore(source, shape);
+    const steps = found.map((step) => this.#step(step));
+    const terms = shape.partition.map(({ value }) => value);
+    let partitionAfter = 0;
+    const reached = [source];
+    while (routes.conditionsOn(reached, terms).length < terms.length) {
+      reached.push(defined(steps[partitionAfter], "a route reaches the whole core").source);
+      partitionAfter += 1;
+    }
+    return { first: space.places.filter(first), steps, partitionAfter };
   }
 
   /** Conditions that read only earlier sources also decide whether a row matches. */

@@ -11,11 +11,11 @@
  * the size of a table.
  */
 import type { IndexEntry } from "../../catalog/mod.ts";
-import type { DataType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn, withoutIdleCast } from "../bind/walk.ts";
 import { isReadable } from "../plan/index_access.ts";
 import type { JoinShape, Source } from "./join_shape.ts";
+import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
 /** Finds rows of a source. */
@@ -94,6 +94,21 @@ export class JoinRoutes {
       steps.push({ ...next, conditions: tested.map(({ condition }) => condition) });
     }
     return steps;
+  }
+
+  /** Returns the route from a source to all sources of the core. @throws {NotMaintained} */
+  toCore(
+    source: number,
+    { coreConditions, coreCount, parts }: JoinShape,
+  ): { readonly steps: readonly RouteStep[]; readonly first: readonly BoundExpression[] } {
+    const part = parts.find((each) => each.sources.includes(source));
+    const conditions = [...coreConditions, ...(part?.conditions ?? [])];
+    const wanted = Array.from({ length: coreCount }, (_, index) => index);
+    const passable = part?.sources ?? [];
+    return {
+      first: this.conditionsOn([source], conditions),
+      steps: this.route({ known: [source], wanted, passable, conditions }),
+    };
   }
 
   #unreachable(open: ReadonlySet<number>): NotMaintained {
@@ -206,23 +221,3 @@ function rankOf({ index, keys }: SourceAccess): number {
   const isWhole = keys.length === index.columnIds.length;
   return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;
 }
-
-/** Returns whether equal values of a type are always identical, so that a key finds all of them. */
-export function isKeyType({ kind }: DataType): boolean {
-  return KEY_TYPES.has(kind);
-}
-
-const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
-  "smallint",
-  "int",
-  "bigint",
-  "decimal",
-  "boolean",
-  "text",
-  "uuid",
-  "date",
-  "time",
-  "timestamp",
-  "datetime",
-  "enum",
-]);

@@ -5,6 +5,7 @@
  *     parts, one after another   LEFT JOIN d ON …          a row without a match gets NULLs
  *                                EXISTS, IN, NOT EXISTS    a row is kept or dropped
  *     last conditions            WHERE conditions that read a column of a left join
+ *     partition                  conditions `expression of the core = value of the subscriber`
  *
  * Derived tables and views without grouping, order or limit become part of the joins around them.
  * Invariants: a source is one mention of a table, and its columns have ids that no other source
@@ -22,7 +23,8 @@ import type {
   RowFunction,
 } from "../bind/bound_expressions.ts";
 import { isPlainSelect, readsOuter } from "../bind/query/query_walk.ts";
-import { columnIdsIn, conjunctsOf, hasSubquery, mapChildren } from "../bind/walk.ts";
+import { columnIdsIn, conjunctsOf, hasSubquery, mapChildren, readsColumn } from "../bind/walk.ts";
+import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
 /** One mention of a table. */
@@ -39,6 +41,16 @@ export interface JoinPart {
   readonly conditions: readonly BoundExpression[];
 }
 
+/**
+ * A condition of the core that picks the rows of one subscriber, such as `o.user_id = $1`. Results
+ * that differ only in these values follow the same changes.
+ */
+export interface PartitionTerm {
+  readonly value: BoundExpression;
+  /** The value of the subscriber: a parameter or CURRENT_USER. */
+  readonly own: BoundExpression;
+}
+
 export interface JoinShape {
   readonly sources: readonly Source[];
   /** The number of sources that belong to the core. These come first. */
@@ -46,6 +58,7 @@ export interface JoinShape {
   readonly coreConditions: readonly BoundExpression[];
   readonly parts: readonly JoinPart[];
   readonly lastConditions: readonly BoundExpression[];
+  readonly partition: readonly PartitionTerm[];
   /** Returns an expression of the query over columns of the sources. */
   resolve(expression: BoundExpression): BoundExpression;
 }
@@ -61,22 +74,34 @@ interface OpenPart extends SourceGroup {
 }
 
 /**
- * Returns the shape of a block's joins. @throws {NotMaintained} If the block cannot be maintained.
+ * Reads the joins of a query.
+ *
+ * @param isOwn Whether an expression has a value of the subscriber. Absent, no condition becomes a
+ *   term of a partition.
+ * @throws {NotMaintained}
  */
-export function joinShapeOf({ from, where }: BoundSelect): JoinShape {
+export function joinShapeOf(
+  { from, where }: BoundSelect,
+  isOwn?: (expression: BoundExpression) => boolean,
+): JoinShape {
   if (from === undefined) throw new NotMaintained("it reads no table");
-  const reader = new ShapeReader();
+  const reader = new ShapeReader(isOwn ?? (() => false));
   reader.read(from, reader.core);
   for (const condition of conjunctsOf(where)) reader.addCondition(condition);
   return reader.shape();
 }
 
 class ShapeReader {
+  readonly #isOwn: (expression: BoundExpression) => boolean;
   readonly core: SourceGroup = { sources: [], conditions: [] };
   readonly #parts: OpenPart[] = [];
   /** The expressions behind the columns of derived tables. */
   readonly #values = new Map<number, BoundExpression>();
   readonly #queries = new Set<BoundSelect>();
+
+  constructor(isOwn: (expression: BoundExpression) => boolean) {
+    this.#isOwn = isOwn;
+  }
 
   /** Reads a part of FROM into a block. Left joins within the core become parts. */
   read(from: BoundFrom, into: SourceGroup): void {
@@ -209,6 +234,20 @@ class ShapeReader {
     return this.#values.get(expression.column.id) ?? expression;
   };
 
+  #termOf(condition: BoundExpression): PartitionTerm | undefined {
+    if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+    const { left, right } = condition;
+    if (!isKeyType(left.type)) return undefined;
+    for (const [value, own] of [
+      [left, right],
+      [right, left],
+    ] as const) {
+      const isTerm = this.#isOwn(own) && !readsColumn(own) && !this.#isOwn(value);
+      if (isTerm && readsColumn(value)) return { value, own };
+    }
+    return undefined;
+  }
+
   shape(): JoinShape {
     const { core } = this;
     const nullable = this.#nullableIds();
@@ -220,12 +259,22 @@ class ShapeReader {
       next += sources.length;
       return { kind, conditions, sources: sources.map((_, index) => first + index) };
     });
+    const last = core.conditions.filter(isLast);
+    const partition: PartitionTerm[] = [];
+    const coreConditions: BoundExpression[] = [];
+    for (const condition of core.conditions) {
+      if (last.includes(condition)) continue;
+      const term = this.#termOf(condition);
+      if (term === undefined) coreConditions.push(condition);
+      else partition.push(term);
+    }
     return {
       sources: [core, ...this.#parts].flatMap(({ sources }) => sources),
       coreCount: core.sources.length,
-      coreConditions: core.conditions.filter((each) => !isLast(each)),
+      coreConditions,
       parts,
-      lastConditions: core.conditions.filter(isLast),
+      lastConditions: last,
+      partition,
       resolve: (expression) => this.#plain(expression, "an expression"),
     };
   }

@@ -1,35 +1,35 @@
 /**
- * Keeps the result of a query up to date from the changes of its tables, so that the cost of a
- * change does not depend on the size of the tables.
+ * Plans how the result of a query is kept up to date from the changes of its tables, so that the
+ * cost of a change does not depend on the size of the tables.
  *
  *     tables ──changes──► joins ──tuples ±──► groups ──rows ±──► window ──rows ±──► result
  *                         join_changes.ts     groups.ts          row_window.ts
+ *                         once for all        for each subscriber: maintained_result.ts
  *
- * Groups and window are left out if the query has none. A maintained query begins with the rows of
- * its seed, an ordinary statement. It begins again whenever evaluating the seed costs less than
- * following a change. Invariant: after `changesUpTo(seq)` the rows are those of the SELECT at
- * `seq`, including the number of equal rows.
+ * Groups and window are left out if the query has none. Subscribers whose values differ only in the
+ * terms of the partition share the plan, and the changes of the joins.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
-import { DatabaseError } from "../../base/errors.ts";
-import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctsOf, hasSubquery } from "../bind/walk.ts";
+import { conjunctsOf, hasSubquery, someChild } from "../bind/walk.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
-import { Groups, type RowChanges } from "./groups.ts";
-import { ChangesOfJoin, type JoinChanges } from "./join_changes.ts";
-import { isKeyType, JoinRoutes } from "./join_routes.ts";
+import type { JoinChanges } from "../ports/engine.ts";
+import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
+import { ChangesOfJoin } from "./join_changes.ts";
+import { JoinRoutes } from "./join_routes.ts";
 import { type JoinShape, joinShapeOf } from "./join_shape.ts";
-import { CannotFollow, NotMaintained } from "./not_maintained.ts";
+import { isKeyType } from "./key_types.ts";
+import { MaintainedResult } from "./maintained_result.ts";
+import { NotMaintained } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
-import { changesOfRows, keptRowsOf, RowWindow, type WindowTerm } from "./row_window.ts";
+import { keptRowsOf, RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
 import { aggregateCallsIn, limitedTo, seedOfGroups, withItemsBehind } from "./seed_statement.ts";
 import { tallyFor } from "./tallies.ts";
 import { TuplePlaces, tupleSpaceOf } from "./tuple_space.ts";
@@ -47,104 +47,145 @@ export interface MaintainedQueryOptions {
   readonly principal: Principal;
   readonly store: ReadStore;
   readonly context: ExecutionContext;
+  /** Whether a call depends on the caller. */
+  readonly isOfCaller: (name: string) => boolean;
 }
 
 /** The maximum number of rows that a window keeps for ORDER BY with LIMIT. */
 const WINDOW_ROWS_MAX = 10_000;
 
-/** The approximate memory of a row that a window keeps besides the result. */
-const WINDOW_ROW_BYTES = 200;
+/** The values of a subscriber on which a plan depends. */
+export interface PlanValues {
+  /** The slots whose values the plan contains. */
+  readonly slots: ReadonlySet<number>;
+  readonly usesCaller: boolean;
+}
 
 /** The stages of a query after its joins. */
 interface Stages {
-  readonly groups: Groups | undefined;
+  readonly groups: GroupsOptions | undefined;
   /** Computes the rows of a query without groups. */
-  readonly rowsOf: ((changes: JoinChanges) => RowChanges) | undefined;
+  readonly rowsOf: (changes: JoinChanges) => RowChanges;
   readonly seed: SelectFromStatement;
 }
 
 export class MaintainedQuery {
-  /** The statement whose rows begin the query. */
+  /** The statement whose rows begin a result. */
   readonly seed: SelectFromStatement;
-  readonly #changes: ChangesOfJoin;
-  readonly #groups: Groups | undefined;
-  readonly #rowsOf: Stages["rowsOf"];
-  readonly #window: RowWindow | undefined;
-  /**
-   * The seq of the rows; undefined before the first rows, and after a change that could not be
-   * followed.
-   */
-  #seq: Seq | undefined;
+  /** The changes of the joins, for all subscribers. */
+  readonly changes: ChangesOfJoin;
+  readonly values: PlanValues;
+  readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
+  readonly #stages: Stages;
+  readonly #window: RowWindowOptions | undefined;
 
   /** @throws {NotMaintained} */
   constructor(options: MaintainedQueryOptions) {
-    const { bind, context, core, principal, store } = options;
+    const { bind, context, core, isOfCaller, principal, store } = options;
     const model = modelOf(core, bind);
     requireKnownClauses(model.select);
-    const shape = joinShapeOf(model.select);
-    const expressions = expressionsOf(model.select, shape);
-    const space = tupleSpaceOf(shape.sources, expressions, context);
+    const ownership = new Ownership(isOfCaller);
+    const { routes, shape } = routedShape(model.select, ownership);
+    const expressions = [...expressionsOf(model.select, shape)];
+    const space = tupleSpaceOf(
+      shape.sources,
+      [...expressions, ...shape.partition.map(({ value }) => value)],
+      context,
+    );
     const owners = shape.sources.map(({ table }) => ownerOf(principal, table));
-    const routes = new JoinRoutes(shape);
-    const stages = stagesOf(model, { shape, tuples: space.places, context });
-    this.#changes = new ChangesOfJoin({ shape, routes, space, store, owners });
-    this.#groups = stages.groups;
-    this.#rowsOf = stages.rowsOf;
+    this.#stages = stagesOf(model, { shape, tuples: space.places, context });
+    // Compiled once here, so that a query which cannot be maintained is known to be one.
+    if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
+    this.changes = new ChangesOfJoin({ shape, routes, space, store, owners });
     this.#window = windowOf(model.select, options);
-    const isLimited = this.#window !== undefined && this.#groups === undefined;
-    this.seed = isLimited ? limitedTo(core, windowRowsOf(model.select, context)) : stages.seed;
+    this.#partition = shape.partition.map(({ own }) => compileScalar(own));
+    const isLimited = this.#window !== undefined && this.#stages.groups === undefined;
+    this.seed = isLimited
+      ? limitedTo(core, windowRowsOf(model.select, context))
+      : this.#stages.seed;
+    const { having, limit, offset, outputs } = model.select;
+    const others = [having, limit, offset, ...outputs.map(({ expression }) => expression)];
+    const used = [...expressions, ...others.flatMap((each) => each ?? [])];
+    this.values = {
+      slots: slotsIn(used),
+      usesCaller:
+        used.some((each) => ownership.readsCaller(each)) ||
+        shape.sources.some(({ table }) => table.kind !== "shared"),
+    };
   }
 
-  /** The approximate memory of everything that is kept besides the rows of the result. */
-  get bytes(): number {
-    const windowRows = this.#window?.rowCount ?? 0;
-    return (this.#groups?.bytes ?? 0) + windowRows * WINDOW_ROW_BYTES;
+  /** Returns the partition that concerns a subscriber. */
+  partitionOf(context: ExecutionContext): string {
+    return textOfRow(this.#partition.map((own) => own(context)));
   }
 
   /** Returns lines that say how a change of each table is followed. */
   describe(): string[] {
-    return this.#changes.describe();
+    return this.changes.describe();
   }
 
-  /** Begins with the rows of the seed at a seq. Returns the rows of the result. */
-  begin(seeds: readonly Row[], seq: Seq): readonly Row[] {
-    this.#seq = seq;
-    const rows = this.#groups === undefined ? seeds : this.#groups.begin(seeds);
-    if (this.#window === undefined) return rows;
-    this.#window.begin(rows);
-    return this.#window.shown;
+  newResult(): MaintainedResult {
+    const { groups, rowsOf } = this.#stages;
+    return new MaintainedResult({
+      groups: groups === undefined ? undefined : new Groups(groups),
+      rowsOf,
+      window: this.#window === undefined ? undefined : new RowWindow(this.#window),
+    });
+  }
+}
+
+/** Finds values of the subscriber in expressions. */
+class Ownership {
+  readonly #isOfCaller: (name: string) => boolean;
+
+  constructor(isOfCaller: (name: string) => boolean) {
+    this.#isOfCaller = isOfCaller;
   }
 
-  /**
-   * Follows the changes up to a seq. Returns undefined if evaluating the query again costs less, or
-   * is the only possibility: then the query has to begin again.
-   */
-  changesUpTo(upTo: Seq): RowChanges | undefined {
-    const seq = this.#seq;
-    if (seq === undefined) return undefined;
-    this.#seq = undefined;
-    try {
-      const changes = this.#changesOfRows(this.#changes.between(seq, upTo));
-      if (changes !== undefined) this.#seq = upTo;
-      return changes;
-    } catch (error) {
-      // The subsequent evaluation finds the rows, or reports why it cannot.
-      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
-      throw error;
-    }
-  }
+  /** Whether an expression reads a parameter, or depends on the caller. */
+  readonly isOwn = (expression: BoundExpression): boolean =>
+    expression.kind === "slot" || this.#isCall(expression) || someChild(expression, this.isOwn);
 
-  #changesOfRows(joined: JoinChanges): RowChanges | undefined {
-    const changes = this.#groups?.apply(joined) ?? this.#rowsOf?.(joined);
-    const window = this.#window;
-    if (window === undefined || changes === undefined) return changes;
-    const before = window.shown;
-    window.apply(changes);
-    if (window.isShort) {
-      if (this.#groups === undefined) return undefined;
-      window.begin(this.#groups.rows());
-    }
-    return changesOfRows(before, window.shown);
+  readonly readsCaller = (expression: BoundExpression): boolean =>
+    this.#isCall(expression) || someChild(expression, this.readsCaller);
+
+  #isCall(expression: BoundExpression): boolean {
+    return expression.kind === "call" && this.#isOfCaller(expression.name);
+  }
+}
+
+function slotsIn(expressions: readonly BoundExpression[]): ReadonlySet<number> {
+  const slots = new Set<number>();
+  const visit = (expression: BoundExpression): boolean => {
+    if (expression.kind === "slot") slots.add(expression.slot);
+    return someChild(expression, visit);
+  };
+  for (const expression of expressions) visit(expression);
+  return slots;
+}
+
+interface RoutedShape {
+  readonly shape: JoinShape;
+  readonly routes: JoinRoutes;
+}
+
+/**
+ * Reads the joins with a partition, if changes can be followed without the values of a subscriber,
+ * and without one otherwise: then a table may be read by these values.
+ *
+ * @throws {NotMaintained}
+ */
+function routedShape(select: BoundSelect, ownership: Ownership): RoutedShape {
+  const shared = joinShapeOf(select, ownership.isOwn);
+  const routes = new JoinRoutes(shared);
+  if (shared.partition.length === 0) return { shape: shared, routes };
+  try {
+    for (const source of shared.sources.keys()) routes.toCore(source, shared);
+    return { shape: shared, routes };
+  } catch (error) {
+    if (!(error instanceof NotMaintained)) throw error;
+    const shape = joinShapeOf(select);
+    return { shape, routes: new JoinRoutes(shape) };
   }
 }
 
@@ -243,7 +284,7 @@ function groupStages(model: Model, { context, shape, tuples }: StageParts): Stag
   const columns = [...groupBy, ...aggregates].map(({ column }) => column);
   const layout = new Map(columns.map(({ id }, position) => [id, position]));
   const types = columns.map(({ type }) => type);
-  const groups = new Groups({
+  const groups: GroupsOptions = {
     keys: groupBy.map(({ expression }) => shape.resolve(expression)),
     aggregates: aggregates.map((each): BoundAggregate => {
       const { argument, filter } = each;
@@ -257,7 +298,7 @@ function groupStages(model: Model, { context, shape, tuples }: StageParts): Stag
     outputs,
     tuples,
     grouped: new TuplePlaces(layout, types, context),
-  });
+  };
   const seed = seedOfGroups(core, {
     keys: groupBy.map((_, index) => writtenKey(model, index)),
     calls: aggregates.map((aggregate) => {
@@ -271,7 +312,7 @@ function groupStages(model: Model, { context, shape, tuples }: StageParts): Stag
     }),
     tallies: aggregates.map(tallyFor),
   });
-  return { groups, rowsOf: undefined, seed };
+  return { groups, rowsOf: noRows, seed };
 }
 
 /** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
@@ -304,20 +345,25 @@ function distinctStages(model: Model, { context, shape, tuples }: StageParts): S
     keys.map(({ type }) => type),
     context,
   );
-  const groups = new Groups({
+  const groups: GroupsOptions = {
     keys,
     aggregates: [],
     having: undefined,
     outputs: places,
     tuples,
     grouped,
-  });
+  };
   const seed = seedOfGroups(core, {
     keys: columns.map(({ expr }) => expr),
     calls: [],
     tallies: [],
   });
-  return { groups, rowsOf: undefined, seed };
+  return { groups, rowsOf: noRows, seed };
+}
+
+/** The rows of a query with groups come from its groups. */
+function noRows(): RowChanges {
+  return { removed: [], added: [] };
 }
 
 function requireNoSubquery(expressions: readonly BoundExpression[]): void {
@@ -335,7 +381,7 @@ function requireKeys(keys: readonly BoundExpression[]): void {
 function windowOf(
   select: BoundSelect,
   { context, terms }: MaintainedQueryOptions,
-): RowWindow | undefined {
+): RowWindowOptions | undefined {
   const { limit, offset } = select;
   if (limit === undefined && offset === undefined) return undefined;
   if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
@@ -343,7 +389,7 @@ function windowOf(
     throw new NotMaintained("its LIMIT has no order that tells all rows apart");
   }
   windowRowsOf(select, context);
-  return new RowWindow({ terms, ...boundsOf(select, context) });
+  return { terms, ...boundsOf(select, context) };
 }
 
 function windowRowsOf(select: BoundSelect, context: ExecutionContext): number {

@@ -7,7 +7,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { SchemaField, WireCell } from "../../protocol/mod.ts";
-import type { Batch, DataType, Vector, WireParameter } from "../../types/mod.ts";
+import type { Batch, DataType, Row, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
 
@@ -406,18 +406,42 @@ export interface ResultChanges {
   readonly added: readonly (readonly WireCell[])[];
 }
 
+/** Combinations of table rows that are added to the joins of a query, or removed from them. */
+export interface JoinChanges {
+  readonly tuples: readonly Row[];
+  /** 1 or -1 for each tuple. */
+  readonly weights: readonly number[];
+}
+
+/** A step from the state at one seq to that at a later one. */
+export interface ChangeRange {
+  readonly after: Seq;
+  /** At most the visible seq. */
+  readonly upTo: Seq;
+  /** Whether somebody follows a partition. */
+  readonly isWanted: (partition: string) => boolean;
+}
+
+/** Computes the changes of the tables of a query once for all of its results. */
+export interface JoinChangeSource {
+  /**
+   * Returns the changes by partition. Returns undefined if following them would take longer than
+   * evaluations, or is impossible.
+   */
+  between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined;
+}
+
 /** Keeps a result up to date from the changes of its tables. */
 export interface ResultMaintainer {
-  /** Evaluates the query at the newest visible seq, and follows the changes from there. */
+  /** The changes that this result follows. Results with the same source follow them together. */
+  readonly source: JoinChangeSource;
+  /** The partition of the changes that concerns this result. */
+  readonly partition: string;
+  /** Evaluates the query at the newest visible seq, so that changes can be followed from there. */
   begin(): ResultEvaluation;
-  /**
-   * Returns the changes since the last call. Returns undefined if following the changes would take
-   * longer than an evaluation, or is impossible: then the query has to begin again.
-   *
-   * @param seq At most the visible seq.
-   */
-  changesUpTo(seq: Seq): ResultChanges | undefined;
-  /** The approximate memory that is kept besides the rows. */
+  /** Follows changes. Returns undefined if the result has to begin anew. */
+  apply(changes: JoinChanges): ResultChanges | undefined;
+  /** The approximate memory that is kept beside the rows. */
   readonly bytes: number;
 }
 

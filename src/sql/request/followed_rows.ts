@@ -8,7 +8,10 @@ import type { WireCell } from "../../protocol/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { MaintainedResult } from "../maintain/maintained_result.ts";
 import type {
+  JoinChangeSource,
+  JoinChanges,
   LiveRequest,
   ResultChanges,
   ResultEvaluation,
@@ -18,7 +21,8 @@ import type {
   ResultTable,
 } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
-import type { MaintainedPlan, StatementToRun, WholeQuery } from "../prepare/followed_query.ts";
+import type { WholeQuery } from "../prepare/followed_query.ts";
+import type { MaintainedPlan, StatementToRun } from "../prepare/maintained_plans.ts";
 import { firstMsAfter } from "../prepare/next_change.ts";
 import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
 import { newContext } from "../prepare/statement_context.ts";
@@ -75,6 +79,7 @@ class Maintainer implements ResultMaintainer {
   readonly #query: WholeQuery;
   readonly #plan: MaintainedPlan;
   readonly #request: LiveRequest;
+  readonly #result: MaintainedResult;
 
   constructor(
     deps: FollowedRowsDeps,
@@ -85,14 +90,23 @@ class Maintainer implements ResultMaintainer {
     this.#query = query;
     this.#plan = plan;
     this.#request = request;
+    this.#result = plan.shared.query.newResult();
+  }
+
+  get source(): JoinChangeSource {
+    return this.#plan.shared.query.changes;
+  }
+
+  get partition(): string {
+    return this.#plan.partition;
   }
 
   get bytes(): number {
-    return this.#plan.query.bytes;
+    return this.#result.bytes;
   }
 
   begin(): ResultEvaluation {
-    const { query, seed } = this.#plan;
+    const { seed } = this.#plan.shared;
     const request = this.#request;
     const { cancel, result } = evaluate(this.#deps, this.#query, {
       request,
@@ -101,14 +115,14 @@ class Maintainer implements ResultMaintainer {
     });
     return {
       result: result.then(({ rows, seq, untilMs }) => {
-        return { seq, untilMs, rows: this.#cells(query.begin(rows as readonly Row[], seq)) };
+        return { seq, untilMs, rows: this.#cells(this.#result.begin(rows as readonly Row[])) };
       }),
       cancel,
     };
   }
 
-  changesUpTo(seq: Seq): ResultChanges | undefined {
-    const changes = this.#plan.query.changesUpTo(seq);
+  apply(joined: JoinChanges): ResultChanges | undefined {
+    const changes = this.#result.apply(joined);
     if (changes === undefined) return undefined;
     return { removed: this.#cells(changes.removed), added: this.#cells(changes.added) };
   }

@@ -119,7 +119,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
       ? [`  evaluated: ${when}, at most a quarter of the time`, `    because ${plan}`]
       : [
           "  maintained: from the changes of these",
-          ...plan.query.describe().map((line) => `    ${line}`),
+          ...plan.shared.query.describe().map((line) => `    ${line}`),
         ];
   const { costMs, evaluations = 0, followed = 0, stateBytes = 0, subscriptions = 0 } = match ?? {};
   const cost = costMs === undefined ? "not known yet" : `${costMs.toFixed(1)} ms`;

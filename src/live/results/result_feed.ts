@@ -1,0 +1,151 @@
+/**
+ * Follows the changes of one maintained query for all of its results. Results that differ only in
+ * values such as that of `user_id = $1` share a feed, and a change reaches only those that it
+ * concerns.
+ *
+ *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
+ *
+ * Invariants: every group of a feed has the result at the feed's seq. A group that is evaluated has
+ * left the feed, and joins it again with its new rows.
+ */
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { Evaluated, Evaluations } from "./evaluations.ts";
+
+/** The part of a group that its feed uses. */
+export interface FedGroup {
+  /** Follows changes up to the feed's seq. */
+  follow(changes: JoinChanges): void;
+  /** Leaves the feed, and is evaluated. */
+  beginAnew(): void;
+  /** Passes the seq of the feed on to subscriptions that wait for it. */
+  notifyWaiting(): void;
+  fail(error: unknown): void;
+}
+
+export interface ResultFeedOptions {
+  readonly source: JoinChangeSource;
+  readonly tables: readonly ResultTable[];
+  readonly store: Pick<Store, "visibleSeq">;
+  /** The turns of feeds, which do not wait for long evaluations. */
+  readonly evaluations: Evaluations<Evaluated>;
+  /** Called when the last group has left. */
+  readonly onEmpty: (feed: ResultFeed) => void;
+}
+
+export class ResultFeed implements Evaluated {
+  readonly #options: ResultFeedOptions;
+  readonly #groups = new Map<string, Set<FedGroup>>();
+  /** Groups whose subscriptions wait for a later seq. */
+  readonly #waiting = new Set<FedGroup>();
+  #seq: Seq = SEQ_ZERO;
+  #isDue = false;
+  /** Whether a group is about to join, so that the feed goes on if all others leave. */
+  #isJoined = false;
+
+  constructor(options: ResultFeedOptions) {
+    this.#options = options;
+  }
+
+  get tables(): readonly ResultTable[] {
+    return this.#options.tables;
+  }
+
+  /** The seq up to which changes have been followed. */
+  get followedSeq(): Seq {
+    return this.#seq;
+  }
+
+  /** The seq at which the groups have the result: the newest one, unless changes are due. */
+  get seq(): Seq {
+    return this.#isDue ? this.#seq : this.#options.store.visibleSeq;
+  }
+
+  reads(tableId: number, owner: number): boolean {
+    return this.tables.some((table) => table.tableId === tableId && table.owner === owner);
+  }
+
+  /** Records that a commit has changed one of the tables. */
+  noteChange(): void {
+    this.#isDue = true;
+    this.#options.evaluations.request(this);
+  }
+
+  /** Notifies a group once the feed has reached the newest seq. */
+  await(group: FedGroup): void {
+    this.#waiting.add(group);
+  }
+
+  /**
+   * Adds a group whose rows are those at a seq. Brings the group and the feed to the same seq.
+   *
+   * @returns false if the group has to be evaluated again.
+   */
+  join(group: FedGroup, { partition, seq }: { partition: string; seq: Seq }): boolean {
+    if (this.#groups.size === 0) {
+      this.#seq = seq;
+    } else if (seq > this.#seq) {
+      this.#isJoined = true;
+      this.#followUpTo(seq);
+      this.#isJoined = false;
+    } else if (seq < this.#seq) {
+      const { source } = this.#options;
+      const isWanted = (other: string): boolean => other === partition;
+      const missed = source.between({ after: seq, upTo: this.#seq, isWanted });
+      if (missed === undefined) return false;
+      this.#add(group, partition);
+      group.follow(missed.get(partition) ?? NO_CHANGES);
+      return true;
+    }
+    this.#add(group, partition);
+    if (this.#seq < this.#options.store.visibleSeq) this.noteChange();
+    return true;
+  }
+
+  leave(group: FedGroup, partition: string): void {
+    const groups = this.#groups.get(partition);
+    this.#waiting.delete(group);
+    if (groups?.delete(group) !== true) return;
+    if (groups.size === 0) this.#groups.delete(partition);
+    if (this.#groups.size > 0 || this.#isJoined) return;
+    this.#options.evaluations.forget(this);
+    this.#options.onEmpty(this);
+  }
+
+  evaluate(): Promise<boolean> {
+    this.#followUpTo(this.#options.store.visibleSeq);
+    return Promise.resolve(false);
+  }
+
+  #add(group: FedGroup, partition: string): void {
+    this.#groups.set(partition, (this.#groups.get(partition) ?? new Set()).add(group));
+  }
+
+  #followUpTo(upTo: Seq): void {
+    const after = this.#seq;
+    this.#seq = upTo;
+    this.#isDue = upTo < this.#options.store.visibleSeq;
+    try {
+      const isWanted = (partition: string): boolean => this.#groups.has(partition);
+      const changes = this.#options.source.between({ after, upTo, isWanted });
+      if (changes === undefined) {
+        for (const group of this.#all()) group.beginAnew();
+        return;
+      }
+      for (const [partition, found] of changes) {
+        for (const group of this.#groups.get(partition) ?? []) group.follow(found);
+      }
+    } catch (error) {
+      for (const group of this.#all()) group.fail(error);
+    }
+    for (const group of this.#waiting) group.notifyWaiting();
+    this.#waiting.clear();
+  }
+
+  *#all(): Generator<FedGroup> {
+    for (const groups of this.#groups.values()) yield* groups;
+  }
+}
+
+const NO_CHANGES: JoinChanges = { tuples: [], weights: [] };

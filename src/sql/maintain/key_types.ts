@@ -1,0 +1,22 @@
+/** The types of keys by which maintained queries look rows up and group them. */
+import type { DataType } from "../../types/mod.ts";
+
+/** Whether equal values of a type are always the same value, so that a key finds all of them. */
+export function isKeyType({ kind }: DataType): boolean {
+  return KEY_TYPES.has(kind);
+}
+
+const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
+  "smallint",
+  "int",
+  "bigint",
+  "decimal",
+  "boolean",
+  "text",
+  "uuid",
+  "date",
+  "time",
+  "timestamp",
+  "datetime",
+  "enum",
+]);

@@ -1,0 +1,80 @@
+/**
+ * The result of a maintained query for one subscriber.
+ *
+ *     (none) ──begin──► followed ──apply──► followed
+ *        ▲                  │
+ *        └── cannot follow ─┘
+ *
+ * A result begins with the rows of the seed, an ordinary statement, and begins anew whenever a
+ * change cannot be followed at less cost. Invariant: after `apply` with all changes up to a seq,
+ * the rows are those of the SELECT at that seq, including their number where rows are equal.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { Row } from "../../types/mod.ts";
+import type { JoinChanges } from "../ports/engine.ts";
+import type { Groups, RowChanges } from "./groups.ts";
+import { CannotFollow } from "./not_maintained.ts";
+import { changesOfRows, type RowWindow } from "./row_window.ts";
+
+export interface MaintainedResultOptions {
+  readonly groups: Groups | undefined;
+  /** Computes the rows of a query without groups. */
+  readonly rowsOf: (changes: JoinChanges) => RowChanges;
+  readonly window: RowWindow | undefined;
+}
+
+/** The approximate memory of a row that a window keeps, beside the result. */
+const WINDOW_ROW_BYTES = 200;
+
+export class MaintainedResult {
+  readonly #options: MaintainedResultOptions;
+  #isFollowed = false;
+
+  constructor(options: MaintainedResultOptions) {
+    this.#options = options;
+  }
+
+  /** The approximate memory that is kept beside the rows of the result. */
+  get bytes(): number {
+    const { groups, window } = this.#options;
+    return (groups?.bytes ?? 0) + (window?.rowCount ?? 0) * WINDOW_ROW_BYTES;
+  }
+
+  /** Begins with the rows of the seed. Returns the rows of the result. */
+  begin(seeds: readonly Row[]): readonly Row[] {
+    const { groups, window } = this.#options;
+    this.#isFollowed = true;
+    const rows = groups === undefined ? seeds : groups.begin(seeds);
+    if (window === undefined) return rows;
+    window.begin(rows);
+    return window.shown;
+  }
+
+  /** Follows changes. Returns undefined if the result has to begin anew. */
+  apply(joined: JoinChanges): RowChanges | undefined {
+    if (!this.#isFollowed) return undefined;
+    this.#isFollowed = false;
+    try {
+      const changes = this.#changesOf(joined);
+      this.#isFollowed = changes !== undefined;
+      return changes;
+    } catch (error) {
+      // The evaluation that follows finds the rows, or reports why it cannot.
+      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      throw error;
+    }
+  }
+
+  #changesOf(joined: JoinChanges): RowChanges | undefined {
+    const { groups, rowsOf, window } = this.#options;
+    const changes = groups === undefined ? rowsOf(joined) : groups.apply(joined);
+    if (window === undefined) return changes;
+    const before = window.shown;
+    window.apply(changes);
+    if (window.isShort) {
+      if (groups === undefined) return undefined;
+      window.begin(groups.rows());
+    }
+    return changesOfRows(before, window.shown);
+  }
+}

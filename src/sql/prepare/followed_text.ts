@@ -1,0 +1,250 @@
+/**
+ * Texts of queries that are followed as a whole: a query is evaluated again after a change of one
+ * of its tables, or its result is maintained from the changes.
+ *
+ * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
+ * list if they are not in it. A text does not depend on the caller or on values of parameters, so
+ * all subscribers to it share it. Invariant: two evaluations with the same values, at the same seq
+ * and time, give the same rows. The time may be compared with a column, so that the next change is
+ * known. Other functions whose values change by themselves are refused.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { putNewest } from "../../base/newest.ts";
+import { seqFromUnixMs } from "../../base/seq.ts";
+import { shortKey } from "../../base/short_key.ts";
+import type { Catalog, ViewEntry } from "../../catalog/mod.ts";
+import type { SchemaField } from "../../protocol/mod.ts";
+import { type DataType, exactCellMakerFor, typeName } from "../../types/mod.ts";
+import { StatementBinding } from "../bind/binding.ts";
+import type { BoundSelect, Requirement } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { readLiterals } from "../bind/expression/untyped_literals.ts";
+import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
+import { bindQuery } from "../bind/query/select_binder.ts";
+import { childrenOf } from "../bind/walk.ts";
+import type { AstNode, SelectStatement, Statement } from "../parse/ast/ast.ts";
+import { changesRows, isSelectNode } from "../parse/ast/query_nodes.ts";
+import { partsOf } from "../parse/ast/tree_parts.ts";
+import type { ResultSort } from "../ports/engine.ts";
+import { requireNoGap } from "../ports/parameters.ts";
+import { CellRows } from "../result/result.ts";
+import { authorize, meetsAll } from "../rights/requirements.ts";
+import { dmlDepsOf, statisticsOf } from "./binding_deps.ts";
+import { type ClockTerms, clockTermsOf } from "./clock_terms.ts";
+import {
+  fieldsWithNames,
+  keyFieldsOf,
+  sortOf,
+  windowTermsOf,
+  withHiddenColumns,
+  withTotalOrder,
+} from "./followed_select.ts";
+import {
+  FIXED_FUNCTIONS,
+  followedNode,
+  type LiveCaller,
+  type LivePlanDeps,
+} from "./live_planner.ts";
+import { MaintainedPlans } from "./maintained_plans.ts";
+import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
+import { watchOf } from "./statement_watch.ts";
+import { mayReadTombstones } from "./tombstone_reads.ts";
+
+/** A bound query that is followed as a whole, for any subscriber. */
+export interface FollowedText {
+  /** The query as its author wrote it. */
+  readonly written: SelectStatement;
+  readonly node: SelectStatement;
+  readonly select: BoundSelect;
+  readonly types: readonly DataType[];
+  readonly namespace: string;
+  readonly prepared: PreparedQuery;
+  readonly changesByTime: boolean;
+  /** Whether the rows depend on the caller, even if all tables have shared rows. */
+  readonly isOfCaller: boolean;
+  /** The fields of a row. Their names are unique. */
+  readonly fields: readonly SchemaField[];
+  /** The fields that identify a row; undefined if a row is identified only by its values. */
+  readonly keyFields: readonly number[] | undefined;
+  readonly sort: readonly ResultSort[];
+  /** The newest change of a view, if the query reads a view; otherwise 0. */
+  readonly viewsChangedSeq: number;
+  /** The comparisons with the time. */
+  readonly clockTerms: ClockTerms;
+  /** Whether a user may read the rows now. */
+  readonly mayRead: (principal: Principal) => boolean;
+  readonly maintained: Pick<MaintainedPlans, "planFor">;
+}
+
+/** Everything that determines a text, apart from the definitions. */
+export interface TextPlace {
+  readonly sql: string;
+  readonly types: readonly DataType[];
+  readonly namespace: string;
+}
+
+/** The number of texts that are kept, beside those of open subscriptions. */
+const TEXTS_MAX = 256;
+
+/** Keeps the newest texts, for further subscribers. */
+export class FollowedTexts {
+  readonly #catalog: Pick<Catalog, "version">;
+  readonly #texts = new Map<string, FollowedText>();
+  #catalogVersion = 0;
+
+  constructor(catalog: Pick<Catalog, "version">) {
+    this.#catalog = catalog;
+  }
+
+  find(place: TextPlace): FollowedText | undefined {
+    const { version } = this.#catalog;
+    if (version !== this.#catalogVersion) this.#texts.clear();
+    this.#catalogVersion = version;
+    return this.#texts.get(keyOf(place));
+  }
+
+  remember(place: TextPlace, text: FollowedText): void {
+    putNewest(this.#texts, [keyOf(place), text], TEXTS_MAX);
+  }
+}
+
+function keyOf({ namespace, sql, types }: TextPlace): string {
+  return shortKey(JSON.stringify([namespace, types.map(typeName), sql]));
+}
+
+/**
+ * Binds and prepares a text in one tick of the event loop.
+ *
+ * @throws {DatabaseError} INVALID_SQL, UNSUPPORTED_FEATURE, TABLE_NOT_FOUND, PERMISSION_DENIED …
+ */
+export function newFollowedText(
+  deps: LivePlanDeps,
+  { namespace, sql, types }: TextPlace,
+  { ledger, principal }: Pick<LiveCaller, "ledger" | "principal">,
+): FollowedText {
+  const { catalog, limits } = deps;
+  const written = selectIn(sql, { limits, parameterCount: types.length });
+  const watch = watchOf(ledger, deps);
+  const statistics = statisticsOf(deps);
+  const newStatement = (): StatementBinding => new StatementBinding(types, { statistics, watch });
+  const bound = (node: SelectStatement): BoundSelect => {
+    const statement = newStatement();
+    const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
+    return boundFor({ catalog, principal, statement }, () => bindQuery(node, dmlDeps));
+  };
+  const { node, select, sortCount } = withTotalOrder(withHiddenColumns(written, bound), bound);
+  const statement = newStatement();
+  const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
+  const prepared = prepare(node, { deps: dmlDeps, statement });
+  if (prepared.kind !== "query") throw notFollowed(written, "a statement that changes rows");
+  requireNoGap(statement.usedParameters, types.length);
+  const { requirements } = prepared;
+  authorize(requirements, principal, catalog);
+  readLiterals(prepared.literals);
+  const readsSystemViews = requirements.some(({ action }) => action === "read-system");
+  const changesByTime = readsSystemViews || requirements.some(mayExpire);
+  const clockTerms = clockTermsOf(select);
+  return {
+    written,
+    node,
+    select,
+    types,
+    namespace,
+    prepared: { ...prepared, cells: new CellRows(prepared.cells.types, exactCellMakerFor) },
+    changesByTime,
+    isOfCaller:
+      readsSystemViews ||
+      mayReadTombstones(prepared) ||
+      [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name)),
+    fields: fieldsWithNames(prepared.fields ?? []),
+    keyFields: keyFieldsOf(select),
+    sort: sortOf(select).slice(0, sortCount),
+    viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
+    clockTerms,
+    mayRead: (reader) => mayReadNow(catalog, requirements, reader),
+    maintained: new MaintainedPlans(deps, {
+      node,
+      types,
+      namespace,
+      changesByTime: changesByTime || clockTerms.terms.length > 0,
+      terms: windowTermsOf(select),
+    }),
+  };
+}
+
+/** Whether a user may read the rows, with the present role of the user. */
+function mayReadNow(
+  catalog: LivePlanDeps["catalog"],
+  requirements: readonly Requirement[],
+  reader: Principal,
+): boolean {
+  const user = catalog.user(reader.userId);
+  return user !== undefined && meetsAll(requirements, { ...reader, role: user.role }, catalog);
+}
+
+/**
+ * Returns the only statement of an SQL text, which has to be a query.
+ *
+ * @throws {DatabaseError}
+ */
+function selectIn(sql: string, options: Parameters<typeof followedNode>[1]): SelectStatement {
+  const written = followedNode(sql, options);
+  if (!isSelectNode(written)) throw notFollowed(written, written.type.toUpperCase());
+  if (changesRows(written)) throw notFollowed(written, "a statement that changes rows");
+  refuseHistory(written);
+  return written;
+}
+
+function notFollowed(node: Statement, what: string): DatabaseError {
+  return new DatabaseError("INVALID_SQL", `Cannot subscribe to ${what}`, {
+    position: node._location.start,
+    hint: "a live query is one SELECT, which may begin with WITH",
+  });
+}
+
+function refuseHistory(node: AstNode): void {
+  for (const part of partsOf([node])) {
+    const { systemTime }: { readonly systemTime?: AstNode } = part;
+    if (systemTime === undefined) continue;
+    throw new DatabaseError("INVALID_SQL", "Cannot subscribe to a query with FOR SYSTEM_TIME", {
+      position: systemTime._location.start,
+      hint: "the rows of a past moment do not change: run the query once",
+    });
+  }
+}
+
+function newestChangeOf(views: readonly ViewEntry[]): number {
+  const seqs = views.map(({ changedSeq, updatedAtMs }) => {
+    return changedSeq ?? seqFromUnixMs(updatedAtMs + 1);
+  });
+  return Math.max(0, ...seqs);
+}
+
+/** Whether the rows of a table may disappear without a commit. */
+function mayExpire(requirement: Requirement): boolean {
+  return "table" in requirement && requirement.table.options.ttlSeconds !== undefined;
+}
+
+/** A call of a function. */
+type CallExpression = Extract<BoundExpression, { kind: "call" }>;
+
+/** Returns every call in a query, its WITH entries, and the queries in its expressions. */
+export function callsIn(select: BoundSelect): Set<CallExpression> {
+  const calls = new Set<CallExpression>();
+  const seen = new Set<BoundSelect>();
+  const visit = (query: BoundSelect): void => {
+    if (seen.has(query)) return;
+    seen.add(query);
+    for (const expression of expressionsIn(query)) visitExpression(expression);
+    for (const relation of relationsIn(query))
+      if (relation.kind === "cte") visit(relation.cte.query);
+  };
+  const visitExpression = (expression: BoundExpression): void => {
+    if (expression.kind === "call") calls.add(expression);
+    if (expression.kind === "subquery") visit(expression.subquery.query);
+    for (const child of childrenOf(expression)) visitExpression(child);
+  };
+  visit(select);
+  return calls;
+}
