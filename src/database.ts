@@ -6,6 +6,7 @@
  * here.
  */
 
+import { AccountNotices } from "./account_notices.ts";
 import { Auth } from "./auth/mod.ts";
 import { type ArchiveLag, backupJobsOf, noteRestore } from "./backup/mod.ts";
 import { Bugs, containingClock, type OnBug } from "./base/bugs.ts";
@@ -139,7 +140,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
   const blobs = new LocalBlobStore({ disk, dataPath: directory.paths.root, log, random });
   const audit = new AuditLog({ store, clock, log });
-  const auth = await startAuth(config, parts, { audit, bugs, ...layers });
+  const auth = await startAuth(config, parts, { audit, bugs, opened, ...layers });
   if (layers.restored !== undefined) await noteRestore(audit, layers.restored);
   opened.defer(() => archiver?.close());
   archiver?.start(store);
@@ -497,9 +498,18 @@ async function startAuth(
     bugs,
     catalog,
     jwtSecret,
-  }: Pick<LowerLayers, "catalog" | "jwtSecret"> & { audit: AuditLog; bugs: Bugs },
+    opened,
+  }: Pick<LowerLayers, "catalog" | "jwtSecret"> & {
+    audit: AuditLog;
+    bugs: Bugs;
+    opened: AsyncDisposableStack;
+  },
 ): Promise<Auth> {
   const settings = authSettingsFrom(config, jwtSecret);
+  const onBug: OnBug = (error, what, fields) => bugs.contain(error, what, fields);
+  const contained = containingClock(clock, onBug);
+  const notices = new AccountNotices({ config, clock: contained, random, log, onBug });
+  opened.defer(() => notices.close());
   const auth = new Auth({
     catalog,
     clock,
@@ -510,6 +520,7 @@ async function startAuth(
     onAudit: (event) => {
       audit.note(event).catch((error: unknown) => bugs.contain(error, "an entry of the audit log"));
     },
+    onNotice: (notice) => notices.add(notice),
   });
   await auth.start();
   return auth;

@@ -190,7 +190,10 @@ function announce(
     say(`  next       first-time setup:${hasUi ? " open the admin UI, or" : ""}`);
     say(`             curl ${server.url}/v1/api/auth/setup -H 'Content-Type: application/json' \\`);
     const word = `"<at least ${auth.min_password_length}>"`;
-    say(`               -d '{"user":"ada","password":${word},"root_password":${word}}'`);
+    const { setupCode } = database.auth;
+    const code = setupCode === undefined ? "" : `,"setup_code":"${setupCode}"`;
+    say(`               -d '{"user":"ada","password":${word},"root_password":${word}${code}}'`);
+    if (setupCode !== undefined) say(`  setup code ${setupCode}`);
   } else {
     const page = hasUi ? `at ${server.url}/ui, or ` : "by ";
     say(`  next       log in ${page}POST ${server.url}/v1/api/auth/login`);

@@ -63,6 +63,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
     }),
     repeatedly(clock, HOUR_MS, () => {
       sweep.begin();
+      attempt(parts, "drop idle guests", () => auth.dropIdleGuests());
       tidy(parts, isEnded);
     }),
   ];

@@ -71,3 +71,16 @@ export function textField(
   }
   return value;
 }
+
+/**
+ * Returns a string member of a body; undefined if it is absent or null.
+ * @throws {AuthError} invalid_request
+ */
+export function optionalTextField(
+  fields: Readonly<Record<string, unknown>>,
+  name: string,
+  lengthMax: number,
+): string | undefined {
+  const value = fields[name];
+  return value === undefined || value === null ? undefined : textField(fields, [name], lengthMax);
+}

@@ -13,7 +13,9 @@ import {
   type ServiceTokenEntry,
   type UserEntry,
 } from "../catalog/mod.ts";
-import type { AuthStatusBody, LoginBody, MeBody, SetupBody } from "../protocol/mod.ts";
+import type { AuthStatusBody, LoginBody, MeBody, MessageBody, SetupBody } from "../protocol/mod.ts";
+import { AccountLinks } from "./account_links.ts";
+import type { AccountSettings, OnNotice } from "./account_settings.ts";
 import type { Caller } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { Bearers } from "./bearers.ts";
@@ -21,6 +23,7 @@ import { type CreateInvitationRequest, Invitations } from "./invitations.ts";
 import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
+import { OwnAccount } from "./own_account.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs, requireTokenToAct } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
@@ -28,6 +31,7 @@ import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
 import { Setup } from "./setup.ts";
+import { SignUps } from "./sign_ups.ts";
 import { Tokens } from "./token.ts";
 import { type AlterUserRequest, type CreateUserRequest, UserAdmin } from "./user_admin.ts";
 
@@ -37,6 +41,8 @@ export interface AuthSettings {
   readonly accessLifetimeSeconds: number;
   readonly refreshLifetimeSeconds: number;
   readonly allowRemoteSetup: boolean;
+  /** Whether setup asks for the code that the start prints. */
+  readonly hasSetupCode: boolean;
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
@@ -45,6 +51,7 @@ export interface AuthSettings {
   /** The number of consecutive failures before a lock-out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
+  readonly accounts: AccountSettings;
 }
 
 export interface AuthOptions {
@@ -55,6 +62,8 @@ export interface AuthOptions {
   settings: AuthSettings;
   /** Receives logins, and other audited actions that are performed here without a statement. */
   onAudit: OnAudit;
+  /** Receives messages to people, which a program of the operator delivers. */
+  onNotice: OnNotice;
 }
 
 /**
@@ -79,73 +88,68 @@ export class Auth {
   readonly #lastSeen: LastSeen;
   readonly #serviceTokens: ServiceTokens;
   readonly #invitations: Invitations;
+  readonly #signUps: SignUps;
+  /** Links for new passwords, and the verification of addresses. */
+  readonly links: AccountLinks;
+  /** What users do with their own accounts. */
+  readonly ownAccount: OwnAccount;
   readonly #bearers: Bearers;
 
-  constructor({ catalog, clock, random, log, onAudit, settings }: AuthOptions) {
+  constructor({ settings, ...given }: AuthOptions) {
+    const { catalog, clock, log } = given;
+    const { passwordPolicy: policy, rootPassword } = settings;
     this.#catalog = catalog;
     this.#log = log;
     this.#settings = settings;
-    this.#lastSeen = new LastSeen({ catalog, clock, log });
+    this.#lastSeen = new LastSeen(given);
     this.#bucket = new AuthBucket({ clock, perSecond: settings.attemptsPerSecond });
-    const tokens = new Tokens({ secret: settings.jwtSecret, clock });
-    this.#sessions = new Sessions({
-      catalog,
-      clock,
-      random,
-      log,
-      tokens,
-      sessionEnds: this.#sessionEnds,
-      onAudit,
-      accessLifetimeSeconds: settings.accessLifetimeSeconds,
-      refreshLifetimeSeconds: settings.refreshLifetimeSeconds,
-    });
-    const sessionEnds = this.#sessionEnds;
-    this.#serviceTokens = new ServiceTokens({ catalog, clock, log, random, sessionEnds });
-    this.#invitations = new Invitations({ catalog, clock, log, random });
-    this.#bearers = new Bearers({
-      catalog,
-      clock,
-      tokens,
-      serviceTokens: this.#serviceTokens,
-      sessions: this.#sessions,
-      bucket: this.#bucket,
-      lastSeen: this.#lastSeen,
-    });
-    const policy = settings.passwordPolicy;
     const guard = new LoginGuard({
       clock,
       failuresMax: settings.loginFailuresMax,
       lockMs: settings.lockoutSeconds * 1000,
     });
-    this.#setup = new Setup({
-      catalog,
-      log,
-      hasher: this.#hasher,
+    const shared = {
+      ...given,
       policy,
-      isRemoteAllowed: settings.allowRemoteSetup,
-      takeAttempt: (caller) => this.#bucket.takeAttempt(caller),
-      onAudit,
-    });
-    this.#users = new UserAdmin({
-      catalog,
-      log,
       hasher: this.#hasher,
-      policy,
+      tokens: new Tokens({ secret: settings.jwtSecret, clock }),
       sessionEnds: this.#sessionEnds,
-      onPassword: (userId) => guard.forgive(userId),
-      isRootManaged: settings.rootPassword !== undefined,
-    });
-    this.#logins = new Logins({
-      catalog,
-      clock,
-      log,
-      hasher: this.#hasher,
-      sessions: this.#sessions,
       bucket: this.#bucket,
       guard,
+      isRootManaged: rootPassword !== undefined,
       isSetupNeeded: () => this.#setup.isNeeded(),
-      onAudit,
+      onPassword: (userId: string) => guard.forgive(userId),
+    };
+    const { accessLifetimeSeconds, refreshLifetimeSeconds } = settings;
+    this.#sessions = new Sessions({ ...shared, accessLifetimeSeconds, refreshLifetimeSeconds });
+    this.#serviceTokens = new ServiceTokens(shared);
+    this.#invitations = new Invitations(shared);
+    const [sessions, serviceTokens, lastSeen] = [
+      this.#sessions,
+      this.#serviceTokens,
+      this.#lastSeen,
+    ];
+    this.#bearers = new Bearers({ ...shared, sessions, serviceTokens, lastSeen });
+    this.#setup = new Setup({
+      ...shared,
+      isRemoteAllowed: settings.allowRemoteSetup,
+      hasCode: settings.hasSetupCode,
+      takeAttempt: (caller) => this.#bucket.takeAttempt(caller),
     });
+    this.#users = new UserAdmin(shared);
+    const { isEmailLogin } = settings.accounts;
+    this.#logins = new Logins({ ...shared, sessions, isEmailLogin });
+    const forAccounts = {
+      ...shared,
+      settings: settings.accounts,
+      sessions,
+      logins: this.#logins,
+      invitations: this.#invitations,
+      users: this.#users,
+    };
+    this.links = new AccountLinks(forAccounts);
+    this.#signUps = new SignUps({ ...forAccounts, links: this.links });
+    this.ownAccount = new OwnAccount(forAccounts);
   }
 
   /**
@@ -162,6 +166,11 @@ export class Auth {
     return this.#setup.status();
   }
 
+  /** The code that setup asks for, to be printed at the start; undefined if it asks for none. */
+  get setupCode(): string | undefined {
+    return this.#setup.code;
+  }
+
   /** @param body The JSON value of the body; undefined if it was not JSON. @throws {AuthError} */
   setup(body: unknown, caller: Caller): Promise<SetupBody> {
     return this.#setup.setUp(body, caller);
@@ -174,6 +183,27 @@ export class Auth {
    */
   login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {
     return this.#logins.login(body, caller, token);
+  }
+
+  /**
+   * Makes an account of role `user`. The answer is the same if the name is taken.
+   *
+   * @param body The JSON value of the body; undefined if it was not JSON.
+   * @param guest The guest that gets a login instead, if its token came with the request.
+   * @throws {AuthError}
+   */
+  signUp(body: unknown, caller: Caller, guest: Principal | undefined): Promise<MessageBody> {
+    return this.#signUps.signUp(body, caller, guest);
+  }
+
+  /** Makes an account for a guest, and begins its session. @throws {AuthError} */
+  beginAsGuest(caller: Caller): Promise<LoginBody> {
+    return this.#signUps.beginAsGuest(caller);
+  }
+
+  /** Drops guests who have not been seen for long. Returns true if there are more. */
+  dropIdleGuests(): boolean {
+    return this.#signUps.dropIdleGuests();
   }
 
   /** @throws {AuthError} unauthorized, rate_limited */

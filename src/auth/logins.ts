@@ -8,7 +8,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { senderOf } from "../base/sender.ts";
-import type { Catalog } from "../catalog/mod.ts";
+import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import type { LoginBody } from "../protocol/mod.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
@@ -26,11 +26,15 @@ export interface LoginsOptions {
   bucket: AuthBucket;
   guard: LoginGuard;
   isSetupNeeded: () => boolean;
+  /** Whether a verified address is a login name. */
+  isEmailLogin: boolean;
   onAudit: OnAudit;
 }
 
 const USER_LENGTH_MAX = 128;
-const PASSWORD_LENGTH_MAX = 4096;
+/** The maximum length of a login name that may be an address. */
+const ADDRESS_LENGTH_MAX = 320;
+export const PASSWORD_LENGTH_MAX = 4096;
 
 export class Logins {
   readonly #options: LoginsOptions;
@@ -50,27 +54,59 @@ export class Logins {
    * @throws {AuthError}
    */
   async login(body: unknown, caller: Caller, token?: string): Promise<LoginBody> {
-    const { bucket, guard, isSetupNeeded } = this.#options;
+    const { bucket, isEmailLogin, isSetupNeeded, sessions } = this.#options;
     bucket.takeAttempt(caller);
     const fields = bodyFields(body);
-    const name = textField(fields, ["user", "username"], USER_LENGTH_MAX);
+    const lengthMax = isEmailLogin ? ADDRESS_LENGTH_MAX : USER_LENGTH_MAX;
+    const name = textField(fields, ["user", "username"], lengthMax).normalize("NFC");
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     if (isSetupNeeded()) {
       throw new AuthError("setup_required", "The server needs first-time setup before a login");
     }
-    const attempt = guard.attempt(name, caller.address, this.#sessionOf(name, token));
+    const userId = this.userNamed(name)?.userId ?? name;
+    return await sessions.begin(await this.check({ userId, password }, caller, { token }));
+  }
+
+  /**
+   * Returns the user whom a name means at a login: an id, a further login name, or a verified
+   * address if such logins are on.
+   */
+  userNamed(name: string): UserEntry | undefined {
+    const { catalog, isEmailLogin } = this.#options;
+    const found = catalog.userByLogin(name);
+    if (found !== undefined || !isEmailLogin) return found;
+    return catalog.usersByEmail(name).find(({ emailVerifiedAtMs: ms }) => ms !== undefined);
+  }
+
+  /**
+   * Checks the password of a user, who need not exist, under the limits for logins.
+   *
+   * @param options.action The action for the audit, "login" if left out.
+   * @throws {AuthError} unauthorized, account_locked, rate_limited
+   */
+  async check(
+    { password, userId }: { userId: string; password: string },
+    caller: Caller,
+    { action = "login", token }: { action?: string; token?: string | undefined } = {},
+  ): Promise<UserEntry> {
+    const { guard } = this.#options;
+    const attempt = guard.attempt(userId, caller.address, this.#sessionOf(userId, token));
     this.#refuse(attempt);
     const leave = await guard.enter(attempt);
     try {
-      return await this.#attempt(attempt, password, caller);
+      return await this.#attempt(attempt, { action, password }, caller);
     } finally {
       leave();
     }
   }
 
   /** Runs one login at a time for each name, and for each known device of a name. */
-  async #attempt(attempt: Attempt, password: string, caller: Caller): Promise<LoginBody> {
-    const { catalog, clock, guard, hasher, log, sessions } = this.#options;
+  async #attempt(
+    attempt: Attempt,
+    { action, password }: { action: string; password: string },
+    caller: Caller,
+  ): Promise<UserEntry> {
+    const { catalog, clock, guard, hasher, log } = this.#options;
     const { name } = attempt;
     // The previous login may have reached the limit of failures.
     this.#refuse(attempt);
@@ -85,7 +121,7 @@ export class Logins {
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {
       const isLocked = guard.failed(attempt);
-      this.#audit(name, caller, { outcome: "failed", isLocked });
+      this.#audit(name, caller, { action, outcome: "failed", isLocked });
       const { address, requestId: request } = caller;
       if (isLocked) {
         log.warn("login locked after repeated failures", { user: name, address, request });
@@ -97,8 +133,8 @@ export class Logins {
       throw new AuthError("unauthorized", "User or password is wrong");
     }
     guard.succeeded(attempt, caller.address);
-    this.#audit(name, caller, { outcome: "ok", isLocked: false });
-    return await sessions.begin(user);
+    if (action === "login") this.#audit(name, caller, { action, outcome: "ok", isLocked: false });
+    return user;
   }
 
   /**
@@ -131,10 +167,10 @@ export class Logins {
   #audit(
     name: string,
     caller: Caller,
-    { isLocked, outcome }: { outcome: "ok" | "failed"; isLocked: boolean },
+    { action, isLocked, outcome }: { action: string; outcome: "ok" | "failed"; isLocked: boolean },
   ): void {
     const source = sourceOf(caller, isLocked ? { locked: true } : {});
     const about = { actor: name, target: name, subject: name };
-    this.#options.onAudit({ ...source, ...about, action: "login", outcome });
+    this.#options.onAudit({ ...source, ...about, action, outcome });
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Authentication and authorisation: identifies callers and decides their rights.
  */
+export type { AccountNotice, AccountSettings, OnNotice } from "./account_settings.ts";
 export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";
 export { Auth, type AuthSettings } from "./auth.ts";

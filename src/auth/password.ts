@@ -23,6 +23,14 @@ export interface PasswordPolicy {
 }
 
 /**
+ * Returns the form of a password that is hashed and compared, as RFC 8265 defines it: Unicode form
+ * NFC, with every blank as the ordinary space. Keyboards differ in how they write both.
+ */
+function preparedPassword(password: string): string {
+  return password.replace(/\p{Zs}/gu, " ").normalize("NFC");
+}
+
+/**
  * The maximum length in bytes. A longer password is refused before anything is computed from it.
  */
 const PASSWORD_BYTES_MAX = 1024;
@@ -33,10 +41,11 @@ const PASSWORD_BYTES_MAX = 1024;
  * @param userId The user whose password will be set.
  */
 export function passwordFault(
-  password: string,
+  given: string,
   { userId, policy }: { userId: string; policy: PasswordPolicy },
 ): string | undefined {
-  if (!password.isWellFormed()) return "it should be well-formed text";
+  if (!given.isWellFormed()) return "it should be well-formed text";
+  const password = preparedPassword(given);
   if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) {
     return `it should have at most ${PASSWORD_BYTES_MAX} bytes`;
   }
@@ -63,7 +72,8 @@ export class PasswordHasher {
   }
 
   /** @throws {AuthError} rate_limited if too many wait already. */
-  hash(password: string, turn: HashTurn): Promise<string> {
+  hash(given: string, turn: HashTurn): Promise<string> {
+    const password = preparedPassword(given);
     assert(
       Buffer.byteLength(password) <= PASSWORD_BYTES_MAX,
       "the policy limits the length of a password",
@@ -79,7 +89,8 @@ export class PasswordHasher {
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited if too many wait already.
    */
-  async matches(password: string, hash: string | undefined, turn: HashTurn): Promise<boolean> {
+  async matches(given: string, hash: string | undefined, turn: HashTurn): Promise<boolean> {
+    const password = preparedPassword(given);
     const isTooLong = Buffer.byteLength(password) > PASSWORD_BYTES_MAX;
     const isPossible = hash !== undefined && !isTooLong;
     const isSame = await this.#inTurn(turn, () =>

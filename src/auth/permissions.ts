@@ -35,7 +35,9 @@ export type StatementClass =
   | "inspect"
   /** KILL …, STORAGE CHECK, CREATE/ALTER/DROP STORAGE. */
   | "operate"
-  /** CREATE/ALTER/DROP USER; see `mayManageUser`. */
+  /** CREATE USER; see `mayCreateUser`. */
+  | "newUsers"
+  /** ALTER/DROP USER, tokens, invitations; see `mayManageUser`. */
   | "users"
   /** Topics, BACKUP, RESTORE, policies. */
   | "administer";
@@ -338,6 +340,20 @@ export function mayManageUser(
 }
 
 /**
+ * Returns true if the caller may create a user. A back end of role `service` may create those whom
+ * it serves, of role `user`.
+ */
+export function mayCreateUser(
+  principal: Principal,
+  target: { readonly userId: string; readonly role: Role },
+): boolean {
+  if (mayManageUser(principal, target)) return true;
+  if (principal.isImpersonated || principal.tokenScope !== undefined) return false;
+  const isUser = target.role === "user" && target.userId !== ROOT_USER_ID;
+  return isUser && isAtLeast(principal.role, "service");
+}
+
+/**
  * Returns true if the caller may set the password of a user. A caller may set its own password, and
  * those of users that it manages.
  */
@@ -374,6 +390,7 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
   maintain: { minimum: "service", owner: false, token: "write" },
   inspect: { minimum: "dba", owner: false, token: "read", isWide: true },
   operate: { minimum: "dba", owner: false, token: "all" },
+  newUsers: { minimum: "service", owner: false, token: "all" },
   users: { minimum: "dba", owner: false, token: "all" },
   administer: { minimum: "dba", owner: false, token: "all" },
 };

@@ -160,9 +160,17 @@ export function looksLikeServiceToken(text: string): boolean {
   return text.startsWith("tdm_");
 }
 
+/** The beginning of the sessions of service tokens. The id of a login has no blank. */
+const SESSION_PREFIX = "token ";
+
 /** Returns the id of the session to which everything belongs that a token opens. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
-  return `token ${secretHash}`;
+  return SESSION_PREFIX + secretHash;
+}
+
+/** Returns true if a session belongs to a service token, not to a login. */
+export function isServiceSession(sessionId: string): boolean {
+  return sessionId.startsWith(SESSION_PREFIX);
 }
 
 /**

@@ -6,13 +6,21 @@
  * Calls run one after another, so that only one of several concurrent calls succeeds. All other
  * calls find that the setup is done.
  */
+import { timingSafeEqual } from "node:crypto";
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
 import { senderOf } from "../base/sender.ts";
 import { type Catalog, newUserIdFault, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { AuthStatusBody, SetupBody } from "../protocol/mod.ts";
-import { answerFromUser, bodyFields, type Caller, textField } from "./answers.ts";
+import {
+  answerFromUser,
+  bodyFields,
+  type Caller,
+  optionalTextField,
+  textField,
+} from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
@@ -22,7 +30,10 @@ export interface SetupOptions {
   log: Log;
   hasher: PasswordHasher;
   policy: PasswordPolicy;
+  random: Random;
   isRemoteAllowed: boolean;
+  /** Whether setup asks for a code, which only those who started the server have seen. */
+  hasCode: boolean;
   /**
    * Uses up one attempt from the caller's bucket.
    * @throws {AuthError} rate_limited
@@ -44,9 +55,17 @@ export const EMAIL_LENGTH_MAX = 320;
 export class Setup {
   readonly #options: SetupOptions;
   #last: Promise<unknown> = Promise.resolve();
+  /** Another one with each start. */
+  readonly #code: string | undefined;
 
   constructor(options: SetupOptions) {
     this.#options = options;
+    this.#code = options.hasCode ? newCode(options.random) : undefined;
+  }
+
+  /** The code that setup asks for; undefined if it asks for none, or is done. */
+  get code(): string | undefined {
+    return this.isNeeded() ? this.#code : undefined;
   }
 
   isNeeded(): boolean {
@@ -58,6 +77,7 @@ export class Setup {
     return {
       needs_setup: isNeeded,
       message: isNeeded ? "Server needs first-time setup" : "Server is configured",
+      setup_code_required: this.code !== undefined,
       oidc_providers: [],
     };
   }
@@ -70,6 +90,7 @@ export class Setup {
     this.#refuseConfigured();
     this.#options.takeAttempt(caller);
     this.#refuseRemote(caller);
+    this.#requireCode(body);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
     // The next caller waits until this one has finished, whether it fails or not. Only this caller
@@ -142,7 +163,7 @@ export class Setup {
 
   #read(body: unknown): SetupRequest {
     const fields = bodyFields(body);
-    const userId = textField(fields, ["user", "username"], FIELD_LENGTH_MAX);
+    const userId = textField(fields, ["user", "username"], FIELD_LENGTH_MAX).normalize("NFC");
     const password = textField(fields, ["password"], FIELD_LENGTH_MAX);
     const rootPassword = textField(fields, ["root_password"], FIELD_LENGTH_MAX);
     const email = fields["email"] ?? undefined;
@@ -164,6 +185,20 @@ export class Setup {
   #refuseConfigured(): void {
     if (this.isNeeded()) return;
     throw new AuthError("already_configured", "The server is already configured");
+  }
+
+  /** @throws {AuthError} invalid_setup_code */
+  #requireCode(body: unknown): void {
+    const code = this.#code;
+    if (code === undefined) return;
+    const given = optionalTextField(bodyFields(body), "setup_code", FIELD_LENGTH_MAX);
+    if (given !== undefined && isSameCode(given, code)) return;
+    throw new AuthError(
+      "invalid_setup_code",
+      given === undefined
+        ? 'Setup asks for the code that the server printed when it started: send it as "setup_code"'
+        : "The setup code is not the one that the server printed when it last started",
+    );
   }
 
   #refuseRemote(caller: Caller): void {
@@ -189,7 +224,29 @@ export class Setup {
   }
 
   #refuseTaken(userId: string): void {
-    if (this.#options.catalog.user(userId) === undefined) return;
+    if (this.#options.catalog.userLike(userId) === undefined) return;
     throw new AuthError("user_exists", `User ${userId} already exists`);
   }
+}
+
+/** The characters of a code, without those that people take for one another. */
+const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
+
+/** The groups of a code and the characters of each, together 58 random bits. */
+const CODE_GROUPS = 3;
+const CODE_GROUP_LENGTH = 4;
+
+function newCode(random: Random): string {
+  const digit = (): string => CODE_DIGITS.charAt(Math.floor(random.unit() * CODE_DIGITS.length));
+  const group = (): string => Array.from({ length: CODE_GROUP_LENGTH }, digit).join("");
+  return Array.from({ length: CODE_GROUPS }, group).join("-");
+}
+
+/** Ignores case, blanks and hyphens, which people leave out. */
+function isSameCode(given: string, code: string): boolean {
+  const [left, right] = [given, code].map((text) => {
+    const letters = text.toUpperCase().replace(/[\s-]/g, "");
+    return new Bun.CryptoHasher("sha256").update(letters).digest();
+  });
+  return left !== undefined && right !== undefined && timingSafeEqual(left, right);
 }

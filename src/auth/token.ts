@@ -19,7 +19,8 @@ import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Role } from "../catalog/mod.ts";
 
-export type TokenType = "access" | "refresh";
+/** `reset` and `verify` are one-time links, which open nothing. */
+export type TokenType = "access" | "refresh" | "reset" | "verify";
 
 /** The claims of a token of this server. Times are Unix seconds. */
 export interface TokenClaims {
@@ -193,7 +194,7 @@ function claimsFrom(segment: string): TokenClaims | undefined {
   if (nbf !== undefined && !isCount(nbf)) return undefined;
   if (prev !== undefined && !isFilledText(prev)) return undefined;
   if (!isRole(role) || (email !== null && typeof email !== "string")) return undefined;
-  if (tokenType !== "access" && tokenType !== "refresh") return undefined;
+  if (!isTokenType(tokenType)) return undefined;
   return {
     userId: sub,
     issuedAt: iat,
@@ -253,6 +254,10 @@ function isFilledText(value: unknown): value is string {
 
 function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
+
+function isTokenType(value: unknown): value is TokenType {
+  return value === "access" || value === "refresh" || value === "reset" || value === "verify";
 }
 
 function isRole(value: unknown): value is Role {

@@ -18,7 +18,7 @@ import {
 } from "../catalog/mod.ts";
 import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
-import { isAtLeast, mayManageUser, maySetPassword } from "./permissions.ts";
+import { isAtLeast, mayCreateUser, mayManageUser, maySetPassword } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
@@ -37,6 +37,8 @@ export interface CreateUserRequest {
   /** The role of the new user; `user` if absent. */
   readonly role?: Role;
   readonly email?: string;
+  /** JSON text of an object. */
+  readonly metadata?: string;
 }
 
 /**
@@ -48,6 +50,8 @@ export interface AlterUserRequest {
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
+  /** JSON text of an object. */
+  readonly metadata?: string;
 }
 
 export interface UserAdminOptions {
@@ -84,10 +88,14 @@ export class UserAdmin {
     const { userId } = request;
     this.#authoriseCreate(principal, request);
     checkNewUserId(userId);
-    if (this.#options.catalog.user(userId) !== undefined) {
-      throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
+    const like = this.#options.catalog.userLike(userId);
+    if (like !== undefined) {
+      const isSame = like.userId === userId || like.loginName === userId;
+      const fault = isSame ? "it already exists" : "it looks like the name of another user";
+      throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
     }
-    this.#checkEmail(request.email);
+    checkEmail(request.email);
+    checkMetadata(request.metadata);
   }
 
   /**
@@ -96,13 +104,14 @@ export class UserAdmin {
    */
   async create(principal: Principal, request: CreateUserRequest): Promise<UserEntry> {
     const { catalog, log } = this.#options;
-    const { userId, role = "user", email, credentials } = request;
+    const { userId, role = "user", email, credentials, metadata } = request;
     this.checkCreate(principal, request);
     const entry: NewUser = {
       userId,
       role,
       authType: credentials.kind,
       ...(email === undefined ? {} : { email }),
+      ...(metadata === undefined ? {} : { metadata }),
       ...(await this.#stored(principal, userId, credentials)),
     };
     this.#authoriseCreate(principal, request);
@@ -126,7 +135,8 @@ export class UserAdmin {
         `Cannot change the role of ${ROOT_USER_ID}: it is always system`,
       );
     }
-    this.#checkEmail(email);
+    checkEmail(email);
+    checkMetadata(request.metadata);
     return before;
   }
 
@@ -153,6 +163,7 @@ export class UserAdmin {
       ...(passwordHash === undefined ? {} : { passwordHash }),
       ...(role === undefined ? {} : { role }),
       ...(email === undefined ? {} : { email }),
+      ...(request.metadata === undefined ? {} : { metadata: request.metadata }),
     });
     if (after.tokenVersion !== before.tokenVersion) sessionEnds.endUser(userId);
     if (password !== undefined) this.#options.onPassword(userId);
@@ -197,8 +208,8 @@ export class UserAdmin {
 
   /** @throws {DatabaseError} PERMISSION_DENIED */
   #authoriseCreate(principal: Principal, { role = "user", userId }: CreateUserRequest): void {
-    if (this.#hasRoleStill(principal) && mayManageUser(principal, { userId, role })) return;
-    throw denied(`create user ${userId}${role === "system" ? " with role system" : ""}`);
+    if (this.#hasRoleStill(principal) && mayCreateUser(principal, { userId, role })) return;
+    throw denied(`create user ${userId} with role ${role}`);
   }
 
   /**
@@ -209,10 +220,11 @@ export class UserAdmin {
   }
 
   #authoriseAlter(principal: Principal, request: AlterUserRequest): UserEntry {
-    const { userId, password, role, email } = request;
+    const { userId, password, role, email, metadata } = request;
     if (!this.#hasRoleStill(principal)) throw denied(`alter user ${userId}`);
     const user = this.#options.catalog.user(userId);
-    const isOwnPassword = userId === principal.userId && role === undefined && email === undefined;
+    const isOther = role !== undefined || email !== undefined || metadata !== undefined;
+    const isOwnPassword = userId === principal.userId && !isOther;
     if (!isOwnPassword && !isAtLeast(principal.role, "dba")) throw denied(`alter user ${userId}`);
     if (user === undefined) throw notFound("alter", userId);
     const target = { ...user, ...(role === undefined ? {} : { newRole: role }) };
@@ -275,18 +287,44 @@ export class UserAdmin {
       throw new DatabaseError("LIMIT_EXCEEDED", error.message, { cause: error });
     }
   }
-
-  #checkEmail(email: string | undefined): void {
-    if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
-    throw new DatabaseError(
-      "INVALID_VALUE",
-      `Cannot use the email: it should have at most ${EMAIL_LENGTH_MAX} characters`,
-    );
-  }
 }
 
 /** The properties that an ALTER USER statement can change. */
-const CHANGES = ["password", "role", "email"] as const;
+const CHANGES = ["password", "role", "email", "metadata"] as const;
+
+/** The maximum size of a user's metadata, all of which is in memory. */
+const METADATA_BYTES_MAX = 16 * 1024;
+
+/** @throws {DatabaseError} INVALID_VALUE */
+function checkEmail(email: string | undefined): void {
+  if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use the email: it should have at most ${EMAIL_LENGTH_MAX} characters`,
+  );
+}
+
+/** @throws {DatabaseError} INVALID_VALUE */
+function checkMetadata(metadata: string | undefined): void {
+  if (metadata === undefined) return;
+  const isShort = Buffer.byteLength(metadata) <= METADATA_BYTES_MAX;
+  if (isShort && isJsonObject(metadata)) return;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot use the metadata: it should be the JSON text of an object, of at most ${METADATA_BYTES_MAX} bytes`,
+  );
+}
+
+function isJsonObject(text: string): boolean {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Text that is not JSON is not an object either. The caller reports that.
+    return false;
+  }
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
@@ -311,7 +349,7 @@ function oauthLink(userId: string, text: string): string {
 function denied(action: string): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot ${action}: this requires role dba, or role system for users of role system`,
+    `Cannot ${action}: this requires role dba, or role system for users of role system; role service may create users of role user`,
   );
 }
 

@@ -2,7 +2,8 @@
  * Users, and the numbers that own their rows.
  *
  * Invariants:
- * - A login name belongs to at most one undropped account.
+ * - A login name belongs to at most one undropped account, and no two accounts have login names
+ *   that people would take for one another. Accounts that older versions made may be exceptions.
  * - An owner number belongs to one account forever. A name that is used again after DROP USER gets
  *   another number, so the rows of the dropped account never appear under the new one.
  * - A token version is never used twice for a name, so a token of a dropped account is not valid
@@ -12,6 +13,7 @@
 import { assert, defined } from "../base/assert.ts";
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
+import { AccountAliases } from "./account_aliases.ts";
 import type { NewUser, SetupUsers, UserChange } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import type { Erasure, UserEntry } from "./entries.ts";
@@ -54,9 +56,14 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
 }
 
 type DroppedChange = {
-  readonly [Key in "eraseAfterMs" | "retiredOwner" | "email" | "authData"]?:
-    | AccountRecord[Key]
-    | undefined;
+  readonly [Key in
+    | "authData"
+    | "email"
+    | "emailVerifiedAtMs"
+    | "eraseAfterMs"
+    | "loginName"
+    | "metadata"
+    | "retiredOwner"]?: AccountRecord[Key] | undefined;
 };
 
 export class Accounts {
@@ -72,6 +79,8 @@ export class Accounts {
   /** The dropped accounts that still own rows. They are few, and every CREATE USER checks them. */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
+  /** The active accounts by their further names and addresses. */
+  readonly #aliases = new AccountAliases();
   /** The token version of the newest dropped account of each name. */
   readonly #droppedVersions = new Map<string, number>();
   readonly #owners = new Map<number, OwnerRecord>();
@@ -102,6 +111,18 @@ export class Accounts {
 
   user(userId: string): UserEntry | undefined {
     return this.#active.get(userId);
+  }
+
+  userByLogin(name: string): UserEntry | undefined {
+    return this.#active.get(name) ?? this.#aliases.named(name);
+  }
+
+  usersByEmail(email: string): readonly UserEntry[] {
+    return this.#aliases.withEmail(email);
+  }
+
+  userLike(name: string): UserEntry | undefined {
+    return this.userByLogin(name) ?? this.#aliases.like(name);
   }
 
   users(): readonly UserEntry[] {
@@ -193,6 +214,7 @@ export class Accounts {
     });
     this.#counters.raise("highest_seq", retiredSeq);
     this.#active.delete(userId);
+    this.#aliases.remove(before);
     this.#remember(record);
     if (retired !== undefined) this.#rememberOwner(retired);
     rememberAlso();
@@ -219,6 +241,9 @@ export class Accounts {
       eraseAfterMs: undefined,
       retiredOwner: undefined,
       email: undefined,
+      emailVerifiedAtMs: undefined,
+      loginName: undefined,
+      metadata: undefined,
       authData: undefined,
     });
   }
@@ -282,11 +307,17 @@ export class Accounts {
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
       ...(user.authData === undefined ? {} : { authData: user.authData }),
+      ...(user.metadata === undefined ? {} : { metadata: user.metadata }),
     };
   }
 
   #changed(userId: string, change: UserChange): AccountRecord {
     const before = this.#activeOrThrow(userId, "change");
+    const { loginName } = change;
+    if (loginName !== undefined && this.userLike(loginName)?.userId !== userId) {
+      this.#refuseTaken(loginName);
+    }
+    const hasOtherEmail = change.email !== undefined && change.email !== before.email;
     const endsTokens =
       change.passwordHash !== undefined ||
       (change.role !== undefined && change.role !== before.role);
@@ -295,6 +326,11 @@ export class Accounts {
       ...before,
       role: change.role ?? before.role,
       email: change.email ?? before.email,
+      emailVerifiedAtMs:
+        change.emailVerifiedAtMs ?? (hasOtherEmail ? undefined : before.emailVerifiedAtMs),
+      authType: change.authType ?? before.authType,
+      ...(loginName === undefined ? {} : { loginName }),
+      ...(change.metadata === undefined ? {} : { metadata: change.metadata }),
       passwordHash: change.passwordHash ?? before.passwordHash,
       tokenVersion: Math.max(change.tokenVersion ?? 0, before.tokenVersion + (endsTokens ? 1 : 0)),
       lastLoginAtMs: change.lastLoginAtMs ?? before.lastLoginAtMs,
@@ -333,7 +369,10 @@ export class Accounts {
     this.#counters.raise("next_account_id", record.accountId + 1);
     this.#list(record);
     if (record.deletedAtMs === undefined) {
+      const before = this.#active.get(record.userId);
+      if (before !== undefined) this.#aliases.remove(before);
       this.#active.set(record.userId, record);
+      this.#aliases.add(record);
     } else {
       // Accounts with the same name are read in ascending order of id, so the newest account is
       // kept.
@@ -355,8 +394,13 @@ export class Accounts {
   }
 
   #refuseTaken(userId: string): void {
-    if (!this.#active.has(userId)) return;
-    throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: it already exists`);
+    const like = this.userLike(userId);
+    if (like === undefined) return;
+    const fault =
+      like.userId === userId || like.loginName === userId
+        ? "it already exists"
+        : "it looks like the name of another user";
+    throw new DatabaseError("ALREADY_EXISTS", `Cannot create user ${userId}: ${fault}`);
   }
 
   #activeOrThrow(userId: string, action: "change" | "drop"): AccountRecord {

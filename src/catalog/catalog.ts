@@ -33,8 +33,9 @@ export interface NewUser {
   readonly userId: string;
   readonly role: Role;
   readonly email?: string;
-  readonly authType: "password" | "oauth" | "internal";
+  readonly authType: UserEntry["authType"];
   readonly passwordHash?: string;
+  readonly metadata?: string;
   /** The OAuth link as JSON text. */
   readonly authData?: string;
 }
@@ -45,7 +46,12 @@ export interface NewUser {
  */
 export interface UserChange {
   readonly role?: Role;
+  /** Another address is not verified. */
   readonly email?: string;
+  readonly emailVerifiedAtMs?: number;
+  readonly loginName?: string;
+  readonly authType?: UserEntry["authType"];
+  readonly metadata?: string;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;
   readonly lastLoginAtMs?: number;
@@ -224,9 +230,17 @@ export interface Catalog {
    * dropped; 0 if there was none.
    */
   userDroppedSeq(userId: string): number;
-  /** @throws {DatabaseError} ALREADY_EXISTS */
+  /** Returns the user of a login name, which is an id or a `loginName`, in Unicode form NFC. */
+  userByLogin(name: string): UserEntry | undefined;
+  /** Returns the users with an address, whether or not it is verified. Case does not matter. */
+  usersByEmail(email: string): readonly UserEntry[];
+  /**
+   * Returns the user whose login name people would take for this one; undefined if there is none.
+   */
+  userLike(name: string): UserEntry | undefined;
+  /** @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user. */
   createUser(user: NewUser): UserEntry;
-  /** @throws {DatabaseError} USER_NOT_FOUND */
+  /** @throws {DatabaseError} USER_NOT_FOUND, ALREADY_EXISTS for a login name. */
   changeUser(userId: string, change: UserChange): UserEntry;
   /**
    * Records when users were last seen, in Unix milliseconds. Users dropped in the meantime are

@@ -385,6 +385,18 @@ export class CatalogDatabase implements Catalog {
     return this.#accounts.droppedSeq(userId);
   }
 
+  userByLogin(name: string): UserEntry | undefined {
+    return this.#accounts.userByLogin(name);
+  }
+
+  usersByEmail(email: string): readonly UserEntry[] {
+    return this.#accounts.usersByEmail(email);
+  }
+
+  userLike(name: string): UserEntry | undefined {
+    return this.#accounts.userLike(name);
+  }
+
   createUser(user: NewUser): UserEntry {
     return this.#accounts.create(user);
   }

@@ -428,11 +428,17 @@ export interface TopicEntry {
 }
 
 export interface UserEntry {
-  /** The login name, which is also the id. */
+  /** The id, which is also a login name. */
   readonly userId: string;
+  /** A further login name: that of a guest who has become a user. */
+  readonly loginName?: string;
   readonly role: Role;
   readonly email: string | undefined;
-  readonly authType: "password" | "oauth" | "internal";
+  /** When the user proved to receive the mail of the address; absent if never. */
+  readonly emailVerifiedAtMs?: number | undefined;
+  /** JSON text of an object that administrators set. */
+  readonly metadata?: string;
+  readonly authType: "password" | "oauth" | "internal" | "guest";
   /** The argon2id hash; absent if no password was ever set. Only authentication reads it. */
   readonly passwordHash: string | undefined;
   /** The token version. Every event that ends all tokens of the user increments it. */

@@ -125,7 +125,11 @@ export function changedKeys(before: Config, after: Config): readonly string[] {
 }
 
 /** Returns the auth settings. `jwtSecret` is the configured secret, or the stored one. */
-export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array): AuthSettings {
+export function authSettingsFrom(
+  { auth, limits, security, server }: Config,
+  jwtSecret: Uint8Array,
+): AuthSettings {
+  const isBehindProxy = server.public_origin !== undefined || security.trusted_proxies.length > 0;
   return {
     jwtSecret,
     accessLifetimeSeconds: Math.round(auth.jwt_expiry_hours * 3600),
@@ -136,6 +140,17 @@ export function authSettingsFrom({ auth, limits }: Config, jwtSecret: Uint8Array
     attemptsPerSecond: limits.auth_requests_per_sec_per_ip,
     loginFailuresMax: limits.login_max_failures,
     lockoutSeconds: limits.lockout_secs,
+    hasSetupCode: auth.setup_code ?? isBehindProxy,
+    accounts: {
+      signUp: auth.signup,
+      hasGuests: auth.guests,
+      guestDays: auth.guest_days,
+      mayChangePassword: auth.own_password,
+      mayDeleteAccount: auth.own_deletion,
+      hasPasswordReset: auth.password_reset,
+      isEmailLogin: auth.email_login,
+      signUpsPerHour: limits.signups_per_hour,
+    },
   };
 }
 
@@ -287,6 +302,7 @@ function faultsBetween(
     "cluster.node_id",
     `is ${cluster.node_id}, but should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
   );
+  checkNotices(auth, { demand, warnings, placeOf });
   const weak = rootPasswordFault(auth);
   demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
   const secret = secretFault(auth.jwt_secret, server.host);
@@ -305,6 +321,37 @@ function faultsBetween(
     );
   }
   return { faults, warnings };
+}
+
+/** Checks that links can be sent, if there are any. */
+function checkNotices(
+  auth: Config["auth"],
+  {
+    demand,
+    placeOf,
+    warnings,
+  }: {
+    demand: (isMet: boolean, path: string, message: string) => void;
+    placeOf: (path: string) => string;
+    warnings: string[];
+  },
+): void {
+  const isDelivered = auth.notice_url !== undefined || auth.notices_in_log;
+  for (const [path, isOn] of [
+    ["auth.password_reset", auth.password_reset],
+    ["auth.email_login", auth.email_login],
+  ] as const) {
+    demand(
+      !isOn || isDelivered,
+      path,
+      "is true, but needs auth.notice_url, or auth.notices_in_log in development, to send links",
+    );
+  }
+  if (auth.notice_url !== undefined && auth.notice_secret === undefined) {
+    warnings.push(
+      `${placeOf("auth.notice_url")}: auth.notice_secret is not set: the receiver of auth.notice_url cannot tell who posts to it`,
+    );
+  }
 }
 
 /** Lists keys that must not be below another key: path, value, the other's path and value. */

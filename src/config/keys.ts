@@ -45,6 +45,18 @@ const ABSOLUTE_PATH: TextForm = {
   expected: "an absolute path below /, like /var/backups, without . and ..",
 };
 const HOST_NAME: TextForm = { pattern: /^[a-z0-9.-]{1,253}$/i, expected: "a host name" };
+const HTTP_URL: TextForm = {
+  pattern: /^https?:\/\/[^\s#]+$/i,
+  isFitting: (url) => {
+    const parsed = URL.parse(url);
+    return parsed !== null && parsed.username === "" && parsed.password === "";
+  },
+  expected: "a URL like https://app.example.com/accounts, without a user and a fragment",
+};
+const NOTICE_SECRET: TextForm = {
+  pattern: /^[ -~]{16,256}$/,
+  expected: "16 to 256 ASCII characters",
+};
 const MIME: TextForm = {
   pattern: /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/i,
   expected: "a media type like image/png or image/*",
@@ -167,6 +179,11 @@ const RULES = {
       5,
       [0, 100],
       "Number of consecutive failed logins that locks a login; 0 means never",
+    ),
+    signups_per_hour: whole(
+      1000,
+      [0],
+      "Number of sign-ups and guests in an hour, from all addresses together; 0 means no limit",
     ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
     live_state_bytes: whole(
@@ -306,6 +323,10 @@ const RULES = {
     allow_remote_setup: flag(false, "Whether first-time setup is open to other machines", {
       environment: "TIDEMARK_ALLOW_REMOTE_SETUP",
     }),
+    setup_code: maybeFlag(
+      "Whether first-time setup asks for a one-time code that the start prints; by default if " +
+        "server.public_origin or security.trusted_proxies is set",
+    ),
     jwt_expiry_hours: number(24, [0.01, 8760], "Hours until an access token expires", {
       environment: "TIDEMARK_JWT_EXPIRY_HOURS",
     }),
@@ -326,6 +347,41 @@ const RULES = {
     enforce_password_complexity: flag(
       false,
       "Whether a password needs an upper case letter, a lower case letter, a digit and another character",
+    ),
+    signup: word(
+      "off",
+      ["off", "open", "invitation"],
+      "Whether people may make accounts of role user for themselves, all or those with an invitation",
+    ),
+    guests: flag(
+      false,
+      "Whether people may use the server as guests, without a name and a password",
+    ),
+    guest_days: whole(
+      30,
+      [0, 3650],
+      "Days after which a guest who is not seen is dropped; 0 means never",
+    ),
+    own_password: flag(false, "Whether users may change their own password over HTTP"),
+    own_deletion: flag(
+      false,
+      "Whether users of role user and service may delete their own account",
+    ),
+    password_reset: flag(false, "Whether users may get a link by mail that sets a new password"),
+    email_login: flag(false, "Whether users may verify their address by mail, and log in by it"),
+    notice_url: maybe("URL to which messages to people are posted, such as links by mail", {
+      form: HTTP_URL,
+    }),
+    notice_secret: maybe("Secret of 16 to 256 characters that signs these requests", {
+      form: NOTICE_SECRET,
+      isSecret: true,
+    }),
+    notice_page: maybe("URL of the page of the application that a link leads to", {
+      form: HTTP_URL,
+    }),
+    notices_in_log: flag(
+      false,
+      "Whether the log has these messages with their tokens, for development",
     ),
   },
   security: {
@@ -515,6 +571,11 @@ function number(
 
 function flag(initial: boolean, description: string, extra: Extra = {}): KeyRule<boolean> {
   return { type: "boolean", initial, description, ...extra };
+}
+
+/** Returns the rule for a flag whose default depends on other keys. */
+function maybeFlag(description: string): KeyRule<boolean | undefined> {
+  return { type: "boolean", initial: undefined, description };
 }
 
 function list(description: string, extra: Extra = {}): KeyRule<readonly string[]> {

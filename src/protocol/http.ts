@@ -175,6 +175,8 @@ export interface TopicNackBody {
 export interface AuthStatusBody {
   readonly needs_setup: boolean;
   readonly message: string;
+  /** Whether `setup_code` of the setup has to be the code that the server printed. */
+  readonly setup_code_required: boolean;
   readonly oidc_providers: readonly {
     readonly name: string;
     readonly label: string;
@@ -188,6 +190,47 @@ export interface SetupRequestBody {
   readonly password: string;
   readonly root_password: string;
   readonly email?: string | null;
+  /** The code that the server printed when it started. */
+  readonly setup_code?: string | null;
+}
+
+/** The request body of `POST /v1/api/auth/signup`. */
+export interface SignUpRequestBody {
+  /** The login name; may be absent if `email` is a login name. */
+  readonly user?: string | null;
+  readonly password: string;
+  readonly email?: string | null;
+  /** The code of an invitation. */
+  readonly invitation?: string | null;
+}
+
+/** The request body of `POST /v1/api/auth/password`. */
+export interface PasswordRequestBody {
+  readonly password: string;
+  readonly new_password: string;
+}
+
+/** The request body of `POST /v1/api/auth/delete`. */
+export interface DeleteRequestBody {
+  /** A guest has none. */
+  readonly password?: string | null;
+}
+
+/** The request body of `POST /v1/api/auth/reset_link`. */
+export interface ResetLinkRequestBody {
+  /** A login name or an address. */
+  readonly user: string;
+}
+
+/** The request body of `POST /v1/api/auth/reset`. */
+export interface ResetRequestBody {
+  readonly token: string;
+  readonly password: string;
+}
+
+/** The request body of `POST /v1/api/auth/verify`. */
+export interface VerifyRequestBody {
+  readonly token: string;
 }
 
 /** The request body of `POST /v1/api/auth/login`. */
@@ -240,7 +283,7 @@ export interface MeBody {
   readonly admin_ui_access: boolean;
 }
 
-/** The response to a logout. */
+/** The response to a request that returns nothing but a sentence. */
 export interface MessageBody {
   readonly message: string;
 }

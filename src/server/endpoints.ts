@@ -16,7 +16,9 @@ import type { ClientMemory } from "./measures/client_memory.ts";
 import type { Metrics } from "./measures/metrics.ts";
 import { UI_OPERATIONS } from "./openapi/asset_operations.ts";
 import { fileOperation, SOCKET_OPERATION } from "./openapi/operations.ts";
+import { accountRoutes } from "./routes/accounts.ts";
 import { authRoutes } from "./routes/auth.ts";
+import type { AuthRouteOptions } from "./routes/auth_requests.ts";
 import { clientRoutes } from "./routes/client.ts";
 import { copyRoute } from "./routes/copy.ts";
 import { fileResponse } from "./routes/files.ts";
@@ -81,6 +83,14 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   const { nextNumber, url } = parts;
   const { bodies, largeBodies, sendBudget } = clientMemory;
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
+  const forAuth: AuthRouteOptions = {
+    auth,
+    bodies,
+    bodyBytesMax: config.limits.max_body_bytes,
+    areCookiesSecure: config.auth.cookie_secure,
+    mayUseCookies,
+    mayAct: (request) => cors.mayAct(request),
+  };
   const userRate = new UserRate(clock, config.limits.queries_per_sec_per_user);
   return [
     sqlRoute({ auth, sql, config, clock, bodies, largeBodies, userRate, onBug, beginStream }),
@@ -98,14 +108,8 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
     }),
     transactionRoute({ auth, bodies, config, sql }),
     ...topicRoutes({ auth, bodies, config, topics: options.topics }),
-    ...authRoutes({
-      auth,
-      bodies,
-      bodyBytesMax: config.limits.max_body_bytes,
-      areCookiesSecure: config.auth.cookie_secure,
-      mayUseCookies,
-      mayAct: (request) => cors.mayAct(request),
-    }),
+    ...authRoutes(forAuth),
+    ...accountRoutes(forAuth),
     ...healthRoutes({
       auth,
       metrics,

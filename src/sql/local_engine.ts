@@ -53,7 +53,12 @@ export class LocalSqlEngine implements SqlEngine {
     this.#fastPath = new FastPath(this.#deps);
     this.#idempotent = new IdempotentRequests(environment);
     this.#interactive = new InteractiveTransactions(this.#deps);
-    environment.auth.onRevoked((it) => environment.activity.transactions.endSession(it));
+    environment.auth.onRevoked((it) => {
+      environment.activity.transactions.endSession(it);
+      // The statements of a dropped user end, too. A user with a new password waits for its own.
+      const { activity, catalog } = environment;
+      if (catalog.user(it.userId) === undefined) activity.running.endUser(it.userId);
+    });
     this.#activity = environment.activity;
     this.#texts = new FollowedTexts(this.#deps.catalog);
     this.#searches = readers === undefined ? undefined : new LiveSearches(this.#deps, readers);

@@ -19,5 +19,6 @@ export type {
 export { DeadLetterCatalog } from "./dead_letter_source.ts";
 export { TopicGroups } from "./groups/topic_groups.ts";
 export { LocalTopics } from "./local_topics.ts";
-export { posting } from "./webhooks/http_post.ts";
+export { type Post, posting } from "./webhooks/http_post.ts";
+export { signatureHeader } from "./webhooks/webhook_request.ts";
 export { Webhooks } from "./webhooks/webhooks.ts";

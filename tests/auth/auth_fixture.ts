@@ -12,6 +12,7 @@ import { systemRandom } from "../../src/base/random.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
 import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
 import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
+import { NO_ACCOUNTS } from "../support/http.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 /** The events that Auth reported in all tests of a file. */
@@ -48,6 +49,8 @@ function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
     attemptsPerSecond: 20,
     loginFailuresMax: 5,
     lockoutSeconds: 900,
+    hasSetupCode: false,
+    accounts: NO_ACCOUNTS,
     ...change,
   };
 }
@@ -73,6 +76,7 @@ export function authOver(
     log,
     settings: settingsOf(change),
     onAudit: (event) => audited.push(event),
+    onNotice: () => undefined,
   });
 }
 

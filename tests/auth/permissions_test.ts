@@ -106,6 +106,7 @@ test("mayRun is the role × statement matrix", () => {
     maintain: "SDY",
     inspect: "DY",
     operate: "DY",
+    newUsers: "SDY",
     users: "DY",
     administer: "DY",
   };

@@ -17,6 +17,7 @@ test("Auth.setup creates the DBA and sets root's password; both can log in", asy
   expect(auth.status()).toEqual({
     needs_setup: true,
     message: "Server needs first-time setup",
+    setup_code_required: false,
     oidc_providers: [],
   });
   const answer = await auth.setup({ ...BODY, email: "ada@example.com" }, LOCAL);

@@ -33,7 +33,8 @@ test("Auth.createUser makes users of each role, but only for callers with the ri
     failureOf(() => auth.createUser(as(actor), { userId, role, credentials: CREDENTIALS }));
 
   expect(await codeOf("u", "a", "user")).toBe("PERMISSION_DENIED");
-  expect(await codeOf("s", "a", "user")).toBe("PERMISSION_DENIED");
+  expect(await codeOf("s", "c", "user")).toBeUndefined();
+  expect(await codeOf("s", "a", "dba")).toBe("PERMISSION_DENIED");
   expect(await codeOf("d", "a", "dba")).toBeUndefined();
   expect(await codeOf("d", "b", "system")).toBe("PERMISSION_DENIED");
   expect(await codeOf("y", "b", "system")).toBeUndefined();

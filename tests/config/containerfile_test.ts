@@ -16,6 +16,7 @@ const env = Object.fromEntries(
 test("Containerfile sets keys by their long names, over which the short ones win", () => {
   const set = environmentValues(env, () => "");
   expect([...set.values].map(([path, { value }]) => [path, value])).toEqual([
+    ["auth.setup_code", true],
     ["logging.logs_path", "/logs"],
     ["server.host", "0.0.0.0"],
     ["storage.data_path", "/data"],

@@ -31,6 +31,7 @@ describe("set-up", () => {
     expect(await (await server.get(STATUS)).json()).toEqual({
       needs_setup: true,
       message: expect.any(String),
+      setup_code_required: false,
       oidc_providers: [],
     });
     expect(await statusAndError(await server.post(LOGIN, { user: "root", password: "x" }))).toEqual(
@@ -97,6 +98,41 @@ describe("set-up", () => {
     expect(await statusAndError(rebound)).toEqual([403, "host_not_allowed"]);
   });
 
+  test("asks for the code of the last start if configured, or behind a proxy", async () => {
+    const proxied = { server: { public_origin: "https://db.example.com" } };
+    for (const config of [{ auth: { setup_code: true } }, proxied]) {
+      await using server = await startServer({ config });
+      const printed = async (): Promise<string> => {
+        await server.outputHas(/setup code [A-Z2-9-]+/);
+        return /setup code ([A-Z2-9-]+)/.exec(server.output)?.[1] ?? "";
+      };
+      const status = await server.get(STATUS);
+      expect(await status.json()).toMatchObject({ needs_setup: true, setup_code_required: true });
+      const old = await printed();
+      expect(old).toMatch(/^[A-Z2-9]{4}-[A-Z2-9]{4}-[A-Z2-9]{4}$/);
+      await server.restart();
+      const code = await printed();
+      for (const wrong of [undefined, "", old, `${code}A`]) {
+        const answer = await server.post(SETUP, { ...SETUP_BODY, setup_code: wrong });
+        expect(await statusAndError(answer)).toEqual([403, "invalid_setup_code"]);
+      }
+      expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: true });
+      const typed = code.toLowerCase().replaceAll("-", " ");
+      expect((await server.post(SETUP, { ...SETUP_BODY, setup_code: typed })).status).toBe(200);
+      const after = await (await server.get(STATUS)).json();
+      expect(after).toMatchObject({ needs_setup: false, setup_code_required: false });
+    }
+  });
+
+  test("asks for no code if that is configured, also behind a proxy", async () => {
+    const config = {
+      auth: { setup_code: false },
+      security: { trusted_proxies: ["10.0.0.0/8"] },
+    };
+    await using server = await startServer({ config });
+    expect((await server.post(SETUP, SETUP_BODY)).status).toBe(200);
+  });
+
   test("is not needed with a configured root password", async () => {
     const env = { TIDEMARK_ROOT_PASSWORD: "battery staple 7" };
     await using server = await startServer({ env });
@@ -158,6 +194,28 @@ describe("a session", () => {
       email: null,
       token_type: "access",
     });
+  });
+
+  test("a name and a password are compared in Unicode form NFC", async () => {
+    const [composed, decomposed] = ["jos\u00e9", "jose\u0301"];
+    const password = (text: string): string => `ma\u00f1ana \u00e9 1`.normalize(text);
+    await server.rows(`CREATE USER '${decomposed}' WITH PASSWORD '${password("NFD")}'`);
+    expect(
+      await server.rows(`SELECT user_id FROM system.users WHERE user_id = '${composed}'`),
+    ).toEqual([[composed]]);
+    for (const user of [composed, decomposed]) {
+      for (const form of ["NFC", "NFD"]) {
+        expect((await server.login(user, password(form))).user.id).toBe(composed);
+      }
+      expect((await server.login(user, password("NFC").replace(" ", "\u00a0"))).user.id).toBe(
+        composed,
+      );
+    }
+    expect(await server.rows(`EXECUTE AS USER '${decomposed}' (SELECT CURRENT_USER)`)).toEqual([
+      [composed],
+    ]);
+    const { body } = await server.sql("CREATE USER 'Jos\u00c9' INTERNAL");
+    expect(body.error?.message).toContain("it looks like the name of another user");
   });
 
   test("a wrong password and an unknown name get the same answer", async () => {

@@ -38,7 +38,7 @@ test.each([
 
 test("users describe and list the readable parts of the system, and nothing else", async () => {
   engine.userId = "uma";
-  expect(await engine.rows("DESCRIBE system.my_account")).toHaveLength(8);
+  expect(await engine.rows("DESCRIBE system.my_account")).toHaveLength(11);
   expect(await engine.rows("DESCRIBE information_schema.tables")).toHaveLength(5);
   expect(await told("DESCRIBE system.users")).toStartWith("PERMISSION_DENIED");
   const listed = await engine.rows("SHOW TABLES IN system");

@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Auth, type Principal } from "../../src/auth/mod.ts";
+import { type AccountSettings, Auth, type Principal } from "../../src/auth/mod.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
@@ -207,6 +207,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     log,
     settings: authSettings(),
     onAudit: () => undefined,
+    onNotice: () => undefined,
   });
   const store = new ModelStore(clock);
   store.defineTable(messagesTable());
@@ -301,6 +302,18 @@ function noFiles(): never {
   throw new Error("Cannot open a file: this test has none");
 }
 
+/** The configuration without any key about accounts. */
+export const NO_ACCOUNTS: AccountSettings = {
+  signUp: "off",
+  hasGuests: false,
+  guestDays: 30,
+  mayChangePassword: false,
+  mayDeleteAccount: false,
+  hasPasswordReset: false,
+  isEmailLogin: false,
+  signUpsPerHour: 1000,
+};
+
 export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"] {
   return {
     jwtSecret: new TextEncoder().encode("a secret of more than thirty-two bytes"),
@@ -312,6 +325,8 @@ export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"
     attemptsPerSecond: 0,
     loginFailuresMax: 0,
     lockoutSeconds: 900,
+    hasSetupCode: false,
+    accounts: NO_ACCOUNTS,
   };
 }
 

@@ -12,7 +12,9 @@ const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\
 /** The pattern of namespace and table names. */
 const OBJECT_NAME: Schema = { type: "string", pattern: "^[A-Za-z][A-Za-z0-9_]{0,63}$" };
 
-const SESSION_COOKIES = { "Set-Cookie": "tidemark_auth and tidemark_refresh, both HttpOnly" };
+export const SESSION_COOKIES = {
+  "Set-Cookie": "tidemark_auth and tidemark_refresh, both HttpOnly",
+};
 
 export function inPath(
   name: string,
@@ -53,7 +55,8 @@ export const AUTH_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Create the first DBA and set the password of root, once",
     description:
-      "Only for callers on the server's machine, unless auth.allow_remote_setup is true.",
+      "Only for callers on the server's machine, unless auth.allow_remote_setup is true. With " +
+      "auth.setup_code, only with the code that the server printed when it started.",
     access: "anyone",
     body: {
       content: jsonOf("SetupRequest"),
@@ -63,7 +66,7 @@ export const AUTH_OPERATIONS: Readonly<
     answers: { 200: { description: "The new DBA", content: jsonOf("Setup") } },
     errors: {
       400: ["invalid_request", "invalid_user", "weak_password"],
-      403: ["forbidden", "host_not_allowed"],
+      403: ["forbidden", "host_not_allowed", "invalid_setup_code"],
       409: ["already_configured", "user_exists"],
       429: ["rate_limited"],
       500: ["internal_error"],
@@ -90,7 +93,9 @@ export const AUTH_OPERATIONS: Readonly<
     id: "refresh",
     tag: "auth",
     summary: "Exchange a refresh token for new tokens",
-    description: "The used token works for 30 seconds more; later use ends the session.",
+    description:
+      "The used token works until one of the new tokens has been used, and 30 seconds longer; later " +
+      "use ends the session.",
     access: "refresh token",
     body: { content: jsonOf("RefreshRequest"), required: false, example: { refresh_token: "…" } },
     answers: {

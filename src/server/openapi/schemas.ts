@@ -7,6 +7,7 @@ import type {
   AuthStatusBody,
   ClusterHealthBody,
   ClusterNodeBody,
+  DeleteRequestBody,
   ErrorBody,
   HealthBody,
   LoginBody,
@@ -14,12 +15,16 @@ import type {
   LogoutRequestBody,
   MeBody,
   MessageBody,
+  PasswordRequestBody,
   PlainErrorBody,
   ReadinessBody,
   RefreshRequestBody,
+  ResetLinkRequestBody,
+  ResetRequestBody,
   SchemaField,
   SetupBody,
   SetupRequestBody,
+  SignUpRequestBody,
   SqlRequestBody,
   SqlResponseBody,
   StatementEntry,
@@ -28,6 +33,7 @@ import type {
   TransactionCommitRequestBody,
   TransactionRequestBody,
   UserBody,
+  VerifyRequestBody,
 } from "../../protocol/mod.ts";
 import type { Content, Schema } from "../http/operation.ts";
 import { MESSAGE_SCHEMAS, type MessageSchemaName } from "./message_schemas.ts";
@@ -47,6 +53,7 @@ export type SchemaName =
   | "AuthStatus"
   | "ClusterHealth"
   | "ClusterNode"
+  | "DeleteRequest"
   | "Error"
   | "Health"
   | "Login"
@@ -54,12 +61,16 @@ export type SchemaName =
   | "LogoutRequest"
   | "Me"
   | "Message"
+  | "PasswordRequest"
   | "PlainError"
   | "Readiness"
   | "RefreshRequest"
+  | "ResetLinkRequest"
+  | "ResetRequest"
   | "SchemaField"
   | "Setup"
   | "SetupRequest"
+  | "SignUpRequest"
   | "SqlRequest"
   | "SqlResponse"
   | "Statement"
@@ -68,6 +79,7 @@ export type SchemaName =
   | "TransactionCommitRequest"
   | "TransactionRequest"
   | "User"
+  | "VerifyRequest"
   | TopicSchemaName
   | MessageSchemaName;
 
@@ -214,6 +226,10 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   AuthStatus: bodyOf<AuthStatusBody>({
     needs_setup: { ...FLAG, description: "True only while root has no password" },
     message: TEXT,
+    setup_code_required: {
+      ...FLAG,
+      description: "Whether setup asks for the code that the server printed when it started",
+    },
     oidc_providers: {
       type: "array",
       items: bodyOf<AuthStatusBody["oidc_providers"][number]>({
@@ -239,6 +255,14 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     nodes: { type: "array", items: reference("ClusterNode") },
   }),
   ClusterNode: CLUSTER_NODE,
+  DeleteRequest: strictBodyOf<DeleteRequestBody>({
+    password: optional({
+      type: ["string", "null"],
+      format: "password",
+      maxLength: 4096,
+      description: "A guest has none",
+    }),
+  }),
   Error: ERROR,
   Health: bodyOf<HealthBody>({
     status: { type: "string", const: "healthy" },
@@ -255,7 +279,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     admin_ui_access: { ...FLAG, description: "Whether the role is dba or system" },
   }),
   LoginRequest: strictBodyOf<LoginRequestBody>({
-    user: { ...USER, maxLength: 128 },
+    user: { ...USER, maxLength: 320 },
     password: PASSWORD,
   }),
   LogoutRequest: strictBodyOf<LogoutRequestBody>({
@@ -267,6 +291,10 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   }),
   Me: bodyOf<MeBody>({ user: reference("User"), admin_ui_access: FLAG }),
   Message: bodyOf<MessageBody>({ message: TEXT }),
+  PasswordRequest: strictBodyOf<PasswordRequestBody>({
+    password: PASSWORD,
+    new_password: PASSWORD,
+  }),
   PlainError: PLAIN_ERROR,
   Readiness: bodyOf<ReadinessBody>({
     status: { type: "string", enum: ["ready", "draining"] },
@@ -284,6 +312,10 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   }),
   SchemaField: SCHEMA_FIELD,
   Setup: bodyOf<SetupBody>({ user: reference("User"), message: TEXT }),
+  ResetLinkRequest: strictBodyOf<ResetLinkRequestBody>({
+    user: { ...TEXT, maxLength: 320, description: "A login name or an address" },
+  }),
+  ResetRequest: strictBodyOf<ResetRequestBody>({ token: TEXT, password: PASSWORD }),
   SetupRequest: strictBodyOf<SetupRequestBody>({
     user: {
       ...USER,
@@ -292,6 +324,20 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     password: PASSWORD,
     root_password: PASSWORD,
     email: optional({ ...TEXT_OR_NULL, maxLength: 320 }),
+    setup_code: optional({
+      ...TEXT_OR_NULL,
+      description: "The code that the server printed when it started, if it asks for one",
+    }),
+  }),
+  SignUpRequest: strictBodyOf<SignUpRequestBody>({
+    user: optional({
+      ...TEXT_OR_NULL,
+      maxLength: 128,
+      description: "The login name; may be absent if the address is a login name",
+    }),
+    password: PASSWORD,
+    email: optional({ ...TEXT_OR_NULL, maxLength: 320 }),
+    invitation: optional({ ...TEXT_OR_NULL, description: "The code of an invitation" }),
   }),
   SqlRequest: SQL_REQUEST,
   SqlResponse: bodyOf<SqlResponseBody>({
@@ -352,6 +398,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     created_at: TIME,
     updated_at: TIME,
   }),
+  VerifyRequest: strictBodyOf<VerifyRequestBody>({ token: TEXT }),
   ...MESSAGE_SCHEMAS,
   ...TOPIC_SCHEMAS,
 };

@@ -75,12 +75,14 @@ export function parseFormat(cursor: Cursor): "text" | "json" {
 
 /**
  * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which an external system may
- * define, so it keeps its case even without quotes.
+ * define, so it keeps its case even without quotes. Its letters are in Unicode form NFC, in which
+ * ids are compared.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;
-  const name = parseNameOrString(cursor, "a user id");
-  return kind === Token.word ? { ...name, name: cursor.text.slice(start, cursor.end) } : name;
+  const parsed = parseNameOrString(cursor, "a user id");
+  const written = kind === Token.word ? cursor.text.slice(start, cursor.end) : parsed.name;
+  return { ...parsed, name: written.normalize("NFC") };
 }
 
 /** Parses the id of a running activity: `'x'`, `"x"`, or bare text up to the next white space. */

@@ -18,9 +18,9 @@ export function parseCreateUser(cursor: Cursor, start: number): CreateUserStatem
   let hasLogin = false;
   for (;;) {
     const at = cursor.start;
-    const word = cursor.acceptOneOf("password", "oauth", "internal", "role", "email");
+    const word = cursor.acceptOneOf("password", "oauth", "internal", "role", "email", "metadata");
     if (word === undefined) break;
-    const isLogin = word !== "role" && word !== "email";
+    const isLogin = word === "password" || word === "oauth" || word === "internal";
     if (isLogin ? hasLogin : made[word] !== undefined) {
       cursor.fail(`found a second ${isLogin ? "way to log in" : word}, expected one`, at);
     }
@@ -40,7 +40,7 @@ export function parseAlterUser(cursor: Cursor, start: number): AlterUserStatemen
     ? { ...cursor.takeName(), currentUser: true as const }
     : parseUserName(cursor);
   cursor.expect("set");
-  const word = cursor.expectOneOf("password", "role", "email");
+  const word = cursor.expectOneOf("password", "role", "email", "metadata");
   if (word === "role") {
     const role = parseWord(cursor, "a role");
     return { type: "alter user", name, role, _location: cursor.since(start) };

@@ -265,7 +265,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "storage compact": MAINTENANCE,
   "storage check": OPERATION,
   kill: OPERATION,
-  "create user": USER,
+  "create user": { right: "newUsers", home: "utility", work: "other" },
   "alter user": USER,
   "drop user": USER,
   "create token": USER,

@@ -4,7 +4,13 @@
  */
 import { mayRun, type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { accessLevelOf, type Catalog, declaredKeyOf, shownColumnsOf } from "../../catalog/mod.ts";
+import {
+  accessLevelOf,
+  type Catalog,
+  declaredKeyOf,
+  shownColumnsOf,
+  type UserEntry,
+} from "../../catalog/mod.ts";
 import {
   BIGINT,
   BOOLEAN,
@@ -212,6 +218,7 @@ function usersView({
       ["deleted_at", DATETIME],
       ["erase_after", DATETIME],
       ...STORAGE_COLUMNS,
+      ...FURTHER_COLUMNS,
     ],
     function* ({ positions }) {
       const usage = { catalog, storageQuota, isRead: positions.includes(USER_BYTES_POSITION) };
@@ -238,7 +245,8 @@ function usersView({
           microsOf(user.deletedAtMs),
           microsOf(user.eraseAfterMs),
         ];
-        rows.push([...row, ...(yield* storageCells(user.userId, usage))]);
+        const cells = yield* storageCells(user.userId, usage);
+        rows.push([...row, ...cells, ...furtherCells(user)]);
         if (rows.length < USERS_PER_PORTION) continue;
         yield rows;
         rows = [];
@@ -260,6 +268,16 @@ const STORAGE_COLUMNS: ColumnList = [
   ["storage_bytes", BIGINT],
   ["storage_bytes_max", BIGINT],
 ];
+
+const FURTHER_COLUMNS: ColumnList = [
+  ["login_name", TEXT],
+  ["email_verified_at", DATETIME],
+  ["metadata", JSON_TEXT],
+];
+
+function furtherCells({ emailVerifiedAtMs, loginName, metadata }: UserEntry): Row {
+  return [loginName ?? null, microsOf(emailVerifiedAtMs), metadata ?? null];
+}
 
 /**
  * Returns the cells of {@linkcode STORAGE_COLUMNS}. Without a limit, nothing is counted and both
@@ -303,6 +321,7 @@ function accountView({
       ["last_login_at", DATETIME],
       ["created_at", DATETIME],
       ...STORAGE_COLUMNS,
+      ...FURTHER_COLUMNS,
     ],
     function* ({ positions, userId }) {
       const user = catalog.user(userId);
@@ -311,7 +330,7 @@ function accountView({
       const row = [userId, role, email ?? null, authType, microsOf(lastLoginAtMs)];
       const isRead = positions.includes(ACCOUNT_BYTES_POSITION);
       const cells = yield* storageCells(userId, { catalog, isRead, storageQuota });
-      yield [[...row, createdAtMs * 1000, ...cells]];
+      yield [[...row, createdAtMs * 1000, ...cells, ...furtherCells(user)]];
     },
     OPEN,
   );

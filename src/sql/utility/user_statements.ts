@@ -28,7 +28,7 @@ import { eraseUser, JOB_COLUMNS } from "./job_statements.ts";
 type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
 
 /** The dependencies of these statements. */
-export interface UserDeps extends ErasureDeps, Pick<SqlEnvironment, "activity" | "auth"> {}
+export interface UserDeps extends ErasureDeps, Pick<SqlEnvironment, "auth"> {}
 
 interface UserStatementCall {
   readonly deps: UserDeps;
@@ -114,7 +114,7 @@ async function dropUser(
   node: DropUserStatement,
   { principal, deps }: UserStatementCall,
 ): Promise<StatementResult> {
-  const { activity, auth, catalog } = deps;
+  const { auth, catalog } = deps;
   const userId = node.name.name;
   const asUser = principal.userId;
   if (node.ifExists === true && catalog.user(userId) === undefined) {
@@ -122,7 +122,6 @@ async function dropUser(
   }
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
-  activity.running.endUser(userId);
   if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
   return rowsResult(JOB_COLUMNS, await eraseUser(deps, { userId, createdBy: asUser }), asUser);
 }
@@ -138,6 +137,7 @@ function userChangeOf(node: AlterUserStatement, principal: Principal): AlterUser
     ...(node.password === undefined ? {} : { password: node.password }),
     ...(role === undefined ? {} : { role }),
     ...(node.email === undefined ? {} : { email: node.email }),
+    ...(node.metadata === undefined ? {} : { metadata: node.metadata }),
   };
 }
 
@@ -162,6 +162,7 @@ function newUserOf(node: CreateUserStatement): CreateUserRequest {
     credentials: credentialsOf(node),
     ...(role === undefined ? {} : { role }),
     ...(node.email === undefined ? {} : { email: node.email }),
+    ...(node.metadata === undefined ? {} : { metadata: node.metadata }),
   };
 }
 

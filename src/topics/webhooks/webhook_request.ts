@@ -28,7 +28,6 @@ export function webhookRequest(
 ): WebhookRequest {
   const { deliveries, offset, partition } = message;
   const body = bodyOf(message, topicId);
-  const seconds = Math.floor(nowMs / 1000);
   return {
     body,
     headers: {
@@ -37,23 +36,26 @@ export function webhookRequest(
       "Tidemark-Webhook": webhook,
       "Tidemark-Delivery": `${topicId}/${partition}/${offset}`,
       "Tidemark-Attempt": String(deliveries),
-      ...(secret === undefined
-        ? {}
-        : { "Tidemark-Signature": `t=${seconds},v1=${signature({ body, secret, seconds })}` }),
+      ...signatureHeader(body, { nowMs, secret }),
     },
   };
 }
 
-function signature({
-  body,
-  seconds,
-  secret,
-}: {
-  body: string;
-  seconds: number;
-  secret: string;
-}): string {
-  return new Bun.CryptoHasher("sha256", secret).update(`${seconds}.${body}`).digest("hex");
+/**
+ * Returns the header that signs a body.
+ *
+ * @param options.secret The key for signatures; undefined for no signature.
+ */
+export function signatureHeader(
+  body: string,
+  { nowMs, secret }: { nowMs: number; secret: string | undefined },
+): Readonly<Record<string, string>> {
+  if (secret === undefined) return {};
+  const seconds = Math.floor(nowMs / 1000);
+  const signature = new Bun.CryptoHasher("sha256", secret)
+    .update(`${seconds}.${body}`)
+    .digest("hex");
+  return { "Tidemark-Signature": `t=${seconds},v1=${signature}` };
 }
 
 /** The payload is already JSON, so it is inserted into the text unchanged. */

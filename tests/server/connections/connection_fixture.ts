@@ -154,6 +154,7 @@ export class Identity {
       log: silentLog,
       settings,
       onAudit: () => undefined,
+      onNotice: () => undefined,
     });
   }
 

@@ -76,7 +76,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   "system.users":
     "user_id, role, email, auth_type, auth_data j, failed_login_attempts i, locked_until z, " +
     "last_login_at z, last_seen z, created_at z, updated_at z, deleted_at z, erase_after z, " +
-    "storage_bytes b, storage_bytes_max b",
+    "storage_bytes b, storage_bytes_max b, login_name, email_verified_at z, metadata j",
   "system.namespaces":
     "namespace_id, name, owner, options j, table_count b, namespace_comment, created_at z",
   "system.tables":
@@ -143,7 +143,7 @@ const VIEWS: Readonly<Record<string, string>> = {
   "system.my_files": FILES,
   "system.my_account":
     "user_id, role, email, auth_type, last_login_at z, created_at z, storage_bytes b, " +
-    "storage_bytes_max b",
+    "storage_bytes_max b, login_name, email_verified_at z, metadata j",
 };
 
 const TYPE_LETTERS: Readonly<Record<string, string>> = {

@@ -510,15 +510,19 @@ export interface CreateUserStatement extends AstNode {
   readonly internal?: true | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
+  /** JSON text. */
+  readonly metadata?: string | undefined;
 }
 
-/** ALTER USER, with exactly one of the three changes. */
+/** ALTER USER, with exactly one of the four changes. */
 export interface AlterUserStatement extends AstNode {
   readonly type: "alter user";
   readonly name: UserName;
   readonly password?: string | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
+  /** JSON text. */
+  readonly metadata?: string | undefined;
 }
 
 export interface DropUserStatement extends AstNode {

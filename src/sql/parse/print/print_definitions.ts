@@ -258,16 +258,17 @@ function commentText({ comment, kind, name, part }: CommentStatement): string {
   return `COMMENT ON ${kind.toUpperCase()} ${object} IS ${text}`;
 }
 
-function alterUserText({ email, name, password, role }: AlterUserStatement): string {
+function alterUserText({ email, metadata, name, password, role }: AlterUserStatement): string {
   const user = name.currentUser === true ? "CURRENT_USER" : stringText(name.name);
   if (password !== undefined) return `ALTER USER ${user} SET PASSWORD ${MASK}`;
+  if (metadata !== undefined) return `ALTER USER ${user} SET METADATA ${stringText(metadata)}`;
   const change =
     role === undefined ? `EMAIL ${stringText(email ?? "")}` : `ROLE ${nameText(role.name)}`;
   return `ALTER USER ${user} SET ${change}`;
 }
 
 function createUserText(statement: CreateUserStatement): string {
-  const { password, oauth, role, email } = statement;
+  const { password, oauth, role, email, metadata } = statement;
   const login =
     password !== undefined
       ? `PASSWORD ${MASK}`
@@ -277,7 +278,8 @@ function createUserText(statement: CreateUserStatement): string {
   const ine = flag(statement.ifNotExists, "IF NOT EXISTS ");
   const roleText = role === undefined ? "" : ` ROLE ${nameText(role.name)}`;
   const emailText = email === undefined ? "" : ` EMAIL ${stringText(email)}`;
-  return `CREATE USER ${ine}${stringText(statement.name.name)} WITH ${login}${roleText}${emailText}`;
+  const metadataText = metadata === undefined ? "" : ` METADATA ${stringText(metadata)}`;
+  return `CREATE USER ${ine}${stringText(statement.name.name)} WITH ${login}${roleText}${emailText}${metadataText}`;
 }
 
 function settingText({ name, value }: StorageSetting): string {

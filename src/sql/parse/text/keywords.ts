@@ -33,7 +33,7 @@ const UNRESERVED = [
   "event exclude excluding execute exists expires explain export expression extended extension external extract filter first",
   "flush following format forward function generated global grouping groups hash history hold hour identity if",
   "immediate import include including increment index indexes inherits insensitive insert integer internal interval invitation invitations isolation job json key kill",
-  "language last lastval latest level listen live load local lock locked manifest match matched materialized maxvalue merge minute minvalue",
+  "language last lastval latest level listen live load local lock locked manifest match matched materialized maxvalue merge metadata minute minvalue",
   "modify month move name namespace namespaces national nchar never next nextval nfc nfd nfkc nfkd no none",
   "normalize normalized nothing notify nowait nulls oauth of offsets operator options ordinality others over overlay overriding owned",
   "owner partial partition partitions password policy position preceding precision prepare prior procedure",

@@ -1,0 +1,143 @@
+/**
+ * Delivers messages to people, such as links for new passwords, to the program of the operator that
+ * sends them on: one signed request each, as webhooks of topics are signed. Without such a program,
+ * in development, the log has them.
+ *
+ * Nothing waits for a delivery, because the time of an answer would tell whether an account exists.
+ * A message that cannot be delivered after some attempts is given up, and so are messages beyond a
+ * bound: a person who waits asks again.
+ */
+import type { AccountNotice } from "./auth/mod.ts";
+import type { OnBug } from "./base/bugs.ts";
+import type { Clock } from "./base/clock.ts";
+import type { Log } from "./base/log.ts";
+import { hostOf, OutboundHosts } from "./base/outbound_hosts.ts";
+import type { Random } from "./base/random.ts";
+import type { Config } from "./config/mod.ts";
+import { type Post, posting, signatureHeader } from "./topics/mod.ts";
+
+export interface AccountNoticesOptions {
+  readonly config: Pick<Config, "auth" | "security">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  readonly onBug: OnBug;
+}
+
+/** The waits after failed attempts. After the last one, the message is given up. */
+const RETRY_MS = [1000, 5000, 30_000] as const;
+
+const TIMEOUT_MS = 10_000;
+
+/** The number of messages that may wait for their delivery, a few hundred kilobytes. */
+const WAITING_MAX = 1000;
+
+/** The number of requests at a time. */
+const RUNNING_MAX = 4;
+
+export class AccountNotices {
+  readonly #options: AccountNoticesOptions;
+  readonly #url: URL | undefined;
+  readonly #post: Post | undefined;
+  readonly #waiting: AccountNotice[] = [];
+  readonly #ended = new AbortController();
+  #running = 0;
+
+  constructor(options: AccountNoticesOptions) {
+    this.#options = options;
+    const { clock, config } = options;
+    const { notice_url: url } = config.auth;
+    if (url === undefined) return;
+    this.#url = new URL(url);
+    // The operator has named this host in the configuration, so it needs no second entry.
+    const hosts = new OutboundHosts([...config.security.webhook_hosts, hostOf(this.#url)]);
+    this.#post = posting({ clock, hosts });
+  }
+
+  /** Delivers a message at some time. */
+  add(notice: AccountNotice): void {
+    const { config, log } = this.#options;
+    const { type, userId: user } = notice;
+    if (config.auth.notices_in_log) {
+      const { email, token } = notice;
+      log.warn("a message to a user, which only a server in development logs", {
+        type,
+        user,
+        email,
+        token,
+        link: this.#linkOf(notice),
+      });
+    }
+    if (this.#post === undefined || this.#ended.signal.aborted) return;
+    if (this.#waiting.length >= WAITING_MAX) {
+      log.warn("gave up a message to a user: too many wait", { type, user });
+      return;
+    }
+    this.#waiting.push(notice);
+    this.#startNext();
+  }
+
+  /** Gives up the messages that have not been delivered. */
+  close(): void {
+    this.#ended.abort();
+    this.#waiting.length = 0;
+  }
+
+  #startNext(): void {
+    if (this.#running >= RUNNING_MAX) return;
+    const notice = this.#waiting.shift();
+    if (notice === undefined) return;
+    this.#running += 1;
+    this.#deliver(notice)
+      .catch((error: unknown) => this.#options.onBug(error, "the delivery of a message to a user"))
+      .finally(() => {
+        this.#running -= 1;
+        this.#startNext();
+      });
+  }
+
+  async #deliver(notice: AccountNotice): Promise<void> {
+    const { clock, config, log, random } = this.#options;
+    const [url, post] = [this.#url, this.#post];
+    if (url === undefined || post === undefined) return;
+    const id = random.bytes(16).toBase64({ alphabet: "base64url", omitPadding: true });
+    const body = JSON.stringify(this.#bodyOf(notice));
+    const { signal } = this.#ended;
+    for (const retryMs of [...RETRY_MS, undefined]) {
+      const headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Tidemark",
+        "Tidemark-Delivery": id,
+        ...signatureHeader(body, { secret: config.auth.notice_secret, nowMs: clock.nowMs() }),
+      };
+      const answer = await post({ url, body, headers, timeoutMs: TIMEOUT_MS, signal });
+      if (answer.isDelivered || signal.aborted) return;
+      const { type, userId: user } = notice;
+      const { reason } = answer;
+      if (retryMs === undefined) {
+        log.warn("gave up a message to a user: it cannot be delivered", { type, user, reason });
+        return;
+      }
+      await new Promise<void>((resolve) => void clock.after(retryMs, resolve));
+    }
+  }
+
+  #bodyOf(notice: AccountNotice): object {
+    const { email, expiresAtMs, token, type, userId } = notice;
+    const link = this.#linkOf(notice);
+    return {
+      type,
+      user_id: userId,
+      email,
+      ...(token === undefined ? {} : { token }),
+      ...(link === undefined ? {} : { link }),
+      ...(expiresAtMs === undefined ? {} : { expires_at: new Date(expiresAtMs).toISOString() }),
+    };
+  }
+
+  /** The token is in the fragment, which browsers send to no server and to no other site. */
+  #linkOf({ token, type }: AccountNotice): string | undefined {
+    const { notice_page: page } = this.#options.config.auth;
+    return page === undefined || token === undefined ? undefined : `${page}#${type}=${token}`;
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * One-time links by mail: a new password for somebody who has forgotten the old one, and the proof
+ * that an address belongs to its user. The operator's program delivers them.
+ *
+ *     reset_link ──notice with a token──► mail ──► reset by the token ──► new password, all
+ *                                                                         sessions ended
+ *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
+ *
+ * A token is signed like those of sessions and names the token version of its user, so that a new
+ * password, by the token or otherwise, ends it. Nothing is stored for it.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { putNewest } from "../base/newest.ts";
+import type { Random } from "../base/random.ts";
+import { senderOf } from "../base/sender.ts";
+import { type Catalog, ROOT_USER_ID, type UserEntry } from "../catalog/mod.ts";
+import type { MessageBody } from "../protocol/mod.ts";
+import { type AccountSettings, type OnNotice, turnedOff } from "./account_settings.ts";
+import { bodyFields, type Caller, textField } from "./answers.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
+import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import type { Principal } from "./principal.ts";
+import type { SessionEnds } from "./session_ends.ts";
+import { steadily } from "./steady_answers.ts";
+import type { TokenClaims, Tokens } from "./token.ts";
+
+export interface AccountLinksOptions {
+  catalog: Catalog;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  settings: AccountSettings;
+  policy: PasswordPolicy;
+  hasher: PasswordHasher;
+  tokens: Tokens;
+  logins: Logins;
+  sessionEnds: SessionEnds;
+  bucket: AuthBucket;
+  /** True if auth.root_password is set, so that nothing else may change it. */
+  isRootManaged: boolean;
+  /** Called for every user id whose password was set. */
+  onPassword: (userId: string) => void;
+  onAudit: OnAudit;
+  onNotice: OnNotice;
+}
+
+const NAME_LENGTH_MAX = 320;
+const TOKEN_LENGTH_MAX = 4096;
+
+const RESET_SECONDS = 3600;
+const VERIFY_SECONDS = 24 * 3600;
+
+/** The number of messages that one account gets in an hour, so that nobody floods its mailbox. */
+const NOTICES_MAX = 3;
+const NOTICES_WINDOW_MS = 3_600_000;
+
+/** The number of accounts whose messages are counted, which takes a few megabytes. */
+const COUNTED_MAX = 20_000;
+
+export class AccountLinks {
+  readonly #options: AccountLinksOptions;
+  /** The times of the newest messages of each account, on the monotonic clock. */
+  readonly #noticesMs = new Map<string, number[]>();
+
+  constructor(options: AccountLinksOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends a link for a new password to the address of an account. The answer is the same if there
+   * is no such account, or no address.
+   *
+   * @throws {AuthError}
+   */
+  async sendResetLink(body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, clock, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.hasPasswordReset) {
+      throw turnedOff("The reset of passwords is off", "auth.password_reset = true");
+    }
+    const name = textField(bodyFields(body), ["user"], NAME_LENGTH_MAX).normalize("NFC");
+    await steadily(clock, () => {
+      const user = this.#resettable(name);
+      if (user !== undefined) this.#notify(user, "reset_password");
+    });
+    return { message: "If the account exists and has an address, a message is on its way to it" };
+  }
+
+  /** Sets a new password by the token of a link. @throws {AuthError} */
+  async reset(body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, hasher, log, policy, sessionEnds, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.hasPasswordReset) {
+      throw turnedOff("The reset of passwords is off", "auth.password_reset = true");
+    }
+    const fields = bodyFields(body);
+    const token = textField(fields, ["token"], TOKEN_LENGTH_MAX);
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    const { userId } = this.#userOf(token, "reset").user;
+    const fault = passwordFault(password, { userId, policy });
+    if (fault !== undefined) {
+      throw new AuthError("weak_password", `Cannot use "password": ${fault}`, {
+        field: "password",
+      });
+    }
+    const turn = { sender: senderOf(caller.address), isTrusted: true };
+    const passwordHash = await hasher.hash(password, turn);
+    // The token may have been used, or the account dropped, while the password was hashed.
+    this.#userOf(token, "reset");
+    catalog.changeUser(userId, { passwordHash });
+    sessionEnds.endUser(userId);
+    this.#options.onPassword(userId);
+    log.info("password reset by a link", { user: userId, request: caller.requestId });
+    this.#note(userId, caller, "reset password");
+    return { message: "The password is set: log in" };
+  }
+
+  /** Sends a link for the verification of the caller's address once more. @throws {AuthError} */
+  async sendVerifyLink(principal: Principal, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, clock, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.isEmailLogin) {
+      throw turnedOff("The verification of addresses is off", "auth.email_login = true");
+    }
+    await steadily(clock, () => {
+      const user = catalog.user(principal.userId);
+      if (user?.email !== undefined && user.emailVerifiedAtMs === undefined) {
+        this.requestVerification(user);
+      }
+    });
+    return { message: "If your address is not verified yet, a message is on its way to it" };
+  }
+
+  /** Marks the address of a user as verified by the token of a link. @throws {AuthError} */
+  async verify(body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, clock, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.isEmailLogin) {
+      throw turnedOff("The verification of addresses is off", "auth.email_login = true");
+    }
+    const token = textField(bodyFields(body), ["token"], TOKEN_LENGTH_MAX);
+    const { claims, user } = this.#userOf(token, "verify");
+    const email = claims.email ?? "";
+    const isOfOther = catalog.usersByEmail(email).some(({ emailVerifiedAtMs, userId }) => {
+      return emailVerifiedAtMs !== undefined && userId !== user.userId;
+    });
+    if (user.email !== email || isOfOther) throw invalidLink();
+    if (user.emailVerifiedAtMs === undefined) {
+      catalog.changeUser(user.userId, { emailVerifiedAtMs: clock.nowMs() });
+      this.#note(user.userId, caller, "verify email");
+    }
+    return { message: "The address is verified: log in by it" };
+  }
+
+  /** Sends a link to the address of a user, which proves that it belongs to the user. */
+  requestVerification(user: UserEntry): void {
+    this.#notify(user, "verify_email");
+  }
+
+  /** Returns the one account that a name or an address means, if its password may be reset. */
+  #resettable(name: string): UserEntry | undefined {
+    const { catalog, isRootManaged, logins } = this.#options;
+    const byAddress = catalog.usersByEmail(name);
+    const user = logins.userNamed(name) ?? (byAddress.length === 1 ? byAddress[0] : undefined);
+    if (user?.email === undefined || user.authType !== "password") return undefined;
+    return user.userId === ROOT_USER_ID && isRootManaged ? undefined : user;
+  }
+
+  #notify(user: UserEntry, type: "reset_password" | "verify_email"): void {
+    const { clock, log, onNotice, random, tokens } = this.#options;
+    const { email, tokenVersion, userId } = user;
+    if (email === undefined) return;
+    if (!this.#mayNotify(userId)) {
+      log.warn("an account has got too many messages in an hour", { user: userId, type });
+      return;
+    }
+    const issuedAt = Math.floor(clock.nowMs() / 1000);
+    const isReset = type === "reset_password";
+    const expiresAt = issuedAt + (isReset ? RESET_SECONDS : VERIFY_SECONDS);
+    const id = random.bytes(16).toBase64({ alphabet: "base64url", omitPadding: true });
+    const token = tokens.sign({
+      userId,
+      issuedAt,
+      expiresAt,
+      notBefore: undefined,
+      tokenId: id,
+      parentId: undefined,
+      sessionId: id,
+      tokenVersion,
+      role: user.role,
+      email,
+      tokenType: isReset ? "reset" : "verify",
+    });
+    onNotice({ type, userId, email, token, expiresAtMs: expiresAt * 1000 });
+  }
+
+  #mayNotify(userId: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    const times = (this.#noticesMs.get(userId) ?? []).filter(
+      (timeMs) => nowMs - timeMs < NOTICES_WINDOW_MS,
+    );
+    if (times.length >= NOTICES_MAX) return false;
+    putNewest(this.#noticesMs, [userId, [...times, nowMs]], COUNTED_MAX);
+    return true;
+  }
+
+  /** Returns the user of the token of a link. @throws {AuthError} invalid_link */
+  #userOf(
+    token: string,
+    type: "reset" | "verify",
+  ): { readonly claims: TokenClaims; readonly user: UserEntry } {
+    const { catalog, clock, tokens } = this.#options;
+    const claims = tokens.verify(token);
+    const user = claims === undefined ? undefined : catalog.user(claims.userId);
+    const isUsable =
+      claims !== undefined &&
+      user !== undefined &&
+      claims.tokenType === type &&
+      claims.tokenVersion === user.tokenVersion &&
+      clock.nowMs() < claims.expiresAt * 1000;
+    if (!isUsable) throw invalidLink();
+    return { claims, user };
+  }
+
+  #note(userId: string, caller: Caller, action: string): void {
+    const about = { actor: userId, target: userId, subject: userId };
+    this.#options.onAudit({ ...sourceOf(caller), ...about, action, outcome: "ok" });
+  }
+}
+
+function invalidLink(): AuthError {
+  return new AuthError(
+    "invalid_link",
+    "The link is not valid any more: it was used, has expired or was replaced; ask for another one",
+  );
+}

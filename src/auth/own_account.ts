@@ -1,0 +1,117 @@
+/**
+ * What users do with their own accounts: another password, and the end of the account. Both ask for
+ * the password again, under the limits for logins, because a page may have been left open.
+ */
+import type { Log } from "../base/log.ts";
+import type { Catalog, UserEntry } from "../catalog/mod.ts";
+import type { LoginBody, MessageBody } from "../protocol/mod.ts";
+import { type AccountSettings, turnedOff } from "./account_settings.ts";
+import { bodyFields, type Caller, textField } from "./answers.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
+import { type PasswordPolicy, passwordFault } from "./password.ts";
+import type { Principal } from "./principal.ts";
+import { isServiceSession } from "./service_tokens.ts";
+import type { SessionEnds } from "./session_ends.ts";
+import type { Sessions } from "./sessions.ts";
+import type { UserAdmin } from "./user_admin.ts";
+
+export interface OwnAccountOptions {
+  catalog: Catalog;
+  log: Log;
+  settings: AccountSettings;
+  policy: PasswordPolicy;
+  logins: Logins;
+  sessions: Sessions;
+  sessionEnds: SessionEnds;
+  users: UserAdmin;
+  bucket: AuthBucket;
+  onAudit: OnAudit;
+}
+
+export class OwnAccount {
+  readonly #options: OwnAccountOptions;
+
+  constructor(options: OwnAccountOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sets another password, ends all sessions of the user, and begins a new one.
+   *
+   * @throws {AuthError} @throws {DatabaseError} MANAGED_BY_CONFIG
+   */
+  async changePassword(principal: Principal, body: unknown, caller: Caller): Promise<LoginBody> {
+    const { bucket, onAudit, policy, sessions, settings, users } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.mayChangePassword) {
+      throw turnedOff("The change of one's own password is off", "auth.own_password = true");
+    }
+    requireLogin(principal);
+    const { userId } = principal;
+    const fields = bodyFields(body);
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    const newPassword = textField(fields, ["new_password"], PASSWORD_LENGTH_MAX);
+    const fault = passwordFault(newPassword, { userId, policy });
+    if (fault !== undefined) {
+      throw new AuthError("weak_password", `Cannot use "new_password": ${fault}`, {
+        field: "new_password",
+      });
+    }
+    await this.#check(userId, password, { caller, action: "change password" });
+    const user = await users.alter(principal, { userId, password: newPassword });
+    onAudit({ ...sourceOf(caller), ...aboutOf(userId), action: "change password", outcome: "ok" });
+    return await sessions.begin(user);
+  }
+
+  /**
+   * Drops the caller's own account. Its rows are erased after the same time as after DROP USER. A
+   * guest has no password to ask for.
+   *
+   * @throws {AuthError}
+   */
+  async delete(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, log, onAudit, sessionEnds, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.mayDeleteAccount) {
+      throw turnedOff("The deletion of one's own account is off", "auth.own_deletion = true");
+    }
+    requireLogin(principal);
+    const { role, userId } = principal;
+    if (role === "system" || role === "dba") {
+      throw new AuthError(
+        "forbidden",
+        `Accounts of role ${role} are removed by another administrator, with DROP USER`,
+      );
+    }
+    if (catalog.user(userId)?.authType !== "guest") {
+      const password = textField(bodyFields(body), ["password"], PASSWORD_LENGTH_MAX);
+      await this.#check(userId, password, { caller, action: "delete account" });
+    }
+    catalog.dropUser(userId);
+    sessionEnds.endUser(userId);
+    log.info("user deleted the own account", { user: userId, request: caller.requestId });
+    onAudit({ ...sourceOf(caller), ...aboutOf(userId), action: "delete account", outcome: "ok" });
+    return { message: "The account is deleted; its rows are erased after 30 days" };
+  }
+
+  async #check(
+    userId: string,
+    password: string,
+    { action, caller }: { caller: Caller; action: string },
+  ): Promise<UserEntry> {
+    return await this.#options.logins.check({ userId, password }, caller, { action });
+  }
+}
+
+/** A program with a service token is not the person to whom the account belongs. */
+function requireLogin(principal: Principal): void {
+  if (!isServiceSession(principal.sessionId)) return;
+  throw new AuthError("forbidden", "A service token cannot change the account: log in");
+}
+
+function aboutOf(userId: string): { actor: string; target: string; subject: string } {
+  return { actor: userId, target: userId, subject: userId };
+}

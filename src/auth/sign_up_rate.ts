@@ -1,0 +1,40 @@
+/**
+ * Limits the accounts that strangers make, from all addresses together. Every attempt counts,
+ * because an answer must not tell whether the attempt made an account.
+ */
+import { type Clock, HOUR_MS } from "../base/clock.ts";
+import { AuthError } from "./auth_error.ts";
+
+export class SignUpRate {
+  readonly #clock: Clock;
+  readonly #perHour: number;
+  /** The attempts that may follow now; an hour refills it. */
+  #left: number;
+  #atMs: number;
+
+  /** @param options.perHour 0 means no limit. */
+  constructor({ clock, perHour }: { clock: Clock; perHour: number }) {
+    this.#clock = clock;
+    this.#perHour = perHour;
+    this.#left = perHour;
+    this.#atMs = clock.monotonicMs();
+  }
+
+  /** Uses up one attempt. @throws {AuthError} rate_limited */
+  take(): void {
+    if (this.#perHour === 0) return;
+    const nowMs = this.#clock.monotonicMs();
+    const refill = ((nowMs - this.#atMs) / HOUR_MS) * this.#perHour;
+    this.#left = Math.min(this.#perHour, this.#left + refill);
+    this.#atMs = nowMs;
+    if (this.#left < 1) {
+      const waitMs = ((1 - this.#left) / this.#perHour) * HOUR_MS;
+      throw new AuthError(
+        "rate_limited",
+        "Too many sign-ups: the server makes a limited number of accounts an hour (limits.signups_per_hour)",
+        { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+      );
+    }
+    this.#left -= 1;
+  }
+}

@@ -1,0 +1,278 @@
+/**
+ * Sign-up: people make accounts of role `user` for themselves, by a name, by an address or as
+ * anonymous guests, and guests become users who log in.
+ *
+ *                    ┌──guest──► account guest-…, with a session, without a login
+ *     nobody ────────┤                 │ signup by its token: same account and rows
+ *                    └──signup──► account with a login name and a password
+ *
+ * Invariants:
+ * - The answer to a sign-up and its time do not tell whether the name or the address was free. The
+ *   client finds out by logging in, under the limits for logins.
+ * - The name of a dropped account cannot be taken by a sign-up, because rows of others may name it.
+ * - A guest keeps its id for ever. Its login name is a further name.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import { senderOf } from "../base/sender.ts";
+import { type Catalog, newUserIdFault, ROOT_USER_ID, type UserEntry } from "../catalog/mod.ts";
+import type { LoginBody, MessageBody } from "../protocol/mod.ts";
+import type { AccountLinks } from "./account_links.ts";
+import { type AccountSettings, type OnNotice, turnedOff } from "./account_settings.ts";
+import { bodyFields, type Caller, optionalTextField, textField } from "./answers.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
+import type { Invitations } from "./invitations.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import { PASSWORD_LENGTH_MAX } from "./logins.ts";
+import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import type { Principal } from "./principal.ts";
+import type { SessionEnds } from "./session_ends.ts";
+import type { Sessions } from "./sessions.ts";
+import { EMAIL_LENGTH_MAX } from "./setup.ts";
+import { SignUpRate } from "./sign_up_rate.ts";
+import { steadily } from "./steady_answers.ts";
+
+export interface SignUpsOptions {
+  catalog: Catalog;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  settings: AccountSettings;
+  policy: PasswordPolicy;
+  hasher: PasswordHasher;
+  sessions: Sessions;
+  sessionEnds: SessionEnds;
+  invitations: Invitations;
+  links: AccountLinks;
+  bucket: AuthBucket;
+  isSetupNeeded: () => boolean;
+  onAudit: OnAudit;
+  onNotice: OnNotice;
+}
+
+interface SignUpRequest {
+  /** The name to log in by; undefined for a sign-up by address alone. */
+  readonly name: string | undefined;
+  readonly password: string;
+  readonly email: string | undefined;
+  readonly invitation: string | undefined;
+}
+
+const USER_LENGTH_MAX = 128;
+const CODE_LENGTH_MAX = 128;
+
+/** The beginning of the ids of guests. No sign-up may choose a name that begins like this. */
+const GUEST_PREFIX = "guest-";
+
+/** The number of accounts with one address of which none has been verified. */
+const UNVERIFIED_MAX = 3;
+
+const DAY_MS = 24 * 3_600_000;
+
+/** The number of guests that one call drops, which takes one tick. */
+const DROPPED_AT_ONCE_MAX = 50;
+
+export class SignUps {
+  readonly #options: SignUpsOptions;
+  readonly #rate: SignUpRate;
+
+  constructor(options: SignUpsOptions) {
+    this.#options = options;
+    const { clock, settings } = options;
+    this.#rate = new SignUpRate({ clock, perHour: settings.signUpsPerHour });
+  }
+
+  /**
+   * Makes an account, or gives a guest a login. The answer is the same if the name is taken.
+   *
+   * @param body The JSON value of the body; undefined if it was not JSON.
+   * @param sender The user whose token came with the request. Only a guest matters.
+   * @throws {AuthError}
+   */
+  async signUp(body: unknown, caller: Caller, sender: Principal | undefined): Promise<MessageBody> {
+    const { bucket, catalog, clock, hasher, isSetupNeeded, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (settings.signUp === "off") throw turnedOff("Sign-up is off", 'auth.signup = "open"');
+    if (isSetupNeeded()) {
+      throw new AuthError("setup_required", "The server needs first-time setup before a sign-up");
+    }
+    const isGuest = sender !== undefined && catalog.user(sender.userId)?.authType === "guest";
+    const guest = isGuest ? sender : undefined;
+    const request = this.#read(body, guest);
+    this.#requireInvitation(request.invitation);
+    this.#rate.take();
+    const turn = { sender: senderOf(caller.address), isTrusted: false };
+    const passwordHash = await hasher.hash(request.password, turn);
+    await steadily(clock, () => this.#make(request, { passwordHash, guest, caller }));
+    return {
+      message:
+        request.name === undefined
+          ? "If the address was free, a message is on its way to it, which completes the sign-up"
+          : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
+    };
+  }
+
+  /** Makes an account for a guest, and begins its session. @throws {AuthError} */
+  async beginAsGuest(caller: Caller): Promise<LoginBody> {
+    const { bucket, catalog, isSetupNeeded, random, sessions, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.hasGuests) throw turnedOff("Guests are off", "auth.guests = true");
+    if (isSetupNeeded()) {
+      throw new AuthError("setup_required", "The server needs first-time setup before a guest");
+    }
+    this.#rate.take();
+    const userId = GUEST_PREFIX + random.bytes(10).toHex();
+    const user = catalog.createUser({ userId, role: "user", authType: "guest" });
+    this.#note(user, caller, "create guest");
+    return await sessions.begin(user);
+  }
+
+  /** Drops guests who have not been seen for long. Returns true if there are more. */
+  dropIdleGuests(): boolean {
+    const { catalog, clock, log, sessionEnds, settings } = this.#options;
+    if (settings.guestDays === 0) return false;
+    const sinceMs = clock.nowMs() - settings.guestDays * DAY_MS;
+    const idle = catalog.users().filter((user) => {
+      const isGuest = user.authType === "guest" && user.deletedAtMs === undefined;
+      return isGuest && Math.max(user.createdAtMs, user.lastSeenAtMs ?? 0) < sinceMs;
+    });
+    for (const { userId } of idle.slice(0, DROPPED_AT_ONCE_MAX)) {
+      catalog.dropUser(userId);
+      sessionEnds.endUser(userId);
+      log.info("guest dropped, not seen for long", { user: userId });
+    }
+    return idle.length > DROPPED_AT_ONCE_MAX;
+  }
+
+  #make(
+    request: SignUpRequest,
+    {
+      caller,
+      guest,
+      passwordHash,
+    }: { passwordHash: string; guest: Principal | undefined; caller: Caller },
+  ): void {
+    const { catalog, invitations, log } = this.#options;
+    const { email, invitation: code, name } = request;
+    const invitation = code === undefined ? undefined : invitations.usable(code);
+    // Another sign-up may have used it up while the password was hashed.
+    if (code !== undefined && invitation === undefined) return;
+    if (this.#isTaken(request)) return;
+    if (invitation !== undefined) {
+      catalog.invitations.change({ ...invitation, usedCount: invitation.usedCount + 1 });
+    }
+    const userId = this.#accountOf(request, { guest, passwordHash });
+    if (userId === undefined) return;
+    const user = catalog.user(userId);
+    if (user === undefined) return;
+    log.info("user signed up", { user: userId, request: caller.requestId });
+    this.#note(user, caller, guest === undefined ? "sign up" : "sign up as guest");
+    if (email !== undefined && this.#options.settings.isEmailLogin) {
+      this.#options.links.requestVerification(user);
+    } else if (name === undefined) {
+      log.warn("a user without a login name has no verified address", { user: userId });
+    }
+  }
+
+  /** Creates or changes the account. Returns its id; undefined if the guest has gone meanwhile. */
+  #accountOf(
+    { email, name }: SignUpRequest,
+    { guest, passwordHash }: { guest: Principal | undefined; passwordHash: string },
+  ): string | undefined {
+    const { catalog, random, sessionEnds } = this.#options;
+    if (guest === undefined) {
+      const userId = name ?? `u-${random.bytes(10).toHex()}`;
+      catalog.createUser({
+        userId,
+        role: "user",
+        authType: "password",
+        passwordHash,
+        ...(email === undefined ? {} : { email }),
+      });
+      return userId;
+    }
+    const { userId } = guest;
+    if (catalog.user(userId)?.authType !== "guest") return undefined;
+    catalog.changeUser(userId, {
+      authType: "password",
+      passwordHash,
+      ...(name === undefined ? {} : { loginName: name }),
+      ...(email === undefined ? {} : { email }),
+    });
+    // The password raised the token version: the guest logs in as a user now.
+    sessionEnds.endUser(userId);
+    return userId;
+  }
+
+  #isTaken({ email, name }: SignUpRequest): boolean {
+    const { catalog, onNotice, settings } = this.#options;
+    if (name !== undefined && (catalog.userLike(name) ?? catalog.wasDropped(name)) !== false) {
+      return true;
+    }
+    if (email === undefined || !settings.isEmailLogin) return false;
+    const holders = catalog.usersByEmail(email);
+    const owner = holders.find(({ emailVerifiedAtMs }) => emailVerifiedAtMs !== undefined);
+    if (owner === undefined) return holders.length >= UNVERIFIED_MAX;
+    onNotice({ type: "email_taken", userId: owner.userId, email });
+    return true;
+  }
+
+  /** @throws {AuthError} invalid_request, invalid_user, weak_password */
+  #read(body: unknown, guest: Principal | undefined): SignUpRequest {
+    const { policy, settings } = this.#options;
+    const fields = bodyFields(body);
+    const email = optionalTextField(fields, "email", EMAIL_LENGTH_MAX);
+    const name = optionalTextField(fields, "user", USER_LENGTH_MAX)?.normalize("NFC");
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    const invitation = optionalTextField(fields, "invitation", CODE_LENGTH_MAX);
+    if (name === undefined && (email === undefined || !settings.isEmailLogin)) {
+      throw new AuthError("invalid_request", 'The body should have a string "user"');
+    }
+    if (email !== undefined && !EMAIL.test(email)) {
+      throw new AuthError("invalid_request", '"email" should be an address like ann@example.com');
+    }
+    const fault = name === undefined ? undefined : nameFault(name);
+    if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
+    const userId = name ?? guest?.userId ?? email ?? "";
+    const weakness = passwordFault(password, { userId, policy });
+    if (weakness !== undefined) {
+      throw new AuthError("weak_password", `Cannot use "password": ${weakness}`, {
+        field: "password",
+      });
+    }
+    return { name, password, email, invitation };
+  }
+
+  /** @throws {AuthError} invalid_invitation */
+  #requireInvitation(code: string | undefined): void {
+    const { invitations, settings } = this.#options;
+    if (settings.signUp !== "invitation" && code === undefined) return;
+    if (code !== undefined && invitations.usable(code) !== undefined) return;
+    throw new AuthError(
+      "invalid_invitation",
+      code === undefined
+        ? 'Sign-up needs an invitation: send its code as "invitation"'
+        : "The invitation is unknown, used up or expired: ask for another one",
+    );
+  }
+
+  #note({ userId }: UserEntry, caller: Caller, action: string): void {
+    const about = { actor: userId, target: userId, subject: userId };
+    this.#options.onAudit({ ...sourceOf(caller), ...about, action, outcome: "ok" });
+  }
+}
+
+/** An address has one @, and no blank or control character. Only a message to it proves more. */
+const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
+
+/** Returns why a name cannot be chosen, as the end of a sentence; undefined if it can. */
+function nameFault(name: string): string | undefined {
+  if (name.toLowerCase() === ROOT_USER_ID) return `it should not be "${ROOT_USER_ID}"`;
+  if (name.includes("@")) return 'it should have no @; send an address as "email"';
+  if (name.toLowerCase().startsWith(GUEST_PREFIX)) {
+    return `it should not begin with "${GUEST_PREFIX}", as the ids of guests do`;
+  }
+  return newUserIdFault(name);
+}

@@ -1,0 +1,51 @@
+/**
+ * The active accounts by what else they are found by: a further login name, the folded form of
+ * their names, and their address. An account changes only by being removed and added again.
+ */
+import type { UserEntry } from "./entries.ts";
+import { foldedUserName } from "./name_folding.ts";
+
+export class AccountAliases {
+  readonly #byLoginName = new Map<string, UserEntry>();
+  /** By folded name. Accounts that older versions made may share one; then one of them is here. */
+  readonly #byFolded = new Map<string, UserEntry>();
+  /** By address in lower case. */
+  readonly #byEmail = new Map<string, UserEntry[]>();
+
+  named(loginName: string): UserEntry | undefined {
+    return this.#byLoginName.get(loginName);
+  }
+
+  like(name: string): UserEntry | undefined {
+    return this.#byFolded.get(foldedUserName(name));
+  }
+
+  withEmail(email: string): readonly UserEntry[] {
+    return this.#byEmail.get(email.toLowerCase()) ?? [];
+  }
+
+  add(user: UserEntry): void {
+    if (user.loginName !== undefined) this.#byLoginName.set(user.loginName, user);
+    for (const name of namesOf(user)) this.#byFolded.set(foldedUserName(name), user);
+    if (user.email === undefined) return;
+    const address = user.email.toLowerCase();
+    this.#byEmail.set(address, [...(this.#byEmail.get(address) ?? []), user]);
+  }
+
+  remove(user: UserEntry): void {
+    if (user.loginName !== undefined) this.#byLoginName.delete(user.loginName);
+    for (const name of namesOf(user)) {
+      const folded = foldedUserName(name);
+      if (this.#byFolded.get(folded)?.userId === user.userId) this.#byFolded.delete(folded);
+    }
+    if (user.email === undefined) return;
+    const address = user.email.toLowerCase();
+    const left = this.withEmail(address).filter(({ userId }) => userId !== user.userId);
+    if (left.length === 0) this.#byEmail.delete(address);
+    else this.#byEmail.set(address, [...left]);
+  }
+}
+
+function namesOf({ loginName, userId }: UserEntry): readonly string[] {
+  return loginName === undefined ? [userId] : [userId, loginName];
+}

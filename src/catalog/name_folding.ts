@@ -1,0 +1,33 @@
+/**
+ * Finds user names that people would take for one another, as RFC 8265 asks of the names of
+ * accounts: two accounts must not differ only in case, width or look-alike letters.
+ *
+ * The folded form decides only whether a new name may be taken. A name itself is compared in
+ * Unicode form NFC, with its case.
+ *
+ *     name ──NFKC──► look-alikes of Latin letters ──lower case──► NFC
+ *     Аdа (Cyrillic А and а)  ──────────────────────────────────►  ada
+ */
+
+/** Letters of other scripts, each followed by the Latin letter that it looks like. */
+const LOOK_ALIKES =
+  // Cyrillic
+  "АAаaВBЕEеeЅSѕsІIіiЈJјjКKМMНHОOоoРPрpСCсcТTУYуyХXхxҮYүyһhԁdԚQԛqԜWԝwӀl" +
+  // Greek
+  "ΑAαaΒBΕEΖZΗHΙIιiΚKκkΜMΝNνvΟOοoΡPρpΤTΥYυuΧXχxϲcϹCϳj" +
+  // Armenian
+  "ՕOօoՍUսuՏSոnցgհhզq" +
+  // Latin letters beside the alphabet
+  "ıiɑaɡgɩiʟLɪiʏYɴNʀRʜHꞲJ";
+
+const LATIN_OF = new Map<string, string>();
+for (let index = 0; index < LOOK_ALIKES.length; index += 2) {
+  LATIN_OF.set(LOOK_ALIKES.charAt(index), LOOK_ALIKES.charAt(index + 1));
+}
+
+/** Returns a text that two names share if people would take one for the other. */
+export function foldedUserName(name: string): string {
+  const compatible = name.normalize("NFKC");
+  const latin = Array.from(compatible, (letter) => LATIN_OF.get(letter) ?? letter).join("");
+  return latin.toLowerCase().normalize("NFC");
+}

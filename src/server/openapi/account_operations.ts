@@ -1,0 +1,139 @@
+/**
+ * The operations of `/v1/api/auth/…` with which people manage accounts by themselves, by the last
+ * path segment. Each is off until the configuration turns it on.
+ */
+import type { Operation } from "../http/operation.ts";
+import { SESSION_COOKIES } from "./operations.ts";
+import { jsonOf } from "./schemas.ts";
+
+const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
+
+const ACCEPTED = {
+  202: {
+    description: "The same answer in the same time, whether or not there is such an account",
+    content: jsonOf("Message"),
+  },
+} as const;
+
+const DONE = { 200: { description: "Done", content: jsonOf("Message") } } as const;
+
+const TOKENS = {
+  200: { description: "Tokens", content: jsonOf("Login"), headers: SESSION_COOKIES },
+} as const;
+
+export const ACCOUNT_OPERATIONS: Readonly<
+  Record<
+    "delete" | "guest" | "password" | "reset" | "reset_link" | "signup" | "verify" | "verify_link",
+    Operation
+  >
+> = {
+  signup: {
+    id: "signUp",
+    tag: "auth",
+    summary: "Make an account of role user, or give a guest a login",
+    description:
+      "Needs auth.signup. With the token of a guest, the guest keeps its account and its rows. The " +
+      "answer does not tell whether the name was free: the login does.",
+    access: "any token or none",
+    body: {
+      content: jsonOf("SignUpRequest"),
+      required: true,
+      example: { user: "…", password: "…" },
+    },
+    answers: ACCEPTED,
+    errors: {
+      400: ["invalid_request", "invalid_user", "weak_password"],
+      403: ["forbidden", "invalid_invitation"],
+      428: ["setup_required"],
+      ...LIMITED,
+    },
+  },
+  guest: {
+    id: "beginAsGuest",
+    tag: "auth",
+    summary: "Make an account for a guest and begin its session",
+    description: "Needs auth.guests. A guest who is not seen for auth.guest_days is dropped.",
+    access: "anyone",
+    answers: TOKENS,
+    errors: { 403: ["forbidden"], 428: ["setup_required"], ...LIMITED },
+  },
+  password: {
+    id: "changePassword",
+    tag: "auth",
+    summary: "Change one's own password, which ends all other sessions",
+    description: "Needs auth.own_password.",
+    access: "bearer or cookie",
+    body: {
+      content: jsonOf("PasswordRequest"),
+      required: true,
+      example: { password: "…", new_password: "…" },
+    },
+    answers: TOKENS,
+    errors: {
+      400: ["invalid_request", "weak_password"],
+      401: ["unauthorized", "account_locked"],
+      403: ["forbidden"],
+      ...LIMITED,
+    },
+  },
+  delete: {
+    id: "deleteAccount",
+    tag: "auth",
+    summary: "Delete one's own account",
+    description: "Needs auth.own_deletion. The rows of the account are erased after 30 days.",
+    access: "bearer or cookie",
+    body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
+    answers: DONE,
+    errors: {
+      400: ["invalid_request"],
+      401: ["unauthorized", "account_locked"],
+      403: ["forbidden"],
+      ...LIMITED,
+    },
+  },
+  reset_link: {
+    id: "sendResetLink",
+    tag: "auth",
+    summary: "Send a link that sets a new password to the address of an account",
+    description: "Needs auth.password_reset.",
+    access: "anyone",
+    body: { content: jsonOf("ResetLinkRequest"), required: true, example: { user: "…" } },
+    answers: ACCEPTED,
+    errors: { 400: ["invalid_request"], 403: ["forbidden"], ...LIMITED },
+  },
+  reset: {
+    id: "resetPassword",
+    tag: "auth",
+    summary: "Set a new password by the token of a link, once",
+    access: "anyone",
+    body: {
+      content: jsonOf("ResetRequest"),
+      required: true,
+      example: { token: "…", password: "…" },
+    },
+    answers: DONE,
+    errors: {
+      400: ["invalid_request", "weak_password"],
+      403: ["forbidden", "invalid_link"],
+      ...LIMITED,
+    },
+  },
+  verify_link: {
+    id: "sendVerifyLink",
+    tag: "auth",
+    summary: "Send the link that verifies one's own address once more",
+    description: "Needs auth.email_login.",
+    access: "bearer or cookie",
+    answers: ACCEPTED,
+    errors: { 403: ["forbidden"], ...LIMITED },
+  },
+  verify: {
+    id: "verifyEmail",
+    tag: "auth",
+    summary: "Verify an address by the token of a link; it is a login name from then on",
+    access: "anyone",
+    body: { content: jsonOf("VerifyRequest"), required: true, example: { token: "…" } },
+    answers: DONE,
+    errors: { 400: ["invalid_request"], 403: ["forbidden", "invalid_link"], ...LIMITED },
+  },
+};

@@ -1,0 +1,59 @@
+/**
+ * Goal: the answer to a sign-up comes at the same time whether or not the name is free, and idle
+ * guests go.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { removeCatalogs } from "../catalog/catalog_fixture.ts";
+import { NO_ACCOUNTS } from "../support/http.ts";
+import { until } from "../support/until.ts";
+import { configuredServer, LOCAL, PASSWORD } from "./auth_fixture.ts";
+
+afterAll(removeCatalogs);
+
+test.each([
+  ["free", "eve"],
+  ["taken", "ada"],
+])(
+  "a sign-up of a %s name is answered 100 ms after its hash, not when its work is done",
+  async (_what, user) => {
+    const accounts = { ...NO_ACCOUNTS, signUp: "open" } as const;
+    const { auth, clock } = configuredServer({ ada: "dba" }, { accounts });
+    let isAnswered = false;
+    const answer = auth.signUp({ user, password: PASSWORD }, LOCAL, undefined).then((body) => {
+      isAnswered = true;
+      return body;
+    });
+    await until(() => clock.timerCount > 0);
+    clock.advance(99);
+    await clock.yield();
+    expect(isAnswered).toBe(false);
+    clock.advance(1);
+    await answer;
+    expect(isAnswered).toBe(true);
+  },
+);
+
+test("a guest who is not seen for auth.guest_days is dropped, and others stay", async () => {
+  const accounts = { ...NO_ACCOUNTS, hasGuests: true, guestDays: 2 };
+  const { auth, catalog, clock } = configuredServer({ ada: "dba" }, { accounts });
+  const idle = await auth.beginAsGuest(LOCAL);
+  const busy = await auth.beginAsGuest(LOCAL);
+  clock.advance(25 * 3_600_000);
+  const renewed = await auth.refresh(busy.refresh_token, LOCAL);
+  auth.authenticate(renewed.access_token, LOCAL);
+  auth.keepSeen();
+  clock.advance(24 * 3_600_000);
+  expect(auth.dropIdleGuests()).toBe(false);
+  expect(catalog.user(idle.user.id)).toBeUndefined();
+  expect(catalog.user(busy.user.id)).toBeDefined();
+  expect(catalog.user("ada")).toBeDefined();
+});
+
+test("guests stay for ever if auth.guest_days is 0", async () => {
+  const accounts = { ...NO_ACCOUNTS, hasGuests: true, guestDays: 0 };
+  const { auth, catalog, clock } = configuredServer({}, { accounts });
+  const { user } = await auth.beginAsGuest(LOCAL);
+  clock.advance(9999 * 24 * 3_600_000);
+  auth.dropIdleGuests();
+  expect(catalog.user(user.id)).toBeDefined();
+});

@@ -1,0 +1,84 @@
+/** Goal: names that people take for one another fold to the same text, and others do not. */
+import { afterAll, expect, test } from "bun:test";
+import { foldedUserName } from "../../src/catalog/name_folding.ts";
+import { freshPath, openCatalog, removeCatalogs } from "./catalog_fixture.ts";
+
+afterAll(removeCatalogs);
+
+test.each([
+  ["Ada", "ada"],
+  ["ADA", "ada"],
+  ["\u0410da", "ada"],
+  ["\u0430\u0501\u0430", "ada"],
+  ["r\u043e\u03bft", "root"],
+  ["\uff41\uff44\uff41", "ada"],
+  ["\u0406van", "ivan"],
+  ["\u039dina", "nina"],
+  ["ﬁn", "fin"],
+  ["e\u0301va", "\u00e9va"],
+])("%s folds to %s", (name, folded) => {
+  expect(foldedUserName(name)).toBe(folded);
+});
+
+test("names of other letters, marks and digits stay apart", () => {
+  const names = [
+    "eva",
+    "\u00e9va",
+    "eve",
+    "иван",
+    "мария",
+    "γιώργος",
+    "user1",
+    "userl",
+    "李",
+    "o",
+    "0",
+  ];
+  expect(new Set(names.map(foldedUserName)).size).toBe(names.length);
+});
+
+test("a name that looks like that of a user is refused until that user is dropped, also after a restart", () => {
+  const path = freshPath();
+  let catalog = openCatalog(path);
+  const create = (userId: string): void => {
+    catalog.createUser({ userId, role: "user", authType: "internal" });
+  };
+  create("ann");
+  catalog.createUser({ userId: "guest-1", role: "user", authType: "guest" });
+  catalog.changeUser("guest-1", { loginName: "Bob" });
+  for (let start = 0; start < 2; start += 1) {
+    expect(() => create("Ann")).toThrow("it looks like the name of another user");
+    expect(() => create("\u0430nn")).toThrow("it looks like the name of another user");
+    expect(() => create("bob")).toThrow("it looks like the name of another user");
+    expect(() => create("Bob")).toThrow("it already exists");
+    expect(() => catalog.changeUser("guest-1", { loginName: "ANN" })).toThrow("looks like");
+    expect(catalog.userByLogin("Bob")?.userId).toBe("guest-1");
+    expect(catalog.userByLogin("bob")).toBeUndefined();
+    catalog.close();
+    catalog = openCatalog(path);
+  }
+  catalog.dropUser("ann");
+  catalog.dropUser("guest-1");
+  expect(catalog.userByLogin("Bob")).toBeUndefined();
+  create("Ann");
+  create("BOB");
+  catalog.close();
+});
+
+test("Catalog.usersByEmail finds the users of an address, in any case, until they change it", () => {
+  const catalog = openCatalog(freshPath());
+  for (const userId of ["a", "b"]) {
+    catalog.createUser({ userId, role: "user", authType: "internal", email: "X@example.com" });
+  }
+  const found = (email: string): string[] =>
+    catalog.usersByEmail(email).map(({ userId }) => userId);
+  expect(found("x@EXAMPLE.com")).toEqual(["a", "b"]);
+  catalog.changeUser("a", { email: "y@example.com" });
+  catalog.dropUser("b");
+  expect([found("x@example.com"), found("y@example.com")]).toEqual([[], ["a"]]);
+  catalog.changeUser("a", { emailVerifiedAtMs: 5 });
+  expect(catalog.usersByEmail("y@example.com")[0]?.emailVerifiedAtMs).toBe(5);
+  catalog.changeUser("a", { email: "z@example.com" });
+  expect(catalog.user("a")?.emailVerifiedAtMs).toBeUndefined();
+  catalog.close();
+});

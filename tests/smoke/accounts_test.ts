@@ -1,0 +1,484 @@
+/**
+ * Accounts on the real process: sign-up, invitations, guests, one's own password and account, links
+ * by a signed webhook. Goal: each is off until configured, answers do not tell which accounts
+ * exist, and rows stay with their guest.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+import { SocketClient } from "../support/client.ts";
+import {
+  type ConfigValue,
+  type Login,
+  PASSWORD,
+  type ServerProcess,
+  startReadyServer,
+} from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+const SECRET = "a secret of the receiver";
+
+const OTHER = "violet river 3";
+
+interface Notice {
+  readonly type: string;
+  readonly user_id: string;
+  readonly email: string;
+  readonly token?: string;
+  readonly link?: string;
+}
+
+/** The program of the operator that sends mails. */
+const notices: Notice[] = [];
+const signatures: boolean[] = [];
+const mailer = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  async fetch(request) {
+    const text = await request.text();
+    const [, seconds = "", , given = ""] =
+      request.headers.get("tidemark-signature")?.split(/[=,]/) ?? [];
+    const expected = createHmac("sha256", SECRET).update(`${seconds}.${text}`).digest("hex");
+    signatures.push(given === expected);
+    notices.push(JSON.parse(text) as Notice);
+    return new Response();
+  },
+});
+
+const ALL: Readonly<Record<string, ConfigValue>> = {
+  signup: "open",
+  guests: true,
+  own_password: true,
+  own_deletion: true,
+  password_reset: true,
+  email_login: true,
+  notice_url: `http://127.0.0.1:${mailer.port}/mail`,
+  notice_secret: SECRET,
+  notice_page: "https://app.example.com/account",
+};
+
+let server: ServerProcess;
+
+beforeAll(async () => {
+  server = await startReadyServer({ config: { auth: ALL } });
+  await server.rows(
+    "CREATE NAMESPACE app; CREATE USER TABLE app.notes (id INT PRIMARY KEY, by TEXT DEFAULT CURRENT_USER())",
+  );
+});
+
+afterAll(async () => {
+  await server.stop();
+  await mailer.stop(true);
+});
+
+let count = 0;
+
+/** Returns a name that no other test uses. */
+function newName(prefix = "p"): string {
+  count += 1;
+  return `${prefix}erson${count}x`;
+}
+
+type Answer = readonly [status: number, body: Record<string, unknown>];
+
+async function post(path: string, body: object, token?: string): Promise<Answer> {
+  const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  const answer = await server.post(`/v1/api/auth/${path}`, body, headers);
+  return [answer.status, (await answer.json()) as Record<string, unknown>];
+}
+
+async function logIn(user: string, password = PASSWORD): Promise<Answer> {
+  return await post("login", { user, password });
+}
+
+/** Waits for the newest message to an address. */
+async function noticeTo(email: string, type: string): Promise<Notice> {
+  const found = (): Notice | undefined =>
+    notices.findLast((each) => each.email === email && each.type === type);
+  await until(() => found() !== undefined);
+  const notice = found();
+  if (notice === undefined) throw new Error(`No message to ${email}`);
+  return notice;
+}
+
+describe("without configuration", () => {
+  let plain: ServerProcess;
+  beforeAll(async () => {
+    plain = await startReadyServer();
+  });
+  afterAll(async () => {
+    await plain.stop();
+  });
+
+  test.each([
+    ["signup", { user: "ann", password: PASSWORD }, 'auth.signup = "open"'],
+    ["guest", {}, "auth.guests = true"],
+    ["password", { password: PASSWORD, new_password: OTHER }, "auth.own_password = true"],
+    ["delete", { password: PASSWORD }, "auth.own_deletion = true"],
+    ["reset_link", { user: "ann" }, "auth.password_reset = true"],
+    ["reset", { token: "x", password: OTHER }, "auth.password_reset = true"],
+    ["verify_link", {}, "auth.email_login = true"],
+    ["verify", { token: "x" }, "auth.email_login = true"],
+  ])("%s is off, and its refusal names the key", async (path, body, key) => {
+    const headers = { Authorization: `Bearer ${plain.token}` };
+    const sent = path === "signup" || path === "guest" ? {} : headers;
+    const answer = await plain.post(`/v1/api/auth/${path}`, body, sent);
+    const { error, message } = (await answer.json()) as { error: string; message: string };
+    expect([answer.status, error]).toEqual([403, "forbidden"]);
+    expect(message).toContain(key);
+  });
+});
+
+describe("sign-up", () => {
+  test("makes an account of role user that logs in", async () => {
+    const user = newName();
+    const [status] = await post("signup", { user, password: PASSWORD });
+    expect(status).toBe(202);
+    const [, login] = await logIn(user);
+    expect(login["user"]).toMatchObject({ id: user, role: "user", email: null });
+    expect(login["admin_ui_access"]).toBe(false);
+  });
+
+  test("of a taken name, of one that looks like it, and of a dropped one get the same answer, and change nothing", async () => {
+    const user = newName("a");
+    await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}'`);
+    await server.rows(`CREATE USER ${user}old INTERNAL; DROP USER ${user}old`);
+    const free = await post("signup", { user: newName(), password: OTHER });
+    for (const name of [user, user.toUpperCase(), user.replace("e", "е"), `${user}old`, "ada"]) {
+      expect(await post("signup", { user: name, password: OTHER }), name).toEqual(free);
+      const [status, body] = await logIn(name, OTHER);
+      expect([name, status, body["error"]]).toEqual([name, 401, "unauthorized"]);
+    }
+    expect((await logIn(user))[0]).toBe(200);
+  });
+
+  test.each([
+    [{ password: PASSWORD }, 400, "invalid_request"],
+    [{ user: "x", password: 5 }, 400, "invalid_request"],
+    [{ user: "x", password: PASSWORD, role: "dba" }, 400, "invalid_request"],
+    [{ user: "x", password: PASSWORD, email: "no address" }, 400, "invalid_request"],
+    [{ user: "root", password: PASSWORD }, 400, "invalid_user"],
+    [{ user: "a/b", password: PASSWORD }, 400, "invalid_user"],
+    [{ user: "a@b.example", password: PASSWORD }, 400, "invalid_user"],
+    [{ user: "guest-1", password: PASSWORD }, 400, "invalid_user"],
+    [{ user: "x", password: "short" }, 400, "weak_password"],
+    [{ user: "x", password: PASSWORD, invitation: "tdi_x" }, 403, "invalid_invitation"],
+  ])("%j is refused", async (body, status, error) => {
+    const [found, answer] = await post("signup", body);
+    expect([found, answer["error"]]).toEqual([status, error]);
+  });
+
+  test("is limited to a number of accounts in an hour, whether or not the names are free", async () => {
+    await using few = await startReadyServer({
+      config: { auth: { signup: "open", guests: true }, limits: { signups_per_hour: 2 } },
+    });
+    const signUp = (user: string): Promise<Response> =>
+      few.post("/v1/api/auth/signup", { user, password: PASSWORD });
+    expect((await signUp("ada")).status).toBe(202);
+    expect((await few.post("/v1/api/auth/guest", {})).status).toBe(200);
+    const refused = await signUp("bob");
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get("Retry-After"))).toBeGreaterThan(0);
+  });
+
+  test("by invitation needs a code, which works as often as it says, until it expires", async () => {
+    await using invited = await startReadyServer({ config: { auth: { signup: "invitation" } } });
+    const [row = []] = await invited.rows("CREATE INVITATION spring USES 2 EXPIRES IN '1 day'");
+    const [gone = []] = await invited.rows("CREATE INVITATION gone");
+    await invited.rows("DROP INVITATION gone");
+    const code = String(row[1]);
+    expect(code).toMatch(/^tdi_[0-9A-Za-z]{38}$/);
+    const signUp = async (user: string, invitation?: unknown): Promise<unknown[]> => {
+      const body = { user, password: PASSWORD, invitation };
+      const answer = await invited.post("/v1/api/auth/signup", body);
+      const { error } = (await answer.json()) as { error?: string };
+      return [answer.status, error];
+    };
+    const refusal = [403, "invalid_invitation"];
+    expect(await signUp("ann")).toEqual(refusal);
+    expect(await signUp("ann", gone[1])).toEqual(refusal);
+    expect(await signUp("ann", code.slice(0, -1))).toEqual(refusal);
+    // A name that is taken uses up nothing.
+    for (const user of ["ada", "ann", "ben"])
+      expect(await signUp(user, code)).toEqual([202, undefined]);
+    expect(await signUp("cat", code)).toEqual(refusal);
+    await invited.login("ann");
+    await invited.login("ben");
+    expect(
+      (await invited.post("/v1/api/auth/login", { user: "cat", password: PASSWORD })).status,
+    ).toBe(401);
+    expect(await invited.rows("SELECT name, uses, uses_max FROM system.invitations")).toEqual([
+      ["spring", 2, 2],
+    ]);
+    expect(JSON.stringify((await invited.sql("SHOW INVITATIONS")).body)).not.toContain(code);
+    await invited.restart();
+    expect(await signUp("cat", code)).toEqual(refusal);
+  });
+});
+
+describe("a guest", () => {
+  async function newGuest(): Promise<Login> {
+    const [status, body] = await post("guest", {});
+    expect(status).toBe(200);
+    return body as unknown as Login;
+  }
+
+  test("writes its own rows, and keeps them and its id as a user with a name", async () => {
+    const guest = await newGuest();
+    const { id } = guest.user;
+    expect(id).toMatch(/^guest-[0-9a-f]{20}$/);
+    await server.rows("INSERT INTO app.notes (id) VALUES (1)", { token: guest.access_token });
+    const user = newName();
+    expect((await post("signup", { user, password: PASSWORD }, guest.access_token))[0]).toBe(202);
+    // Its sessions as a guest have ended.
+    expect((await server.sql("SELECT 1", { token: guest.access_token })).status).toBe(401);
+    const [, login] = await logIn(user);
+    expect(login["user"]).toMatchObject({ id, role: "user" });
+    const token = String(login["access_token"]);
+    expect(await server.rows("SELECT id, by FROM app.notes", { token })).toEqual([[1, id]]);
+    expect(
+      await server.rows("SELECT login_name, auth_type FROM system.my_account", { token }),
+    ).toEqual([[user, "password"]]);
+    await server.restart();
+    expect((await logIn(user))[0]).toBe(200);
+    expect((await logIn(id))[0]).toBe(200);
+  });
+
+  test("stays a guest if the name is taken, with the same answer", async () => {
+    const guest = await newGuest();
+    const free = await post("signup", { user: newName(), password: PASSWORD });
+    expect(await post("signup", { user: "ada", password: OTHER }, guest.access_token)).toEqual(
+      free,
+    );
+    expect(await server.rows("SELECT 1", { token: guest.access_token })).toEqual([[1]]);
+    expect((await logIn("ada", OTHER))[0]).toBe(401);
+  });
+
+  test("cannot log in by its id, has no password to change, and can delete its account without one", async () => {
+    const guest = await newGuest();
+    expect((await logIn(guest.user.id))[0]).toBe(401);
+    const change = { password: "", new_password: OTHER };
+    expect((await post("password", change, guest.access_token))[0]).toBe(401);
+    expect((await post("delete", {}, guest.access_token))[0]).toBe(200);
+    expect((await server.sql("SELECT 1", { token: guest.access_token })).status).toBe(401);
+  });
+});
+
+describe("one's own password", () => {
+  test("is changed by the old one, ends other sessions, and begins a new one", async () => {
+    const user = newName();
+    const token = await server.createUser(user);
+    const other = await SocketClient.connect(server.url, {
+      token: (await server.login(user)).access_token,
+    });
+    await other.expect("auth_success");
+    const [status, body] = await post(
+      "password",
+      { password: PASSWORD, new_password: OTHER },
+      token,
+    );
+    expect(status).toBe(200);
+    expect(await other.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
+    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+    expect(await server.rows("SELECT 1", { token: String(body["access_token"]) })).toEqual([[1]]);
+    expect((await logIn(user))[0]).toBe(401);
+    expect((await logIn(user, OTHER))[0]).toBe(200);
+  });
+
+  test("is not changed by a wrong one, nor to a weak one, and guesses lock as those of logins do", async () => {
+    const user = newName();
+    const token = await server.createUser(user);
+    const change = async (password: string, newPassword: string): Promise<unknown[]> => {
+      const [status, { error }] = await post(
+        "password",
+        { password, new_password: newPassword },
+        token,
+      );
+      return [status, error];
+    };
+    expect(await change(PASSWORD, "short")).toEqual([400, "weak_password"]);
+    for (let guess = 0; guess < 5; guess += 1) {
+      expect(await change("wrong", OTHER)).toEqual([401, "unauthorized"]);
+    }
+    expect(await change(PASSWORD, OTHER)).toEqual([401, "account_locked"]);
+    const [, { error }] = await logIn(user);
+    expect(error).toBe("account_locked");
+  });
+
+  test("is not changed by a service token", async () => {
+    const user = newName();
+    await server.createUser(user);
+    const [row = []] = await server.rows(`CREATE TOKEN ${user} FOR USER ${user}`);
+    const [status, body] = await post(
+      "password",
+      { password: PASSWORD, new_password: OTHER },
+      String(row[1]),
+    );
+    expect([status, body["error"]]).toEqual([403, "forbidden"]);
+    expect((await logIn(user))[0]).toBe(200);
+  });
+});
+
+describe("one's own account", () => {
+  test("is deleted by the password, with its sessions and its rows", async () => {
+    const user = newName();
+    const token = await server.createUser(user);
+    await server.rows("INSERT INTO app.notes (id) VALUES (1)", { token });
+    const socket = await SocketClient.connect(server.url, { token });
+    await socket.expect("auth_success");
+    const [wrong, { error }] = await post("delete", { password: "wrong" }, token);
+    expect([wrong, error]).toEqual([401, "unauthorized"]);
+    expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
+    expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
+    expect((await logIn(user))[0]).toBe(401);
+    // An administrator may use the name again; the account is empty.
+    const again = await server.createUser(user);
+    expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
+  });
+
+  test("of an administrator is not deleted like this", async () => {
+    const { access_token: token } = await server.login("ada");
+    const [status, body] = await post("delete", { password: PASSWORD }, token);
+    expect([status, body["error"]]).toEqual([403, "forbidden"]);
+    expect(body["message"]).toContain("DROP USER");
+  });
+});
+
+describe("a link by mail", () => {
+  test("sets a new password once, ends all sessions and lifts a lock", async () => {
+    const user = newName();
+    const email = `${user}@example.com`;
+    await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
+    const { access_token: token } = await server.login(user);
+    for (let guess = 0; guess < 5; guess += 1) await logIn(user, "wrong");
+    expect((await post("reset_link", { user }))[0]).toBe(202);
+    const notice = await noticeTo(email, "reset_password");
+    expect(notice).toMatchObject({
+      user_id: user,
+      link: `https://app.example.com/account#reset_password=${notice.token}`,
+    });
+    const weak = await post("reset", { token: notice.token, password: "short" });
+    expect([weak[0], weak[1]["error"]]).toEqual([400, "weak_password"]);
+    expect((await post("reset", { token: notice.token, password: OTHER }))[0]).toBe(200);
+    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+    expect((await logIn(user, OTHER))[0]).toBe(200);
+    const again = await post("reset", { token: notice.token, password: PASSWORD });
+    expect([again[0], again[1]["error"]]).toEqual([403, "invalid_link"]);
+    expect((await logIn(user, OTHER))[0]).toBe(200);
+    expect(signatures).not.toContain(false);
+  });
+
+  test("gets the same answer for an unknown name, for one without an address and for a known one", async () => {
+    const user = newName();
+    const email = `${user}@example.com`;
+    await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
+    const known = await post("reset_link", { user });
+    expect(await post("reset_link", { user: "nobody at all" })).toEqual(known);
+    expect(await post("reset_link", { user: "root" })).toEqual(known);
+    expect(await post("reset_link", { user: email.toUpperCase() })).toEqual(known);
+    // An account gets three messages in an hour.
+    for (let each = 0; each < 5; each += 1)
+      expect(await post("reset_link", { user })).toEqual(known);
+    await noticeTo(email, "reset_password");
+    const other = newName();
+    await server.rows(
+      `CREATE USER ${other} WITH PASSWORD '${PASSWORD}' EMAIL '${other}@example.com'`,
+    );
+    await post("reset_link", { user: other });
+    await noticeTo(`${other}@example.com`, "reset_password");
+    expect(notices.filter((each) => each.email === email)).toHaveLength(3);
+  });
+
+  test("is not a token, and a token is not a link", async () => {
+    const user = newName();
+    await server.rows(
+      `CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${user}@example.com'`,
+    );
+    await post("reset_link", { user });
+    const { token = "" } = await noticeTo(`${user}@example.com`, "reset_password");
+    expect((await server.sql("SELECT 1", { token })).status).toBe(401);
+    expect((await post("refresh", { refresh_token: token }))[0]).toBe(401);
+    expect((await post("verify", { token }))[0]).toBe(403);
+    const login = await server.login(user);
+    for (const wrong of [login.access_token, login.refresh_token, "x", `${token}x`]) {
+      const [status, { error }] = await post("reset", { token: wrong, password: OTHER });
+      expect([status, error]).toEqual([403, "invalid_link"]);
+    }
+  });
+});
+
+describe("an address", () => {
+  test("is a login name once it is verified, and of one account only", async () => {
+    const email = `${newName()}@example.com`;
+    const first = await post("signup", { email, password: PASSWORD });
+    expect(first[0]).toBe(202);
+    expect((await logIn(email))[0]).toBe(401);
+    const { token, user_id: id } = await noticeTo(email, "verify_email");
+    expect((await post("verify", { token }))[0]).toBe(200);
+    const [, login] = await logIn(email.toUpperCase());
+    expect(login["user"]).toMatchObject({ id, email });
+    // The next sign-up gets the same answer, and the owner of the address a message.
+    expect(await post("signup", { email, password: OTHER })).toEqual(first);
+    expect(await noticeTo(email, "email_taken")).toEqual({
+      type: "email_taken",
+      user_id: id,
+      email,
+    });
+    expect((await logIn(email, OTHER))[0]).toBe(401);
+    expect((await logIn(email))[0]).toBe(200);
+  });
+
+  test("that several accounts claim belongs to the first that verifies it", async () => {
+    const email = `${newName()}@example.com`;
+    const [one, two] = [newName(), newName()];
+    const tokens: (string | undefined)[] = [];
+    for (const user of [one, two]) {
+      await post("signup", { user, email, password: PASSWORD });
+      await until(() => notices.some((each) => each.user_id === user));
+      tokens.push(notices.find((each) => each.user_id === user)?.token);
+    }
+    expect((await post("verify", { token: tokens[1] }))[0]).toBe(200);
+    const [status, { error }] = await post("verify", { token: tokens[0] });
+    expect([status, error]).toEqual([403, "invalid_link"]);
+    expect((await logIn(email))[1]["user"]).toMatchObject({ id: two });
+    // Another address is not verified.
+    await server.rows(`ALTER USER ${two} SET EMAIL 'other@example.com'`);
+    expect((await logIn(email))[0]).toBe(401);
+    expect((await logIn("other@example.com"))[0]).toBe(401);
+  });
+});
+
+test("metadata of users is set by administrators, and read by the user", async () => {
+  const user = newName();
+  await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' METADATA '{"plan": "free"}'`);
+  const { access_token: token } = await server.login(user);
+  const own = "SELECT metadata ->> 'plan' FROM system.my_account";
+  expect(await server.rows(own, { token })).toEqual([["free"]]);
+  await server.rows(`ALTER USER ${user} SET METADATA '{"plan": "pro"}'`);
+  expect(await server.rows(own, { token })).toEqual([["pro"]]);
+  const refused = await server.sql(`ALTER USER ${user} SET METADATA '{}'`, { token });
+  expect(refused.body.error?.code).toBe("PERMISSION_DENIED");
+  for (const text of ["[]", "1", "not json", `{"a": "${"x".repeat(17_000)}"}`]) {
+    const { body } = await server.sql(`ALTER USER ${user} SET METADATA '${text}'`);
+    expect(body.error?.message).toContain("JSON text of an object");
+  }
+  expect(
+    await server.rows(`SELECT metadata ->> 'plan' FROM system.users WHERE user_id = '${user}'`),
+  ).toEqual([["pro"]]);
+});
+
+test("role service creates users of role user, and no others, and changes none", async () => {
+  const token = await server.createUser(newName(), "service");
+  const user = newName();
+  await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}'`, { token });
+  expect((await logIn(user))[1]["user"]).toMatchObject({ role: "user" });
+  for (const sql of [
+    `CREATE USER x1 INTERNAL ROLE service`,
+    `CREATE USER x1 INTERNAL ROLE dba`,
+    `ALTER USER ${user} SET ROLE service`,
+    `ALTER USER ${user} SET PASSWORD '${OTHER}'`,
+    `DROP USER ${user}`,
+  ]) {
+    const { body } = await server.sql(sql, { token });
+    expect([sql, body.error?.code]).toEqual([sql, "PERMISSION_DENIED"]);
+  }
+});
