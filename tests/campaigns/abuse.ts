@@ -4,7 +4,7 @@
  * Each kind of abuse gets a new server with default limits, except the limits by address, which
  * would refuse the whole script. Meanwhile, a victim in its own process inserts rows, reads by key
  * and follows its own rows a hundred times a second. The following count as faults: the server
- * exits; the victim is refused or gets no answer; the victim's 99th percentile is above --p99 ms;
+ * exits; the victim is refused or gets no response; the victim's 99th percentile is above --p99 ms;
  * memory grows by more than a full send queue for each socket plus 200 MB. Where the sockets send
  * unfinished bodies or messages, the bytes that the server accepts of them from one address count
  * instead of the queues.

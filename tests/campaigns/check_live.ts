@@ -6,7 +6,7 @@
  * projections on the real server while writers write. They speak JSON or MessagePack, with or
  * without gzip, and they disconnect and resume at random. The server itself is stopped and killed
  * during the run, by default once for 20,000 changes. The events that each reader should have seen
- * are computed from the writers' acknowledgements alone. Now and then the writers stop, and the
+ * are computed from the writers' acknowledgements alone. At intervals the writers stop, and the
  * views of the subscribers are compared with a SELECT at the same seq. Exits with 1 if anything is
  * wrong. With `--inject`, it damages what one kind of subscription receives, requests or holds, and
  * exits with 0 only if the damage is noticed.

@@ -1,14 +1,14 @@
 /**
- * Sends the real server statements that ask for more than it has, while one ordinary client
- * continues its work.
+ * Sends the real server statements that exceed its resources, while one ordinary client continues
+ * its work.
  *
  * Each kind gets a new server whose statements may hold 64 MiB. A victim in its own process inserts
  * rows, reads by key and follows its own rows a hundred times a second. The statements of the kind
  * are sent one after the other for --seconds, each at least once, and each may take
- * --statement-seconds. The following count as faults: a wrong answer; a failure that is not a clear
- * refusal; the server exits; the victim is refused or gets no answer; the victim's 99th percentile
- * is above --p99 ms; memory grows by more than the budget plus 200 MB. Exits with 1 if there is any
- * fault.
+ * --statement-seconds. The following count as faults: a wrong result; a failure that is not a clear
+ * refusal; the server exits; the victim is refused or gets no response; the victim's 99th
+ * percentile is above --p99 ms; memory grows by more than the budget plus 200 MB. Exits with 1 if
+ * there is any fault.
  *
  * `grammar` repeats each construct of the grammar --from times in one text, then --factor times as
  * often, and so on, until the text is refused or reaches the length limit. An ordinary user sends
@@ -16,7 +16,7 @@
  * constructs; all of them run, or as many as --seconds allow. A read by key runs beside each text.
  * Further faults are: a read waits for more than --wait ms; a text exceeds its time limit; memory
  * grows by more than the budget plus --memory MiB. --inject starts a server with an injected fault:
- * it stops for half a second now and then, or its memory grows without end. Such a run exits with 0
+ * it stops for half a second at intervals, or its memory grows without end. Such a run exits with 0
  * if it finds the fault.
  */
 
@@ -33,7 +33,7 @@ import { ATTACK_NAMES } from "./exhaustion/attacks.ts";
 import { multiplyGrammar } from "./exhaustion/multiply.ts";
 import { type ExhaustionReport, runAttack } from "./exhaustion/run.ts";
 
-/** How each injected fault shows in the report once it is found. */
+/** The words by which the report shows each injected fault once it is found. */
 const FOUND_AS = { hold: "a read waited", memory: "memory grew" } as const;
 
 const options = readOptions({

@@ -1,11 +1,11 @@
 /**
- * Asks Tidemark one question in two ways and compares the answers. It needs no second database.
+ * Asks Tidemark one question in two ways and compares the results. This needs no second database.
  *
  * Each round creates tables, flushes, indexes and alters some, changes them, and checks laws on
  * them. For example, a query returns the rows of its three parts, in which a condition is true,
  * false and NULL; and a filter passes as many rows as make its condition true. `fuzz_sql/laws.ts`
  * lists all laws. A law that does not hold is printed with the seed of its round and in the
- * shortest form that still breaks it, and the script exits with 1. With `--inject`, some answers
+ * shortest form that still breaks it, and the script exits with 1. With `--inject`, some results
  * lose a row, and the script exits with 1 unless it finds that.
  */
 
@@ -91,7 +91,8 @@ async function runRound(seed: number): Promise<void> {
 }
 
 /**
- * Returns how the two ways differ; undefined if they agree, "refused" if they cannot be compared.
+ * Returns the difference between the two ways; undefined if they agree, "refused" if they cannot be
+ * compared.
  */
 async function violationOf({ isSet, parts, whole }: Sameness): Promise<string | undefined> {
   const rows: (readonly string[])[] = [];
@@ -129,7 +130,7 @@ function shown(rows: readonly string[], others: readonly string[]): string {
   return [`${rows.length} row(s)`, ...only.map((row) => `    ${row}`)].join("\n");
 }
 
-/** Returns the rows of a query as text; for a change, the number of rows it changed. */
+/** Returns the rows of a query as text; for a change, the number of changed rows. */
 async function rowsOf(sql: string): Promise<readonly string[] | Refusal> {
   const { error, results } = await own.ask(sql);
   if (error !== undefined) return error;

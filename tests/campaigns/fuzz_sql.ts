@@ -1,5 +1,5 @@
 /**
- * Compares Tidemark's answers with PostgreSQL's answers to the same random statements, and for
+ * Compares Tidemark's results with PostgreSQL's results of the same random statements, and for
  * queries also with DuckDB's.
  *
  * Each round creates tables and views, fills them, flushes, indexes or alters some, and runs
@@ -7,9 +7,9 @@
  * printed with the seed of its round and the shortest statement that still shows it, and the script
  * exits with code 1. With `--values`, it also prints statements that failed for a value on only one
  * side. These may be correct, since there is no guarantee about which values are computed. If
- * DuckDB's answer differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it
+ * DuckDB's result differs from both others, `fuzz_sql/duckdb.ts` must know the reason; otherwise it
  * counts as a difference too. Differences from PostgreSQL that are allowed are listed in
- * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own answer depends
+ * `fuzz_sql/allowed.ts`, in `fuzz_sql/order_barrier.ts` and, where PostgreSQL's own result depends
  * on the physical order of the rows, in `fuzz_sql/sides.ts`.
  */
 
@@ -97,7 +97,7 @@ async function runRound(seed: number): Promise<void> {
     last = textOf(change);
     const found = await sides.difference(change, { isOrdered: false, way });
     sides.changed(tables.map(copied));
-    // From this point the sides have different rows, so these tables can show nothing more.
+    // From this point the rows of the sides differ, so these tables can reveal nothing more.
     if (sides.wasAllowed) break;
     const isSame = found === undefined && (await areSame(tables));
     if (isSame) continue;
@@ -152,7 +152,7 @@ async function report(
   } else {
     totals.differences += 1;
   }
-  // A change cannot be tried again on the same rows.
+  // A change cannot be repeated on the same rows.
   const isFaulty = async (candidate: Node): Promise<boolean> => {
     if (isOrdered && orderIn(candidate) !== orderIn(root)) return false;
     const now = await sides.difference(candidate, { isOrdered, way });

@@ -4,10 +4,10 @@
  * Each round creates tables of all kinds, which four callers of three roles fill. Every row
  * contains its owner's canary of 128 bits. The callers then send random queries, changes,
  * transactions, forms that ask for foreign data, and subscriptions. Nothing that is sent to a
- * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that it may not
- * see. Queries and changes also run in a world where the caller is alone, and must give the same
- * answer: rows that cannot be seen cannot be counted either. A leak is printed with its seed, and
- * the script exits with 1.
+ * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the caller
+ * may not see. Queries and changes also run in a world where the caller is alone, and must have the
+ * same result: rows that cannot be seen cannot be counted either. A leak is printed with its seed,
+ * and the script exits with 1.
  *
  * With `--inject`, some scans, reads by key and change reads use another owner, one kind after the
  * other, and the script exits with 1 unless each of them is found.

@@ -1,11 +1,12 @@
 /**
  * Plays SQL scripts, such as PostgreSQL's own regression files, statement by statement on Tidemark
- * and on PostgreSQL, and counts the answers that are alike.
+ * and on PostgreSQL, and counts the results that are alike.
  *
  *     bun tests/campaigns/play_sql.ts --data src/test/regress src/test/regress/sql/*.sql
  *
  * The scripts are not part of this project: unpack them from PostgreSQL's source. They run in the
- * given order, each in a session of its own, as `parallel_schedule` has them. A statement counts as
+ * given order, each in a separate session, in the order of `parallel_schedule`. A statement counts
+ * as
  *
  *     alike      both sides give the same rows, or both refuse;
  *     omitted    Tidemark refuses the feature as not implemented, or the statement names an object that
@@ -83,7 +84,7 @@ async function playFile(file: string): Promise<void> {
 async function playStatement(statement: ScriptStatement, file: string): Promise<Verdict> {
   const { sql } = statement;
   let ours = await tidemark.play(forTidemark(statement));
-  // A setting that only one side has would change the form of its later answers.
+  // A setting that only one side has would change the form of that side's later results.
   if (/^set\b/i.test(sql) && ours.kind === "failure") return "omitted";
   const theirs = await postgres.play(statement);
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {

@@ -28,14 +28,17 @@ import { simulateResults } from "../simulation/result_simulation.ts";
 
 const LINE_MS = 10_000;
 
-/** One in this many seeds runs twice. */
+/** The average number of seeds for each seed that runs twice. */
 const SEEDS_PER_REPEAT = 20;
 
-/** One in this many seeds has a table whose rows expire, which they do several times in a world. */
+/**
+ * The average number of seeds for each seed with a table whose rows expire, which they do several
+ * times in a world.
+ */
 const SEEDS_PER_STREAM = 3;
 const TTL_MS = 40;
 
-/** More faults than this reveal nothing new. */
+/** The maximum number of faults. More faults reveal nothing new. */
 const FAULTS_MAX = 10;
 
 /** A world of whole results plans and evaluates queries, so it gets this part of the steps. */

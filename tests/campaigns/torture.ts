@@ -5,8 +5,8 @@
  *
  * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented, torn
  * or given a sequence id twice. With `--inject`, it damages what it reads back, and exits with 0
- * only if it finds the damage. SIGKILL cannot show a missing fsync: `tests/smoke` proves the order
- * of write, sync and answer.
+ * only if it finds the damage. SIGKILL cannot reveal a missing fsync: `tests/smoke` proves the
+ * order of write, sync and response.
  */
 import {
   countOption,

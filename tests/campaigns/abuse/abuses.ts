@@ -21,13 +21,15 @@ export interface Attack {
 
 type Abuse = (attack: Attack) => Promise<string>;
 
-/** This many sockets keep a server busy with messages. */
+/** The number of sockets that keep a server busy with messages. */
 const STORMING_SOCKETS = 50;
 
-/** The server accepts a message that exceeds its limit by this much before it closes the socket. */
+/**
+ * The number of bytes by which a message may exceed the limit before the server closes the socket.
+ */
 const LARGE_MESSAGE_BYTES = 2 ** 20;
 
-/** This is just below the size at which the server closes the socket. */
+/** A size just below the one at which the server closes the socket. */
 const UNFINISHED_BYTES = 3_900_000;
 
 const UNFINISHED_FRAME = RawSocket.frame(OPCODE.text, Buffer.alloc(UNFINISHED_BYTES, " ")).subarray(
@@ -39,7 +41,7 @@ const FRAGMENT = Buffer.alloc(65_000, " ");
 
 const INFLATING = Bun.gzipSync(Buffer.alloc(100 * LARGE_MESSAGE_BYTES));
 
-/** The generator yields for this long, so that the kernel's buffers may drain. */
+/** The time for which the generator yields, so that the kernel's buffers may drain. */
 const PAUSE_MS = 5;
 
 export const ABUSE_NAMES = [

@@ -68,8 +68,8 @@ export function malformedMessage(chance: Chance): string {
 }
 
 /**
- * Returns bytes that are not a valid frame: unmasked, of a reserved kind, of an absurd length, or
- * random.
+ * Returns bytes that are not a valid frame, because they are unmasked, of a reserved kind, of an
+ * absurd length, or random.
  */
 export function malformedBytes(chance: Chance): Uint8Array {
   switch (chance.below(5)) {

@@ -6,7 +6,9 @@ import type { Socket } from "bun";
 
 const OPEN_MS_MAX = 30_000;
 
-/** Opening more sockets at once would only fill the kernel's queue. */
+/**
+ * The maximum number of sockets that are opened at once. More would only fill the kernel's queue.
+ */
 const OPENING_MAX = 50;
 
 export const OPCODE = {
@@ -75,8 +77,8 @@ export class RawSocket {
   }
 
   /**
-   * Stops reading for good. The bytes that the server sends then fill the kernel's buffers, and
-   * after them the server's own.
+   * Stops reading permanently. The bytes that the server sends then fill the kernel's buffers, and
+   * afterwards the server's own.
    */
   stopReading(): void {
     this.#socket.pause();

@@ -1,6 +1,6 @@
 /**
  * Runs one kind of abuse against a new server: the victim starts, the abuse runs alongside it, and
- * the run then judges what happened to the victim and to the server.
+ * the run then judges the effects on the victim and on the server.
  */
 
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
@@ -10,19 +10,21 @@ import { ABUSES, type AbuseName } from "./abuses.ts";
 import { startVictim } from "./beside.ts";
 import type { VictimReport } from "./victim.ts";
 
-/** The server may use this much memory in addition to the send queues. */
+/** The memory that the server may use in addition to the send queues. */
 const MEMORY_BYTES_MAX = 200 * 2 ** 20;
 
 /** The default of `websocket.send_queue_bytes`, which no abuse changes. */
 const SEND_QUEUE_BYTES = 2 ** 20;
 
-/** The server accepts this many bytes of unfinished bodies or messages from one address. */
+/**
+ * The number of bytes of unfinished bodies or messages that the server accepts from one address.
+ */
 const UNFINISHED_BYTES = 2 ** 28;
 
 /** The kinds of abuse that send unfinished bodies or messages. */
 const UNFINISHED: ReadonlySet<AbuseName> = new Set(["bodies", "unfinished"]);
 
-/** A user may have at most 100 subscriptions, so the sockets are shared among several users. */
+/** The number of sockets per user. A user may have at most 100 subscriptions. */
 const SOCKETS_PER_USER = 90;
 
 const SAMPLE_MS = 100;

@@ -1,7 +1,7 @@
 /** An SQL request that sends nearly all of its body and withholds the end. */
 import type { Socket } from "bun";
 
-/** This is just below the size that the server treats as a large body. */
+/** A size just below the one from which the server treats a body as large. */
 const BODY_BYTES = 1_048_000;
 
 const KEPT_BACK_BYTES = 10;
@@ -15,7 +15,7 @@ export interface UnfinishedRequest {
 
 export interface UnfinishedOptions {
   readonly token: string;
-  /** Sends the body in chunks, so that no header declares its size. */
+  /** True to send the body in chunks, so that no header declares its size. */
   readonly isChunked: boolean;
 }
 

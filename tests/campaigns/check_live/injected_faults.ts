@@ -25,14 +25,14 @@ const FRAME_FAULTS = [
 export type InjectedFault = (typeof FRAME_FAULTS)[number] | "late_resume" | "view";
 export const INJECTED_FAULTS: readonly InjectedFault[] = [...FRAME_FAULTS, "late_resume", "view"];
 
-/** This many changes of the damaged subscription pass before the fault. */
+/** The number of changes of the damaged subscription that pass before the fault. */
 const SOUND_CHANGES = 50;
 
 /** The fault counts of which at least one must not be 0 when the injected fault is found. */
 export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>> = {
   lost: ["missed"],
   doubled: ["doubled"],
-  // A connection that breaks between the two loses the later one.
+  // If the connection breaks between the swapped messages, the later one is lost.
   swapped: ["outOfOrder", "missed"],
   altered: ["wrong"],
   boundary: ["aboveBoundary", "wrong", "missed"],
@@ -41,7 +41,9 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   view: ["unlike"],
 };
 
-/** Returns whether a subscription is damaged. The subscriptions that follow everything are. */
+/**
+ * Returns whether a subscription is damaged. These are the subscriptions that follow everything.
+ */
 export function isDamaged({ table, query }: Followed): boolean {
   return table === "board" && query.sql.endsWith("live.board");
 }

@@ -29,7 +29,7 @@ export type ReaderEvent =
   | {
       readonly kind: "begin";
       readonly mode: Mode;
-      /** The position from which it resumed, exclusive. */
+      /** The position from which the reader resumed, exclusive. */
       readonly position: number;
       readonly lastRows?: number;
     }
@@ -41,7 +41,7 @@ export type ReaderEvent =
       readonly isLast: boolean;
     }
   | { readonly kind: "change"; readonly change: WireChange }
-  /** A pong that says that everything up to this seq was sent. */
+  /** A pong, which confirms that everything up to this seq was sent. */
   | { readonly kind: "position"; readonly seq: number };
 
 export interface Faults {
@@ -57,7 +57,7 @@ export function noFaults(): Faults {
   return { missed: 0, doubled: 0, outOfOrder: 0, aboveBoundary: 0, unlike: 0, wrong: 0 };
 }
 
-/** This many findings are described in words; the rest are only counted. */
+/** The number of findings that are described in words. The rest are only counted. */
 const FINDINGS_MAX = 5;
 
 export class Judge {
@@ -72,7 +72,7 @@ export class Judge {
   #events: ReaderEvent[] = [];
   #mode: Mode = "live";
   #isReady = false;
-  /** True if the view began with less than the whole result. */
+  /** True if the view began with a part of the result. */
   #isPartial = false;
   #lastRows = 0;
   #hasDeletedField = false;
@@ -82,7 +82,7 @@ export class Judge {
   /** The highest sequence id on this connection, and the set of all of them. */
   #highSeq = 0;
   #seen = new Set<number>();
-  /** Rows and deletes of the snapshot or of the net replay that is loading, by key. */
+  /** The rows and deletes of the snapshot or the net replay in progress, by key. */
   #loaded = new Map<number, { seq: number; isRow: boolean }>();
 
   constructor(followed: Followed, partition: Partition) {
@@ -128,7 +128,7 @@ export class Judge {
     }
   }
 
-  /** Compares the held rows with those of a SELECT of the same query at the same seq. */
+  /** Compares the rows of the view with those of a SELECT of the same query at the same seq. */
   compareWith(selected: readonly Cells[]): void {
     const byId = new Map(selected.map((row) => [Number(row["id"]), row]));
     for (const [id, row] of this.held) {
@@ -262,7 +262,8 @@ export class Judge {
   }
 
   /**
-   * Accounts for the versions below `seq`: each one that would have changed the result was missed.
+   * Accounts for the versions below `seq`: each version that would have changed the result was
+   * missed.
    */
   #passTo(seq: number): void {
     const { versions } = this.#partition;

@@ -1,6 +1,6 @@
 /**
- * Goal: the live stream checker can be trusted: it finds each kind of fault in an otherwise sound
- * stream, and nothing in a sound one.
+ * Goal: the checker of live streams can be trusted. It finds each kind of fault in an otherwise
+ * sound stream, and none in a sound stream.
  */
 import { expect, test } from "bun:test";
 import { type Faults, Judge, noFaults, type ReaderEvent, type WireChange } from "./judge.ts";
@@ -23,7 +23,7 @@ function row(id: number, room: string, body: string): Row {
   return { id, room, n: null, body };
 }
 
-/** Seqs 1 to 9: two rows before the snapshot, the rest after it. */
+/** Returns a ledger with seqs 1 to 9: two rows before the snapshot, and the rest after it. */
 function ledger(): Ledger {
   const written = new Ledger();
   const versions: [Row, boolean][] = [

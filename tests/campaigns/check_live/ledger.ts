@@ -2,12 +2,12 @@
  * The ledger of what was actually written: every version that a statement acknowledged, in the
  * order of its sequence ids. Nothing here comes from a subscription.
  *
- * A version may be delivered before its writer has the answer, so the ledger also knows up to which
- * seq it is complete: a pending statement gets ids above everything acknowledged before it was
- * sent.
+ * A version may be delivered before its writer has the response, so the ledger also records the seq
+ * up to which it is complete: a pending statement gets ids above everything acknowledged before it
+ * was sent.
  */
 
-/** `live.items` and `live.board` have these columns. */
+/** A row of `live.items` or `live.board`. */
 export interface Row {
   readonly id: number;
   readonly room: string | null;
@@ -34,7 +34,7 @@ export interface Written {
 /** The rows of one table that belong to one owner. */
 export class Partition {
   readonly name: string;
-  /** Ascending by seq; complete up to the ledger's `completeSeq`. */
+  /** The versions in ascending seq, complete up to the ledger's `completeSeq`. */
   readonly versions: Version[] = [];
   readonly #newest = new Map<number, Version>();
   #unsorted: Written[] = [];
@@ -97,7 +97,7 @@ export class Partition {
 
 export class Ledger {
   readonly #partitions = new Map<string, Partition>();
-  /** For each pending statement, the highest seq acknowledged when it was sent. */
+  /** The highest seq acknowledged when each pending statement was sent. */
   readonly #underWay = new Map<symbol, number>();
   #acknowledgedSeq = 0;
   #isClosed = false;
@@ -111,7 +111,7 @@ export class Ledger {
     return this.#acknowledgedSeq;
   }
 
-  /** The ledger is complete up to this seq. */
+  /** The seq up to which the ledger is complete. */
   get completeSeq(): number {
     if (this.#isClosed) return Infinity;
     return Math.min(this.#acknowledgedSeq, ...this.#underWay.values());
@@ -148,7 +148,7 @@ export class Ledger {
     };
   }
 
-  /** The writers are done, so the ledger is complete. */
+  /** Marks the ledger as complete, because the writers have finished. */
   close(): void {
     this.#isClosed = true;
   }

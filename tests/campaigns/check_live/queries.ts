@@ -17,11 +17,12 @@ export interface Query {
 export interface Followed {
   readonly name: string;
   readonly table: "items" | "board";
-  /** The user whose token it uses and whose rows it sees in `items`. */
+  /** The user whose token the subscription uses and whose rows it sees in `items`. */
   readonly user: string;
   readonly query: Query;
   /**
-   * How the subscription begins, both the first time and after the server told it to start again.
+   * The way in which the subscription begins, both the first time and after the server requested a
+   * restart.
    */
   readonly begins: "snapshot" | "last_rows" | "live";
 }
@@ -102,8 +103,8 @@ const PLACES: readonly (readonly [Followed["table"], string])[] = [
 const BEGINNINGS: readonly Followed["begins"][] = ["snapshot", "last_rows", "snapshot", "live"];
 
 /**
- * Returns `count` subscriptions: every query in every place before any repeats, with every way to
- * begin.
+ * Returns `count` subscriptions: every query in every place before any repeats, with every kind of
+ * beginning.
  */
 export function followedBy(count: number): readonly Followed[] {
   return Array.from({ length: count }, (_, number) => {

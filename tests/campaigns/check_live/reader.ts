@@ -10,7 +10,7 @@ import type { Mode, ReaderEvent, WireChange } from "./judge.ts";
 import type { Cells, Followed } from "./queries.ts";
 import type { World } from "./world.ts";
 
-/** Messages between two pings. */
+/** The number of messages between two pings. */
 const PING_EVERY = 200;
 
 export interface ReaderOptions {
@@ -48,12 +48,12 @@ export class Reader {
     return this.#reconnects;
   }
 
-  /** How often the server went away during its subscription. */
+  /** The number of times that the server ended during the subscription. */
   get outages(): number {
     return this.#outages;
   }
 
-  /** The error with which the server or the connection ended it. */
+  /** The error with which the server or the connection ended the reader. */
   get error(): Error | undefined {
     return this.#error;
   }
@@ -66,7 +66,7 @@ export class Reader {
     return this.#position ?? 0;
   }
 
-  /** Connects. The server may be between two lives. */
+  /** Connects. The server may be restarting. */
   start(): void {
     void this.#connectWhenUp();
   }
@@ -111,7 +111,7 @@ export class Reader {
     });
   }
 
-  /** Reconnects after the server went away. */
+  /** Reconnects after the server has ended. */
   async #comeBack(): Promise<void> {
     this.#outages += 1;
     this.#socket = undefined;
@@ -183,7 +183,7 @@ export class Reader {
         this.#takePong(message);
         break;
       case "error":
-        // The server closes the socket next.
+        // The server will close the socket next.
         if (message["code"] === "SHUTTING_DOWN") break;
         this.#error = new Error(JSON.stringify(message));
         break;
@@ -242,7 +242,7 @@ export class Reader {
   }
 }
 
-/** Text is JSON. Bytes are either form compressed with gzip, or MessagePack. */
+/** Parses a message. Text is JSON. Bytes are either form compressed with gzip, or MessagePack. */
 function messageFrom(data: string | ArrayBuffer): WireMessage {
   if (typeof data === "string") return JSON.parse(data) as WireMessage;
   const bytes = new Uint8Array(data);

@@ -13,15 +13,15 @@ import { Reader } from "./reader.ts";
 import { type Signal, spread, World } from "./world.ts";
 import { write } from "./writer.ts";
 
-/** Once the writers are done, the subscribers may take this long to catch up. */
+/** The maximum time for subscribers to catch up once the writers have finished. */
 const CATCH_UP_MS_MAX = 60_000;
 
-/** A checkpoint waits this long for subscribers that are disconnecting and resuming. */
+/** The time that a checkpoint waits for subscribers that are disconnecting and resuming. */
 const CHECKPOINT_MS_MAX = 10_000;
 
 const LAST_WORDS_MS = 500;
 
-/** When a run is aborted, this much of the server's output is shown. */
+/** The length of the server's output that is shown when a run is aborted. */
 const OUTPUT_LENGTH_MAX = 4000;
 
 const JUDGE_EVERY_MS = 100;
@@ -45,9 +45,9 @@ export interface CheckReport {
   readonly snapshotRows: number;
   readonly reconnects: number;
   readonly restarts: Readonly<Record<Signal, number>>;
-  /** Subscriptions that lost their server. */
+  /** The number of times that a subscription lost its server. */
   readonly outages: number;
-  /** Views that were compared with a SELECT during the run. */
+  /** The number of views that were compared with a SELECT during the run. */
   readonly comparedViews: number;
   readonly faults: Faults;
   readonly findings: readonly string[];
@@ -72,7 +72,7 @@ interface Run {
 export async function checkLive(options: CheckOptions): Promise<CheckReport> {
   await using server = await startReadyServer({
     config: {
-      // Small, so that long replays are also cut short in this test.
+      // The limit is low, so that long replays are also cut short in this test.
       websocket: { replay_changes: 100 },
       limits: { subscriptions_per_user: 0 },
       logging: { level: "warn" },
@@ -138,7 +138,7 @@ function disturb(pairs: readonly Pair[], run: Run): Promise<void> {
 }
 
 /**
- * While no writer is active, compares each subscriber that is ready and caught up with a SELECT.
+ * Compares each subscriber that is ready and caught up with a SELECT, while no writer is active.
  */
 async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
   const { ledger, options } = run;
@@ -156,7 +156,7 @@ async function checkpoint(pairs: readonly Pair[], run: Run): Promise<void> {
       const [held] = judge.held.keys();
       const isForgotten = options.injected === "view" && isDamaged(followed) && held !== undefined;
       if (isForgotten) judge.held.delete(held);
-      // The held rows are the result at the newest seq, and so are those of the SELECT.
+      // The rows of the view are the result at the newest seq, as are the rows of the SELECT.
       judge.compareWith(await selected(followed, run));
       run.comparedViews += 1;
     }
@@ -219,8 +219,8 @@ function pairFor(followed: Followed, run: Run): Pair {
 }
 
 /**
- * Half of the writers write to one partition, a quarter to another, and a quarter to the shared
- * table.
+ * Runs the writers. Half of them write to one partition, a quarter to another, and a quarter to the
+ * shared table.
  */
 async function writeAll({ ledger, options, random, tokens, world }: Run): Promise<void> {
   const places = [
@@ -268,7 +268,7 @@ async function flush(world: World): Promise<void> {
   }
 }
 
-/** Waits until the server has told every subscriber that it has everything. */
+/** Waits until the server has confirmed to every subscriber that it has everything. */
 async function catchUp(pairs: readonly Pair[], ledger: Ledger): Promise<void> {
   const deadlineMs = Date.now() + CATCH_UP_MS_MAX;
   for (const { reader } of pairs) reader.settleDown();

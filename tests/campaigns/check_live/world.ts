@@ -1,5 +1,5 @@
 /**
- * The server of a run and what happens to it: writers pause for a moment, and the process is
+ * The server of a run, with its interruptions: writers pause for a moment, and the process is
  * stopped or killed and started again. Every client asks this object whether the server is up.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
@@ -13,7 +13,7 @@ export class World {
   #lives = 1;
   #isUp = true;
   #isOpen = true;
-  /** Why the server could not be started again. */
+  /** The reason why the server could not be started again. */
   #failure: Error | undefined;
   #atWork = 0;
   #waiting: (() => void)[] = [];
@@ -23,9 +23,9 @@ export class World {
   }
 
   /**
-   * The number of the server's current life; undefined between two lives. A restart may begin
-   * between any await and the next statement. Only a request that sees the same life at its start
-   * and its end failed for its own reason.
+   * The number of the server's current life; undefined while the server restarts. A restart may
+   * begin between any await and the next statement. Only a request that sees the same life at its
+   * start and its end failed for its own reason.
    */
   get life(): number | undefined {
     return this.#isUp ? this.#lives : undefined;
@@ -36,7 +36,7 @@ export class World {
     while (!this.#isUp) await this.#changed();
   }
 
-  /** Runs a statement, but waits while writers are paused. */
+  /** Runs a statement. Waits first while writers are paused. */
   async atWork(work: () => Promise<void>): Promise<void> {
     while (!this.#isOpen || !this.#isUp) await this.#changed();
     this.#atWork += 1;
@@ -88,7 +88,7 @@ export class World {
   }
 }
 
-/** Runs one action after the other, spread over a run whose progress goes from 0 to 1. */
+/** Runs actions one after the other, spread over a run whose progress goes from 0 to 1. */
 export async function spread(
   acts: readonly (() => Promise<void>)[],
   { progress, random }: { progress: () => number; random: SeededRandom },

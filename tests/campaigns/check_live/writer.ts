@@ -1,15 +1,15 @@
 /**
  * One writer: it sends statements over HTTP, one after the other, and enters into the ledger the
  * rows that each RETURNING clause reports. Writers of one partition write the same keys, but never
- * one key at the same time. After a crash, the rows therefore show what an unanswered statement
- * did.
+ * one key at the same time. After a crash, the rows therefore show the effect of an unanswered
+ * statement.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { Ledger, Row, Written } from "./ledger.ts";
 import { partitionName } from "./queries.ts";
 import type { World } from "./world.ts";
 
-/** There are few enough keys that rows are replaced again and again. */
+/** The number of keys, small enough that rows are replaced again and again. */
 const KEYS = 400;
 
 const ROOMS = ["lobby", "hall", "attic", "cellar", null];
@@ -23,7 +23,7 @@ export interface WriterOptions {
   readonly token: string;
   readonly user: string;
   readonly table: "items" | "board";
-  /** Makes its texts different from those of other writers. */
+  /** A mark that makes the writer's texts different from those of other writers. */
   readonly mark: string;
   /** Keys that a statement of this partition is currently writing. */
   readonly busy: Set<number>;
@@ -58,15 +58,18 @@ async function writeOnce(options: WriterOptions, text: string): Promise<void> {
   for (const key of keys) busy.delete(key);
 }
 
-/** Returns what a statement wrote, reading it back if the server went away during the statement. */
+/**
+ * Returns the rows that a statement wrote. Reads them back if the server ended during the
+ * statement.
+ */
 async function written(
   { ledger, table, token, user, world }: WriterOptions,
   { statement, keys, isDelete }: { statement: string; keys: readonly number[]; isDelete: boolean },
 ): Promise<Written[]> {
   const rows = await askedOnce(world, statement, token);
   if (rows !== undefined) return rows.map((cells) => writtenFrom(cells, isDelete));
-  // No other statement writes these keys in the meantime, so a version newer than all known ones is
-  // ours.
+  // No other statement writes these keys in the meantime, so a version newer than all known ones
+  // belongs to this statement.
   const known = ledger.newestSeqs(partitionName(table, user));
   const query =
     `SELECT id, room, n, body, _seq, _deleted FROM live.${table} ` +
@@ -83,13 +86,14 @@ async function written(
 
 type Cells = readonly (readonly unknown[])[];
 
-/** Runs a statement. Returns undefined if the server went away during it. */
+/** Runs a statement. Returns undefined if the server ended during it. */
 async function askedOnce(world: World, sql: string, token: string): Promise<Cells | undefined> {
   const { life } = world;
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that goes away after its answer interrupts no request, so this life interrupted it.
+    // A server that ends after its response interrupts no request, so the current life interrupted
+    // the statement.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;
@@ -98,7 +102,9 @@ async function askedOnce(world: World, sql: string, token: string): Promise<Cell
 
 interface Making {
   readonly random: SeededRandom;
-  /** Differs from every earlier text, so that every update makes a version. */
+  /**
+   * Returns a text that differs from every earlier text, so that every update creates a version.
+   */
   readonly text: string;
 }
 

@@ -7,7 +7,7 @@ import type { World } from "../check_live/world.ts";
 import type { Tamperer } from "./injected_faults.ts";
 import type { GroupJudge, WireMessage } from "./judge.ts";
 
-/** How a group acknowledges. */
+/** The way in which a group acknowledges. */
 export type Manner = "single" | "cumulative" | "effects";
 
 export interface GroupForm {
@@ -22,7 +22,7 @@ export interface ConsumerOptions {
   readonly world: World;
   readonly token: string;
   readonly group: GroupForm;
-  /** The partitions that it polls in turn. */
+  /** The partitions that the consumer polls alternately. */
   readonly partitions: readonly number[];
   readonly judge: GroupJudge;
   readonly random: SeededRandom;
@@ -32,7 +32,7 @@ export interface ConsumerOptions {
 
 const LIMIT_MAX = 80;
 
-/** A request that finds nothing waits this long. */
+/** The time that a request waits if there is no message. */
 const WAIT_SECONDS = 1;
 
 export class Consumer {
@@ -84,7 +84,7 @@ export class Consumer {
     const when = { sentMs, receivedMs: performance.now(), life };
     judge.received(messages, when);
     if (messages.length > 0 && tamperer?.isHasty() === true) judge.received(messages, when);
-    // An empty partition lets the others take their turn.
+    // After an empty partition, the consumer polls the other ones.
     if (whole.length === 0 && partitions.length > 1) await Bun.sleep(20);
     return whole;
   }
@@ -153,7 +153,7 @@ export class Consumer {
     }
   }
 
-  /** Returns the body of an answer; undefined if it is a refusal or the server went away. */
+  /** Returns the body of a response; undefined if it is a refusal or the server ended. */
   async #post(
     path: string,
     body: Readonly<Record<string, unknown>>,
@@ -174,7 +174,7 @@ export class Consumer {
     }
   }
 
-  /** @throws The error, unless the server went away in the meantime. */
+  /** @throws The error, unless the server ended in the meantime. */
   async #requireRestart(life: number | undefined, error: unknown): Promise<void> {
     const { world } = this.#options;
     await Bun.sleep(1);

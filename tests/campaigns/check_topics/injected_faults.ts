@@ -28,7 +28,7 @@ export const FOUND_AS: Readonly<Record<InjectedFault, readonly (keyof Faults)[]>
   effect_twice: ["effects"],
 };
 
-/** This many messages pass before the fault. */
+/** The number of messages that pass before the fault. */
 const SOUND_MESSAGES = 100;
 
 /** Damages the messages of one group. */

@@ -21,24 +21,29 @@ export interface WireMessage {
 }
 
 export interface Faults {
-  /** Messages that a group never got. */
+  /** The number of messages that a group never received. */
   lost: number;
-  /** Messages that no change explains, and changes with two messages. */
+  /** The number of messages that no change explains, and of changes with two messages. */
   surplus: number;
   outOfOrder: number;
-  /** Offsets that are not contiguous from 0. */
+  /** The number of offsets that are not contiguous from 0. */
   gaps: number;
-  /** Offsets whose content has changed. */
+  /** The number of offsets whose content has changed. */
   unstable: number;
-  /** Rows whose messages are in two partitions. */
+  /** The number of rows whose messages are in two partitions. */
   divided: number;
-  /** Messages that were redelivered although they were acknowledged. */
+  /** The number of messages that were redelivered although they were acknowledged. */
   redelivered: number;
-  /** Messages that were redelivered although another consumer's claim was still valid. */
+  /**
+   * The number of messages that were redelivered although another consumer's claim was still valid.
+   */
   early: number;
-  /** Messages of an ordered group that arrived before the preceding one was acknowledged. */
+  /**
+   * The number of messages of an ordered group that arrived before the preceding one was
+   * acknowledged.
+   */
   overtaken: number;
-  /** Effects that are missing, or were made twice. */
+  /** The number of effects that are missing or occurred twice. */
   effects: number;
 }
 
@@ -65,7 +70,10 @@ interface Content {
 /** The contents of a topic's offsets, by partition. */
 export type Contents = Map<number, Map<number, Content>>;
 
-/** When a request was sent and answered, and which server life answered it. */
+/**
+ * The times at which a request was sent and its response arrived, and the server life that
+ * responded.
+ */
 export interface Received {
   readonly sentMs: number;
   readonly receivedMs: number;
@@ -85,11 +93,11 @@ export class GroupJudge {
   readonly #visibilityMs: number;
   readonly #delivered = new Map<string, Received>();
   #lastDeliveryMs = 0;
-  /** The time at which the acknowledgement of each message was answered. */
+  /** The time of the response to each message's acknowledgement. */
   readonly #acknowledgedMs = new Map<string, number>();
   /** Messages for which an acknowledgement was sent. */
   readonly #sent = new Set<string>();
-  /** For each row, the offsets that this group has received. */
+  /** The offsets that this group has received, by row. */
   readonly #offsetsByRow = new Map<string, number[]>();
 
   constructor(options: {
@@ -106,8 +114,8 @@ export class GroupJudge {
 
   /**
    * Returns whether this many messages are done. An unanswered acknowledgement may have been
-   * accepted, so its message is done once it has had time to be redelivered and was not. A group
-   * that gets no message for much longer is done as well: what it lacks is lost.
+   * accepted, so its message is done if it was not redelivered in time. A group that gets no
+   * message for much longer is done as well: its missing messages are lost.
    */
   isDone(messageCount: number): boolean {
     if (this.#acknowledgedMs.size >= messageCount) return true;
@@ -130,7 +138,7 @@ export class GroupJudge {
     }
   }
 
-  /** Records the messages of one answer. */
+  /** Records the messages of one response. */
   received(messages: readonly WireMessage[], when: Received): void {
     const batch = new Set(messages.map((message) => placeOf(message)));
     if (messages.length > 0) this.#lastDeliveryMs = when.receivedMs;

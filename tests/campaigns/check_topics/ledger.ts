@@ -13,7 +13,9 @@ export interface Change {
   readonly user: string | undefined;
   readonly key: number;
   readonly operation: Operation;
-  /** The number that the change wrote; for a delete, the last one. No two writes share a number. */
+  /**
+   * The number that the change wrote; for a delete, the last number. No two writes share a number.
+   */
   readonly n: number;
   readonly room: string;
   /** The number that was replaced. */
@@ -28,7 +30,9 @@ export interface Topic {
   readonly payloadOf: (change: Change) => "key" | "full" | "diff" | undefined;
 }
 
-/** Filters, all operations, a USER table, several sources and all three payloads. */
+/**
+ * The topics, with filters, all operations, a USER table, several sources and all three payloads.
+ */
 export const TOPICS: readonly Topic[] = [
   {
     name: "app.all_items",
@@ -72,7 +76,7 @@ export const TOPICS: readonly Topic[] = [
   },
 ];
 
-/** Names a row for the judge. */
+/** Returns the name of a row for the judge. */
 export function rowName({
   key,
   table,
@@ -119,14 +123,14 @@ export class Ledger {
     }
   }
 
-  /** The expected messages of a topic by row. */
+  /** Returns the expected messages of a topic by row. */
   expected(topic: string): Map<string, string[]> {
     const rows = this.#expected.get(topic);
     if (rows === undefined) throw new Error(`There is no topic ${topic}`);
     return rows;
   }
 
-  /** How many messages a topic should have. */
+  /** Returns the number of messages that a topic should have. */
   count(topic: string): number {
     return this.#counts.get(topic) ?? 0;
   }

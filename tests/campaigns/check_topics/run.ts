@@ -14,16 +14,16 @@ import { Writer } from "./writer.ts";
 
 const USERS = ["alice", "bob"];
 
-/** How long a claim lasts: short, so that claims run out in every run. */
+/** The duration of a claim. It is short, so that claims expire in every run. */
 const VISIBILITY_SECONDS = 2;
 
-/** Once the writers are done, the groups may take this long to finish. */
+/** The maximum time for the groups to finish once the writers have finished. */
 const CATCH_UP_MS_MAX = 120_000;
 
 const PROGRESS_EVERY_MS = 5000;
 const FLUSH_EVERY_MS = 2000;
 
-/** When a run is aborted, this much of the server's output is shown. */
+/** The length of the server's output that is shown when a run is aborted. */
 const OUTPUT_LENGTH_MAX = 4000;
 
 const GROUPS: readonly GroupForm[] = [
@@ -106,7 +106,7 @@ async function prepare(server: ServerProcess): Promise<ReadonlyMap<string, strin
   return tokens;
 }
 
-/** Groups of one topic share the known contents of its offsets. */
+/** Creates the groups. Groups of one topic share the known contents of its offsets. */
 function groupsOf(
   options: CheckOptions,
   { random, world }: Pick<Run, "random" | "world">,
@@ -138,8 +138,9 @@ function groupsOf(
 }
 
 /**
- * A cumulative acknowledgement covers all consumers of a partition, so there each partition has one
- * consumer. Elsewhere each consumer polls all partitions, each starting with a different one.
+ * Returns the partitions of each consumer. A cumulative acknowledgement covers all consumers of a
+ * partition, so each partition then has one consumer. Otherwise each consumer polls all partitions,
+ * each starting with a different one.
  */
 function partitionsOf({ consumers, manner, topic }: GroupForm, index: number): readonly number[] {
   const count = TOPICS.find(({ name }) => name === topic)?.partitions ?? 1;

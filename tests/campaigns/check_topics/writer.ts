@@ -1,17 +1,19 @@
 /**
- * One writer: it runs transactions over rows that only it writes, so that after a crash its rows
- * show whether an unanswered transaction was committed.
+ * One writer. It runs transactions over rows that no other writer changes, so after a crash the
+ * rows show whether an unanswered transaction was committed.
  */
 import type { SeededRandom } from "../../support/seeded_random.ts";
 import type { World } from "../check_live/world.ts";
 import type { Change, Ledger, TableName } from "./ledger.ts";
 
-/** Each table and writer has few enough rows that they are replaced again and again. */
+/**
+ * The number of rows of each table and writer, small enough that rows are replaced again and again.
+ */
 const ROWS = 60;
 
 const ROOMS = ["hall", "attic", "cellar"];
 
-/** The most rows that one transaction changes. */
+/** The maximum number of rows that one transaction changes. */
 const CHANGES_MAX = 12;
 
 interface RowState {
@@ -25,7 +27,7 @@ export interface WriterOptions {
   readonly random: SeededRandom;
   readonly index: number;
   readonly writerCount: number;
-  /** The user whose notes it writes. */
+  /** The user whose notes the writer writes. */
   readonly user: string;
   readonly userToken: string;
   readonly adminToken: string;
@@ -80,7 +82,7 @@ export class Writer {
     return { ...place, operation, n, room: random.pick(ROOMS) };
   }
 
-  /** Runs a transaction, and checks the rows if the server went away during it. */
+  /** Runs a transaction, and checks the rows if the server ended during it. */
   async #isCommitted(
     sql: string,
     { changes, token }: { changes: readonly Change[]; token: string },
@@ -111,7 +113,7 @@ function statementOf({ key, n, operation, room, table }: Change): string {
   }
 }
 
-/** Runs statements. Returns undefined if the server went away during them. */
+/** Runs statements. Returns undefined if the server ended during them. */
 async function askedOnce(
   world: World,
   sql: string,
@@ -121,7 +123,8 @@ async function askedOnce(
   try {
     return await world.server.rows(sql, { token });
   } catch (error) {
-    // A server that goes away after its answer interrupts no request, so this life interrupted it.
+    // A server that ends after its response interrupts no request, so the current life interrupted
+    // the transaction.
     await Bun.sleep(1);
     if (life !== undefined && world.life === life) throw error;
     return undefined;

@@ -12,10 +12,10 @@ const seed = seedOf(1);
 
 const STATES = 200;
 
-/** A state of topics takes longer to open and to compare. */
+/** The number of states of topics. Such a state takes longer to open and to compare. */
 const TOPIC_STATES = 60;
 
-/** These are found only after many states. The campaign of `.ci/run` injects them too. */
+/** The faults that are found only after many states. The campaign of `.ci/run` injects them too. */
 const LATE: ReadonlySet<string> = new Set(["ids_not_synced", "no_checksum"]);
 
 test("the store keeps what it was told in every crash state, and a seed reproduces one story", async () => {

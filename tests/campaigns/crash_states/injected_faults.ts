@@ -18,7 +18,7 @@ import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts
 import { workInThisThread } from "../../support/segment_work.ts";
 
 export const INJECTED_FAULTS = [
-  /** The log answers before its bytes are durable. */
+  /** The log reports bytes as durable before they are. */
   "early_ack",
   /** Directory entries are not made durable. */
   "no_directory_sync",
@@ -28,9 +28,11 @@ export const INJECTED_FAULTS = [
   "no_checksum",
   "segment_not_synced",
   "deletions_not_synced",
-  /** Ids are handed out before their reservation is durable. */
+  /** Ids are issued before their reservation is durable. */
   "ids_not_synced",
-  /** A number of a sequence is handed out before its reservation is durable, and so again later. */
+  /**
+   * A number of a sequence is issued before its reservation is durable, and so issued again later.
+   */
   "number_twice",
   /** The last transaction of the manifest is not durable. */
   "manifest_not_synced",
@@ -92,7 +94,7 @@ class UnsyncedFile extends ForwardingFile {
   }
 
   override syncNow(): void {
-    // The injected fault: nothing is done here.
+    // The injected fault: the sync is skipped here.
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The ledger of one story: what the store was told, as plain lists of row versions, and how much of
- * it a store that was opened after a crash contains.
+ * The ledger of one story: the changes that were passed to the store, as plain lists of row
+ * versions. It also determines how many of them a store contains that was opened after a crash.
  *
  * In a table with a time to live, rows that may have expired may be present or not, rows that must
  * have expired must be gone, and all other rows follow the rules of every table.
@@ -36,13 +36,13 @@ interface Partition {
 }
 
 /**
- * The minimum and maximum that a crash may leave: everything up to these seqs, and nothing that was
+ * The bounds of the state after a crash: everything up to the minimum seqs, and nothing that was
  * never applied.
  */
 export interface Claims {
   readonly ackedSeq: number;
   readonly appliedSeq: number;
-  /** The latest time that any clock has ever shown, and the time of this one. */
+  /** The latest time that any clock has shown, and the current time of this clock. */
   readonly latestMs: number;
   readonly nowMs: number;
 }
@@ -60,7 +60,7 @@ export class Ledger {
         index += 1;
         const key = isKeyed ? (row[0] ?? null) : seq;
         const found = versions.findLast((version) => version.key === key);
-        // The row that an insert finds has expired, so the key counts as free.
+        // An insert that finds an expired row treats the key as free.
         const isFree = operation === "insert" && found?.isDeleted === false;
         const before = isFree ? undefined : found;
         if (before !== undefined) before.replacedBy = seq;
@@ -197,7 +197,10 @@ interface Expected {
   readonly expiry: Expiry;
 }
 
-/** Versions must be gone up to one seq and may be gone up to another; both are 0 without expiry. */
+/**
+ * The bounds of expiry: versions must be gone up to one seq and may be gone up to another; both are
+ * 0 without expiry.
+ */
 interface Expiry {
   readonly certainSeq: number;
   readonly possibleSeq: number;
@@ -240,7 +243,7 @@ function indexDifference(
   return undefined;
 }
 
-/** Finds the rows that have any term. */
+/** A query that finds the rows with any term. */
 const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
 /** Checks that every version is present as it was written, and no other. */

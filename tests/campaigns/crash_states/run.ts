@@ -48,7 +48,7 @@ import {
   writeOn,
 } from "./steps.ts";
 
-// The module of SQL lets this thread compute trigrams.
+// Importing the module of SQL enables this thread to compute trigrams.
 await import("../../../src/sql/mod.ts");
 
 /** The trigrams of the key of table 2. */
@@ -66,13 +66,13 @@ const INVERTED_INDEX: StoredIndex = {
 const LIVES_PER_STORY = 4;
 const STEPS_PER_LIFE = 40;
 
-/** A life takes two to four times as long. */
+/** The time to live of rows. A life takes two to four times as long. */
 const TTL_MS = 15;
 
-/** A clock may have gone back this far when a store opens again. */
+/** The numbers of milliseconds by which a clock may have gone back when a store opens again. */
 const SET_BACK_MS = [0, 4, 1000] as const;
 
-/** One in this many operations of the disk is a crash point. */
+/** The average number of disk operations between two crash points. */
 const OPERATIONS_PER_STATE = 4;
 
 /** The maximum number of states that wait in memory to be opened. */
@@ -81,16 +81,16 @@ const WAITING_MAX = 32;
 export interface CrashReport {
   states: number;
   merges: number;
-  /** Merges that moved versions to history, or merged it. */
+  /** The number of merges that moved versions to history, or merged history. */
   parted: number;
-  /** Segments of expired rows that were removed whole. */
+  /** The number of segments of expired rows that were removed whole. */
   expired: number;
   flushes: number;
   definitions: number;
   acknowledged: number;
-  /** Commits that the full disk undid. */
+  /** The number of commits that the full disk undid. */
   takenBack: number;
-  /** At most one finding per story; a finding ends the story. */
+  /** The findings, at most one per story, because a finding ends the story. */
   readonly findings: string[];
 }
 
@@ -297,7 +297,7 @@ class Story {
     return undefined;
   }
 
-  /** Returns mostly the first table: segments are merged when one table has many. */
+  /** Returns a random table, mostly the first: segments are merged when one table has many. */
   #someTable(): TableDefinition {
     const [first] = this.#definitions;
     const isFirst = first !== undefined && this.#random.chance(0.5);
@@ -314,7 +314,7 @@ class Story {
     if (done === undefined) return;
     this.#ledger.note([write], done, table.keyColumnIds.length > 0);
     this.#appliedSeq = done.lastSeq;
-    // Rows that are written in a commit's own turn may exist before this run learns its seqs.
+    // Rows that are written in a commit's own tick may exist before this run learns their seqs.
     for (const state of this.#waiting.slice(before)) state.appliedSeq = done.lastSeq;
     const life = this.#life;
     void store.durable(done.lastSeq).then(
@@ -403,7 +403,10 @@ class Story {
     });
   }
 
-  /** A block ends from time to time, so that its successor is reserved between two crashes. */
+  /**
+   * Takes numbers of the sequence. A block is used up from time to time, so that its successor is
+   * reserved between two crashes.
+   */
   #takeNumbers(): void {
     const count = this.#random.between(1, 20);
     for (let i = 0; i < count; i += 1) this.#lastNumber = Number(this.#numbers.next(SEQUENCE));
@@ -416,7 +419,7 @@ class Story {
     this.#disk.capacityBytes = isBounded ? UNLIMITED_BYTES : this.#disk.byteCount() + room;
   }
 
-  /** The catalog must be durable before the store is told. */
+  /** Changes a definition. The catalog must be durable before the store receives the change. */
   #define(store: LocalStore): void {
     this.#report.definitions += 1;
     const random = this.#random;

@@ -25,10 +25,10 @@ import type { SimulatedDisk } from "../../support/simulated_disk.ts";
 import { openStore, SMALL_MERGES } from "../../support/store_fixture.ts";
 import { type FaultyDisk, FaultyWork, type InjectedFault } from "./injected_faults.ts";
 
-/** A table without a key, which always exists. */
+/** The id of the table without a key, which always exists. */
 export const KEYLESS_ID = 3;
 
-/** A table whose rows expire, which always exists. */
+/** The id of the table whose rows expire, which always exists. */
 export const STREAM_ID = 4;
 
 /** The options of a store whose log files and merges are small. */
@@ -40,22 +40,24 @@ export const SMALL = {
   mergeBounds: SMALL_MERGES,
 } as const;
 
-/** A disk after a crash, and what must be on it. */
+/** A disk after a crash, and the state that must be on it. */
 export interface CrashState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
   readonly definitions: readonly TableDefinition[];
   readonly ackedSeq: number;
-  /** The last seq that may have been applied; the states of a turn are reported when it ends. */
+  /**
+   * The last seq that may have been applied. The states of a tick are reported when the tick ends.
+   */
   appliedSeq: number;
-  /** The highest id that was handed out. */
+  /** The highest issued id. */
   readonly lastId: number;
-  /** How far the catalog says that the numbers of a sequence are used. */
+  /** The marks of the sequence in the catalog. */
   readonly marks: readonly SequenceMark[];
-  /** The highest number of the sequence that was handed out. */
+  /** The highest issued number of the sequence. */
   readonly lastNumber: number;
   readonly nowMs: number;
-  /** The latest time that any clock has shown before. */
+  /** The latest time that any clock has shown earlier. */
   readonly latestMs: number;
   /** 1 for a crash of the story, 2 for a crash while opening the store after it. */
   readonly generation: number;
@@ -74,12 +76,12 @@ export const SEQUENCE: CountedSequence = {
   cache: 1,
 };
 
-/** Counts as a server does that has just opened a catalog with these marks. */
+/** Returns the numbers of a server that has just opened a catalog with these marks. */
 export function numbersFrom(known: readonly SequenceMark[], marks: SequenceMarks): SequenceNumbers {
   return new SequenceNumbers({ clock: new ManualClock(), known, marks });
 }
 
-/** Checks that the store continues above every id and number that was handed out. */
+/** Checks that the store continues above every issued id and number. */
 export async function writeOn(store: LocalStore, state: CrashState): Promise<string | undefined> {
   const { visibleSeq } = store;
   const id = store.snowflakeId();
@@ -119,7 +121,7 @@ export async function opened(parts: {
   }
 }
 
-/** Returns undefined while the disk is full. */
+/** Applies a commit. Returns undefined while the disk is full. */
 export function applied(store: LocalStore, write: TableWrite): Commit | undefined {
   try {
     return store.apply({ writes: [write], wantsSeqs: true });
@@ -142,7 +144,7 @@ export function valueOf(kind: string, index: number, random: SeededRandom): Row[
   return `${random.below(1000)}`.repeat(random.between(1, index === 1 ? 150 : 15));
 }
 
-/** Runs everything that is ready, for a few rounds. */
+/** Runs all ready work, for a few rounds. */
 export async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));

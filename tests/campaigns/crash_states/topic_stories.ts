@@ -6,8 +6,8 @@
  *
  * - every durable change is one message, offsets have no gaps, and every message that was ever seen
  *   has the offset that it had;
- * - no message comes again whose acknowledgement was durable, and every other one comes unless its
- *   acknowledgement was requested;
+ * - no message is redelivered whose acknowledgement was durable, and every other message is
+ *   redelivered unless its acknowledgement was requested;
  * - an effect is there if and only if the message of its commit is acknowledged.
  */
 import { isExpected } from "../../../src/base/errors.ts";
@@ -34,11 +34,11 @@ import {
 import { SMALL, settled, textOf } from "./steps.ts";
 
 export const TOPIC_FAULTS = [
-  /** An acknowledgement is a commit of its own, after the commit of its effect. */
+  /** An acknowledgement is a separate commit, after the commit of its effect. */
   "ack_apart",
   /** The position of a topic is stored before the offsets up to it. */
   "position_ahead",
-  /** The log answers before its bytes are durable. */
+  /** The log reports bytes as durable before they are. */
   "topic_early_ack",
 ] as const;
 
@@ -47,7 +47,7 @@ export type TopicFault = (typeof TOPIC_FAULTS)[number];
 const LIVES_PER_STORY = 3;
 const STEPS_PER_LIFE = 60;
 
-/** One in this many operations of the disk is a crash point. */
+/** The average number of disk operations between two crash points. */
 const OPERATIONS_PER_STATE = 3;
 
 /** The maximum number of states that wait in memory to be opened. */
@@ -73,7 +73,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A disk after a crash, and how much of the story's records must be on it. */
+/** A disk after a crash, and the records of the story that must be on it. */
 interface TopicState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -89,7 +89,7 @@ interface SeenMessage {
   readonly place: string;
 }
 
-/** Runs stories until so many states are compared, or there is a finding. */
+/** Runs stories until the given number of states is compared, or there is a finding. */
 export async function topicStates({
   injected,
   seed: firstSeed,
@@ -119,13 +119,13 @@ class TopicStory {
   #clock = new ManualClock();
   #life = 0;
   #version = 0;
-  /** Versions whose commits were durable, in the order of their commits. */
+  /** The versions whose commits were durable, in the order of their commits. */
   readonly #durable: number[] = [];
   readonly #seen: SeenMessage[] = [];
-  /** Acknowledgements that were durable, and all that were requested, by {@linkcode nameOf}. */
+  /** The acknowledgements that were durable, by {@linkcode nameOf}. */
   readonly #acked: string[] = [];
   readonly #asked: string[] = [];
-  /** The messages that consumers hold. */
+  /** The messages that are delivered to consumers and not acknowledged. */
   #held: { readonly group: GroupName; readonly message: TopicMessage }[] = [];
   #waiting: TopicState[] = [];
 
@@ -199,7 +199,7 @@ class TopicStory {
     return { ...opened, groups };
   }
 
-  /** Splits a commit in two, or answers before the disk has it. */
+  /** Splits a commit in two, or reports it as durable too early. */
   #inject(store: LocalStore): void {
     const apply = store.apply.bind(store);
     if (this.#injected === "topic_early_ack") store.durable = () => Promise.resolve();
@@ -269,7 +269,7 @@ class TopicStory {
         return undefined;
       },
       (error: unknown) => {
-        // The store of a process that has ended refuses what is still under way.
+        // The store of a process that has ended refuses work in progress.
         if (!isExpected(error) || life === this.#life) throw error;
         return undefined;
       },

@@ -1,14 +1,14 @@
 /**
- * Statements that exceed every limit, by kind, each with its answer if it has one. The server may
+ * Statements that exceed every limit, by kind, each with its result if it has one. The server may
  * refuse any of them, as long as it gives the reason.
  */
 
 export interface Attack {
   readonly title: string;
   readonly sql: string;
-  /** The only cell of the answer; absent if there is none or any value is acceptable. */
+  /** The only cell of the result; absent if there is none or any value is acceptable. */
   readonly answer?: number | boolean;
-  /** True if the answer is too long for any client to hold; only a part is read. */
+  /** True if the result is too long for any client. Only a part of it is read. */
   readonly isEndless?: boolean;
 }
 

@@ -32,14 +32,14 @@ export interface GrammarOptions {
   /** The first number of repetitions; `factor` multiplies it. */
   readonly from: number;
   readonly factor: number;
-  /** Selects the constructs whose titles contain this text. */
+  /** A part of the titles of the constructs to run. */
   readonly like: string;
-  /** No construct begins after this time; 0 runs all of them. */
+  /** The time after which no construct begins; 0 runs all of them. */
   readonly seconds: number;
-  /** Determines the order of the constructs. */
+  /** The seed for the order of the constructs. */
   readonly seed: number;
   /**
-   * The longest wait of a read beside one text, and the 99th percentile over all texts, in
+   * The maximum wait of a read beside one text, and the maximum 99th percentile over all texts, in
    * milliseconds.
    */
   readonly waitMsMax: number;
@@ -207,7 +207,10 @@ async function run(
   return error === undefined ? undefined : { ...error, status: answer.status };
 }
 
-/** Subscribes over a WebSocket, because a URL cannot hold long SQL text, and then closes it. */
+/**
+ * Subscribes over a WebSocket, because a URL cannot contain long SQL text, and then closes the
+ * socket.
+ */
 function subscribe(
   server: ServerProcess,
   { sql, token }: { sql: string; token: string },

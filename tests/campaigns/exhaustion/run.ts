@@ -15,13 +15,13 @@ import { fillWall, findingsOf } from "../abuse/run.ts";
 import type { VictimReport } from "../abuse/victim.ts";
 import { type Attack, type AttackName, attacksOf } from "./attacks.ts";
 
-/** One statement may hold this much. */
+/** The memory limit of one statement. */
 export const BUDGET_BYTES: number = 64 * 2 ** 20;
 
-/** The server may use this much in addition. */
+/** The memory that the server may use in addition. */
 const MEMORY_BYTES_MAX = 200_000_000;
 
-/** At most this much of an endless answer is read. */
+/** The number of bytes that are read of an endless response. */
 const READ_BYTES_MAX = 256 * 2 ** 20;
 
 const SAMPLE_MS = 20;
@@ -94,7 +94,7 @@ export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionR
   const token = await server.createUser("victim");
   const victim = startVictim({ url: server.url, token });
   await victim.ready();
-  // By this point the server has answered, and reading the rows of the wall has warmed it up.
+  // At this point the server has responded, and reading the rows of the wall has warmed it up.
   const before = residentBytes(server.pid);
   const memory = new PeakMemory(server.pid);
   const held: string[] = [];
@@ -164,14 +164,14 @@ async function ask(server: ServerProcess, { answer, sql }: Attack): Promise<Endi
     : { ended: "answered wrongly", fault: `${String(cell)} instead of ${String(answer)}` };
 }
 
-/** A refusal is as good as an answer if it gives the reason. */
+/** A refusal is as good as a result if it gives the reason. */
 function refused(status: number, { code, message, reason }: SqlError): Ending {
   const ended = `${code}${reason === undefined ? "" : ` (${reason})`}`;
   const said = `${status} ${code}: ${message.slice(0, 200)}`;
   return REFUSALS.has(status) && message !== "" ? { ended } : { ended, fault: said };
 }
 
-/** Reads part of an answer that is streamed while its query runs, and closes the connection. */
+/** Reads part of a response that is streamed while its query runs, and closes the connection. */
 async function readSome(server: ServerProcess, { sql }: Attack): Promise<Ending> {
   const response = await fetch(`${server.url}/v1/api/sql`, {
     method: "POST",

@@ -1,6 +1,6 @@
 /**
- * The cases in which Tidemark may answer differently from PostgreSQL, and why. No other difference
- * is allowed.
+ * The cases in which Tidemark's result may differ from PostgreSQL's, and the reasons. No other
+ * difference is allowed.
  *
  * The random statements avoid the following, because there is nothing to compare:
  *
@@ -17,14 +17,14 @@
  */
 
 interface AllowedRefusal {
-  /** Matches PostgreSQL's message. */
+  /** A pattern that matches PostgreSQL's message. */
   readonly message: RegExp;
-  /** Matches the statements that it applies to; absent for any. */
+  /** A pattern that matches the statements to which the entry applies; absent for any statement. */
   readonly sql?: RegExp;
   readonly because: string;
 }
 
-/** PostgreSQL's refusals of statements that Tidemark may answer. */
+/** PostgreSQL's refusals of statements that Tidemark may run. */
 const ALLOWED_REFUSALS: readonly AllowedRefusal[] = [
   {
     message: /^non-integer constant in/,

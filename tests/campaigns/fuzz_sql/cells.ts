@@ -49,7 +49,7 @@ export function cellFromPostgres(text: string | null, type: Word): string {
   }
 }
 
-/** Returns the form of a value that DuckDB gave as JSON, by the type that Tidemark reports. */
+/** Returns the form of a value that DuckDB returned as JSON, by the type that Tidemark reports. */
 export function cellFromDuckDb(cell: unknown, type: Word): string {
   if (cell === null || cell === undefined) return "NULL";
   const text = typeof cell === "string" ? cell : JSON.stringify(cell);
@@ -86,7 +86,8 @@ function fraction(text: string, digits: number): string {
 }
 
 /**
- * One side prints the shortest digits of 32 bits, the other all of them, so they round differently.
+ * One side prints the shortest digits of a 32-bit value and the other prints all of them, so they
+ * round differently.
  */
 function singleFraction(text: string): string {
   return fraction(String(Math.fround(Number(text))), BINARY_DIGITS);

@@ -86,7 +86,10 @@ function wholeTable(table: StoredTable): Keyed {
   return { item: node("item", `${table.name} AS f`), columns, on: "w.id = f.id" };
 }
 
-/** Returns a change in WITH, and a change of another table that reads its rows. */
+/**
+ * Returns a statement that changes one table in WITH, and another table from the rows of that
+ * change.
+ */
 function partedOf(table: StoredTable, tables: readonly StoredTable[], chance: Chance): Node {
   const entry = node("part", "WITH c AS (", partOf(table, chance), " RETURNING w.id AS k)");
   const others = tables.filter(({ name }) => name !== table.name);
@@ -140,7 +143,7 @@ function insertOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 function valuesSource(columns: readonly ColumnType[], chance: Chance): Node {
   const start = chance.below(KEYS);
   const rows = Array.from({ length: 1 + chance.below(4) }, (_, i) => {
-    // No key appears twice, because PostgreSQL and Tidemark intentionally differ in whether an
+    // No key appears twice, because PostgreSQL and Tidemark intentionally differ on whether an
     // upsert that changes nothing touches its row.
     const id = chance.below(25) === 0 ? "NULL" : String((start + 7 * i) % KEYS);
     const cells = columns.map((column) =>
@@ -257,7 +260,10 @@ interface Partners {
   /** The item after FROM or USING. */
   readonly item: Node;
   readonly where: Node;
-  /** The columns that the change may read besides its own; none if a row has several partners. */
+  /**
+   * The columns that the change may read besides its own columns; empty if a row has several
+   * partners.
+   */
   readonly scope: Scope;
 }
 

@@ -1,9 +1,9 @@
 /**
  * A second opinion about queries: DuckDB, over copies of the rows that PostgreSQL has.
  *
- * `DIALECT` lists how statements are rewritten for it. Where DuckDB's answer differs from both
- * others, one of `OTHER_MEANING` must say why. It has no opinion about queries that it refuses, nor
- * about queries on JSON.
+ * `DIALECT` lists how statements are rewritten for it. Where DuckDB's result differs from both
+ * others, one of `OTHER_MEANING` must give the reason. It has no opinion about queries that it
+ * refuses, nor about queries on JSON.
  */
 import { DuckDBInstance } from "@duckdb/node-api";
 import { cellFromDuckDb } from "./cells.ts";
@@ -25,7 +25,7 @@ export interface SecondOpinion {
 
 type WireType = string | Readonly<Record<string, unknown>>;
 
-/** DuckDB has no opinion about a query that takes longer. */
+/** The time limit of a query. DuckDB has no opinion about a query that takes longer. */
 const STATEMENT_MS_MAX = 10_000;
 
 const SETTINGS = [
@@ -45,7 +45,8 @@ const DIALECT: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Queries that DuckDB answers differently from PostgreSQL and Tidemark: a pattern, and the reason.
+ * The queries whose results in DuckDB differ from those in PostgreSQL and Tidemark: a pattern, and
+ * the reason.
  */
 const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   [/array_agg|ARRAY\[/, "DuckDB writes lists as [1, 2] and not as {1,2}"],
@@ -87,7 +88,9 @@ const OTHER_MEANING: readonly (readonly [where: RegExp, because: string])[] = [
   ],
 ];
 
-/** Returns why DuckDB may answer a query differently; undefined if no reason is known. */
+/**
+ * Returns the reason why DuckDB's result of a query may differ; undefined if no reason is known.
+ */
 export function otherMeaningOf(sql: string): string | undefined {
   return OTHER_MEANING.find(([where]) => where.test(sql))?.[1];
 }

@@ -70,8 +70,8 @@ function caseOf(sort: Sort, depth: number, scope: Scope): Node {
 }
 
 /**
- * Forms of operations, by the sort of their result. `$sort` stands for an operand, and `$1sort` for
- * the same operand wherever it appears.
+ * The forms of operations, by the sort of their result. `$sort` stands for an operand, and `$1sort`
+ * for the same operand wherever it appears.
  */
 const OPERATIONS: Readonly<Record<Exclude<Sort, "bool">, readonly string[]>> = {
   int: [

@@ -15,7 +15,7 @@ export interface IndexPreparer {
   readonly index: (sql: string, name: string) => Promise<boolean>;
 }
 
-/** An index, in the text from which statements repeat its parts. */
+/** An index. Its parts are stored as text, because statements repeat them. */
 export interface MadeIndex {
   readonly parts: readonly { readonly sort: Sort; readonly text: string }[];
   /** The condition; absent for all rows. */
@@ -141,7 +141,7 @@ export function indexedQuery(table: StoredTable, chance: Chance): Node | undefin
   const direction = chance.pick(["", " DESC"]);
   const nulls = chance.pick(["", "", " NULLS FIRST", " NULLS LAST"]);
   const keys = parts.map(({ text }) => `${text}${direction}${nulls}`);
-  // The key decides among equal rows.
+  // The primary key determines the order of equal rows.
   const order = `${[...keys, `id${direction}`].join(", ")} LIMIT ${1 + chance.below(6)}`;
   return node("query", head, node("tail", ` ORDER BY ${order}`));
 }

@@ -1,5 +1,5 @@
 /**
- * Laws that the answers of a single database must satisfy, so that a fault shows without a second
+ * Laws that the results of a single database must satisfy, so that a fault shows without a second
  * database.
  *
  * - Partition: a condition is true, false or NULL for each row, so a query without it has the rows
@@ -43,7 +43,7 @@ export interface Sameness {
 
 export interface Law {
   readonly name: string;
-  /** Outputs, FROM, condition. */
+  /** The outputs, FROM and the condition. */
   readonly root: Node;
   /** Returns the law's claim about a tree, which may have been cut down. */
   sameness(root: Node): Sameness;

@@ -17,7 +17,7 @@ export class Opinions {
   readonly #views = new Map<string, string>();
   /** The number of differences for each known reason. */
   readonly otherMeanings: Map<string, number> = new Map();
-  /** The number of queries about which it had an opinion. */
+  /** The number of queries about which DuckDB had an opinion. */
   count = 0;
   /** The tables to copy before the next query. */
   #stale: readonly CopiedTable[] | undefined;
@@ -41,7 +41,7 @@ export class Opinions {
     this.#views.delete(nameIn(sql));
   }
 
-  /** Returns how DuckDB differs; undefined if the reason is known or it has no opinion. */
+  /** Returns DuckDB's difference; undefined if its reason is known or DuckDB has no opinion. */
   async difference(
     sql: string,
     { entry, isOrdered, postgres }: Answered & { readonly postgres: string },
@@ -64,7 +64,7 @@ export class Opinions {
   }
 }
 
-/** Tidemark's answer to a query. */
+/** A query with Tidemark's result. */
 interface Answered {
   readonly entry: SqlResponse["results"][number] | undefined;
   readonly isOrdered: boolean;

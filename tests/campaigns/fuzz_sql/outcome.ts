@@ -7,15 +7,15 @@ const ROWS_SHOWN_MAX = 8;
 
 export interface Difference {
   readonly tidemark: string;
-  /** DuckDB's answer, if it differs and PostgreSQL agrees or has no answer. */
+  /** DuckDB's result, if it differs and PostgreSQL agrees or has no result. */
   readonly duckdb?: string;
   readonly postgres: string;
   /**
-   * True if only one side failed for a value: it may have evaluated something that the other did
-   * not.
+   * True if only one side failed for a value: that side may have computed a value that the other
+   * did not.
    */
   readonly isValueError: boolean;
-  /** True if Tidemark answered that the feature is not available yet. */
+  /** True if Tidemark responded that the feature is not available yet. */
   readonly isUnavailable: boolean;
 }
 
@@ -41,7 +41,7 @@ export function compare(ours: Outcome, theirs: Outcome): Difference | undefined 
 }
 
 /**
- * Describes the outcome of one side. For rows, it shows those that the other side lacks or returns
+ * Describes the outcome of one side. For rows, shows the rows that the other side lacks or returns
  * in another position.
  */
 export function shown(outcome: Outcome, other: Outcome): string {

@@ -218,7 +218,7 @@ interface Tail {
   readonly isOrdered: boolean;
 }
 
-/** Returns ORDER BY and LIMIT, or nothing. @param others Further expressions to order by. */
+/** Returns ORDER BY and LIMIT, or nothing. @param others More expressions by which to order. */
 function tailOf(outputs: readonly Node[], others: readonly Node[], chance: Chance): Tail {
   switch (chance.below(4)) {
     case 0:

@@ -1,6 +1,6 @@
 /**
  * The sides of the comparison: Tidemark in this process, PostgreSQL, and, for queries, DuckDB's
- * second opinion. DuckDB decides where PostgreSQL refuses to answer.
+ * second opinion. DuckDB decides if PostgreSQL refuses a query.
  */
 import type { DatabaseError } from "../../../src/base/errors.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -17,8 +17,8 @@ import { findNode, type Node, node, textOf } from "./tree.ts";
 /** PostgreSQL's time limit; some statements would otherwise occupy it for hours. */
 const STATEMENT_MS_MAX = 10_000;
 
-// Half of its time would otherwise go into compiling queries that run once and syncing data that is
-// discarded.
+// Without these settings, PostgreSQL would spend half of its time compiling queries that run once
+// and syncing data that is discarded.
 const POSTGRES_SETTINGS = [
   "timezone = 'UTC'",
   "extra_float_digits = 1",
@@ -26,7 +26,7 @@ const POSTGRES_SETTINGS = [
   "synchronous_commit = off",
 ];
 
-/** The way to send a statement to Tidemark. */
+/** The way in which a statement is sent to Tidemark. */
 export type Way = "alone" | "in a text" | "in a transaction";
 
 export interface Sides extends AsyncDisposable {
@@ -36,9 +36,9 @@ export interface Sides extends AsyncDisposable {
   readonly wasAllowed: boolean;
   /** The number of queries about which DuckDB had an opinion. */
   readonly opinionCount: number;
-  /** How often DuckDB differed, for each known reason. */
+  /** The number of differences of DuckDB, for each known reason. */
   readonly otherMeanings: ReadonlyMap<string, number>;
-  /** How often PostgreSQL differed, for each listed reason. */
+  /** The number of differences of PostgreSQL, for each listed reason. */
   readonly listed: ReadonlyMap<string, number>;
   /** Sets the tables that DuckDB should have, and reports that their rows may have changed. */
   readonly changed: (tables: readonly CopiedTable[]) => void;
@@ -60,7 +60,7 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
-/** The reason why PostgreSQL's answer is not the only correct one. */
+/** The reason if PostgreSQL's result is not the only correct one. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
 export async function openSides(): Promise<Sides> {
@@ -165,12 +165,15 @@ async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
   }
 }
 
-/** PostgreSQL is not asked: a change that only it makes would remain a difference for ever. */
+/**
+ * The statement is not sent to PostgreSQL, because a change that only PostgreSQL makes would remain
+ * a difference for ever.
+ */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
 }
 
-/** An answer that differs, and everything needed to ask PostgreSQL again. */
+/** A result that differs, and everything needed to query PostgreSQL again. */
 interface Question {
   readonly isOrdered: boolean;
   readonly ours: Outcome;
@@ -180,7 +183,10 @@ interface Question {
   readonly width: number | undefined;
 }
 
-/** Returns why PostgreSQL may answer differently, by its own judgement; undefined if it may not. */
+/**
+ * Returns the reason why PostgreSQL's result may differ, by its own judgement; undefined if there
+ * is none.
+ */
 async function reasonOf(
   client: Bun.SQL,
   root: Node,
@@ -211,8 +217,8 @@ async function isRightBehindBarrier(
 }
 
 /**
- * Returns whether PostgreSQL's own answer changes when the rows of its tables are stored in reverse
- * order, as the first digit of a sum of DOUBLE may. In that case neither answer can be called
+ * Returns whether PostgreSQL's own result changes when the rows of its tables are stored in reverse
+ * order, as the first digit of a sum of DOUBLE may. In that case neither result can be called
  * right.
  */
 async function hangsOnRowOrder(
@@ -279,7 +285,7 @@ async function postgresOutcome(
   }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
 ): Promise<Outcome> {
   const sql = textOf(root);
-  // For a failed response any entry will do, since its rows are not compared.
+  // For a failed response any entry suffices, because its rows are not compared.
   const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
   const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
   const texts = names.map((name) => `${name}::text`).join(", ");

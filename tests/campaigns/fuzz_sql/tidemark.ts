@@ -1,6 +1,4 @@
-/**
- * Tidemark in this process, on a real directory, for the scripts that compare its answers.
- */
+/** Tidemark in this process, on a real directory, for the scripts that compare its results. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -132,7 +132,7 @@ const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
   ],
 };
 
-/** Values for stored cells only, since they would soon make an expression overflow. */
+/** Extreme values, for stored cells only, since they would soon make an expression overflow. */
 const EDGES: Readonly<Record<string, readonly string[]>> = {
   SMALLINT: ["32767", "-32768"],
   INT: ["2147483647", "-2147483648"],

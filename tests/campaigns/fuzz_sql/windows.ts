@@ -20,7 +20,7 @@ export const ORDERS: readonly string[] = [
   " ASC NULLS LAST",
 ];
 
-/** These calls give the same result for all peer rows. */
+/** The calls that give the same result for all peer rows. */
 const FREE: readonly CallForm[] = [
   { sort: "int", form: "rank()" },
   { sort: "int", form: "dense_rank()" },
@@ -45,7 +45,7 @@ const BOUND: readonly CallForm[] = [
   { sort: "int", form: "nth_value($int, (abs($int) % 4 + 1)::int)" },
 ];
 
-/** Aggregates, which also accept FILTER. */
+/** The aggregates, which also accept FILTER. */
 const AGGREGATES: readonly CallForm[] = [
   { sort: "int", form: "count(*)" },
   { sort: "int", form: "count($text)" },
@@ -67,13 +67,13 @@ const ORDERED_AGGREGATES: readonly CallForm[] = [
   { sort: "text", form: "array_agg($int)" },
 ];
 
-/** A call over a window, and the sort of its result. */
+/** A call over a window, with the sort of its result. */
 export interface WindowCall {
   readonly sort: Sort;
   readonly call: Node;
 }
 
-/** Calls over windows, and the WINDOW clause that they need. */
+/** Calls over windows, with the WINDOW clause that they need. */
 export interface WindowCalls {
   readonly calls: readonly WindowCall[];
   readonly clause: Node | string;
@@ -122,7 +122,7 @@ function callOver(partition: Node | string, scope: Scope, total: Order | undefin
   const order = whole ?? partialOrder(scope);
   const frame = frameOf(order, { chance, isTotal });
   const over = [made, filter, " OVER (", partition, order.node, frame, ")"];
-  // An array is compared as text.
+  // Arrays are compared as text.
   if (form.startsWith("array_agg")) return { sort, call: node(sort, "(", ...over, ")::text") };
   return { sort, call: node(sort, ...over) };
 }
@@ -134,7 +134,7 @@ interface Order {
   readonly sort: Sort | undefined;
 }
 
-/** Orders by some key and then by everything. The order must not be cut down. */
+/** Orders by some key and then by all other columns. The order must not be cut down. */
 function totalOrder(scope: Scope): Order {
   const { chance, columns } = scope;
   const key = expressionOf(chance.pick(SORTS), 1, scope);

@@ -42,14 +42,14 @@ const INFORMATION: readonly string[] = [
 ];
 
 const FORMS: readonly string[] = [
-  // Error oracles: they fail only if a foreign row is seen.
+  // Error oracles, which fail only if a foreign row is visible.
   "SELECT CASE WHEN EXISTS (SELECT 1 FROM {t} WHERE mark = '{m}') THEN 1 / 0 END",
   "SELECT CAST(mark AS INT) FROM {t} WHERE mark = '{m}'",
   "SELECT mark::int FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER)",
   "SELECT (SELECT mark FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER))",
   "SELECT 1 / (count(*) - count(*) FILTER (WHERE mark = '{m}')) FROM {t}",
   "SELECT mark::uuid, mark::date FROM {t} WHERE mark LIKE '{p}%'",
-  // Each owner has its own keys.
+  // Keys: each owner has its own.
   "INSERT INTO {t} (id) VALUES (1) ON CONFLICT (id) DO NOTHING RETURNING id, mark",
   "INSERT INTO {t} (id) SELECT id FROM generate_series(0, 40) g(id) ON CONFLICT DO NOTHING RETURNING mark",
   "INSERT INTO {t} (id, mark) VALUES (2, 'x') ON CONFLICT (id) DO UPDATE SET mark = {t}.mark RETURNING mark",
@@ -63,7 +63,7 @@ const FORMS: readonly string[] = [
   "SELECT * FROM {t} WHERE _deleted IS NOT NULL AND _seq > 0",
   "SELECT mark FROM {t} WHERE _seq BETWEEN 0 AND 9007199254740991 ORDER BY _seq DESC LIMIT 1000",
   "SELECT max(_seq), min(mark), string_agg(mark, ',') FROM {t}",
-  // Names.
+  // Names in other forms.
   'SELECT mark FROM "default"."{t}"',
   "SELECT mark FROM DEFAULT.{t} AS {o}",
   "SELECT {o}.mark FROM {t} {o}",
@@ -76,7 +76,7 @@ const FORMS: readonly string[] = [
   "TABLE {t}",
   "SELECT row_to_json(x) FROM {t} x",
   "SELECT jsonb_agg(mark) FROM {t}",
-  // EXECUTE AS.
+  // Forms of EXECUTE AS.
   "EXECUTE AS USER '{o}' (SELECT mark FROM {t})",
   "EXECUTE AS '{o}' (SELECT count(*), min(mark) FROM {t})",
   "EXECUTE AS USER '{o}' (EXECUTE AS USER '{o}' (SELECT mark FROM {t}))",
@@ -86,7 +86,7 @@ const FORMS: readonly string[] = [
   "EXECUTE AS USER 'nobody' (SELECT mark FROM {t})",
   "EXECUTE AS USER '' (SELECT mark FROM {t})",
   "EXECUTE AS USER '{o}' (SELECT mark FROM {t}); SELECT mark FROM {t}",
-  // Plans.
+  // Forms of EXPLAIN.
   "EXPLAIN SELECT * FROM {t} WHERE mark = 'x'",
   "EXPLAIN (ANALYZE, FORMAT JSON) SELECT mark FROM {t}",
   "EXPLAIN ANALYZE DELETE FROM {t} WHERE id = 5 RETURNING mark",
@@ -100,7 +100,7 @@ const FORMS: readonly string[] = [
   "ALTER TABLE {t} ADD CONSTRAINT spy CHECK (mark <> '{m}')",
   "CREATE TABLE spy AS SELECT * FROM {t}",
   "DROP TABLE spy",
-  // SHOW and DESCRIBE.
+  // Forms of SHOW and DESCRIBE.
   "SHOW TABLES",
   "SHOW NAMESPACES",
   "SHOW STORAGES",

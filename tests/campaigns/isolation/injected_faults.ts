@@ -8,7 +8,7 @@ export const INJECTED_FAULTS = ["scan", "lookup", "changes"] as const;
 /** The kind of read that uses another owner. */
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
-/** One in this many reads is given the fault. Changes are rarely read. */
+/** The average number of reads between two faults. Changes are rarely read. */
 const INJECTED_EVERY: Readonly<Record<InjectedFault, number>> = {
   scan: 40,
   lookup: 20,

@@ -1,6 +1,6 @@
 /**
- * Checks whether an answer contains anything that its caller must not see: a foreign canary in any
- * of its forms, or anything else that it would not contain if the caller were alone.
+ * Checks whether a response contains anything that its caller must not see: a foreign canary in any
+ * of its forms, or anything else that the response would not contain if the caller were alone.
  */
 import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { OF_VALUES } from "../fuzz_sql/allowed.ts";
@@ -8,7 +8,7 @@ import { cellFromWire } from "../fuzz_sql/cells.ts";
 
 const ROWS_SHOWN_MAX = 6;
 
-/** Returns all of an answer's contents as text. */
+/** Returns the contents of a response as text. */
 export function textOfAnswer({ error, results }: SqlResponse): string {
   const said = error === undefined ? "" : `${error.message} ${error.hint ?? ""}`;
   return `${JSON.stringify(results)} ${said}`;
@@ -27,16 +27,16 @@ export function canaryIn(text: string, canaries: readonly string[]): string | un
 }
 
 /**
- * Returns how the answers of two worlds differ; undefined if they agree or differ only by
- * evaluation order.
+ * Returns the difference between the responses of two worlds; undefined if they agree or differ
+ * only by evaluation order.
  */
 export function differenceOf(one: SqlResponse, other: SqlResponse): string | undefined {
   if (one.error !== undefined && other.error !== undefined) {
     return one.error.code === "INTERNAL_ERROR" ? one.error.message : undefined;
   }
   const refusal = one.error ?? other.error;
-  // There is no guarantee about which values are computed: that depends on the table sizes behind a
-  // plan.
+  // There is no guarantee about which values are computed: they depend on the table sizes on which
+  // a plan is based.
   if (refusal !== undefined) {
     return OF_VALUES.has(refusal.code) || refusal.code === "CARDINALITY_VIOLATION"
       ? undefined

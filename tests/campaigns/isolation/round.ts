@@ -34,7 +34,7 @@ export class Round implements AsyncDisposable {
   readonly #injected: InjectedFault | undefined;
   readonly #all: World;
   readonly #lonely: ReadonlyMap<string, World>;
-  /** The columns do not include `mark`, which its default fills. */
+  /** The stored tables. Their columns do not include `mark`, which its default fills. */
   readonly #tables: StoredTable[] = [];
   #watchers: { readonly caller: Caller; readonly watcher: Watcher }[] = [];
 
@@ -157,7 +157,7 @@ export class Round implements AsyncDisposable {
 
   /**
    * Sends a query or a change, sometimes on behalf of another user. The owner alone must get the
-   * same answer.
+   * same result.
    */
   async #random(caller: Caller): Promise<void> {
     const chance = this.#chance;
@@ -198,8 +198,8 @@ export class Round implements AsyncDisposable {
       salt: this.#salt,
       isUser: caller.role === "user",
     });
-    // A caller's own text may be returned to it, and be visible to callers who may see running
-    // statements.
+    // A caller's own text may be returned to the caller, and be visible to callers who may see
+    // running statements.
     const asked = sql.includes(this.#canary(other.name)) ? [other] : [];
     const answer = await this.#all.ask(caller.name, takenBack(sql));
     const acted = /^EXECUTE AS|; EXECUTE AS|^BEGIN; EXECUTE AS/.test(sql) ? mayActAs(caller) : [];

@@ -1,4 +1,4 @@
-/** A subscriber in this process that stores every message it is sent as text. */
+/** A subscriber in this process that stores every message sent to it as text. */
 import type { LiveSink, LiveSubscription } from "../../../src/live/mod.ts";
 import { SubscriptionError } from "../../../src/live/mod.ts";
 import type { SubscriptionSpec } from "../../../src/protocol/mod.ts";

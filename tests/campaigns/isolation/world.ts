@@ -1,6 +1,7 @@
 /**
  * A database with a few callers, in this process. One world contains the rows of all of them. In a
- * lonely world, a caller is by itself; it may never be told more than the answers it gets there.
+ * lonely world, there is only one caller. In the common world, that caller must never receive more
+ * than it receives there.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

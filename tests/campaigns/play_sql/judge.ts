@@ -1,12 +1,10 @@
-/**
- * Judges the answers of both sides to a statement of a played script.
- */
+/** Judges the results of both sides for a statement of a played script. */
 import { haveSameRows, type Played } from "./played.ts";
 
 export type Verdict = "alike" | "omitted" | "refused" | "accepted" | "wrong";
 export type Counts = Record<Verdict, number>;
 
-/** PostgreSQL's own catalog, plans, accounts and upkeep. */
+/** Statements about PostgreSQL's own catalog, plans, accounts and upkeep. */
 const NOT_PLAYED =
   /\bpg_(?:class|attribute|proc|type|constraint|index|depend|stat\w*|trigger|rewrite|inherits|namespace|am|opclass|operator|indexes|tables|views|roles|settings|get_\w+|relation\w*|total_\w+|locks|cursors|prepared_\w+)\b|^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b/i;
 /** The codes and reasons of a feature that does not exist. */
@@ -14,7 +12,7 @@ const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
-  // The statement that failed the transaction was counted.
+  // The statement that made the transaction fail was already counted.
   "transaction_failed",
 ]);
 
@@ -31,7 +29,7 @@ export function isPlayed(sql: string): boolean {
   return !NOT_PLAYED.test(sql);
 }
 
-/** Whether a statement only reads. */
+/** Returns whether a statement only reads. */
 export function isQuery(sql: string): boolean {
   return QUERY.test(sql) && !CHANGE.test(sql);
 }
@@ -47,7 +45,7 @@ export class Judge {
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     const verdict = this.#verdict(sql, ours, theirs);
-    // Rows that derive from an omitted object differ, too.
+    // Rows that derive from an omitted object differ as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     const name = isSure ? undefined : MADE.exec(sql)?.[1];
     if (name !== undefined) this.#omitted.add(bare(name));
@@ -71,7 +69,9 @@ export class Judge {
   }
 }
 
-/** Whether a failure tells of a feature or a range of values that does not exist here. */
+/**
+ * Returns whether a failure is due to a feature or a range of values that Tidemark does not have.
+ */
 function isOmission({ code, message }: { code: string; message: string }): boolean {
   return OMISSIONS.has(code) || DOCUMENTED_LIMITS.some((limit) => limit.test(message));
 }

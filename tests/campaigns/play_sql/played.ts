@@ -1,6 +1,4 @@
-/**
- * The answer of one side to a statement of a script, with its cells as PostgreSQL prints them.
- */
+/** The result of one side for a statement of a script, with its cells as PostgreSQL prints them. */
 
 /** A cell as text; undefined for NULL. */
 export type Cell = string | undefined;
@@ -15,8 +13,8 @@ const DIGITS_COMPARED = 12;
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
 /**
- * Whether two answers have the same rows, in any order: scripts often leave the order of ties open.
- * `fuzz_sql` compares orders.
+ * Returns whether two results have the same rows, in any order, because scripts often leave the
+ * order of ties open. `fuzz_sql` compares orders.
  */
 export function haveSameRows(
   ours: readonly (readonly Cell[])[],

@@ -1,6 +1,6 @@
 /**
  * PostgreSQL as the oracle of played scripts: statements go through one psql, so that they share a
- * session, and the answers come back as PostgreSQL prints them.
+ * session, and the results are as PostgreSQL prints them.
  */
 import { join } from "node:path";
 import { postgresPrograms, startPostgres } from "../../support/postgres.ts";
@@ -64,7 +64,7 @@ class Session {
     this.#read = readerOfMarks(this.#psql.stdout);
   }
 
-  /** Returns undefined if psql gives no answer. */
+  /** Runs a statement. Returns undefined if psql does not respond. */
   async play({ sql, data }: ScriptStatement): Promise<Played | undefined> {
     const body = data === undefined ? "" : `\n${data}\\.`;
     const told = `:SQLSTATE '${CELL}' :ROW_COUNT '${CELL}' :LAST_ERROR_MESSAGE`;

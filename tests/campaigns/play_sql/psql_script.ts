@@ -65,7 +65,7 @@ class Splitter {
     return this.#statements;
   }
 
-  /** Whether the string that begins here is preceded by E. */
+  /** Returns whether the string that begins here is preceded by E. */
   #isEscaped(): boolean {
     return /(?:^|[^\w"])e$/i.test(this.#text.slice(-2));
   }
@@ -95,7 +95,7 @@ class Splitter {
     return true;
   }
 
-  /** Carries out `\set` and `\getenv`; `\;` and `\g…` end a statement. */
+  /** Executes `\set` and `\getenv`; `\;` and `\g…` end a statement. */
   #command(): void {
     const end = lineEnd(this.#script, this.#at);
     const line = this.#script.slice(this.#at + 1, end);
@@ -139,7 +139,7 @@ function lineEnd(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** Comments nest, as in PostgreSQL. */
+/** Returns the end of a comment. Comments nest, as in PostgreSQL. */
 function commentEnd(text: string, from: number): number {
   let depth = 0;
   for (let at = from; at < text.length; at += 1) {

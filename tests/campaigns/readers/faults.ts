@@ -1,10 +1,10 @@
 /**
  * Makes a server's readers fail: the server process and its threads preload this file, which
- * inserts calls into the reader code. The server's own code knows nothing of it.
+ * inserts calls into the reader code. The server's own code does not refer to this file.
  *
- * A call fails once, in the way that the file named by READER_FAULT says: the first thread to reach
- * the call takes the file and fails. INJECTED_FAULT instead names a fault of the event loop, which
- * the campaign has to find.
+ * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread to
+ * reach the call takes the file and fails. INJECTED_FAULT instead names a fault of the event loop,
+ * which the campaign has to find.
  */
 import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -153,7 +153,7 @@ function fail(kind: FaultKind): void {
       }, 0);
       break;
     case "no memory":
-      // An allocation of a typed array that is too large fails like this.
+      // An allocation of a typed array that is too large fails in the same way.
       new Float64Array(2 ** 40).fill(1);
       break;
     case "hang":

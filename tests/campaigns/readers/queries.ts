@@ -1,6 +1,6 @@
 /**
- * Queries whose answers prove themselves: each reads one snapshot, in which two sums or counts are
- * equal regardless of what was written before.
+ * Queries whose results prove themselves: each reads one snapshot, in which two sums or counts are
+ * equal regardless of earlier writes.
  */
 
 type Rows = readonly (readonly unknown[])[];
@@ -9,9 +9,9 @@ export interface ProvingQuery {
   readonly sql: string;
   /** The time limit in milliseconds, if the query is meant to exceed it. */
   readonly timeoutMs?: number;
-  /** True if the query needs more memory than it may use. */
+  /** True if the query needs more memory than a statement may use. */
   readonly isTooMuch?: boolean;
-  /** Returns how the rows of an answer contradict each other; undefined if they do not. */
+  /** Returns the contradiction between rows of the result; undefined if there is none. */
   contradiction(rows: Rows): string | undefined;
 }
 
@@ -25,7 +25,7 @@ function pairsAreEqual([row = []]: Rows): string | undefined {
   return undefined;
 }
 
-/** Checks that the rows (id, a, b, count of all) form a complete snapshot. */
+/** Checks that the rows (id, a, b, count of all rows) form a complete snapshot. */
 function areWhole(rows: Rows): string | undefined {
   let difference = 0;
   for (const [, a, b] of rows) difference += Number(a) - Number(b);

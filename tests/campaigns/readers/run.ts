@@ -24,12 +24,12 @@ const WORKERS = 2;
 const BUDGET_BYTES_PER_ROW = 700;
 
 /**
- * The process may have grown by this much once it is idle, since heaps keep some of their memory.
+ * The growth of the process that is allowed once it is idle, since heaps keep some of their memory.
  */
 const MEMORY_BYTES_MAX = 400 * 2 ** 20;
 const THREADS_MORE_MAX = 6;
 
-/** A statement that takes longer counts as hung. */
+/** The time after which a statement counts as hung. */
 const STATEMENT_MS_MAX = 60_000;
 const QUIET_MS_MAX = 20_000;
 const FAULT_PAUSE_MS = 150;
@@ -221,12 +221,12 @@ class Campaign {
         this.#acknowledged.push(id);
         this.#written += 1;
       } else if (answer.error.code !== "SERIALIZATION_FAILURE") {
-        // On a busy machine, its statements may take longer than a turn.
+        // On a busy machine, the statements of a transaction may take longer than a tick.
         this.#noteFailure(sql, answer.error);
       }
       if (number === 1 && count % 40 === 39) await this.#ask("STORAGE FLUSH TABLE r.t");
       if (number === 2 && count % 80 === 79) await this.#ask("STORAGE COMPACT TABLE r.t");
-      // Leaves the readers some processor time.
+      // The pause leaves the readers some processor time.
       await Bun.sleep(20);
     }
   }

@@ -23,8 +23,8 @@ export function fileKind(path: string): string {
 }
 
 /**
- * Each operation, and how often a server under load runs it at least. The server dies at one of
- * these times.
+ * The operations, each with the minimum number of times that a server under load runs it. The
+ * server dies at one of these times.
  */
 const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["write log", 200],
@@ -57,7 +57,7 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
 
 export interface KillPoint {
   readonly name: string;
-  /** The process dies at one of the first `often` times. */
+  /** The number of occurrences from which the one at which the process dies is chosen. */
   readonly often: number;
 }
 

@@ -19,7 +19,7 @@ const wanted = process.env["KILL_AT"] ?? "";
 const wantedCount = Number(process.env["KILL_COUNT"] ?? "1");
 let count = 0;
 
-/** Runs an operation, and dies before or after it if it is the named one. */
+/** Runs an operation. Dies before or after it if it is the named one. */
 function passing<T>(operation: string, kind: string, work: () => T): T {
   dieAt(`before ${operation} ${kind}`);
   const result = work();
@@ -43,7 +43,7 @@ class KillingFile extends ForwardingFile {
     passing("write", this.#kind, () => this.file.write(bytes, offset));
   }
 
-  /** This is one system call. It begins where a separate sync would begin. */
+  /** This is one system call. The named point is where a separate sync would begin. */
   override async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     dieAt(`before write ${this.#kind}`);
     const written = this.file.writeDurably(bytes, offset);
@@ -92,7 +92,7 @@ const killing: Pick<
 };
 Object.assign(bunDisk, killing);
 
-// The catalog writes its files itself; only its commit can be seen from outside.
+// The catalog writes its files itself. Only its commits are visible from outside.
 type Run = SqliteDatabase["run"];
 const plainRun: Run = Reflect.get(SqliteDatabase.prototype, "run");
 Object.assign(SqliteDatabase.prototype, {

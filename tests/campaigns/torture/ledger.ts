@@ -2,7 +2,7 @@
  * The rows that a server must have, derived only from what it acknowledged.
  *
  * A change that was sent but not answered is pending: after a crash either all of it is present or
- * none of it. One writer has at most one change under way, and no two writers touch the same key,
+ * none of it. One writer has at most one change in progress, and no two writers touch the same key,
  * so pending changes never overlap.
  */
 
@@ -15,11 +15,11 @@ export interface ObservedRow {
 }
 
 export interface Verdict {
-  /** Keys whose acknowledged state is missing. */
+  /** The number of keys whose acknowledged state is missing. */
   lost: number;
-  /** Keys with a value that no writer wrote, or whose deletion was acknowledged. */
+  /** The number of keys with a value that no writer wrote, or whose deletion was acknowledged. */
   invented: number;
-  /** Pending changes that are present only in part. */
+  /** The number of pending changes that are only partly present. */
   torn: number;
   /** The first few findings, in words. */
   findings: string[];
@@ -32,7 +32,7 @@ export class Ledger {
   readonly #texts = new Map<number, string>();
   readonly #pending = new Map<number, Changes>();
 
-  /** Keys that exist according to the acknowledgements. */
+  /** The keys that exist according to the acknowledgements. */
   get keys(): readonly number[] {
     return [...this.#texts.keys()];
   }
@@ -109,7 +109,7 @@ export class SeqWatch {
   #floor = 0;
   #reusedCount = 0;
 
-  /** Counts ids that were assigned again, or that were below an older one. */
+  /** The number of ids that were assigned again, or that were below an older one. */
   get reusedCount(): number {
     return this.#reusedCount;
   }
@@ -119,7 +119,7 @@ export class SeqWatch {
     this.#floor = this.#highest;
   }
 
-  /** Records the highest id of a commit, from its answer. */
+  /** Records the highest id of a commit, from its response. */
   acknowledged(seq: number): void {
     if (seq <= this.#floor || this.#acknowledged.has(seq)) this.#reusedCount += 1;
     this.#acknowledged.add(seq);

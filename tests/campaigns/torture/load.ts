@@ -1,7 +1,7 @@
 /**
  * The load under which a server is killed: writers that insert, update, delete and commit several
- * statements at once, and one that flushes and changes definitions. Each records in the ledger what
- * it is about to send, and then the answer.
+ * statements at once, and one that flushes and changes definitions. Each writer records in the
+ * ledger the changes that it is about to send, and then the response.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -18,8 +18,8 @@ export interface Scope {
 }
 
 /**
- * A writer with more keys than this deletes more than it inserts, so that the tables stay small
- * enough to read.
+ * The maximum number of keys of a writer that still inserts more than it deletes, so that the
+ * tables stay small enough to read.
  */
 const KEYS_MAX = 1500;
 
@@ -56,7 +56,7 @@ export class Writer {
     this.#next = options.writer * WRITER_KEYS;
   }
 
-  /** Writes until the server is gone. */
+  /** Writes until the server has ended. */
   async run(): Promise<void> {
     const { scope, writer } = this.#options;
     this.#keepExisting();
@@ -134,7 +134,7 @@ export class Writer {
     return `w${writer}.${this.#version}.${chance.text(8 + chance.below(lengthMax))}`;
   }
 
-  /** @returns Whether the server is still there. */
+  /** @returns Whether the server is still running. */
   async #send(sql: string): Promise<boolean> {
     const { server, scope, writer, tally } = this.#options;
     const answer = await server.sql(sql, { token: scope.token }).catch(() => undefined);
@@ -169,7 +169,10 @@ export class Definer {
   readonly #options: DefinerOptions;
   /** Side tables that exist according to the acknowledgements, with their columns. */
   readonly #columnsByTable = new Map<string, string[]>();
-  /** The change that was sent but not answered: the states before and after it are both correct. */
+  /**
+   * The change that was sent and has had no response: the states before and after it are both
+   * correct.
+   */
   #unanswered: { table: string; before?: string[]; after?: string[] } | undefined;
   #tableCount = 0;
 

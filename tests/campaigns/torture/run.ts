@@ -1,6 +1,4 @@
-/**
- * One run of the torture: load, kill, start, compare, and again.
- */
+/** Performs one run of the torture: load, kill, start and compare, repeatedly. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,9 +17,9 @@ export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 export interface TortureOptions {
   /** The number of kills at random moments, used if there are no rounds. */
   killCount: number;
-  /** How often the server is killed at each named point. */
+  /** The number of times that the server is killed at each named point. */
   rounds: number;
-  /** If given, random kills and rounds of named points alternate for this long. */
+  /** The time for which random kills and rounds of named points alternate, if it is given. */
   minutes?: number | undefined;
   /** Called after each kill; true if the run is to end. */
   isEnough?: () => boolean;
@@ -67,16 +65,16 @@ const MINUTE_MS = 60_000;
 /** In a long run, the number of random kills between two rounds over the named points. */
 const KILLS_BETWEEN_ROUNDS = 100;
 
-/** Within this time a server under load reaches every named point. */
+/** The maximum time in which a server under load reaches every named point. */
 const POINT_MS_MAX = 90_000;
 
 /** The writers notice the end of a server a moment before this script does. */
 const END_MS_MAX = 2000;
 
-/** Exit code of a process that SIGKILL ended. */
+/** The exit code of a process that SIGKILL ended. */
 const KILLED = 137;
 
-/** If a server failed without being killed, this much of its output is shown. */
+/** The length of the server's output that is shown if a server failed without being killed. */
 const OUTPUT_SHOWN = 4000;
 
 export async function torture(options: TortureOptions): Promise<TortureReport> {
@@ -122,8 +120,8 @@ export async function torture(options: TortureOptions): Promise<TortureReport> {
 }
 
 /**
- * Two writers share a SHARED table. Two others use the same keys for rows of their own, in a table
- * whose segments lie elsewhere.
+ * Two writers share a SHARED table. Two others use the same keys for their own rows, in a table
+ * whose segments are in another storage.
  */
 async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]> {
   const policy = "FLUSH_POLICY = 'rows:400,interval:2'";
@@ -171,7 +169,7 @@ class Run {
         new Writer({
           server,
           scope,
-          // The two owners use the same keys: a row of one must not be visible to the other.
+          // The two owners use the same keys: a row of one owner must not be visible to the other.
           writer: index < 2 ? index : 2,
           chance: chanceFromSeed(chance.below(2 ** 31)),
           tally,

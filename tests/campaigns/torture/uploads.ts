@@ -9,7 +9,7 @@ import type { Tally } from "./load.ts";
 
 export const UPLOADS_TABLE = "torture.docs";
 
-/** A writer with more files than this deletes more than it uploads. */
+/** The maximum number of files of a writer that still uploads more than it deletes. */
 const FILES_MAX = 60;
 
 export class Uploader {
@@ -18,7 +18,7 @@ export class Uploader {
   readonly #tally: Tally;
   /** The content of each file that exists according to the acknowledgements. */
   readonly #contents = new Map<number, string>();
-  /** The request that was sent but not answered. Without content, it is a deletion. */
+  /** The request that was sent and has had no response. Without content, it is a deletion. */
   #pending: { readonly id: number; readonly content: string | undefined } | undefined;
   #next = 0;
 
@@ -28,7 +28,7 @@ export class Uploader {
     this.#tally = tally;
   }
 
-  /** Uploads and deletes until the server is gone. */
+  /** Uploads and deletes files until the server has ended. */
   async run(): Promise<void> {
     for (;;) {
       const isThere = await this.#step();
@@ -40,7 +40,7 @@ export class Uploader {
   /**
    * Downloads every file. @returns The files that differ from what was acknowledged.
    *
-   * @param isInjected Cuts one of them first, to show that the difference would be found.
+   * @param isInjected Cuts one of the files first, to show that the difference would be found.
    */
   async faults(isInjected: boolean): Promise<string[]> {
     const rows = await this.#server.rows(`SELECT id, file FROM ${UPLOADS_TABLE}`);

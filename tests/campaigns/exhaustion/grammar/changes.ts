@@ -1,4 +1,4 @@
-/** Constructs of INSERT, UPDATE and DELETE. */
+/** The constructs of INSERT, UPDATE and DELETE. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const insert = "INSERT INTO app.notes (id, body)";

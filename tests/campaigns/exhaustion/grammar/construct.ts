@@ -4,8 +4,8 @@ export interface Construct {
   readonly title: string;
   readonly sql: (count: number) => string;
   /**
-   * A text that the administrator runs before and after each text. The text reads the tables that
-   * it creates.
+   * SQL text that the administrator runs before and after each text, which reads the tables that it
+   * creates.
    */
   readonly before?: (count: number) => string;
   readonly after?: string;
@@ -13,7 +13,7 @@ export interface Construct {
   readonly isDefining?: boolean;
   /** True if EXPLAIN does not accept the text. */
   readonly isNotExplained?: boolean;
-  /** The values of `$1` and so on. */
+  /** The values of the parameters `$1`, `$2` and so on. */
   readonly params?: (count: number) => readonly unknown[];
   /** True if the text is sent as a subscription. */
   readonly isLive?: boolean;

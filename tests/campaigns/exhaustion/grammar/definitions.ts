@@ -1,4 +1,4 @@
-/** Definitions of tables and views, and queries that read views. */
+/** The constructs of definitions of tables and views, and of queries that read views. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const made = "app.made";

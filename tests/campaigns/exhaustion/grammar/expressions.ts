@@ -1,4 +1,7 @@
-/** Expressions: operators, calls, CASE, arrays, JSON, parameters, and text that does not parse. */
+/**
+ * The constructs of expressions: operators, calls, CASE, arrays, JSON, parameters, and text that
+ * does not parse.
+ */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 export const EXPRESSIONS: readonly Construct[] = [

@@ -1,4 +1,6 @@
-/** Queries side by side and nested: WITH, set operations and VALUES. */
+/**
+ * The constructs of sequences of queries and of nested queries: WITH, set operations and VALUES.
+ */
 import { type Construct, each, nested } from "./construct.ts";
 
 export const QUERIES: readonly Construct[] = [

@@ -1,4 +1,4 @@
-/** Several statements in one text. */
+/** The constructs of texts with several statements. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const several = (title: string, text: (index: number) => string): Construct => ({

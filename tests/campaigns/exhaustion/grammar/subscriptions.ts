@@ -1,4 +1,4 @@
-/** Queries that are subscribed to. */
+/** The constructs of live queries. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const live = (title: string, sql: (count: number) => string): Construct => ({
