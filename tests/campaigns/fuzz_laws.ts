@@ -94,7 +94,12 @@ async function runRound(seed: number): Promise<void> {
  * Returns the difference between the two ways; undefined if they agree, "refused" if they cannot be
  * compared.
  */
-async function violationOf({ isSet, parts, whole }: Sameness): Promise<string | undefined> {
+async function violationOf({
+  isOfParts = false,
+  isSet,
+  parts,
+  whole,
+}: Sameness): Promise<string | undefined> {
   const rows: (readonly string[])[] = [];
   const refusals: Refusal[] = [];
   for (const text of [whole, ...parts]) {
@@ -104,8 +109,9 @@ async function violationOf({ isSet, parts, whole }: Sameness): Promise<string | 
   }
   const [refusal] = refusals.toSorted((one, two) => weightOf(two) - weightOf(one));
   if (refusal !== undefined) {
-    // Only the parts contain the condition: if it is invalid, all of them are refused.
-    const isSenseless = weightOf(refusal) === 1 && refusals.length >= parts.length;
+    // All texts that contain an invalid condition are refused.
+    const faultyCount = isOfParts ? parts.length : parts.length + 1;
+    const isSenseless = weightOf(refusal) === 1 && refusals.length >= faultyCount;
     if (weightOf(refusal) === 0 || isSenseless) return "refused";
     return `${refusal.code}: ${refusal.message}`;
   }

@@ -1,6 +1,6 @@
 /**
- * Random indexes over columns, expressions and parts of the rows, and random conditions and orders
- * that such an index may serve. If the caller does not let an index refuse rows, each unique index
+ * Random indexes over columns, expressions, terms and parts of the rows, and random conditions and
+ * orders that such an index may serve. If the caller does not let an index refuse rows, each unique index
  * includes the primary key.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
@@ -15,9 +15,17 @@ export interface IndexPreparer {
   readonly index: (sql: string, name: string) => Promise<boolean>;
 }
 
+/** A part of an index, as statements repeat it. */
+interface MadePart {
+  readonly sort: Sort;
+  readonly text: string;
+  /** The kind of its terms, if the index is inverted and has no order. */
+  readonly terms?: "document" | "trigrams" | "words";
+}
+
 /** An index. Its parts are stored as text, because statements repeat them. */
 export interface MadeIndex {
-  readonly parts: readonly { readonly sort: Sort; readonly text: string }[];
+  readonly parts: readonly MadePart[];
   /** The condition; absent for all rows. */
   readonly where?: string;
 }
@@ -54,7 +62,9 @@ export async function withIndex(
 ): Promise<StoredTable> {
   const scope: Scope = { chance, columns: columnsOf(table) };
   const fitting = scope.columns.filter(({ sort }) => INDEXED.includes(sort));
-  const parts = Array.from({ length: 1 + chance.below(3) }, () => {
+  const isInverted = chance.below(4) === 0;
+  if (isInverted) return withInverted(sides, table, scope);
+  const parts: MadePart[] = Array.from({ length: 1 + chance.below(3) }, () => {
     if (chance.below(2) === 0) {
       const { name, sort } = chance.pick(fitting);
       return { sort, text: name };
@@ -72,9 +82,44 @@ export async function withIndex(
   const condition = where === undefined ? "" : ` WHERE ${where}`;
   const sql = `CREATE ${unique ? "UNIQUE " : ""}INDEX ${name} ON ${table.name} (${keys})${condition}`;
   if (!(await sides.index(sql, name))) return table;
+  return withMade(table, name, { parts, ...(where === undefined ? {} : { where }) });
+}
+
+function withMade(table: StoredTable, name: string, made: MadeIndex): StoredTable {
   const { indexes = [], indexNames = [] } = table;
-  const made: MadeIndex = { parts, ...(where === undefined ? {} : { where }) };
   return { ...table, indexes: [...indexes, made], indexNames: [...indexNames, name] };
+}
+
+/** Returns a table with one more inverted index, or the table itself if a side refuses it. */
+async function withInverted(
+  sides: IndexPreparer,
+  table: StoredTable,
+  scope: Scope,
+): Promise<StoredTable> {
+  const { chance } = scope;
+  const texts = scope.columns.filter(({ sort }) => sort === "text");
+  const documents = scope.columns.filter(({ sort }) => sort === "jsonb");
+  const parts: MadePart[] = [];
+  if (texts.length > 0) {
+    const { name } = chance.pick(texts);
+    const words = `to_tsvector('${chance.pick(["english", "simple"])}', ${name})`;
+    if (chance.below(2) === 0) parts.push({ sort: "text", text: words, terms: "words" });
+    if (chance.below(2) === 0) parts.push({ sort: "text", text: name, terms: "trigrams" });
+  }
+  if (documents.length > 0 && (parts.length === 0 || chance.below(2) === 0)) {
+    parts.push({ sort: "jsonb", text: chance.pick(documents).name, terms: "document" });
+  }
+  if (parts.length === 0) return table;
+  const where = chance.below(3) === 0 ? partOf(table, scope) : undefined;
+  madeCount += 1;
+  const name = `x${madeCount}`;
+  const keys = parts.map(({ terms, text }) =>
+    terms === "trigrams" ? `${text} gin_trgm_ops` : text,
+  );
+  const condition = where === undefined ? "" : ` WHERE ${where}`;
+  const sql = `CREATE INDEX ${name} ON ${table.name} USING gin (${keys.join(", ")})${condition}`;
+  if (!(await sides.index(sql, name))) return table;
+  return withMade(table, name, { parts, ...(where === undefined ? {} : { where }) });
 }
 
 /** Returns the condition of an index. */
@@ -113,7 +158,40 @@ export function indexedCondition(table: StoredTable, chance: Chance): Node | und
   return node("bool", "(", all, " OR ", other, ")");
 }
 
-function testOf({ sort, text }: MadeIndex["parts"][number], chance: Chance): Node {
+const WORD_QUERIES = [
+  "plainto_tsquery('simple', $)",
+  "phraseto_tsquery('english', $)",
+  "websearch_to_tsquery('simple', $)",
+  "'a:*'::tsquery",
+  "'!ab'::tsquery",
+  "'a | b'::tsquery",
+  "'ab & !a'::tsquery",
+  "to_tsquery('simple', 'x | !y')",
+];
+const TRIGRAM_TESTS = ["LIKE '%ab%'", "ILIKE '%AB%'", "LIKE '%abc'", "LIKE 'a_c%'", "% $", "%> $"];
+const DOCUMENT_TESTS = [
+  `@> '{"a": 1}'`,
+  `@> '{}'`,
+  "@> '[]'",
+  "@> '[1]'",
+  `@> '{"a": {"b": [2]}}'`,
+  "@> $",
+  "? 'a'",
+  "?| ARRAY['a', 'b']",
+  "?& ARRAY['a', 'b']",
+];
+
+/** Returns a condition that finds rows by their terms. */
+function termTest({ sort, terms, text }: MadePart, chance: Chance): Node {
+  const withValue = (form: string): string => form.replace("$", literalOf(sort, chance));
+  const tests = terms === "document" ? DOCUMENT_TESTS : TRIGRAM_TESTS;
+  const test = terms === "words" ? `@@ ${chance.pick(WORD_QUERIES)}` : chance.pick(tests);
+  return node("bool", `(${text} ${withValue(test)})`);
+}
+
+function testOf(part: MadePart, chance: Chance): Node {
+  if (part.terms !== undefined) return termTest(part, chance);
+  const { sort, text } = part;
   const value = (): string => literalOf(sort, chance);
   switch (chance.below(8)) {
     case 0:
@@ -136,6 +214,11 @@ export function indexedQuery(table: StoredTable, chance: Chance): Node | undefin
   const condition = indexedCondition(table, chance);
   if (condition === undefined) return undefined;
   const { parts } = chance.pick(table.indexes ?? []);
+  if (parts.some(({ terms }) => terms !== undefined)) {
+    const from = ` FROM ${table.name} WHERE `;
+    const found = node("query", "SELECT ", list("outputs", ["id"]), from, condition);
+    return node("query", found, node("tail", " ORDER BY id"));
+  }
   const outputs = list("outputs", ["id", ...parts.map(({ text }) => text)]);
   const head = node("query", "SELECT ", outputs, ` FROM ${table.name} WHERE `, condition);
   const direction = chance.pick(["", " DESC"]);

@@ -39,6 +39,8 @@ export interface Sameness {
   readonly parts: readonly string[];
   /** Whether duplicate rows count once. */
   readonly isSet: boolean;
+  /** Whether only the parts contain the condition, so that the whole accepts an invalid one. */
+  readonly isOfParts?: boolean;
 }
 
 export interface Law {
@@ -107,6 +109,7 @@ function partition(distinct: string): Form {
     whole: `SELECT ${distinct}${outputs} FROM ${from}`,
     parts: cases(condition).map((one) => `SELECT ${distinct}${outputs} FROM ${from} WHERE ${one}`),
     isSet: distinct !== "",
+    isOfParts: true,
   });
 }
 
@@ -175,6 +178,7 @@ function overAggregate(tables: readonly Table[], chance: Chance): Law {
       whole: `SELECT ${text} FROM ${from}${group("2")}`,
       parts: [`SELECT ${sum}(a)${key === undefined ? "" : ", k"} FROM ${all}${group("k")}`],
       isSet: false,
+      isOfParts: true,
     };
   };
   const pieces = [list("outputs", outputs, outputs.length), item, whereOf(tables, scope)] as const;
@@ -196,7 +200,7 @@ function overGroups(tables: readonly Table[], chance: Chance): Law {
   const law: Form = ({ condition, from, outputs: text }) => {
     const block = `SELECT ${text} FROM ${from} GROUP BY ${key.name}`;
     const parts = cases(condition).map((one) => `${block} HAVING ${one}`);
-    return { whole: block, parts, isSet: false };
+    return { whole: block, parts, isSet: false, isOfParts: true };
   };
   return lawFrom("partition by HAVING", law, [outputs, item, conditionOf(2, groups)]);
 }

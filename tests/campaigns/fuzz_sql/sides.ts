@@ -63,10 +63,17 @@ export interface Sides extends AsyncDisposable {
 /** The reason if PostgreSQL's result is not the only correct one. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
+/** Makes the operators and indexes of trigrams available, if PostgreSQL was installed with them. */
+async function addTrigrams(client: Bun.SQL): Promise<void> {
+  const found = await client`SELECT 1 FROM pg_available_extensions WHERE name = 'pg_trgm'`;
+  if (found.length > 0) await client.unsafe("CREATE EXTENSION pg_trgm");
+}
+
 export async function openSides(): Promise<Sides> {
   const own = await openTidemark();
   const postgres = await startPostgres();
   const client = await connectedTo(postgres.url);
+  await addTrigrams(client);
   const opinions = new Opinions(client, await openSecondOpinion());
   const listed = new Map<string, number>();
   let refusedCount = 0;
