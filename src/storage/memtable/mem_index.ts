@@ -94,13 +94,18 @@ export class MemIndex {
     if (this.#count >= end) return;
     this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
     const start = this.#count;
-    const keys = this.keysWithin(start, end);
+    // Most commits have one row, for which a list would cost more than its key.
+    const keys = end - start === 1 ? undefined : this.keysWithin(start, end);
     for (let row = start; row < end; row += 1) {
       const replacement = replacedBy[row] ?? 0;
       const isNeverSeen =
         deleted[row] === 1 ||
         (replacement !== 0 && (row >= newFrom || replacement <= (commitSeqs[row] ?? 0)));
-      const key = isNeverSeen ? undefined : keys[row - start];
+      const key = isNeverSeen
+        ? undefined
+        : keys === undefined
+          ? this.keyOf(row)
+          : keys[row - start];
       this.#older[row] = 0;
       if (key === undefined) continue;
       const ofOwner = this.#keysOf(owners[row] ?? 0);

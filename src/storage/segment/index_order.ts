@@ -120,22 +120,23 @@ export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): nu
 
 let scratch: Uint8Array = new Uint8Array(0);
 
-function prefixOfText(text: string): number {
+/** Returns the prefix of a string without its first ASCII characters. */
+export function prefixOfText(text: string, start = 0): number {
   let high = 0;
   let low = 0;
   for (let at = 0; at < PREFIX_BYTES; at += 1) {
-    const unit = at < text.length ? text.charCodeAt(at) : 0;
-    if (unit >= 0x80) return prefixOfUtf8(text);
+    const unit = start + at < text.length ? text.charCodeAt(start + at) : 0;
+    if (unit >= 0x80) return prefixOfUtf8(text, start);
     if (at < 3) high = (high << 8) | unit;
     else low = (low << 8) | unit;
   }
   return high * 0x1000000 + low;
 }
 
-function prefixOfUtf8(text: string): number {
+function prefixOfUtf8(text: string, start: number): number {
   if (scratch.length === 0) scratch = new Uint8Array(3 * (PREFIX_BYTES + 1));
   // One further code unit is included, so that a surrogate pair within the prefix is not divided.
-  const { written } = encoder.encodeInto(text.slice(0, PREFIX_BYTES + 1), scratch);
+  const { written } = encoder.encodeInto(text.slice(start, start + PREFIX_BYTES + 1), scratch);
   return prefixOfBytes(scratch, 0, written);
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { IndexEntries } from "../segment/index_file.ts";
-import { type IndexOrder, prefixOf, prefixOfBytes } from "../segment/index_order.ts";
+import { type IndexOrder, prefixOf, prefixOfBytes, prefixOfText } from "../segment/index_order.ts";
 import type { RowSpan } from "../segment/reader.ts";
 
 /**
@@ -13,6 +13,16 @@ import type { RowSpan } from "../segment/reader.ts";
  * prefixes of the index.
  */
 function prefixWithin(text: string, common: string): number {
+  for (let at = 0; at < common.length; at += 1) {
+    const unit = at < text.length ? text.charCodeAt(at) : -1;
+    if (unit >= 0x80) return prefixOfEncoded(text, common);
+    const order = unit - common.charCodeAt(at);
+    if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
+  }
+  return prefixOfText(text, common.length);
+}
+
+function prefixOfEncoded(text: string, common: string): number {
   const bytes = Buffer.from(text);
   for (let at = 0; at < common.length; at += 1) {
     // A string that ends here is below all others.

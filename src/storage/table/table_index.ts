@@ -95,7 +95,9 @@ export function holderOf(
 ): VersionCursor | undefined {
   const { key, owner } = written;
   const { enforcedSeq = 0 } = index.stored;
-  for (const memtable of table.memtables().toReversed()) {
+  const memtables = table.memtables();
+  for (let at = memtables.length - 1; at >= 0; at -= 1) {
+    const memtable = defined(memtables[at], "a memtable of the table");
     const rows = memIndexOf(memtable, index);
     rows.catchUp();
     const isOwn = memtable === written.memtable && written.row !== undefined;
