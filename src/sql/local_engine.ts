@@ -21,6 +21,7 @@ import type { SqlEnvironment } from "./ports/environment.ts";
 import { planFollowedQuery } from "./prepare/followed_query.ts";
 import { FollowedTexts } from "./prepare/followed_text.ts";
 import { NotRowByRow, planLiveQuery } from "./prepare/live_planner.ts";
+import { PlanCache } from "./prepare/plan_cache.ts";
 import { LiveSearches } from "./readers/live_search.ts";
 import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
@@ -49,7 +50,8 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** @param readers Threads that run long queries; if absent, they run on the event loop. */
   constructor(environment: SqlEnvironment, readers?: QueryReaders) {
-    this.#deps = { ...environment, systemViews: systemViewsOf(environment), readers };
+    const plans = new PlanCache(environment.catalog, environment.limits.planBytes);
+    this.#deps = { ...environment, systemViews: systemViewsOf(environment), readers, plans };
     this.#fastPath = new FastPath(this.#deps);
     this.#idempotent = new IdempotentRequests(environment);
     this.#interactive = new InteractiveTransactions(this.#deps);
@@ -232,7 +234,7 @@ export class LocalSqlEngine implements SqlEngine {
 
   /** The estimated memory of all cached plans. */
   get planBytes(): number {
-    return this.#fastPath.planBytes;
+    return this.#deps.plans.bytes;
   }
 
   shutDown(): number {

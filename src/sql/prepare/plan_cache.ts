@@ -1,6 +1,7 @@
 /**
  * The plan cache. The literals of a statement are lifted out of its text, so that one plan serves
- * `VALUES ('hello', 3)` with any literals.
+ * `VALUES ('hello', 3)` with any literals. Statements that do not take the fast path, such as those
+ * of an open transaction, have plans by their whole texts.
  *
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It does not depend on the caller. The least recently used plan is
@@ -49,7 +50,22 @@ export interface CacheKey {
 interface CachedPlan {
   readonly catalogVersion: number;
   readonly prepared: Prepared;
+  /** The numbers of the parameters that the statement uses, for a plan by its whole text. */
+  readonly usedParameters?: readonly number[];
 }
+
+/** A statement by its whole text, with the other values that its plan depends on. */
+export interface WholeText {
+  readonly sql: string;
+  readonly namespace: string;
+  readonly types: readonly DataType[];
+}
+
+/** The plan of a whole text. */
+export type TextPlan = Required<Pick<CachedPlan, "prepared" | "usedParameters">>;
+
+/** The maximum length of a whole text with a plan. */
+const WHOLE_LENGTH_MAX = 4096;
 
 /** The key of a text at its last look-up, with the conditions under which it is valid. */
 interface RememberedKey {
@@ -92,14 +108,27 @@ export class PlanCache {
     if (known?.namespace === namespace && areSameTypes(known.types, types)) return known.key;
     const normalized = normalizeStatement(sql);
     if (normalized === undefined || !isBlank(sql, normalized.next)) return undefined;
-    let text = `${namespace}\u0000`;
-    for (const type of types) text += `${typeName(type)},`;
-    const key = { text: `${text}\u0000${normalized.key}`, normalized };
+    const key = { text: `${textOf(namespace, types)}${normalized.key}`, normalized };
     if (normalized.literals.length === 0) this.#remember(sql, { namespace, types, key });
     return key;
   }
 
   get({ text }: CacheKey): Prepared | undefined {
+    return this.#entryOf(text)?.prepared;
+  }
+
+  /** Returns the plan of a whole text. */
+  ofText(whole: WholeText): TextPlan | undefined {
+    if (whole.sql.length > WHOLE_LENGTH_MAX) return undefined;
+    const { prepared, usedParameters } = this.#entryOf(wholeKeyOf(whole)) ?? {};
+    return prepared && usedParameters && { prepared, usedParameters };
+  }
+
+  setText(whole: WholeText, plan: TextPlan): void {
+    if (whole.sql.length <= WHOLE_LENGTH_MAX) this.#put(wholeKeyOf(whole), plan);
+  }
+
+  #entryOf(text: string): CachedPlan | undefined {
     const entry = this.#entries.get(text);
     if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
     if (entry.prepared.kind === "query" && entry.prepared.isOutgrown()) return undefined;
@@ -109,12 +138,16 @@ export class PlanCache {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
     }
-    return entry.prepared;
+    return entry;
   }
 
   set({ text }: CacheKey, prepared: Prepared): void {
+    this.#put(text, { prepared });
+  }
+
+  #put(text: string, plan: Omit<CachedPlan, "catalogVersion">): void {
     if (this.#entries.delete(text)) this.#textLength -= text.length;
-    this.#entries.set(text, { catalogVersion: this.#catalog.version, prepared });
+    this.#entries.set(text, { ...plan, catalogVersion: this.#catalog.version });
     this.#textLength += text.length;
     for (const oldest of this.#entries.keys()) {
       if (this.#entries.size <= this.#plansMax && this.#textLength <= TEXT_LENGTH_MAX) break;
@@ -127,6 +160,17 @@ export class PlanCache {
     if (sql.length > REMEMBERED_LENGTH_MAX) return;
     putNewest(this.#remembered, [sql, remembered], REMEMBERED_TEXTS_MAX);
   }
+}
+
+function textOf(namespace: string, types: readonly DataType[]): string {
+  let text = `${namespace}\u0000`;
+  for (const type of types) text += `${typeName(type)},`;
+  return `${text}\u0000`;
+}
+
+/** The keys of whole texts differ from those of texts whose literals were lifted out. */
+function wholeKeyOf({ namespace, sql, types }: WholeText): string {
+  return `\u0001${textOf(namespace, types)}${sql}`;
 }
 
 function areSameTypes(some: readonly DataType[], others: readonly DataType[]): boolean {

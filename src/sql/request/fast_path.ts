@@ -31,7 +31,7 @@ import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.t
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameters.ts";
 import { type BindingDeps, dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
-import { type CacheKey, literalValues, PlanCache } from "../prepare/plan_cache.ts";
+import { type CacheKey, literalValues, type PlanCache } from "../prepare/plan_cache.ts";
 import { boundFor, type Prepared, prepare } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import type { QuerySource } from "../readers/reader.ts";
@@ -139,7 +139,9 @@ interface KeyedText {
 interface FastPathDeps
   extends BindingDeps,
     StatementDeps,
-    Pick<SqlEnvironment, "activity" | "bugs" | "limits" | "log"> {}
+    Pick<SqlEnvironment, "activity" | "bugs" | "limits" | "log"> {
+  readonly plans: PlanCache;
+}
 
 export class FastPath {
   readonly #deps: FastPathDeps;
@@ -149,7 +151,7 @@ export class FastPath {
 
   constructor(deps: FastPathDeps) {
     this.#deps = deps;
-    this.#plans = new PlanCache(deps.catalog, deps.limits.planBytes);
+    this.#plans = deps.plans;
     this.#activity = deps.activity;
     this.#operations = {
       clock: deps.clock,
@@ -158,11 +160,6 @@ export class FastPath {
       renewed: (statement) => this.#renewed(statement),
       sourceOf: (statement) => this.#sourceOf(statement),
     };
-  }
-
-  /** The estimated memory of all cached plans. */
-  get planBytes(): number {
-    return this.#plans.bytes;
   }
 
   /**

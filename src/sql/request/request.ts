@@ -175,7 +175,9 @@ export class RequestRunner {
     const nodes = statementsOf(this.#request, options);
     requireCopyBodies(nodes, this.#request);
     this.copyFormat = nodes[0] && copyToNode(nodes[0])?.options.format;
-    return nodes.map(unboundUnit);
+    // The statement of an EXECUTE is written elsewhere.
+    const isWritten = nodes.length === 1 && this.#transaction.prepared.size === 0;
+    return nodes.map((node) => unboundUnit(node, isWritten ? this.#request.sql : undefined));
   }
 
   /** Binds and authorises all statements before any statement runs. */

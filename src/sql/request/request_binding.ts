@@ -18,15 +18,16 @@ import type { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { atName, findNamespace } from "../names/table_names.ts";
 import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
-import { rowsNode } from "../parse/ast/query_nodes.ts";
+import { copySourceNode, isQueryNode, rowsNode } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { requireNoGap, typedParameters } from "../ports/parameters.ts";
 import { type BindingDeps, dmlDepsOf, statisticsOf } from "../prepare/binding_deps.ts";
+import type { PlanCache, WholeText } from "../prepare/plan_cache.ts";
 import { boundInSteps, type Prepared, prepareInSteps } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
 import type { QuerySource } from "../readers/reader.ts";
-import { authorize } from "../rights/requirements.ts";
+import { authorize, meetsAll } from "../rights/requirements.ts";
 import { isAdministering, isDefining } from "../rights/statement_kinds.ts";
 import { isSystemViews } from "../system/system_views.ts";
 import type { Administration } from "../utility/administration.ts";
@@ -46,6 +47,8 @@ const KEPT_MAX = 1000;
 /** A statement of the text, between binding and execution. */
 export interface BoundUnit {
   readonly node: Statement;
+  /** The text of the request, if the statement is all of it and written there in this form. */
+  readonly text?: string | undefined;
   /** The prepared form of a statement that reads or writes rows, while it is kept. */
   prepared: Prepared | undefined;
   /** The catalog version and the namespace for which the statement was bound. */
@@ -54,13 +57,15 @@ export interface BoundUnit {
 }
 
 /** Returns a statement that is not bound yet. */
-export function unboundUnit(node: Statement): BoundUnit {
-  return { node, prepared: undefined, catalogVersion: -1, namespace: "" };
+export function unboundUnit(node: Statement, text?: string): BoundUnit {
+  return { node, text, prepared: undefined, catalogVersion: -1, namespace: "" };
 }
 
 export interface RequestBindingOptions {
   readonly deps: BindingDeps &
-    Pick<SqlEnvironment, "auth" | "clock" | "settings" | "store" | "version">;
+    Pick<SqlEnvironment, "auth" | "clock" | "settings" | "store" | "version"> & {
+      readonly plans: PlanCache;
+    };
   readonly principal: Principal;
   readonly request: SqlRequest;
   readonly definitions: DefinitionStatements;
@@ -262,6 +267,8 @@ export class RequestBinding {
       return;
     }
     if (node.type === "explain") administration.authorize(node, principal);
+    const whole = this.#wholeTextOf(unit);
+    if (whole !== undefined && this.#takePlan(unit, whole)) return;
     const statement = new StatementBinding(this.#parameterTypes, {
       statistics: statisticsOf(deps),
       watch: watchOf(ledger, deps),
@@ -281,5 +288,38 @@ export class RequestBinding {
     unit.prepared = prepared;
     unit.catalogVersion = version;
     unit.namespace = namespace;
+    if (whole !== undefined && catalog.version === version) {
+      deps.plans.setText(whole, { prepared, usedParameters: [...statement.usedParameters] });
+    }
+  }
+
+  /**
+   * Returns the text of a query or change with the other values that its plan depends on; undefined
+   * for a statement whose plan is not kept.
+   */
+  #wholeTextOf({ node, text }: BoundUnit): WholeText | undefined {
+    const { copy, files } = this.#options.request;
+    if (text === undefined || !isQueryNode(node)) return undefined;
+    if (copy !== undefined || files !== undefined || copySourceNode(node) !== undefined) {
+      return undefined;
+    }
+    return { sql: text, namespace: this.namespace, types: this.#parameterTypes };
+  }
+
+  /**
+   * Takes the known plan of a statement if the caller has the rights for it. Otherwise the
+   * statement is bound, which finds the right error.
+   */
+  #takePlan(unit: BoundUnit, whole: WholeText): boolean {
+    const { deps, principal } = this.#options;
+    const known = deps.plans.ofText(whole);
+    if (known === undefined) return false;
+    const { prepared, usedParameters } = known;
+    if (!meetsAll(prepared.requirements, principal, deps.catalog)) return false;
+    for (const number of usedParameters) this.#usedParameters.add(number);
+    unit.prepared = prepared;
+    unit.catalogVersion = deps.catalog.version;
+    unit.namespace = whole.namespace;
+    return true;
   }
 }

@@ -33,6 +33,7 @@ import type { SqlRequest, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { explained } from "../prepare/explain.ts";
+import type { PlanCache } from "../prepare/plan_cache.ts";
 import type { Prepared } from "../prepare/prepared.ts";
 import { messageResult } from "../result/result.ts";
 import {
@@ -54,7 +55,9 @@ import { createTableAs } from "./table_as.ts";
 import { deletesOf, requireNoRestart, restartsOf, wholeTruncation } from "./truncation.ts";
 
 /** The dependencies of an engine, with the system views that all its requests share. */
-export type RequestDeps = SqlEnvironment & NameDeps & Pick<StatementDeps, "readers">;
+export type RequestDeps = SqlEnvironment &
+  NameDeps &
+  Pick<StatementDeps, "readers"> & { readonly plans: PlanCache };
 
 /** The parts of the request to which the statement belongs. */
 export interface UnitRunnerParts {

@@ -408,3 +408,57 @@ describe("open transactions are limited", () => {
     expect(await held()).toBeNull();
   });
 });
+
+describe("a statement that comes again in a transaction", () => {
+  const text = "SELECT * FROM p WHERE id = $1";
+
+  test("is run by its plan, with the definitions and parameters of each run", async () => {
+    await engine.run("DROP TABLE IF EXISTS p; CREATE TABLE p (id INT PRIMARY KEY, v TEXT)");
+    await engine.run("INSERT INTO p VALUES (1, 'a'), (2, 'b')");
+    const id = opened();
+    const read = (value: number | string, sql = text): Promise<readonly unknown[]> =>
+      engine
+        .rows(sql, within(id, { params: [value] }))
+        .then(([row]) => row?.filter((cell) => typeof cell !== "boolean").slice(0, 2) ?? []);
+    expect(await read(1)).toEqual([1, "a"]);
+    expect(await read(2)).toEqual([2, "b"]);
+    // Another type of the parameter has a plan of its own.
+    expect(await read("2")).toEqual([2, "b"]);
+    await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [2, "c"] }));
+    await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [1, "d"] }));
+    expect([await read(1), await read(2)]).toEqual([
+      [1, "d"],
+      [2, "c"],
+    ]);
+    await engine.run("ALTER TABLE p RENAME COLUMN v TO w");
+    expect(await engine.failure("SELECT v FROM p", within(id))).toContain("COLUMN_NOT_FOUND");
+    await end(id, "ROLLBACK");
+  });
+
+  test("needs the rights of each caller", async () => {
+    const read = "SELECT count(*) FROM system.users WHERE user_id = $1";
+    const mine = opened();
+    await engine.run(read, within(mine, { params: ["root"] }));
+    engine.userId = "sam";
+    const his = opened();
+    const { error } = await engine.ask(read, within(his, { params: ["root"] }));
+    expect(error?.code).toBe("PERMISSION_DENIED");
+    engine.userId = "root";
+    expect((await engine.ask(read, within(mine, { params: ["root"] }))).error).toBeUndefined();
+    await end(mine, "ROLLBACK");
+  });
+
+  test("keeps its faults, and EXECUTE its own statement", async () => {
+    const id = opened();
+    for (let round = 0; round < 2; round += 1) {
+      const gap = await engine.ask("SELECT $2::int", within(opened(), { params: [1, 2] }));
+      expect(gap.error?.code).toBe("INVALID_PARAMETER");
+    }
+    for (const value of [1, 2]) {
+      await engine.run(`PREPARE q AS SELECT ${value}`, within(id));
+      expect(await engine.rows("EXECUTE q", within(id))).toEqual([[value]]);
+      await engine.run("DEALLOCATE q", within(id));
+    }
+    await end(id, "ROLLBACK");
+  });
+});
