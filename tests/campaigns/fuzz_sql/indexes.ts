@@ -1,7 +1,7 @@
 /**
  * Random indexes over columns, expressions, terms and parts of the rows, and random conditions and
- * orders that such an index may serve. If the caller does not let an index refuse rows, each unique index
- * includes the primary key.
+ * orders that such an index may serve. If the caller does not let an index refuse rows, each unique
+ * index includes the primary key.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
