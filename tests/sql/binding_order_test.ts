@@ -56,7 +56,7 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPORT USER DATA", "UNSUPPORTED_FEATURE"],
-  // These follow a definition, but do not use it.
+  // These statements follow a definition, but do not use it.
   ...(
     [
       ["SELECT * FROM app.missing", "TABLE_NOT_FOUND"],
@@ -163,7 +163,7 @@ test("EXECUTE AS reads a table that an earlier definition opens to the user", as
   expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
     [1],
   ]);
-  // A statement on a closed table is refused when its turn comes.
+  // A statement on a closed table is refused when it runs.
   const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
   expect(await engine.failure(`${closes}; ${read}`)).toStartWith("TABLE_NOT_FOUND@2");
   await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");

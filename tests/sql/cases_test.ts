@@ -1,8 +1,8 @@
 /**
  * The cases of `cases/`: each file runs in order on its own database, in this process.
- * `scripts/write_cases.ts` writes those that PostgreSQL answers too. `functions/functions_test.ts`
- * checks that every function has a case in `functions.slt`. Most error codes that SQL text can
- * raise have a case in `errors.slt`.
+ * `scripts/write_cases.ts` writes the cases that PostgreSQL can run too.
+ * `functions/functions_test.ts` checks that every function has a case in `functions.slt`. Most
+ * error codes that SQL text can raise have a case in `errors.slt`.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

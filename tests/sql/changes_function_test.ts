@@ -1,6 +1,7 @@
 /**
  * `changes('ns.t', from_seq [, to_seq])`: every version of a table between two seqs, on the event
- * loop and in readers, from memory, segments and history; who may read them, and how far back.
+ * loop and in readers, from memory, segments and history. Also the rights of callers, and the limit
+ * of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";

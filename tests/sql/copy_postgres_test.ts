@@ -1,6 +1,6 @@
 /**
- * COPY beside a real PostgreSQL: each reads what the other writes, in every format that both have,
- * and scripts of pg_dump load as they are.
+ * COPY compared with a real PostgreSQL: each reads the output of the other in every format that
+ * both have, and scripts of pg_dump load unchanged.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";

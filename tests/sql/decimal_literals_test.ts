@@ -1,7 +1,7 @@
 /**
- * Text next to DECIMAL compares exactly, by key and by scan, alone and as a parameter. If a value
- * is made of both, the text is read as a DECIMAL with its own digits rather than rounded to those
- * of the other.
+ * A string literal next to a DECIMAL is compared exactly, by key and by scan, alone and as a
+ * parameter. In arithmetic, the literal is read as a DECIMAL with its own digits, rather than
+ * rounded to the digits of the other operand.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -74,7 +74,10 @@ test("IN, BETWEEN and IS DISTINCT FROM with text", async () => {
   expect(await engine.failure("SELECT id FROM m WHERE v = 'x'")).toBe("INVALID_VALUE@1:27");
 });
 
-/** The results are numbers made from 1.10 as a column, once with text and once with a parameter. */
+/**
+ * The results are numbers computed from the column value 1.10, once with a literal and once with a
+ * parameter.
+ */
 test.each([
   ["v * #", "1.075", 1.1825],
   ["# + v", "0.005", 1.105],

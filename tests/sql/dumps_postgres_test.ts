@@ -1,6 +1,6 @@
 /**
- * Dumps of a shop that rents films, written by the pg_dump of a real PostgreSQL in both forms, load
- * as they are through HTTP, and afterwards every table and view has the same rows.
+ * Dumps of a film rental shop, written by the pg_dump of a real PostgreSQL in both forms, load
+ * unchanged over HTTP. Afterwards every table and view has the same rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -101,7 +101,7 @@ describeUnless(missing)("a dump of pg_dump", () => {
       await using server = await startReadyServer({
         config: { performance: { request_timeout: 0 } },
       });
-      // Who loads a dump is accepted as the owner of its tables.
+      // The user who loads a dump is accepted as the owner of its tables.
       const token = await server.createUser("bench", "dba");
       const dump = run("pg_dump", ...options);
       const { body } = await server.sql(dump, { token });

@@ -1,4 +1,7 @@
-/** Statements made to exhaust the server: each is answered correctly, or refused for its demand. */
+/**
+ * Statements made to exhaust the server: each has the correct result, or is refused because of its
+ * demand.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -125,7 +128,7 @@ describe("long values that an expression makes of many rows", () => {
     await engine.run(`INSERT INTO made SELECT s, 'x' FROM generate_series(1, ${MADE}) AS g(s)`);
   });
 
-  /** 4 MiB each in memory, together more than twice the memory of a statement. */
+  /** The rows take 4 MiB each in memory, together more than twice the memory of a statement. */
   const long = "REPEAT('ab', 1000000 + id)";
 
   test.each([

@@ -1,5 +1,5 @@
 /**
- * Fast paths must not change answers: each form with a fast path is compared with a different
+ * Fast paths must not change results: each form with a fast path is compared with a different
  * wording of the same query that has none.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

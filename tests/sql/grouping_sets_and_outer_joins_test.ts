@@ -1,6 +1,6 @@
 /**
- * Full and right joins, grouping sets, and the row order within aggregates. The answers are
- * PostgreSQL's.
+ * Full and right joins, grouping sets, and the row order within aggregates. The expected results
+ * are PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,4 +1,6 @@
-/** The limits of JSON paths, and their texts. The answers are in `cases/json_paths.slt`. */
+/**
+ * The limits of JSON paths, and their texts. The expected results are in `cases/json_paths.slt`.
+ */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

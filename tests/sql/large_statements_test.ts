@@ -1,5 +1,6 @@
 /**
- * Large and long statements: they work or stop at their limit, and yield to others in the meantime.
+ * Large and long statements: they succeed or stop at their limit, and yield to other work in the
+ * meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

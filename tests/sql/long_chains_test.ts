@@ -1,5 +1,5 @@
 /**
- * Goal: chains of thousands of operators or queries are answered wherever expressions may stand, in
+ * Goal: chains of thousands of operators or queries succeed wherever expressions are allowed, in
  * the event loop and in threads. Method: chains whose value is known.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** This is more than are kept bound. */
+/** The number of statements, more than are kept bound. */
 const COUNT = 1500;
 
 let engine: TestEngine;

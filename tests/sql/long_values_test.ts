@@ -1,5 +1,5 @@
 /**
- * Calls on texts of several megabytes: each is answered or refused quickly, and a query with many
+ * Calls on strings of several megabytes: each succeeds or is refused quickly, and a query with many
  * of them yields between two rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

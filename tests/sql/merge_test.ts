@@ -1,6 +1,6 @@
 /**
  * MERGE: RETURNING, long statements, transactions, owners, foreign keys and refusals. The cases of
- * `merges.slt` have the answers of PostgreSQL.
+ * `merges.slt` have the results of PostgreSQL.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../src/base/limits.ts";

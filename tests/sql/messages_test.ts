@@ -1,6 +1,6 @@
 /**
- * The wording of answers: the messages for definitions, and for errors the message, the position in
- * the text and the hint.
+ * The wording of responses: the messages for definitions, and for errors the message, the position
+ * in the text and the hint.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { principalFor } from "../support/principal_for.ts";

@@ -1,6 +1,6 @@
 /**
- * NUMERIC results with more digits than 38: digits after the point go before those in front of it,
- * and a bare NUMERIC keeps what its value has.
+ * NUMERIC results with more than 38 digits lose digits after the point before those in front of it,
+ * and a bare NUMERIC keeps the digits of its value.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,6 +1,7 @@
 /**
  * FOR SYSTEM_TIME AS OF: tables as they were at an earlier seq or time, in every kind of block, on
- * the event loop, in readers and divided among several; who may read them, and how far back.
+ * the event loop, in readers and divided among several readers. Also the rights of callers, and the
+ * limit of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -20,7 +21,9 @@ const FILL = `CREATE NAMESPACE app; USE app;
   INSERT INTO t SELECT g, g FROM generate_series(1, 400) g;
   INSERT INTO mine SELECT g, g * 2 FROM generate_series(1, 100) g`;
 
-/** Most rows are replaced, some twice; some are deleted, and some of these are inserted again. */
+/**
+ * Changes that replace most rows, some of them twice, delete some, and insert some of these again.
+ */
 const CHANGES = [
   "STORAGE FLUSH TABLE app.t",
   "UPDATE app.t SET v = -v WHERE id % 3 = 0",
@@ -32,7 +35,7 @@ const CHANGES = [
   "UPDATE app.t SET v = 7 WHERE id < 9",
 ];
 
-/** A query, in which the moment stands for $1. */
+/** Queries in which $1 stands for the moment. */
 const QUERIES = [
   "SELECT count(*), sum(id), sum(v), min(v), max(v) FROM app.t AT",
   "SELECT * FROM app.t AT ORDER BY id",

@@ -17,7 +17,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** A statement, and the rows that it returns if they matter. */
+/** A statement, with the rows that it returns if they matter. */
 type Step = readonly [sql: string, rows?: readonly (readonly unknown[])[]];
 
 async function play(namespace: string, steps: readonly Step[]): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * REAL compared with DECIMAL and parameters: every way to test whether a value is 0.1 gives the
- * same answer.
+ * REAL compared with DECIMAL and parameters: every comparison of a value with 0.1 has the same
+ * result.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

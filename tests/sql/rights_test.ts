@@ -24,7 +24,10 @@ beforeEach(() => {
   engine.userId = "root";
 });
 
-/** The results for root, dora (dba), sam (service) and alice (user); "" means success. */
+/**
+ * Statements with their results for root, dora (dba), sam (service) and alice (user). "" means
+ * success.
+ */
 const MATRIX: readonly (readonly [string, readonly string[]])[] = [
   ["SELECT v FROM app.own", ["", "", "", ""]],
   ["SELECT v FROM app.open", ["", "", "", ""]],

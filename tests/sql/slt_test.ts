@@ -1,5 +1,5 @@
 /**
- * The corpus of SQL cases in `slt/`, on the real server: every case passes, and none waits.
+ * The corpus of SQL cases in `slt/`, on the real server: every case passes, and none is pending.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -195,7 +195,7 @@ function resultOf(parts: Partial<SltResult>): SltResult {
   return { columns: [], rows: [], count: undefined, text: "", ...parts };
 }
 
-/** Returns why the first case fails when every request gets the same answer. */
+/** Returns the reason why the first case fails when every request gets the same response. */
 async function reasonOf(text: string, answer: SltAnswer): Promise<string | undefined> {
   const report = await runSlt(text, { execute: () => Promise.resolve(answer) });
   return report.failures[0]?.reason;

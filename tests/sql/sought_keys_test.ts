@@ -1,5 +1,5 @@
 /**
- * Goal: a query that lists the keys of its rows looks them up and gives the same answer as a scan.
+ * Goal: a query that lists the keys of its rows looks them up and has the same result as a scan.
  * Method: the plan, and random lists compared with the same condition on an expression that hides
  * the column.
  */
@@ -85,7 +85,7 @@ describe("a list of keys", () => {
     expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
   });
 
-  // If they were looked up for each row, 200 rows that list 20 keys would be 4,000 lookups.
+  // If the keys were looked up for each row, 200 rows that list 20 keys would be 4,000 lookups.
   test("that is the same for all rows of an outer query is read once", async () => {
     const listed = Array.from({ length: 20 }, (_, i) => 3 * i + 1).join(", ");
     const inner = `FROM parts p WHERE p.v = o.v AND p.id IN (${listed})`;

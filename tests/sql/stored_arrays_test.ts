@@ -1,6 +1,6 @@
 /**
- * Columns of arrays and intervals hold the same values in the memtable, in segments, in history and
- * after a restart from the log, and a statement finds the same rows in all of them.
+ * Columns of arrays and intervals contain the same values in the memtable, in segments, in history
+ * and after a restart from the log, and a statement finds the same rows in each.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";

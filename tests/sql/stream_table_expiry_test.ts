@@ -1,6 +1,6 @@
 /**
- * STREAM tables: rows are inserted and deleted, belong to their writer, and vanish when their time
- * is over, from reads at once and from the disk soon after.
+ * STREAM tables: rows are inserted and deleted, belong to their writer, and disappear after their
+ * time to live, from reads at once and from the disk soon after.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO } from "../../src/base/seq.ts";
@@ -24,7 +24,7 @@ async function count(table: string): Promise<unknown> {
   return (await engine.rows(`SELECT count(*) FROM ${table}`))[0]?.[0];
 }
 
-/** Runs everything that is ready, and the disk, until a condition holds. */
+/** Runs all ready work, including the disk's, until a condition holds. */
 async function settled(isDone: () => boolean): Promise<void> {
   while (!isDone()) await new Promise((resolve) => setImmediate(resolve));
 }

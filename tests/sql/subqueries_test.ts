@@ -1,6 +1,4 @@
-/**
- * Subqueries: their answers in edge cases, their refusals, and that no run affects the next one.
- */
+/** Subqueries: their results in edge cases, and their refusals. No run affects the next one. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -604,7 +602,7 @@ describe("limits", () => {
     expect(
       await engine.rows(`WITH a AS (${many}) SELECT count(*) FROM a, a b WHERE a.v = b.v`),
     ).toEqual([[20_000]]);
-    // Each of many readings releases its memory when it is done.
+    // Each of many reads releases its memory when it ends.
     const sql =
       "SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM big b WHERE b.id + t.id < 0 ORDER BY v OFFSET 1)";
     expect(await engine.rows(sql)).toEqual([[0]]);

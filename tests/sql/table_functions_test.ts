@@ -1,5 +1,5 @@
 /**
- * Table functions in FROM and in select lists. The expected answers were compared with PostgreSQL
+ * Table functions in FROM and in select lists. The expected results were compared with PostgreSQL
  * 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** The limits of text search. The answers are in `cases/text_search.slt`. */
+/** The limits of text search. The expected results are in `cases/text_search.slt`. */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 

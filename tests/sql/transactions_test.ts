@@ -2,21 +2,21 @@
  * BEGIN … COMMIT: one snapshot, own writes, one commit; and the winner of two conflicting
  * transactions.
  *
- * Two requests meet at a point that the test chooses: the first SELECT of the paused one yields to
- * others, as if its turn were over.
+ * Two requests meet at a point that the test chooses: the first SELECT of the paused request
+ * yields, as if its time slice were over.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../src/sql/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** Stack frames in which a request yields between its statements, or while they are bound. */
+/** The stack frames in which a request yields between its statements, or while they are bound. */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
-/** This many clock checks take 10 ms each. */
+/** The number of clock checks that take 10 ms each. */
 const HURRIES_MAX = 100;
 
-/** A clock that, once armed, holds the next reader that yields to others. */
+/** A clock that, once armed, pauses the next request that yields to others. */
 class PausingClock extends ManualClock {
   #isArmed = false;
   #hurriedCount = 0;
@@ -24,7 +24,7 @@ class PausingClock extends ManualClock {
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The reader's turn is over soon, but its time is not.
+    // The time slice of the reading request is over soon, but its time limit is not exceeded.
     if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
       this.#hurriedCount += 1;
       this.advance(10);
@@ -39,7 +39,7 @@ class PausingClock extends ManualClock {
     return this.#resumed.promise;
   }
 
-  /** Starts a piece of work and waits until it is held. */
+  /** Starts a piece of work and waits until it is paused. */
   async hold<T>(start: () => Promise<T>): Promise<{ resume: () => Promise<T> }> {
     this.#entered = Promise.withResolvers();
     this.#resumed = Promise.withResolvers();

@@ -1,5 +1,5 @@
 /**
- * Names among more columns than are searched one by one: they mean the same as among few.
+ * Names among more columns than are searched one by one have the same meaning as names among few.
  */
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Window calls: their answers, their refusals, and that their cost grows with the rows rather than
- * with the frames. The answers are PostgreSQL's.
+ * Window calls: their results, which are PostgreSQL's, and their refusals. Their cost grows with
+ * the rows rather than with the frames.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -288,7 +288,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [6, 6, 6, 1],
     ],
   ],
-  // Places in which window calls are allowed.
+  // Clauses in which window calls are allowed.
   [
     "SELECT DISTINCT count(*) OVER (PARTITION BY g) FROM t ORDER BY count(*) OVER (PARTITION BY g)",
     [[1], [2], [3]],
@@ -366,7 +366,7 @@ test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, 
 });
 
 const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
-  // Places in which window calls are refused.
+  // Clauses in which window calls are refused.
   ["SELECT id FROM t WHERE rank() OVER (ORDER BY id) = 1", "INVALID_QUERY@1:23"],
   ["SELECT id FROM t GROUP BY rank() OVER (ORDER BY id)", "INVALID_QUERY@1:26"],
   ["SELECT rank() OVER (ORDER BY id) AS r FROM t GROUP BY r", "INVALID_QUERY@1:54"],
@@ -402,7 +402,7 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT rank() OVER (w ORDER BY g) FROM t WINDOW w AS (ORDER BY x)", "INVALID_QUERY@1:19"],
   ["SELECT rank() OVER (w) FROM t WINDOW w AS (ROWS 1 PRECEDING)", "INVALID_QUERY@1:19"],
   ["SELECT 1 FROM t WINDOW w AS (ORDER BY nothing)", "COLUMN_NOT_FOUND@1:38"],
-  // Frames.
+  // Invalid frames.
   ["SELECT sum(x) OVER (ROWS BETWEEN CURRENT ROW AND 1 PRECEDING) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS BETWEEN 1 FOLLOWING AND CURRENT ROW) FROM t", "INVALID_QUERY@1:20"],
   ["SELECT sum(x) OVER (ROWS 1 FOLLOWING) FROM t", "INVALID_QUERY@1:20"],
@@ -479,7 +479,7 @@ describe("many rows", () => {
   const x = (id: number): number => (id * 7919) % 1009;
   const ids = Array.from({ length: COUNT }, (_, id) => id).filter((id) => id % 97 === 0);
 
-  /** Returns the values over a ROWS frame, computed in the simplest way. */
+  /** Returns the values over a ROWS frame, computed by definition. */
   function framed(before: number, after: number, fold: (values: readonly number[]) => number) {
     return ids.map((id) => {
       const start = Math.max(0, id - before);
@@ -500,7 +500,7 @@ describe("many rows", () => {
   });
 
   test("frames with an open side are one pass", async () => {
-    // Reading every frame again would visit 400 million rows for each of these.
+    // Reading every frame again would visit 400 million rows for each of these calls.
     const calls = ["sum(x)", "avg(d)", "max(x)", "stddev(x)", "count(*)", "bool_or(x > 5)"];
     for (const frame of ["UNBOUNDED PRECEDING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]) {
       for (const call of calls) {

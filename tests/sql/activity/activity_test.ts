@@ -1,6 +1,4 @@
-/**
- * Running requests and how they are killed; statements and how they are counted.
- */
+/** Tests how running requests are listed and killed, and how statements are counted. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

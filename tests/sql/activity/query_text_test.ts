@@ -67,7 +67,7 @@ test("textOfStatement reads only the shown part of a long condition or of many q
   }
 });
 
-/** This is more than are ever lifted out of a statement. */
+/** A number of literals that is larger than are ever lifted out of a statement. */
 const MANY = 80;
 
 test("a statement is one, however many items its lists have", () => {

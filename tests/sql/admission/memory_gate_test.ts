@@ -14,7 +14,7 @@ function gateOf(clock: ManualClock, pressure: { isTight: boolean }): MemoryGate 
   return new MemoryGate(clock, Object.assign(pressure, { noteAllocated: () => undefined }));
 }
 
-/** Advances a clock in steps, with turns between them for waiting statements. */
+/** Advances a clock in steps, with ticks between them for waiting statements. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 20) {
     clock.advance(20);

@@ -11,7 +11,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const LIMIT = 20_000;
 
-/** Returns the size of a row of `t`: its head, a number and a text. */
+/** Returns the size of a row of `t`, which consists of a head, a number and a string. */
 const rowBytes = (text: string): number => 16 + 9 + 1 + Buffer.byteLength(text);
 
 let clock: ManualClock;
@@ -131,7 +131,7 @@ test("a statement that would exceed the limit is refused, says why, and changes 
     `Cannot write: the rows and files of the user take ${before} bytes, this would add ${row}, and the limit is ${LIMIT}`,
   );
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[1]]);
-  // The limit is exact.
+  // The limit is exact to the byte.
   const left = LIMIT - before - rowBytes("");
   expect(await engine.failure(`INSERT INTO t VALUES (2, ${text(left + 1)})`)).toStartWith("LIMIT");
   await engine.run(`INSERT INTO t VALUES (2, ${text(left)})`);

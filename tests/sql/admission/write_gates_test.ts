@@ -1,5 +1,6 @@
 /**
- * Table gates: which statements wait, in which order they continue, and that an ended one does not.
+ * Table gates: which statements wait, and in which order they continue. A statement that has ended
+ * does not continue.
  */
 import { expect, test } from "bun:test";
 import { WriteGates } from "../../../src/sql/mod.ts";

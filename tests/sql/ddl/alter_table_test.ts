@@ -266,7 +266,7 @@ describe("others meanwhile", () => {
     const clock = new ManualClock();
     await using paused = await TestEngine.open({ clock });
     await paused.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
-    // Each turn is over at once, so that the audit yields to others between its steps.
+    // Each time slice is over at once, so that the audit yields between its steps.
     const monotonicMs = clock.monotonicMs.bind(clock);
     clock.monotonicMs = () => {
       clock.advance(10);
@@ -283,7 +283,7 @@ describe("others meanwhile", () => {
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
     // A query does not continue if it reads a column whose values look different after the change.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
-    // Enough segments that the read is still running when the change is made.
+    // There are enough segments that the read is still running when the change is made.
     for (let id = 1; id <= 20; id += 1) {
       await paused.run(`INSERT INTO m VALUES (${id}, ${id}); STORAGE FLUSH TABLE m`);
     }

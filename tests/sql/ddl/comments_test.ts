@@ -1,6 +1,6 @@
 /**
- * COMMENT ON: where each comment is shown, who may set it, that it stays across changes and a
- * restart, and that it is no part of a schema.
+ * COMMENT ON: where comments are shown, and who may set them. A comment survives changes and a
+ * restart, and is not part of a schema.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Refused elements between the parentheses of CREATE TABLE, each with its code. */
+/** Elements between the parentheses of CREATE TABLE that are refused, each with its code. */
 const REFUSED_ELEMENTS: readonly (readonly [string, string])[] = [
   [`id INT PRIMARY KEY${", CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],
   [`id INT PRIMARY KEY${" CHECK (id > 0)".repeat(257)}`, "LIMIT_EXCEEDED"],

@@ -1,6 +1,6 @@
 /**
- * Definitions of foreign keys: which are refused, when rows that are there are checked, and what
- * happens to them when columns and tables change.
+ * Definitions of foreign keys: which are refused, when existing rows are checked, and how changes
+ * of columns and tables affect them.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -29,7 +29,7 @@ beforeEach(async () => {
 const code = async (sql: string): Promise<string> =>
   (await engine.failure(sql)).split("@")[0] ?? "";
 
-/** Returns the constraints of a table that refer to others, and whether they are known to hold. */
+/** Returns the foreign keys of a table, and whether each is known to hold. */
 async function keysOf(table: string): Promise<unknown> {
   return engine.rows(
     `SELECT constraint_name, unique_constraint_name, delete_rule FROM information_schema.referential_constraints WHERE constraint_name LIKE '${table.slice(4)}\\_%' ORDER BY 1`,
@@ -103,7 +103,7 @@ test("ADD CONSTRAINT checks the rows, and NOT VALID leaves that to VALIDATE CONS
   await engine.run(`${add} NOT VALID`);
   expect(await keysOf(c)).toEqual([[`c${count}_k`, `p${count}_pkey`, "NO ACTION"]]);
   expect(await code(`INSERT INTO ${c} VALUES (5, 9)`)).toBe("FOREIGN_KEY_VIOLATION");
-  // A row from before keeps what it refers to as long as nobody changes that.
+  // An earlier row keeps its reference as long as nobody changes it.
   await engine.run(`UPDATE ${c} SET a = 7 WHERE id = 2`);
   const validate = `ALTER TABLE ${c} VALIDATE CONSTRAINT c${count}_k`;
   expect(await code(validate)).toBe("FOREIGN_KEY_VIOLATION");

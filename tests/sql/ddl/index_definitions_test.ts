@@ -1,6 +1,6 @@
 /**
- * CREATE INDEX on rows that exist: beside writers, across a stop, killed, and refused because of
- * duplicates.
+ * CREATE INDEX on existing rows: while others write, across a restart, when it is killed, and when
+ * duplicates make it fail.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -102,7 +102,8 @@ test("a duplicate ends the build, and names the key", async () => {
 
 test("a stop in the middle of a build is continued by the next start", async () => {
   await using engine = await filled();
-  // A server ends its requests first. This one outlives its database, which takes no audit entry.
+  // A server ends its requests first. This request outlives its database, which no longer accepts
+  // audit entries.
   const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
   await running(engine);
   await engine.restart();

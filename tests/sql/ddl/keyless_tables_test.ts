@@ -1,6 +1,6 @@
 /**
- * Tables without a primary key, and primary keys that are added later: rows are told apart, the
- * hidden key stays hidden, and everything that needs a key says so.
+ * Tables without a primary key, and primary keys that are added later. Rows are distinguished, the
+ * hidden key stays hidden, and statements that need a key report that there is none.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

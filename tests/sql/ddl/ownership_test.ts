@@ -1,6 +1,6 @@
 /**
- * OWNER TO and CREATE EXTENSION of dumps: answered if what they ask for is so, refused if not, and
- * never without a word.
+ * OWNER TO and CREATE EXTENSION in dumps: they succeed if the requested state already holds, and
+ * fail with a message otherwise.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

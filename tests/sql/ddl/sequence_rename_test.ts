@@ -1,4 +1,7 @@
-/** ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and it goes on counting. */
+/**
+ * ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and the sequence continues to
+ * count.
+ */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 

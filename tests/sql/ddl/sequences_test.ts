@@ -254,7 +254,7 @@ describe("statements", () => {
     expect(await engine.failure(`CREATE SEQUENCE app.${t}n`)).toStartWith("PERMISSION_DENIED");
     expect(await engine.failure(`DROP SEQUENCE app.${t}`)).toStartWith("PERMISSION_DENIED");
     expect(await values(`SELECT nextval('app.${t}u_id_seq')`)).toEqual([1]);
-    // Whoever may write the table may take the numbers of its defaults.
+    // A user who may write the table may take the numbers of its defaults.
     expect(await values(`INSERT INTO app.${t}u DEFAULT VALUES RETURNING n`)).toEqual([1]);
     engine.userId = "sam";
     expect(await values(`SELECT nextval('app.${t}')`)).toEqual([2]);

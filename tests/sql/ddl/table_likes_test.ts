@@ -1,6 +1,6 @@
 /**
- * LIKE in CREATE TABLE: what is copied with each of its words, and that the new table is
- * independent of the other one.
+ * LIKE in CREATE TABLE: what each of its words copies. The new table is independent of the other
+ * one.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

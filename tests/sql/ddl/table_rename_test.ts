@@ -1,6 +1,6 @@
 /**
- * RENAME of tables, constraints and indexes: what refers to the table goes on as before, also after
- * a restart, and a refused rename changes nothing.
+ * RENAME of tables, constraints and indexes: references to the table remain valid, also after a
+ * restart, and a refused rename changes nothing.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

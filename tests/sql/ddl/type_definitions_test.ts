@@ -1,7 +1,7 @@
 /**
- * CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, what keeps a
- * type alive, and that everything that holds a type knows its new labels. The answers that equal
- * those of PostgreSQL are cases: `tests/sql/cases/enums.slt`.
+ * CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, and what
+ * prevents DROP TYPE. All columns, views and plans of a type know its new labels. Results that
+ * equal PostgreSQL's are cases: `tests/sql/cases/enums.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a loop over a whole column computes the same as row by row. Method: the same queries on a
- * stored table, whose text arrives undecoded, and on the same rows in a subquery, whose text
+ * Goal: a loop over a whole column computes the same values as row by row. Method: the same queries
+ * on a stored table, whose text arrives undecoded, and on the same rows in a subquery, whose text
  * arrives as strings; and a top n compared with a sort of all rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -29,7 +29,7 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** These texts are strings, because a function without a loop made them. */
+/** These values are decoded strings, because a function without a loop made them. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
 describe("a column at once", () => {

@@ -1,6 +1,6 @@
 /**
- * Uploads of requests with a key: listed by the commit of the request, and removed completely if
- * there is none.
+ * Uploads of requests with an idempotency key: listed by the commit of the request, and removed
+ * completely if there is no commit.
  */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";

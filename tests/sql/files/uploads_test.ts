@@ -1,5 +1,5 @@
 /**
- * FILE('part') in INSERT, UPDATE and upserts: all of it or nothing, on disk and in the file list.
+ * FILE('part') in INSERT, UPDATE and upserts: all effects or none, on disk and in the file list.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

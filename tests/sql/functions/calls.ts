@@ -38,7 +38,7 @@ const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
-/** No function here takes numbers of a sequence. */
+/** A stub for the numbers of sequences, which no function under test takes. */
 const NO_SEQUENCES: SequenceCalls = {
   next: () => 0,
   current: () => 0,
@@ -134,7 +134,7 @@ export function nullOf(type: DataType): Argument {
   return { type, value: null };
 }
 
-/** Strings become TEXT, and numbers become literals. */
+/** An argument in short form: strings become TEXT, and numbers become literals. */
 export type Given = Argument | string | number | boolean | null;
 
 function argument(given: Given): Argument {

@@ -60,7 +60,8 @@ function bytes(value: string): Given {
 }
 
 /**
- * Each case has the function, arguments, text of the result (null: NULL), and its type if relevant.
+ * A case: the function, its arguments, the text of the result (null: NULL), and its type if
+ * relevant.
  */
 type Case = readonly [string, readonly Given[], string | null, string?];
 
@@ -592,7 +593,7 @@ test.each(CASES.map((each) => [each[0], shown(each[1]), each[2], each] as const)
   },
 );
 
-/** Functions whose result is different each time, or that need a catalog or a request. */
+/** The functions whose result differs each time, or that need a catalog or a request. */
 const STATEFUL_NAMES = [
   "current_setting",
   "set_config",

@@ -1,6 +1,6 @@
 /**
- * The tables that no catalog knows: a store that is not told of one loses its rows on the next
- * start.
+ * The tables that are in no catalog: a store that is opened without the definition of one loses its
+ * rows.
  */
 import { expect, test } from "bun:test";
 import { OWN_TABLES, ownTables } from "../../../src/sql/mod.ts";

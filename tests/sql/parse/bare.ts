@@ -3,7 +3,7 @@
  * and secrets if one of the trees was printed.
  */
 
-/** A printed statement contains this in place of a secret. */
+/** The text that a printed statement contains in place of a secret. */
 const MASK = "***";
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

@@ -1,6 +1,6 @@
 /**
- * Statements that were not written for the parser: those of the other tests, and those that the
- * PostgreSQL comparison campaign generates.
+ * Statements that were not written for the parser: the statements of the other tests, and the
+ * statements that the PostgreSQL comparison campaign generates.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { parseSlt } from "../../support/slt.ts";
 
 const SQL = join(import.meta.dir, "..");
 
-/** The cases that `scripts/write_cases.ts` does not write. */
+/** The case files that `scripts/write_cases.ts` does not write. */
 const OWN_CASES = ["cases/functions.slt", "cases/errors.slt", "contract/examples.slt"];
 
 /**

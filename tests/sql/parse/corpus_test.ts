@@ -22,10 +22,11 @@ import { postgresTree, postgresTreeIfRead, printedForPostgres } from "./postgres
 
 const GENERATED = 400;
 const TIMEOUT_MS = 60_000;
-// The library's time grows much faster than the text.
+// The maximum length of texts for the library, whose time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = amountOf({ usual: 400, thorough: 2500 });
-// Both corpora repeat their forms with other names and values.
+// The corpora that the library does not read, because both repeat their forms with other names and
+// values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 

@@ -1,5 +1,6 @@
 /**
- * Goal: the error of a text that cannot run says why, where, and what was probably meant.
+ * Goal: the error of a text that cannot run gives the reason, the position, and what was probably
+ * meant.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";

@@ -22,7 +22,7 @@ export function treeForLibrary(text: string): Json {
     const { star: _star, text: _text, ...rest } = node;
     switch (node["type"]) {
       case "set":
-        // This is an assignment; a SET statement has a variable.
+        // This node is an assignment. A SET statement has a variable instead.
         return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
       case "parameter":
         return without(rest, "index");
@@ -106,7 +106,7 @@ function negated(node: JsonObject): Json {
   return { ...operand, operand: { ...inner, value: -inner.value } };
 }
 
-/** Returns undefined if the library refuses the text. */
+/** Returns the library's tree; undefined if the library refuses the text. */
 export function libraryTreeIfRead(text: string): Json | undefined {
   try {
     return libraryTree(text);

@@ -23,7 +23,7 @@ import { libraryTree, libraryTreeIfRead, treeForLibrary } from "./library_oracle
 import { StatementGenerator } from "./statement_generator.ts";
 
 const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
-// The library's time grows much faster than the text.
+// The maximum length of a text. The library's time grows much faster than the text.
 const TEXT_LENGTH_MAX = 110;
 
 test("parseStatements, generated statements have the tree of pgsql-ast-parser", () => {

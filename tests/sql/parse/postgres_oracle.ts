@@ -35,7 +35,7 @@ function isLeftOut(key: string): boolean {
   return is;
 }
 
-/** Returns undefined if PostgreSQL refuses the text. */
+/** Returns PostgreSQL's tree; undefined if PostgreSQL refuses the text. */
 export function postgresTreeIfRead(text: string): string | undefined {
   try {
     return postgresTree(text);

@@ -1,4 +1,4 @@
-/** The bound for a search by key: how many keys a plan holds, whatever the size of the table. */
+/** The bound for a search by key: the number of keys in a plan, whatever the size of the table. */
 import { expect, test } from "bun:test";
 import type { TableEntry } from "../../../src/catalog/mod.ts";
 import { areFewKeys } from "../../../src/sql/plan/access.ts";

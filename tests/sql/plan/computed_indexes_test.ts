@@ -1,6 +1,6 @@
 /**
  * Goal: indexes over expressions and over a part of the rows find rows, refuse duplicates, and
- * never change an answer. Method: the plans and the rows that they read, statements over two tables
+ * never change a result. Method: the plans and the rows that they read, statements over two tables
  * with the same rows of which one has indexes, and each place where a key is computed: memory,
  * files, transactions, a later build, a restart.
  */
@@ -49,7 +49,7 @@ function mostRows(plan: string): number {
   return Math.max(...Array.from(plan.matchAll(/; rows: (\d+)/g), ([, rows]) => Number(rows)));
 }
 
-/** Returns the message of the error that a request gets. */
+/** Returns the message of the error with which a request fails. */
 async function messageOf(of: TestEngine, sql: string): Promise<string> {
   const { error } = await of.ask(sql);
   return error === undefined ? "none" : `${error.code}: ${error.message}`;

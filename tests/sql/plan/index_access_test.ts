@@ -1,6 +1,6 @@
 /**
  * Goal: conditions, orders and joins read a table through its secondary indexes, and give the same
- * answers as a scan. Method: the plans and the rows that they read, and random statements over two
+ * results as a scan. Method: the plans and the rows that they read, and random statements over two
  * tables with the same rows, of which one has indexes.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -47,7 +47,7 @@ async function planOf(sql: string, params: Parameters = []): Promise<string> {
   return (await engine.rows(`EXPLAIN ANALYZE ${sql}`, { params })).join("\n");
 }
 
-/** Returns the most rows that any node of a plan yields. */
+/** Returns the largest number of rows that any node of a plan yields. */
 function mostRows(plan: string): number {
   return Math.max(...Array.from(plan.matchAll(/; rows: (\d+)/g), ([, rows]) => Number(rows)));
 }

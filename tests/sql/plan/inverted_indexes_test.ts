@@ -1,6 +1,6 @@
 /**
  * Goal: inverted indexes find the rows of text search, LIKE, similarity, JSONB and arrays, and
- * never change an answer. Method: the plans and the rows that they read, and random statements over
+ * never change a result. Method: the plans and the rows that they read, and random statements over
  * two tables with the same rows, of which one has indexes, in memory, in files, after merges and
  * after a restart.
  */

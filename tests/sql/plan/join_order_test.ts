@@ -200,7 +200,7 @@ describe("bestTree", () => {
   });
 
   test("joins those of many relations that share a condition, from the smallest on", () => {
-    // A chain whose links are far apart in the text, and one relation that joins nothing.
+    // A chain whose links are far apart in the text, with one relation that no condition joins.
     const chain = Array.from({ length: 40 }, (_, i) => (i * 17) % 40);
     const edges = chain.slice(1).map((right, i) => ({ left: chain[i] ?? 0, right, share: 0.1 }));
     const rows = Array.from({ length: 41 }, (_, i) => (i === 20 ? 1 : 10));

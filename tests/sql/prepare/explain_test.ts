@@ -1,6 +1,6 @@
 /**
- * EXPLAIN and EXPLAIN ANALYZE: the tree, its access paths, and that no caller learns more than
- * allowed.
+ * EXPLAIN and EXPLAIN ANALYZE: the tree and its access paths. No caller learns more than its rights
+ * allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

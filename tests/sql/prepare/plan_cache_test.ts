@@ -1,8 +1,8 @@
 /**
- * One text, many meanings: a plan is reused only if it means the same.
+ * A plan is reused only if the text has the same meaning as before.
  *
  * Every statement runs alone, through the cache, and within a longer text, without the cache. Both
- * answers must be the same, whatever ran before.
+ * results must be the same, whatever ran before.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type RequestParts, TestEngine } from "../../support/sql_engine.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the answer from the fast path, and checks that the slow path agrees. */
+/** Returns the result of the fast path, and checks that the slow path agrees. */
 async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   const alone = await engine.ask(sql, parts);
   const inText = await engine.ask(`BEGIN; ${sql}; COMMIT`, parts);

@@ -1,6 +1,6 @@
 /**
  * Statements in a reader over rows that only the event loop has: system views, rows staged by the
- * transaction, and ids. Answers are the same as on the event loop, and arrive in pieces.
+ * transaction, and ids. Results are the same as on the event loop, and arrive in pieces.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** This is more than one answer contains. */
+/** The number of rows, more than one answer contains. */
 const MANY = 1300;
 
 describe("a statement in a reader answers as on the event loop", () => {
@@ -198,7 +198,7 @@ describe("JobAnswers", () => {
     stagedOf: () => [],
   };
 
-  /** Returns answers for the view `v`, and whether its rows were released. */
+  /** Returns the answers for the view `v`, and whether its rows were released. */
   function over(portions: () => Iterable<readonly (readonly (string | null)[])[]>): JobAnswers {
     const view = { columns: [{ name: "x", type: TEXT }], isOpen: true, rows: portions };
     return new JobAnswers({ ...options, systemViews: new Map([["s.v", view]]) });

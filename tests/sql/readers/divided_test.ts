@@ -1,5 +1,5 @@
 /**
- * Goal: a query that several readers divide gives the same answer as on the event loop: over random
+ * Goal: a query that several readers divide has the same result as on the event loop: over random
  * rows with NULLs in all columns, in memory and in several segments, including replaced and deleted
  * ones.
  */
@@ -26,7 +26,7 @@ async function change(sql: string): Promise<void> {
 }
 
 /**
- * Runs a text on both engines. The answers must be the same, in any order unless the text sorts the
+ * Runs a text on both engines. The results must be the same, in any order unless the text sorts the
  * rows.
  */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {

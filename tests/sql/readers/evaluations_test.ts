@@ -1,6 +1,6 @@
 /**
  * Queries in VALUES, ON CONFLICT and RETURNING of a change: a reader runs them once they take long.
- * Each gives the same answer as on the event loop, which stays free in the meantime.
+ * Each has the same result as on the event loop, which stays free in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -36,7 +36,7 @@ describe("the answer is that of the event loop", () => {
     await elsewhere[Symbol.asyncDispose]();
   });
 
-  /** Runs a text on both engines. The answers and the remaining rows must be the same. */
+  /** Runs a text on both engines. The results and the remaining rows must be the same. */
   async function both(sql: string, parts: RequestParts = {}): Promise<void> {
     const told = async (engine: TestEngine): Promise<unknown> => {
       const { error, results } = await engine.ask(sql, parts);
@@ -131,7 +131,7 @@ describe("the answer is that of the event loop", () => {
   });
 });
 
-/** This takes longer than any test waits. */
+/** A query that runs longer than any test waits. */
 const ENDLESS = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b";
 const ENDLESS_OF = (value: string): string => `${ENDLESS} WHERE a.a + b.b > ${value}`;
 

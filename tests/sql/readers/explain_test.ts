@@ -1,6 +1,6 @@
 /**
- * EXPLAIN ANALYZE in readers: it runs where the statement would, and shows the same for each node
- * as on the event loop, except for work that readers do more than once.
+ * EXPLAIN ANALYZE in readers: it runs where the statement would run, and shows the same figures for
+ * each node as on the event loop, except for work that readers repeat.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** Each reader has more than one row group. */
+/** The number of rows, so that each reader has more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;

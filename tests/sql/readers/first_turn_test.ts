@@ -1,6 +1,6 @@
 /**
- * Statements that begin on the event loop. A test advances the clock so that a turn is over at the
- * first check.
+ * Statements that begin on the event loop. A test advances the clock so that a time slice is over
+ * at the first check.
  */
 import { expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -30,7 +30,7 @@ test("a statement begins in a reader if it took long in one, not if only its fir
   });
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 5)");
   const sql = "SELECT sum(v) FROM t";
-  /** Runs the query, and returns how many times it was sent to a reader. */
+  /** Runs the query, and returns the number of times that it was sent to a reader. */
   const jobs = async (ms: { readonly here: number; readonly there: number }): Promise<number> => {
     const before = readers.jobCount;
     clock.msPerLook = ms.here;

@@ -14,8 +14,8 @@ const FILL = `CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');
   INSERT INTO t SELECT g, g FROM generate_series(1, ${ROWS}) AS x(g); STORAGE FLUSH TABLE t`;
 
 /**
- * Most rows are updated or deleted. Some of the deleted ones are inserted again, not all of them by
- * a merge.
+ * Changes that update or delete most rows, and insert some of the deleted ones again, not all of
+ * them by a merge.
  */
 const CHANGES = [
   "UPDATE t SET v = -v WHERE id % 3 = 0",
@@ -63,8 +63,8 @@ for (const [place, options] of PLACES) {
     expect(again).toEqual(BEFORE);
     expect(all).toEqual(Array.from({ length: ROWS }, (_, index) => [index + 1, index + 1]));
     expect([updated, deleted]).toEqual([[[3]], [[4]]]);
-    // Another request has deleted the row that it updates, and history already contains the
-    // tombstone.
+    // Another request has deleted the row that the transaction updates, and history already
+    // contains the tombstone.
     expect((await changing).error?.code).toBe("SERIALIZATION_FAILURE");
   });
 

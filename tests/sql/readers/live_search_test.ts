@@ -1,5 +1,5 @@
 /**
- * Goal: a snapshot whose rows a reader finds equals the answer of a SELECT at its boundary, from
+ * Goal: a snapshot whose rows a reader finds equals the result of a SELECT at its boundary, from
  * memtables and segments alike, whatever is written, flushed or altered while it is read. Method: a
  * database whose readers run in this thread and take every search.
  */
@@ -207,7 +207,7 @@ test("searches that end in any way leave their turns to those that wait", async 
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";
   const all = Array.from({ length: 40 }, (_, index) => follow(index % 4 === 3 ? failing : sql));
-  // Some searches wait for a turn, some for a reader, and some have a reader.
+  // Some searches wait for a time slice, some for a reader, and some have a reader.
   const turns = [0, 1, 2, 3, 4, 5].map((turn) => turn * 3);
   for (const turn of turns) {
     all[turn]?.subscription.close();

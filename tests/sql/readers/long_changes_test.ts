@@ -1,6 +1,6 @@
 /**
- * Changes whose rows a reader reads while others write, end them, or fail to write: each is one
- * commit or nothing, and the reader is correct about later changes.
+ * Changes whose rows a reader reads while others write, end the change, or fail to write: each is
+ * one commit or nothing, and the reader is correct about later changes.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -9,7 +9,7 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** These are more rows than are staged in a tick. */
+/** The number of rows, more than are staged in a tick. */
 const ROWS = 20_000;
 
 let disk: FullDisk;
@@ -32,7 +32,7 @@ async function totals(table = "t"): Promise<readonly unknown[]> {
   return row ?? [];
 }
 
-/** Starts a statement, and returns once its reader has been asked. */
+/** Starts a statement, and returns once its job has been sent to a reader. */
 function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
   let isOver = false;
   const ended = engine.ask(sql).finally(() => {

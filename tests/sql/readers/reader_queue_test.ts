@@ -11,7 +11,7 @@ interface Statement {
   readonly number: number;
 }
 
-/** Readers that each run one statement of the queue at a time. */
+/** A pool of readers that each run one statement of the queue at a time. */
 class Readers {
   readonly queue = new ReaderQueue<Statement>();
   readonly atWork: Statement[] = [];
@@ -31,7 +31,7 @@ class Readers {
     return statement;
   }
 
-  /** Ends the statement that began first, or the one at a position. */
+  /** Ends the statement that began first, or the statement at a position. */
   end(at = 0): void {
     const [ended] = this.atWork.splice(at, 1);
     if (ended === undefined) throw new Error("No statement is at work");
@@ -91,7 +91,7 @@ describe("ReaderQueue", () => {
     readers.end();
     readers.end();
     expect(users(readers.atWork)).toBe("abb");
-    // Users `a` and `b` have one reader each, and `b` was the last to give one up.
+    // Users `a` and `b` have one reader each, and `b` was the last to release one.
     readers.end(1);
     expect(users(readers.atWork)).toBe("aba");
   });
@@ -110,7 +110,7 @@ describe("ReaderQueue", () => {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
       const readers = new Readers(1 + below(4));
-      /** For each user who waits for a first reader, the users served since the wait began. */
+      /** The users served since each user without a reader began to wait. */
       const overtaken = new Map<string, string[]>();
       for (let step = 0; step < 400; step += 1) {
         const waiting = readers.queue.all();

@@ -1,5 +1,5 @@
 /**
- * Goal: a query gives the same answer in a reader as on the event loop, whatever was written,
+ * Goal: a query has the same result in a reader as on the event loop, whatever was written,
  * flushed, merged, altered or rolled back before, and from memtables and segments alike.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await elsewhere[Symbol.asyncDispose]();
 });
 
-/** Runs a text on both engines; the rows of its last statement must be the same. */
+/** Runs a text on both engines. The rows of its last statement must be the same. */
 async function both(sql: string): Promise<readonly (readonly unknown[])[]> {
   const expected = await here.ask(sql);
   const actual = await elsewhere.ask(sql);

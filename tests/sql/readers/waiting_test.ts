@@ -43,7 +43,7 @@ beforeEach(() => {
   ends = [];
 });
 
-/** Sends a user's statement. The first of all gets the reader, and the others wait. */
+/** Sends a user's statement. The first statement gets the reader, and the others wait. */
 function send(
   sql: string,
   { name = sql, userId = "root", ...parts }: RequestParts & { name?: string; userId?: string } = {},
@@ -54,7 +54,7 @@ function send(
   return answer;
 }
 
-/** Returns the rows of an answer that must be a success. */
+/** Returns the rows of a response that must be a success. */
 function rowsOf({ error, results }: SqlResponse): unknown {
   expect(error?.message).toBeUndefined();
   return results.at(-1)?.rows;
@@ -67,7 +67,7 @@ function counts(): { waiting: number; waited: number } {
   return { waiting, waited };
 }
 
-/** Occupies the reader with a statement, so that others wait after it. */
+/** Occupies the reader with a statement, so that other statements wait. */
 async function busy(): Promise<{ readonly answer: Promise<SqlResponse> }> {
   readers.hold();
   const answer = send(SUM, { name: "first" });
@@ -235,7 +235,7 @@ test("statements wait for a reader that starts slowly, also after one that was e
   clock.advance(200);
   expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
   const next = send(SUM);
-  // This is long enough for a reader that has not started to count as hung.
+  // After this time, a reader that has not started counts as hung.
   clock.advance(10_000);
   expect([counts().waiting, warnings]).toEqual([1, []]);
   readers.release();
@@ -263,7 +263,7 @@ test("a query that lists the running statements does not wait for them", async (
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Every user may read this view, so it has no reader of its own.
+  // Every user may read this view, so it is not read in a reader of its own.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();

@@ -1,6 +1,6 @@
 /**
  * WITH that changes rows: owners, transactions, foreign keys, long statements and refusals. The
- * cases of `changes_in_with.slt` have the answers of PostgreSQL.
+ * cases of `changes_in_with.slt` have the results of PostgreSQL.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";

@@ -1,4 +1,4 @@
-/** The answer to a request whose statement encounters disk damage. */
+/** The response to a request whose statement encounters disk damage. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";

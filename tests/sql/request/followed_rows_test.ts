@@ -1,6 +1,7 @@
 /**
- * Evaluations of followed queries at earlier seqs: they give the rows that the query had then, on
- * the event loop and in readers, through keys, indexes and orders, or say that history is gone.
+ * Evaluations of followed queries at earlier seqs: they return the rows that the query had at that
+ * seq, on the event loop and in readers, through keys, indexes and orders, or report that history
+ * is gone.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

@@ -1,5 +1,6 @@
 /**
- * Requests with a key: once, completely, for their user, for a limited time, and across a restart.
+ * Requests with a key: each runs once, completely, for its user, for a limited time, and across a
+ * restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -146,7 +147,7 @@ test("after its time a key is as new, and expired records are removed", async ()
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
 
-/** Returns the record segments once the store has had time to drop some. */
+/** Returns the record segments once the store has had time to drop some of them. */
 async function segmentsOfRecords(wanted: number): Promise<string[]> {
   const directory = join(engine.dataPath, "segments", "4294967295");
   const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));

@@ -1,6 +1,6 @@
 /**
  * Transactions that span requests: their snapshot and own writes, who may use them, how they end,
- * and what their end leaves behind.
+ * and the state after their end.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * SELECT … FOR UPDATE and its kin: which commits fail because of rows that they have only read,
- * which transactions exclude each other, and which queries may lock.
+ * SELECT … FOR UPDATE and its variants: which commits fail because of rows that the transaction has
+ * only read, which transactions exclude each other, and which queries may lock.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -25,7 +25,7 @@ beforeEach(async () => {
   );
 });
 
-/** An open transaction: its statements return rows, or the code of a failure. */
+/** An open transaction. Its statements return rows, or the code of a failure. */
 interface Tx {
   readonly sql: (sql: string) => Promise<unknown>;
 }

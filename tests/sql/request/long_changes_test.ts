@@ -11,7 +11,7 @@ import { HastyClock } from "../../support/hasty_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** These rows do not fit in a time slice. */
+/** The number of rows, more than fit in a time slice. */
 const ROWS = 20_000;
 
 let engine: TestEngine;
@@ -35,7 +35,7 @@ async function totals(table = "t"): Promise<readonly unknown[]> {
   return row ?? [];
 }
 
-/** Starts a statement that must not end in its first turn. */
+/** Starts a statement that must not end in its first time slice. */
 function begin(sql: string): { isOver: () => boolean; ended: Promise<SqlResponse> } {
   let isOver = false;
   const ended = engine.ask(sql).finally(() => {

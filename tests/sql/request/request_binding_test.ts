@@ -7,10 +7,10 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
-/** The clock of these tests runs fast. */
+/** A setting without a time limit, because the clock of these tests runs fast. */
 const UNTIMED = "performance.request_timeout = 0";
 
-/** This many rows are bound between two clock checks. */
+/** The number of rows that are bound between two clock checks. */
 const ROWS_PER_LOOK = 256;
 
 /** Returns an INSERT with rows of expressions, which do not form a list of plain literals. */

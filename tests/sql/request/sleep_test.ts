@@ -1,6 +1,6 @@
 /**
- * PG_SLEEP: it takes its own time and delays no other request, is allowed in certain places, and
- * can be ended.
+ * PG_SLEEP: it takes its own time and delays no other request, is allowed only in certain places,
+ * and can be ended.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -20,7 +20,7 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, state FROM system.queries WHERE sql ILIKE 'SELECT pg_sl%'";
 
-/** Sends a request, and returns once it sleeps; `now` says whether it has ended. */
+/** Sends a request, and returns once it sleeps. `now` says whether it has ended. */
 async function asleep(
   sql: string,
   parts: RequestParts = {},
@@ -39,7 +39,7 @@ async function asleep(
 }
 
 /**
- * Returns the answer of a statement that sleeps this often for this long, and not a moment less.
+ * Returns the response to a statement that sleeps this often for this long, and not a moment less.
  */
 async function afterSleeps(
   sql: string,

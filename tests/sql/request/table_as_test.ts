@@ -1,6 +1,6 @@
 /**
- * CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table, and that nothing is
- * left of it after a failure.
+ * CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table. A failure leaves no
+ * trace of the table.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 /**
- * Runs a text that sleeps between ACK and COMMIT, and other work in the meantime. Returns its
+ * Runs a text that sleeps between ACK and COMMIT, with other work in the meantime. Returns its
  * failure.
  */
 async function failureOf(sql: string, meanwhile: () => Promise<void>): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 /**
- * TRUNCATE: which rows it deletes, that several tables lose theirs together, the numbers of their
- * columns, and its rights.
+ * TRUNCATE: which rows it deletes, the numbers of the tables' columns, and its rights. Several
+ * tables are emptied together.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

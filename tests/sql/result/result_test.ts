@@ -1,5 +1,5 @@
 /**
- * Goal: cells are the values of their rows, whatever form a column has, and the texts of a batch
+ * Goal: cells are the values of their rows, whatever form a column has, and the strings of a batch
  * are decoded together. Method: columns of both forms side by side, and a column that counts the
  * accesses to its bytes.
  */

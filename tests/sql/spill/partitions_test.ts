@@ -1,7 +1,7 @@
 /**
  * Rows on disk, partitioned by key: a partition returns its rows in their original order, although
  * each batch contains few of them; the rows are read in large pieces however small the batches
- * were; and damage to any of the bytes is noticed.
+ * were; and damage to any byte is noticed.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";

@@ -1,6 +1,6 @@
 /**
- * Statements that need more than their memory: they give the same answer as with plenty of it,
- * report what they wrote, and leave no file, however they end.
+ * Statements that need more than their memory: they have the same result as with enough memory,
+ * report the bytes that they wrote, and leave no file, even if they fail.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -65,7 +65,7 @@ async function opened(config: string): Promise<TestEngine> {
   return engine;
 }
 
-/** Reads a long answer as it arrives, so that its rows need not fit in memory. */
+/** Reads a long response as it arrives, so that its rows need not fit in memory. */
 async function answer(engine: TestEngine, sql: string): Promise<SqlResponse> {
   const first = await engine.ask(sql, { reader: { onLeave: () => undefined } });
   return first.stream === undefined ? first : await whole(first.stream);
@@ -146,7 +146,7 @@ const UNORDERED: readonly string[] = [
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
-/** One statement for each kind of operator that writes rows. */
+/** Statements of which each has one kind of operator that writes rows. */
 const ANALYZED: readonly string[] = [
   "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT DISTINCT s, k FROM t",

@@ -1,6 +1,6 @@
 /**
- * SHOW MANIFEST and SHOW STATS FOR TABLE: which rows are in segments and which are not, for each
- * user's own rows.
+ * SHOW MANIFEST and SHOW STATS FOR TABLE: which rows are in segments and which are not, for the
+ * rows of each user.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

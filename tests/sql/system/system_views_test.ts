@@ -1,6 +1,6 @@
 /**
- * The catalogs that are read with SELECT: their columns match the contract, and their rows are
- * those that the caller may see.
+ * The catalogs that are read with SELECT: their columns match the contract, and they contain the
+ * rows that the caller may see.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { StatementResult } from "../../../src/sql/mod.ts";
@@ -32,8 +32,8 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Every view with its columns in order: t TEXT, i INT, b BIGINT, d DOUBLE, B BOOLEAN, z
- * TIMESTAMPTZ, j JSON.
+ * Every view with its columns in order. The letters mean: t TEXT, i INT, b BIGINT, d DOUBLE, B
+ * BOOLEAN, z TIMESTAMPTZ, j JSON.
  */
 const LIVE =
   "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +
@@ -156,7 +156,7 @@ const TYPE_LETTERS: Readonly<Record<string, string>> = {
   Json: " j",
 };
 
-/** Returns an answer's columns in the notation of the list of views. */
+/** Returns the columns of a result in the notation of the list of views. */
 function columnsOf(found: StatementResult | undefined): string | undefined {
   return found?.schema
     ?.map(({ data_type: type, name }) => {
@@ -303,7 +303,7 @@ test("a user sees what it may read, and of system its own views only", async () 
     const seen = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
     expect(await engine.rows(seen)).toEqual([["f"]]);
     const system = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'system'";
-    // Indexes are those of the tables that it may read.
+    // A caller sees the indexes of the tables that it may read.
     for (const [name] of await engine.rows(system)) expect(name).toMatch(/^(?:my_.*|indexes)$/);
     for (const name of ["schemas", "storages", "files", "queries", "query_stats", "tables"]) {
       expect(await engine.failure(`SELECT * FROM system.${name}`)).toBe("PERMISSION_DENIED@1");

@@ -1,6 +1,6 @@
 /**
- * DROP USER … PURGE and the erasure of dropped accounts: all data of one owner is removed, nothing
- * of another is, and an interrupted erasure is completed later.
+ * DROP USER … PURGE and the erasure of dropped accounts: all data of one owner is removed and no
+ * data of other owners, and an interrupted erasure is completed later.
  */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -18,14 +18,15 @@ const DAY_MS = 86_400_000;
 const TABLES = ["a", "b", "s"] as const;
 
 /**
- * Advancing by a month fires the timers of every minute in it, which takes a busy machine seconds.
+ * The time limit of a test. Advancing by a month fires the timers of every minute in it, which
+ * takes a busy machine seconds.
  */
 const TEST_MS_MAX = 60_000;
 
-/** This is more than a statement needs up to its first pause. */
+/** The maximum number of steps, more than a statement needs up to its first pause. */
 const STEPS_MAX = 10_000;
 
-/** Begins the text of every row whose message becomes a dead letter. */
+/** The beginning of the text of every row whose message becomes a dead letter. */
 const SECRET = "word of ";
 
 let engine: TestEngine;
@@ -70,7 +71,7 @@ function ownerOf(user: string): number {
   return engine.database.catalog.ownerNumber(user) ?? -1;
 }
 
-/** Lists the tables that have versions of an owner, in memory or in a segment. */
+/** Returns the tables that have versions of an owner, in memory or in a segment. */
 function tablesOf(owner: number): string[] {
   const { catalog, store } = engine.database;
   return TABLES.filter((name) => {
@@ -87,7 +88,7 @@ async function contentsOf(user: string): Promise<unknown> {
   }));
 }
 
-/** Makes a dead letter for each user, in segments and in memory. */
+/** Creates a dead letter for each user, in segments and in memory. */
 async function fillDeadLetters(...users: string[]): Promise<void> {
   await engine.run(
     `CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead');
@@ -99,7 +100,7 @@ async function fillDeadLetters(...users: string[]): Promise<void> {
     const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
     expect(await engine.rows(read)).toHaveLength(1);
     clock.advance(DAY_MS);
-    // This read finds that the message was delivered often enough.
+    // This read finds that the message has reached the maximum number of deliveries.
     expect(await engine.rows(read)).toEqual([]);
     const { store } = engine.database;
     await store.durable(store.appliedSeq);
@@ -107,7 +108,7 @@ async function fillDeadLetters(...users: string[]): Promise<void> {
   }
 }
 
-/** The dead letters as [offset, user], once their contents are checked. */
+/** Returns the dead letters as [offset, user], after checking their contents. */
 async function deadLetters(): Promise<unknown[][]> {
   const rows = await engine.rows("CONSUME FROM dead FROM EARLIEST");
   return rows.map(([, , offset, , payload, , user]) => {
@@ -116,7 +117,7 @@ async function deadLetters(): Promise<unknown[][]> {
   });
 }
 
-/** Whether a file of the table of dead letters has a text. */
+/** Returns whether a file of the table of dead letters contains a text. */
 function filesHave(text: string): boolean {
   const folder = join(engine.dataPath, "segments", String(DEAD_LETTERS_TABLE.tableId));
   return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
@@ -193,7 +194,7 @@ describe("PURGE", () => {
     expect(filesHave(`${SECRET}ada`)).toBe(true);
     await engine.run("DROP USER ada PURGE");
     expect(await deadLetters()).toEqual([[1, "bob"]]);
-    // A replaced segment is removed once nobody reads it.
+    // A replaced segment is removed once no statement reads it.
     await until(() => !filesHave(`${SECRET}ada`));
     await engine.restart();
     expect(await deadLetters()).toEqual([[1, "bob"]]);
@@ -234,7 +235,7 @@ describe("PURGE", () => {
       expect(store.owners(table?.tableId ?? 0)).not.toContain(ada);
     }
     expect(engine.storedFiles()).toHaveLength(1);
-    // The erasure stays due, and is done once the table can be read or is gone.
+    // The erasure remains due, and is done once the table can be read or has been dropped.
     expect(reopened.erasures()).toHaveLength(1);
     await engine.run("DROP TABLE a");
     await engine.restart();
@@ -260,7 +261,7 @@ describe("PURGE", () => {
     const before = await contentsOf("bob");
     const dropped = engine.run("DROP USER ada PURGE");
     let found: Job | undefined;
-    // The job is listed before it first yields, and may be over after that.
+    // The job is listed before it first yields, and may have ended after that.
     for (let step = 0; found === undefined && step < STEPS_MAX; step += 1) {
       await Promise.resolve();
       found = engine.database.jobs.all().find(({ kind }) => kind === "purge");
@@ -281,7 +282,7 @@ describe("PURGE", () => {
     expect(engine.storedFiles()).toHaveLength(1);
     expect(await contentsOf("bob")).toEqual(before);
     expect(await deadLetters()).toEqual([[1, "bob"]]);
-    // A replaced segment is removed once nobody reads it.
+    // A replaced segment is removed once no statement reads it.
     await until(() => !filesHave(`${SECRET}ada`));
   });
 });
@@ -299,7 +300,7 @@ describe("DROP USER", () => {
       await jobsEnded();
       expect(tablesOf(ada)).toEqual([...TABLES]);
       clock.advance(2 * DAY_MS);
-      // The sweep goes from table to table, and removes the file last.
+      // The sweep visits one table after the other, and removes the file last.
       await until(() => engine.storedFiles().length === 1);
       expect(tablesOf(ada)).toEqual([]);
     },

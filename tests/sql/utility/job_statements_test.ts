@@ -109,7 +109,7 @@ test("a job that was killed ends as cancelled, and the rows are flushed later", 
   if (table === undefined) throw new Error("there is no table");
   await engine.run("INSERT INTO a.t VALUES (1000, 'x')");
   const flushing = engine.run("STORAGE FLUSH TABLE a.t");
-  // The statement is bound first; its job exists a few turns later.
+  // The statement is bound first. Its job exists a few ticks later.
   let job = database.jobs.openOf("flush", table.tableId);
   while (job === undefined) {
     await new Promise((done) => setImmediate(done));
@@ -118,7 +118,7 @@ test("a job that was killed ends as cancelled, and the rows are flushed later", 
   await engine.run(`KILL JOB '${job.jobId}'`);
   const [entry] = await flushing;
   const status = entry?.rows?.[0]?.[2];
-  // The kill may come too late. The job says which came first.
+  // The kill may come too late. The job shows which came first.
   const unflushed = database.store.stats(table.tableId).unflushedVersions;
   expect([status, unflushed]).toEqual(status === "cancelled" ? ["cancelled", 1] : ["completed", 0]);
   expect(await engine.rows("SELECT v FROM a.t WHERE id = 1000")).toEqual([["x"]]);

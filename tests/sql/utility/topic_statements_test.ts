@@ -1,6 +1,6 @@
 /**
  * CONSUME, ACK, KILL CONSUMER and the system views of topics: their requests to the topics layer,
- * their answers, and their refusals.
+ * their results, and their refusals.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";

@@ -1,6 +1,4 @@
-/**
- * Integer parameters, which are BIGINT, where only an INT fits.
- */
+/** Integer parameters, whose type is BIGINT, in places that accept only an INT. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
 

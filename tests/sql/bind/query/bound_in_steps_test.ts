@@ -7,7 +7,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const COUNT = 2048;
 
-/** Returns how often binding a text yields to others. The text is not run. */
+/** Returns the number of times that binding a text yields to other work. The text is not run. */
 async function yieldsOf(sql: string): Promise<number> {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });

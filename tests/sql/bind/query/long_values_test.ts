@@ -1,6 +1,6 @@
 /**
- * Goal: long VALUES of expressions in FROM yield to others while they are bound, and answer and
- * fail as short ones do. Method: a clock by which a turn is over at each check.
+ * Goal: binding long VALUES of expressions in FROM yields to other work, and their results and
+ * failures are those of short lists. Method: a clock by which a time slice is over at each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
@@ -8,7 +8,7 @@ import { TestEngine } from "../../../support/sql_engine.ts";
 
 const ROWS = 2048;
 
-/** This many cells are bound between two clock checks. */
+/** The number of cells that are bound between two clock checks. */
 const CELLS_PER_LOOK = 512;
 
 const clock = new HastyClock();
@@ -17,7 +17,7 @@ function open(): Promise<TestEngine> {
   return TestEngine.open({ clock, config: "performance.request_timeout = 0" });
 }
 
-/** Returns a VALUES clause with rows of a number, its successor and a text. */
+/** Returns a VALUES clause with rows of a number, its successor and a string. */
 function valuesOf(last: string, count = ROWS): string {
   const rows = Array.from({ length: count - 1 }, (_, i) => `(${i}, ${i} + 1, lower('A${i}'))`);
   return `VALUES ${[...rows, last].join(", ")}`;

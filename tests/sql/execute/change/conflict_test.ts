@@ -1,4 +1,7 @@
-/** ON CONFLICT over many rows at once: the outcome for each row is the same as alone, in order. */
+/**
+ * ON CONFLICT over many rows at once: each row has the same outcome as in a statement of its own,
+ * in order.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TouchedKeys } from "../../../../src/sql/execute/change/conflict.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Foreign keys while rows change: every action between every kind of tables, over several levels
- * and in circles, in transactions and outside, deferred, and with others at work.
+ * Foreign keys while rows change: every action between all kinds of tables, over several levels and
+ * in circles, in transactions and outside, deferred, and with concurrent changes.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
@@ -347,7 +347,7 @@ test("a chain of tables and a tree go level by level", async () => {
     );
     return [Number(first), Number(last)];
   };
-  // Followers see a parent before the rows that went with it, in one commit.
+  // Followers receive a parent before the rows that were deleted with it, in one commit.
   const order = [await goneIn(p), await goneIn(c), await goneIn(`${c}d`)].flat();
   expect(order).toEqual(order.toSorted((left, right) => left - right));
   expect(Number(result?.lastSeq)).toBeGreaterThanOrEqual(order.at(-1) ?? 0);
@@ -457,7 +457,7 @@ test("two transactions cannot leave a row without its parent", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p});
     INSERT INTO ${p} SELECT g FROM generate_series(1, 60) x(g)`);
-  // Each delete waits in its transaction while a row is inserted, and the other way round.
+  // Each delete waits in its transaction while a row is inserted, and vice versa.
   const wait = "SELECT count(*) FROM generate_series(1, 20000) x(g);";
   const texts = Array.from({ length: 60 }, (_, i) => [
     `BEGIN; DELETE FROM ${p} WHERE id = ${i + 1}; ${i % 2 === 0 ? wait : ""} COMMIT`,

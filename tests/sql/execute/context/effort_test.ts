@@ -9,7 +9,7 @@ const MIB = 2 ** 20;
 
 interface Watched {
   readonly effort: Effort;
-  /** Returns how often the time was checked. */
+  /** Returns the number of times that the time was checked. */
   looks: () => number;
   advance: (ms: number) => void;
 }

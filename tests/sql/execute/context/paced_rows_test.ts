@@ -9,7 +9,7 @@ import { type Batch, type Value, valueAt } from "../../../../src/types/mod.ts";
 const ROWS = 4096;
 const MIB = 2 ** 20;
 
-/** Batches of ascending numbers. */
+/** Returns batches of ascending numbers. */
 class Numbers implements Operator {
   #left: number;
   #next = 0;
@@ -31,7 +31,10 @@ class Numbers implements Operator {
   }
 }
 
-/** Returns the rows that pass, and how many at a time, if each row makes a value. */
+/**
+ * Returns the rows that pass, and how many pass at a time if each row makes a value of the given
+ * size.
+ */
 function passed(batchCount: number, made: (row: number) => Value): [number[], number[]] {
   const timing = { checkTime: () => undefined, monotonicMs: () => 0 };
   const effort = new Effort({ context: timing, bytesMax: 64 * MIB });

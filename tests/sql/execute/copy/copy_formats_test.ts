@@ -1,6 +1,6 @@
 /**
- * COPY in all its formats: each value comes back as it was written, however the data are divided
- * into pieces, and damaged data are refused with their place and store nothing.
+ * COPY in all its formats: each value survives a round trip, regardless of how the data are divided
+ * into pieces. Damaged data are refused with their position, and nothing is stored.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { askCopyIn, copyFailure, copyIn, copyOut } from "../../../support/copied.ts";

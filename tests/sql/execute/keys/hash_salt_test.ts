@@ -1,6 +1,7 @@
 /**
- * Keys that were crafted to share one hash, which anyone who knows the constants can do, cost no
- * more than others. Time is processor time; unsalted, each of these took a second or more.
+ * Keys that were crafted to share one hash, which is possible for anyone who knows the constants,
+ * cost no more than other keys. Time is processor time; unsalted, each of these took a second or
+ * more.
  */
 import { expect, test } from "bun:test";
 import { KeyHashTable } from "../../../../src/sql/execute/keys/key_hash_table.ts";
@@ -16,7 +17,10 @@ function inBatches<T>(items: readonly T[], add: (batch: readonly T[]) => void): 
   for (let start = 0; start < items.length; start += BATCH) add(items.slice(start, start + BATCH));
 }
 
-/** Returns texts of eight ASCII characters whose second half cancels the first. */
+/**
+ * Returns strings of eight ASCII characters whose second half cancels the effect of the first on
+ * the hash.
+ */
 function textsOfOneHash(): string[] {
   const texts: string[] = [];
   const view = new DataView(new ArrayBuffer(8));

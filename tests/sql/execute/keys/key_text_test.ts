@@ -1,4 +1,4 @@
-/** Keys as text: which keys are the same, and which are not. */
+/** Which keys have the same text, and which do not. */
 import { expect, test } from "bun:test";
 import { keyTextOf } from "../../../../src/sql/execute/keys/key_text.ts";
 import { BIGINT, DOUBLE, INT, type Row, TEXT } from "../../../../src/types/mod.ts";

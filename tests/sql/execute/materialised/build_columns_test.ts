@@ -1,5 +1,5 @@
 /**
- * Goal: the rows that a join holds equal its input, on whichever page they are. Method: more rows
+ * Goal: the rows that a join stores equal its input, on whichever page they are. Method: more rows
  * than fit on a page, in batches of every form that cross its end; read in an order that jumps
  * between pages. A number beyond 2^53, or a NULL, comes late.
  */

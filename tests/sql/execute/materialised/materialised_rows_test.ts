@@ -1,6 +1,6 @@
 /**
- * Goal: held rows equal the input, whatever form their vectors had and whichever page they are on.
- * Method: columns of every form, of lengths around a page and in pieces that cross its end,
+ * Goal: materialised rows equal the input, whatever form their vectors had and whichever page they
+ * are on. Method: columns of every form, of lengths around a page and in pieces that cross its end,
  * compared with lists of values; then the same rows kept, ordered, and held again in the same
  * place.
  */

@@ -1,7 +1,7 @@
 /**
  * Goal: operators run without yielding, check the time often, and leave nothing behind when any of
  * the checks ends them. Method: statements over a table and over files, with little memory; a clock
- * that counts how often it is asked, and at a chosen check exceeds the time limit of the statement.
+ * that counts how often it is read, and at a chosen check exceeds the time limit of the statement.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 1000;
 
 /** Exceeds the time limit of a statement at one check. */
 class EndingClock extends AskedClock {
-  /** The check at which the time is up; 0 for never. */
+  /** The check at which the time limit is exceeded; 0 for never. */
   endsAt = 0;
 
   override monotonicMs(): number {

@@ -432,7 +432,7 @@ test("sums beyond their type are refused", () => {
   );
 });
 
-/** Adds the same rows one by one and as vectors; both must agree. */
+/** Adds the same rows one by one and as vectors. Both results must agree. */
 function bothWays(
   aggregateForm: AggregateForm,
   type: DataType,

@@ -30,7 +30,7 @@ function randomPattern(random: () => number, depth: number): string {
 }
 
 /**
- * Groups inside repetitions keep other iterations than in RegExp, so only the whole match is
+ * Groups inside repetitions keep a different iteration than in RegExp, so only the whole match is
  * compared.
  */
 function hasRepeatedGroup(pattern: string): boolean {
@@ -152,7 +152,7 @@ test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(
   (pattern) => {
     const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
     const regex = compileRegex(pattern, "");
-    // A matcher that tries every way would practically never end.
+    // A matcher that tries every alternative would practically never end.
     expect(regex.test(text)).toBe(false);
     expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
   },

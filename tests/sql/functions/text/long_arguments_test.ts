@@ -8,7 +8,7 @@ import { resolveFunction } from "../../../../src/sql/functions/registry.ts";
 import { BYTES, TEXT } from "../../../../src/types/mod.ts";
 import { CALL } from "../calls.ts";
 
-/** Calls a function on texts and bytes. */
+/** Calls a function on strings and bytes. */
 function called(name: string, values: readonly (string | Uint8Array)[]): unknown {
   const types = values.map((value) => (typeof value === "string" ? TEXT : BYTES));
   const found = resolveFunction(name, types);

@@ -10,7 +10,7 @@ import { randomFrom, seedOf } from "../../../types/random.ts";
 
 const LISTS = 100;
 
-/** This is more cells than a plan has slots. */
+/** The number of rows, which have more cells than a plan has slots. */
 const ROWS = 40;
 
 const TYPES = [
@@ -264,8 +264,8 @@ test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
     expect(await insert(range(1000))).toBeUndefined();
     await engine.run("STORAGE FLUSH TABLE n.k");
     expect(await insert(range(3000))).toBeUndefined();
-    // The keys lie in the segment, in the memtable, in the list itself, in gaps, below and above
-    // all.
+    // The keys are in the segment, in the memtable, in the list itself, in gaps, below all keys and
+    // above all keys.
     expect(await insert([...range(2000), 1007])).toEqual(refused);
     expect(await insert([...range(2000), 3039])).toEqual(refused);
     expect(await insert([...range(5000), 5007])).toEqual(refused);

@@ -1,8 +1,8 @@
 /**
  * Goal: a list so long that it is read without a tree means the same as a short one. Method: the
  * same items once as a list that is long enough, and once with one item that the fast path does not
- * support, so that the list is read item by item. Answers, types and refusals of both are the same.
- * A list of 100,000 is bound quickly, whatever is done with it.
+ * support, so that the list is read item by item. Results, types and refusals of both are the same.
+ * A list of 100,000 items is bound quickly, however the statement uses it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -11,7 +11,7 @@ import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
 
-/** This is more than are ever lifted out of a statement. */
+/** A number of literals that is larger than are ever lifted out of a statement. */
 const MANY = 80;
 
 let engine: TestEngine;
