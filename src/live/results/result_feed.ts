@@ -95,7 +95,7 @@ export class ResultFeed implements Evaluated {
       const missed = source.between({ after: seq, upTo: this.#seq, isWanted });
       if (missed === undefined) return false;
       this.#add(group, partition);
-      group.follow(missed.get(partition) ?? NO_CHANGES);
+      group.follow(missed.get(partition) ?? { tuples: [], weights: [], upTo: this.#seq });
       return true;
     }
     this.#add(group, partition);
@@ -147,5 +147,3 @@ export class ResultFeed implements Evaluated {
     for (const groups of this.#groups.values()) yield* groups;
   }
 }
-
-const NO_CHANGES: JoinChanges = { tuples: [], weights: [] };

@@ -32,6 +32,9 @@ export interface GroupsOptions {
   readonly grouped: TuplePlaces;
 }
 
+/** Returns all tuples of a group, and possibly others; undefined if only a scan finds them. */
+export type ReadGroup = (keys: Row) => readonly Row[] | undefined;
+
 interface Group {
   readonly number: number;
   readonly keys: Row;
@@ -116,13 +119,32 @@ export class Groups {
    * Applies changes of the join, and returns the changes of the rows. @throws {CannotFollow}
    * @throws {DatabaseError}
    */
-  apply(changes: JoinChanges): RowChanges {
+  apply(changes: JoinChanges, read: ReadGroup | undefined): RowChanges {
     const touched = new Set<Group>();
     const contributions = this.#contributions(changes);
     // Tuples are removed first, so that a new value may replace the removed one.
     for (const each of contributions) if (each.weight < 0) touched.add(this.#remove(each));
     for (const each of contributions) if (each.weight > 0) touched.add(this.#add(each));
+    for (const group of touched) this.#refill(group, read);
     return this.#refreshed([...touched]);
+  }
+
+  /** Computes the results that the group itself does not tell any more from all of its rows. */
+  #refill({ count, keys, number }: Group, read: ReadGroup | undefined): void {
+    const unknown = [...this.#tallies.entries()].filter(([, tally]) => tally.isUnknown(number));
+    if (unknown.length === 0 || count === 0) return;
+    const tuples = read?.(keys);
+    if (tuples === undefined) throw new CannotFollow();
+    const text = textOfRow(keys);
+    const own = this.#keysOf(tuples);
+    const values = this.#argumentsOf(tuples);
+    for (const [index, tally] of unknown) {
+      tally.clear(number);
+      for (const at of tuples.keys()) {
+        if (textOfRow(own.map((column) => column[at] ?? null)) !== text) continue;
+        tally.add(number, values[index]?.[at] ?? null);
+      }
+    }
   }
 
   #contributions({ tuples, weights }: JoinChanges): Contribution[] {
@@ -173,7 +195,6 @@ export class Groups {
   #refreshed(groups: readonly Group[]): RowChanges {
     const living = groups.filter((group) => this.#isAlive(group));
     const tuples = living.map(({ keys, number }) => {
-      if (this.#tallies.some((each) => each.isUnknown(number))) throw new CannotFollow();
       return [...keys, ...this.#tallies.map((each) => each.result(number))];
     });
     const kept = this.#having(tuples);

@@ -18,11 +18,11 @@ import type { ReadStore } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import type { ChangeRange, JoinChangeSource, JoinChanges } from "../ports/engine.ts";
-import { type JoinRoutes, type RouteStep } from "./join_routes.ts";
+import { type GroupAccess, type JoinRoutes, type RouteStep } from "./join_routes.ts";
 import type { JoinPart, JoinShape } from "./join_shape.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
-import { SourceRows } from "./source_rows.ts";
+import { type SourceKey, SourceRows } from "./source_rows.ts";
 import { type TableChanges, tableChanges } from "./table_changes.ts";
 import type { TupleFilter, TupleSpace, TupleValues } from "./tuple_space.ts";
 
@@ -145,13 +145,13 @@ export class ChangesOfJoin implements JoinChangeSource {
   #between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> {
     const { shape } = this.#options;
     const changes = this.#tableChanges(after, upTo);
-    const partitions = new Map<string, { tuples: Row[]; weights: number[] }>();
+    const partitions = new Map<string, { tuples: Row[]; weights: number[]; upTo: Seq }>();
     let count = 0;
     const add = (found: readonly Row[], weight: number): void => {
       const kept = chosen(found, this.#last(found));
       for (const [index, text] of this.#partitionsOf(kept).entries()) {
         if (text === undefined) continue;
-        const known = partitions.get(text) ?? { tuples: [], weights: [] };
+        const known = partitions.get(text) ?? { tuples: [], weights: [], upTo };
         partitions.set(text, known);
         known.tuples.push(defined(kept[index], "each tuple has a partition"));
         known.weights.push(weight);
@@ -183,6 +183,23 @@ export class ChangesOfJoin implements JoinChangeSource {
       add(this.#completed(before, { from: part, seqOf: at(upTo) }), 1);
     }
     return partitions;
+  }
+
+  /**
+   * Returns the tuples at a seq that come from some rows of a source of the core.
+   *
+   * @throws {CannotFollow} @throws {DatabaseError}
+   */
+  tuplesOf(
+    { access, source }: Pick<GroupAccess, "source"> & { access: SourceKey["access"] },
+    { isWanted, key, upTo }: Pick<ChangeRange, "isWanted" | "upTo"> & { key: Row },
+  ): readonly Row[] {
+    const seqOf = (): Seq => upTo;
+    const rows = this.#rows.find(source, { access, key, upTo });
+    if (rows.length > TUPLES_MAX) throw new CannotFollow();
+    const core = this.#alongRoute(source, rows, { seqOf, isWanted });
+    const found = this.#completed(core, { from: 0, seqOf });
+    return chosen(found, this.#last(found));
   }
 
   /** Returns the text of the partition of each tuple; undefined for NULL, which equals nothing. */

@@ -18,12 +18,19 @@ import type { JoinShape, Source } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** Finds rows of a source. */
-export interface SourceAccess {
+/** Finds rows of a source by values of some of its columns. */
+export interface SourceAccess<Value = BoundExpression> {
   /** The index; undefined for the primary key. */
   readonly index: IndexEntry | undefined;
   /** The values of the first columns of the index, or of all columns of the primary key. */
-  readonly keys: readonly BoundExpression[];
+  readonly keys: readonly Value[];
+}
+
+/** The part of a key of GROUP BY by which the rows of a group are found. */
+export interface GroupAccess {
+  readonly source: number;
+  /** The values are indexes of keys. */
+  readonly access: SourceAccess<number>;
 }
 
 export interface RouteStep {
@@ -149,6 +156,14 @@ export class JoinRoutes {
         values.set(equality.columnId, equality.value);
       }
     }
+    return this.#accessBy(source, values);
+  }
+
+  /** Returns the most selective access by some columns, whose values are given by column id. */
+  #accessBy<Value>(
+    source: number,
+    values: ReadonlyMap<number, Value>,
+  ): SourceAccess<Value> | undefined {
     const { table } = this.#sources[source] ?? {};
     if (table === undefined || values.size === 0) return undefined;
     const { indexes = [], primaryKey } = table;
@@ -156,12 +171,32 @@ export class JoinRoutes {
     if (primaryKey.length > 0 && key.length === primaryKey.length) {
       return { index: undefined, keys: key };
     }
-    let best: SourceAccess | undefined;
+    let best: SourceAccess<Value> | undefined;
     for (const index of indexes) {
       if (!isReadable(index)) continue;
       const keys = valuesOf(index.columnIds, values);
       const access = { index, keys };
       if (keys.length > 0 && (best === undefined || rankOf(access) > rankOf(best))) best = access;
+    }
+    return best;
+  }
+
+  /**
+   * Returns how the rows of a group are found among the sources of the core; undefined if only a
+   * scan finds them.
+   */
+  groupAccess(keys: readonly BoundExpression[], coreCount: number): GroupAccess | undefined {
+    let best: GroupAccess | undefined;
+    for (let source = 0; source < coreCount; source += 1) {
+      const values = new Map<number, number>();
+      for (const [index, key] of keys.entries()) {
+        if (key.kind !== "column" || this.#sourceOf.get(key.column.id) !== source) continue;
+        const columnId = key.column.origin?.columnId ?? 0;
+        if (columnId > 0) values.set(columnId, index);
+      }
+      const access = this.#accessBy(source, values);
+      const isBetter = best === undefined || (access && rankOf(access) > rankOf(best.access));
+      if (access !== undefined && isBetter === true) best = { source, access };
     }
     return best;
   }
@@ -203,11 +238,11 @@ export class JoinRoutes {
 }
 
 /** Returns the values of the first columns, up to the first column without a value. */
-function valuesOf(
+function valuesOf<Value>(
   columnIds: readonly number[],
-  values: ReadonlyMap<number, BoundExpression>,
-): BoundExpression[] {
-  const found: BoundExpression[] = [];
+  values: ReadonlyMap<number, Value>,
+): Value[] {
+  const found: Value[] = [];
   for (const columnId of columnIds) {
     const value = values.get(columnId);
     if (value === undefined) break;
@@ -216,7 +251,7 @@ function valuesOf(
   return found;
 }
 
-function rankOf({ index, keys }: SourceAccess): number {
+function rankOf({ index, keys }: SourceAccess<unknown>): number {
   if (index === undefined) return 100;
   const isWhole = keys.length === index.columnIds.length;
   return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;

@@ -11,6 +11,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
@@ -23,7 +24,7 @@ import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
 import { ChangesOfJoin } from "./join_changes.ts";
-import { JoinRoutes } from "./join_routes.ts";
+import { type GroupAccess, JoinRoutes } from "./join_routes.ts";
 import { type JoinShape, joinShapeOf } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
 import { MaintainedResult } from "./maintained_result.ts";
@@ -78,6 +79,8 @@ export class MaintainedQuery {
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
+  /** How the rows of a group are found, to compute a minimum again. */
+  readonly #groupAccess: GroupAccess | undefined;
 
   /** @throws {NotMaintained} */
   constructor(options: MaintainedQueryOptions) {
@@ -98,6 +101,8 @@ export class MaintainedQuery {
     if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
     this.changes = new ChangesOfJoin({ shape, routes, space, store, owners });
     this.#window = windowOf(model.select, options);
+    this.#groupAccess =
+      this.#stages.groups && routes.groupAccess(this.#stages.groups.keys, shape.coreCount);
     this.#partition = shape.partition.map(({ own }) => compileScalar(own));
     const isLimited = this.#window !== undefined && this.#stages.groups === undefined;
     this.seed = isLimited
@@ -124,12 +129,27 @@ export class MaintainedQuery {
     return this.changes.describe();
   }
 
-  newResult(): MaintainedResult {
+  #tuplesOfGroup(
+    { access, source }: GroupAccess,
+    { keys, partition, upTo }: { keys: Row; partition: string; upTo: Seq },
+  ): readonly Row[] | undefined {
+    const key = access.keys.map((index) => keys[index] ?? null);
+    // No index finds NULL by equality.
+    if (key.includes(null)) return undefined;
+    const isWanted = (other: string): boolean => other === partition;
+    return this.changes.tuplesOf({ access, source }, { isWanted, key, upTo });
+  }
+
+  /** @param partition The partition that concerns the subscriber. */
+  newResult(partition: string): MaintainedResult {
     const { groups, rowsOf } = this.#stages;
+    const access = this.#groupAccess;
     return new MaintainedResult({
       groups: groups === undefined ? undefined : new Groups(groups),
       rowsOf,
       window: this.#window === undefined ? undefined : new RowWindow(this.#window),
+      readGroup:
+        access && ((upTo) => (keys) => this.#tuplesOfGroup(access, { keys, partition, upTo })),
     });
   }
 }

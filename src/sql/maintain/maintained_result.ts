@@ -10,9 +10,10 @@
  * the rows are those of the SELECT at that seq, including their number where rows are equal.
  */
 import { DatabaseError } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { JoinChanges } from "../ports/engine.ts";
-import type { Groups, RowChanges } from "./groups.ts";
+import type { Groups, ReadGroup, RowChanges } from "./groups.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { changesOfRows, type RowWindow } from "./row_window.ts";
 
@@ -21,6 +22,8 @@ export interface MaintainedResultOptions {
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
   readonly window: RowWindow | undefined;
+  /** Reads the tuples of a group at a seq; absent if only a scan finds them. */
+  readonly readGroup: ((upTo: Seq) => ReadGroup) | undefined;
 }
 
 /** The approximate memory of a row that a window keeps, beside the result. */
@@ -66,8 +69,9 @@ export class MaintainedResult {
   }
 
   #changesOf(joined: JoinChanges): RowChanges | undefined {
-    const { groups, rowsOf, window } = this.#options;
-    const changes = groups === undefined ? rowsOf(joined) : groups.apply(joined);
+    const { groups, readGroup, rowsOf, window } = this.#options;
+    const changes =
+      groups === undefined ? rowsOf(joined) : groups.apply(joined, readGroup?.(joined.upTo));
     if (window === undefined) return changes;
     const before = window.shown;
     window.apply(changes);

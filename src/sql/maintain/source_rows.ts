@@ -11,7 +11,7 @@ import type { SourcePlace } from "./tuple_space.ts";
 const ROWS_PER_READ = 256;
 
 export interface SourceKey {
-  readonly access: SourceAccess;
+  readonly access: Pick<SourceAccess, "index">;
   /** The values of the key, none of which is NULL. */
   readonly key: Row;
   readonly upTo: Seq;

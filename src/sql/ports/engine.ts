@@ -411,6 +411,8 @@ export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
   readonly weights: readonly number[];
+  /** The seq at which the changed joins have these tuples. */
+  readonly upTo: Seq;
 }
 
 /** A step from the state at one seq to that at a later one. */

@@ -90,7 +90,7 @@ class Maintainer implements ResultMaintainer {
     this.#query = query;
     this.#plan = plan;
     this.#request = request;
-    this.#result = plan.shared.query.newResult();
+    this.#result = plan.shared.query.newResult(plan.partition);
   }
 
   get source(): JoinChangeSource {

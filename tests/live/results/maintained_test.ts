@@ -340,6 +340,27 @@ test("a change is followed by none of the subscribers that it does not concern",
   expect(await stepsOf(sql, [{ number: "2" }])).toEqual([1, 1]);
 });
 
+test("the least and the greatest value of a group are found again through an index", async () => {
+  const sql = "SELECT user_id, min(total), max(total) FROM shop.orders GROUP BY user_id";
+  const follower = await current(follow(sql, undefined));
+  const evaluated = await current(follow(sql, "evaluated"));
+  await run("INSERT INTO shop.orders VALUES (60, 1, 7), (61, 1, 7), (62, 1, 9), (63, 2, NULL)");
+  for (const commit of [
+    "DELETE FROM shop.orders WHERE id = 11",
+    "UPDATE shop.orders SET total = 8 WHERE id = 62",
+    "DELETE FROM shop.orders WHERE id = 10",
+    "UPDATE shop.orders SET user_id = 2 WHERE id = 60",
+    "DELETE FROM shop.orders WHERE id = 12",
+    "DELETE FROM shop.orders WHERE user_id = 2",
+  ]) {
+    await run(commit);
+    await current(follower);
+    await current(evaluated);
+    expect([commit, rowsByKey(follower)]).toEqual([commit, rowsByKey(evaluated)]);
+  }
+  expect(await stepsOf(sql)).toEqual([1, 7]);
+});
+
 test("a window is filled again once more rows leave it than its margin has", async () => {
   const rows = Array.from({ length: 300 }, (_, id) => `(${1000 + id}, 1, ${id})`).join();
   await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);
