@@ -465,7 +465,7 @@ test("a disk that does not report its free space prevents no writes", async () =
 });
 
 /**
- * A full disk that refuses the sync of the first log file when it is requested in the same turn.
+ * A full disk that refuses the sync of the first log file when it is requested in the same tick.
  */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
@@ -807,7 +807,7 @@ test.each([
   },
 );
 
-/** The acknowledgements of a run at one moment, and everything that the next process would find. */
+/** The acknowledgements of a run at one moment, and the disk that the next process would find. */
 interface Moment {
   readonly operation: string;
   readonly disk: SimulatedDisk;
@@ -819,7 +819,7 @@ interface Moment {
 }
 
 /**
- * Goal: a crash before any single disk operation loses nothing that was acknowledged, and shows
+ * Goal: a crash before any single disk operation loses nothing that was acknowledged, and reveals
  * nothing that was never written. Method: one run of commits, updates, deletes and flushes over
  * several log files; before each of its operations the disk is crashed in three ways and opened
  * again.

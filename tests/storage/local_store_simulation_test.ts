@@ -1,6 +1,6 @@
 /**
  * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read gives
- * the same answer as a plain list of row versions, and no acknowledged commit is ever lost. Method:
+ * the same result as a plain list of row versions, and no acknowledged commit is ever lost. Method:
  * a random schedule over three tables (shared, per user with a compound key and in its own storage,
  * without a key) on a simulated disk that loses what was not synced. After each crash the commits
  * that survive must be a prefix of those applied, and contain every one that was acknowledged. To
@@ -65,7 +65,7 @@ class Simulation {
   clock = new ManualClock();
   model = new StoreModel(TABLES);
   ackedSeq = 0;
-  /** Counts restarts, so that effects of an earlier store are ignored. */
+  /** The number of restarts, so that effects of an earlier store are ignored. */
   life = 0;
   store: LocalStore | undefined;
 
@@ -164,7 +164,7 @@ class Simulation {
       expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
         found.filter(([seq]) => Number(seq) <= seqMax),
       );
-      // Each version names the one that it replaces, as far back as a reader asks.
+      // Each version names the version that it replaces, as far back as a reader requests.
       expect(readChanges(store, table, { ...bounds, batchRows, prevsAfter: 0 })).toEqual(
         model.changes(table.tableId, bounds),
       );
@@ -278,7 +278,7 @@ class Simulation {
   }
 }
 
-/** Runs everything that is ready, for a few rounds. */
+/** Runs all ready work, for a few rounds. */
 async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -305,7 +305,7 @@ test("LocalStore answers as a list of versions does, through flushes and crashes
 }, 60_000);
 
 test("LocalStore does the same when commits span log files and the log is recycled", async () => {
-  // Each file holds a few commits, so most are rolled, released and read back in parts.
+  // Each file contains a few commits, so most commits are rolled, released and read back in parts.
   const options = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 3 * 4096 };
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     await simulate(seed + 1000, options);

@@ -424,7 +424,7 @@ test("a few rows keep at most one full log file, also after a restart", async ()
   await commit(store, 2, "insert", [[2, "b"]]);
   await fill(1);
   await store.flush(1);
-  // At most one flush in four seconds is for the sake of the log.
+  // At most one flush in four seconds serves to shorten the log.
   expect(store.stats(2).unflushedVersions).toBe(1);
   await store.close();
 
@@ -456,7 +456,7 @@ test("memtables that hold too much together are flushed, the largest first, down
   await add(2, 12);
   expect(flushed()).toEqual([]);
   await add(3, 6);
-  // The second has the most, and the others together have a little more than half.
+  // The second table has the most rows, and the others together have a little more than half.
   expect(flushed().toSorted((left, right) => left - right)).toEqual([1, 2]);
   expect(store.stats(3).unflushedVersions).toBe(6);
   await store.close();

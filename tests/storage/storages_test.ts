@@ -55,7 +55,7 @@ function storagesOn(disk: Disk, seed = 2): Storages {
   return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
 }
 
-/** Makes a disk fail as a plan says. Returns a function that tells whether it has failed. */
+/** Makes a disk fail as a plan specifies. Returns a function that reports whether it has failed. */
 function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   let isMet = false;
   disk.faultPlan = (...args) => {
@@ -276,7 +276,10 @@ test("Storages.adopt takes an existing, empty directory, and no other", () => {
   if (adopted !== undefined) expect(faultOf(disk, adopted)).toBeUndefined();
 });
 
-/** Syncs of files end when a test says so. No caller may wait for one synchronously. */
+/**
+ * A disk whose syncs of files end when a test requests it. No caller may wait for one
+ * synchronously.
+ */
 class StalledDisk extends ForwardingDisk {
   readonly synced: PromiseWithResolvers<void> = Promise.withResolvers<void>();
 

@@ -1,6 +1,6 @@
 /**
  * Startup restores memtables from the log: the values, keys and replacements that existed when the
- * last process was cut off.
+ * last process ended abruptly.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
@@ -19,7 +19,7 @@ import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
-/** Returns the state that a process finds if it starts after this one was cut off. */
+/** Returns the state that a process finds if it starts after this process ended abruptly. */
 function afterCrash(
   { disk, manifest }: { disk: SimulatedDisk; manifest: MemoryManifest },
   definitions: readonly TableDefinition[],

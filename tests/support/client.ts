@@ -1,13 +1,11 @@
-/**
- * A WebSocket client that records the messages it is sent, and can wait for them.
- */
+/** A WebSocket client that records the messages that it receives, and can wait for them. */
 
 import { gunzipSync, gzipSync } from "node:zlib";
 import { Packr, Unpackr } from "msgpackr";
 import { defined } from "../../src/base/assert.ts";
 import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 
-/** A test waits this long for a message. */
+/** The maximum time that a test waits for a message. */
 const WAIT_MS_MAX = 20_000;
 
 /** One data frame as it arrived. */
@@ -34,7 +32,7 @@ const unpackr = new Unpackr({
 
 const packr = new Packr({ useRecords: false });
 
-/** A client compresses messages from this size, so some of them are compressed. */
+/** The size from which a client compresses messages, so that some of them are compressed. */
 const GZIP_BYTES_MIN = 100;
 
 export class SocketClient {
@@ -59,7 +57,7 @@ export class SocketClient {
     });
   }
 
-  /** Connects; resolves when the socket is open. */
+  /** Connects. Resolves when the socket is open. */
   static async connect(
     url: string,
     { query = "", token, headers = {}, packs = false }: ConnectOptions = {},

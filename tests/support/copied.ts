@@ -1,4 +1,7 @@
-/** COPY in an engine of the tests: data in pieces of any size, and the bytes of an answer. */
+/**
+ * Runs COPY in an engine of the tests: sends data in pieces of any size, and returns the bytes of a
+ * response.
+ */
 import type { CopyBody, SqlResponse } from "../../src/sql/mod.ts";
 import type { TestEngine } from "./sql_engine.ts";
 
@@ -19,7 +22,7 @@ function bodyOf(data: Uint8Array, pieceBytes: number = data.length || 1): CopyBo
 const EMPTY = bodyOf(new Uint8Array(0));
 
 export interface CopyInOptions {
-  /** The size of the pieces; all in one if absent. */
+  /** The size of the pieces. If absent, all data are in one piece. */
   readonly pieceBytes?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A clock that advances only when a test says so. It counts how often work yields to others, and
- * calls a listener each time.
+ * A clock that advances only when a test advances it. It counts how often work yields to others,
+ * and calls a listener each time.
  */
 import { ManualClock } from "./manual_clock.ts";
 

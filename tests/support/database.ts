@@ -34,20 +34,20 @@ export interface OpenOptions {
   readonly takesAll?: boolean;
   /** Holds, fails or refuses the readers in this thread. */
   readonly heldReaders?: HeldReaders;
-  /** Brings a backup to a point, in a thread as in a server. */
+  /** Brings a backup to a point in time, in a thread as in a server. */
   readonly bringInThread?: PointBringer;
 }
 
 /**
- * Without these configuration lines, opening spends most of its time on zeros: it fills every log
- * file and the reserve with them.
+ * Configuration lines for small files. Without them, opening spends most of its time on writing
+ * zeros to log files and the reserve.
  */
 export const SMALL_FILES = "storage.ballast_bytes = 0\nstorage.wal_segment_bytes = 4194304";
 
 /** Whether the queries of a test run leave the event loop. */
 const READERS = process.env["TIDEMARK_TEST_READERS"];
 
-/** A log failure is thrown; a server would stop after it. */
+/** Opens a database. A log failure is thrown; a server would stop after it. */
 export function openAt(
   dataPath: string,
   {
@@ -85,8 +85,8 @@ export function openAt(
 }
 
 /**
- * Each reader runs without interruption, so the first would read everything if they did not take
- * turns.
+ * A reader in this thread runs without interruption, so the first would read everything if the
+ * readers did not alternate.
  */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };
 

@@ -5,7 +5,7 @@
 import { defined } from "../../src/base/assert.ts";
 import type { ServerMessage } from "../../src/protocol/mod.ts";
 
-/** A test waits this long for an event. */
+/** The maximum time that a test waits for an event. */
 const WAIT_MS_MAX = 20_000;
 
 export interface StreamEvent {
@@ -74,7 +74,7 @@ export class EventClient {
     throw new Error(`Expected a comment, got ${JSON.stringify(lines)}`);
   }
 
-  /** Closes the stream, even if more is to come. */
+  /** Closes the stream, even if more events are to come. */
   close(): void {
     this.#abort.abort();
   }

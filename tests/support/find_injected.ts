@@ -6,7 +6,7 @@
  * the next seed follows it.
  */
 
-/** A fault that this many runs do not notice counts as not found. */
+/** The maximum number of runs. A fault that they do not notice counts as not found. */
 const RUNS_MAX = 4;
 
 /**

@@ -16,7 +16,10 @@ import {
 import { SegmentReader } from "../../src/storage/segment/reader.ts";
 import { SimulatedDisk } from "./simulated_disk.ts";
 
-/** The seed column has this number where `format.ts` draws the position of a trailer. */
+/**
+ * The number in the seed column that marks the place where `format.ts` draws the position of a
+ * trailer.
+ */
 const TRAILER_PLACE = -101;
 
 /**

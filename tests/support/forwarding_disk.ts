@@ -1,5 +1,6 @@
 /**
- * A disk that forwards every call to another, for subclasses that change or watch a few operations.
+ * A disk that forwards every call to another disk, for subclasses that change or observe a few
+ * operations.
  */
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
 
@@ -90,7 +91,7 @@ export class ForwardingDisk implements Disk {
   }
 }
 
-/** A file that forwards everything to another. */
+/** A file that forwards every call to another file. */
 export class ForwardingFile implements DiskFile {
   readonly path: string;
   protected readonly file: DiskFile;
@@ -113,7 +114,8 @@ export class ForwardingFile implements DiskFile {
   }
 
   /**
-   * Makes the two calls that it combines, so that a subclass that overrides one of them sees it.
+   * Makes the two calls that this method combines, so that a subclass that overrides one of them
+   * sees it.
    */
   async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     this.write(bytes, offset);

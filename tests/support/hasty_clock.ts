@@ -1,10 +1,10 @@
 /**
- * A clock by which a turn is over at each check, so that stepwise work yields after every step,
- * however fast the machine is. It counts the steps.
+ * A clock by which a time slice is over at each check, so that stepwise work yields after every
+ * step, however fast the machine is. It counts the steps.
  */
 import { CountingClock } from "./counting_clock.ts";
 
-/** Longer than any turn. */
+/** The time that passes at each check, longer than any time slice. */
 const MS_PER_LOOK = 10;
 
 export class HastyClock extends CountingClock {

@@ -1,10 +1,10 @@
-/** Fakes what the runtime reports about its heap. */
+/** Replaces the memory figures of the runtime. */
 
 export const MIB: number = 2 ** 20;
 
 /**
  * Returns a `process.memoryUsage` that reports a fully used heap of this size, and arrays besides
- * it.
+ * the heap.
  */
 export function heapOf(bytes: number, external = 0): NodeJS.MemoryUsageFn {
   const usage = { rss: 0, heapTotal: bytes, heapUsed: bytes, external, arrayBuffers: 0 };

@@ -1,6 +1,6 @@
 /**
- * Readers in this thread that do nothing until a test lets them, and fail when a test says so. A
- * test may also refuse to open any.
+ * Readers in this thread that do nothing until a test releases them, and fail when a test requests
+ * it. A test may also refuse to open readers.
  */
 import type { OpenReader, ToReader } from "../../src/sql/mod.ts";
 

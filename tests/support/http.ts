@@ -1,7 +1,7 @@
 /**
  * The real server in this process, on a free port: real HTTP and WebSocket, a real catalog, a real
- * identity, and the real live engine over the model store. A script answers the statements, since
- * server tests do not depend on SQL behaviour.
+ * identity, and the real live engine over the model store. Scripted responses replace SQL, since
+ * server tests do not depend on its behaviour.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -115,7 +115,7 @@ export type SqlScript = (
   principal: Principal,
 ) => SqlResponse | Promise<SqlResponse>;
 
-/** Gives the answers that a test sets, and records the requests. */
+/** Returns the responses that a test sets, and records the requests. */
 class ScriptedSql implements SqlEngine {
   readonly requests: SqlRequest[] = [];
   readonly #script: SqlScript;
@@ -142,7 +142,7 @@ class ScriptedSql implements SqlEngine {
     throw new Error("a script has no transactions");
   }
 
-  /** Scripts end by themselves. */
+  /** Scripted statements end by themselves. */
   shutDown(): number {
     return 0;
   }

@@ -1,7 +1,7 @@
 /**
  * Injects faults into a server that a test has started for this purpose. The server process
  * preloads this file, which inserts a call before one line of each stage of a request. The server's
- * own code knows nothing of it.
+ * own code does not refer to this file.
  *
  * The call throws once, in the stage that the file of INJECTED_FAULT names, after the stage has
  * been passed the number of times that the file gives. If a line is missing or occurs twice, the
@@ -15,7 +15,7 @@ import { AssertionError } from "../../src/base/assert.ts";
 export interface InjectedFault {
   readonly stage: FaultStage;
   readonly kind: FaultKind;
-  /** How many times the stage is passed before the bug. */
+  /** The number of times that the stage is passed before the bug. */
   readonly skip: number;
 }
 

@@ -1,6 +1,6 @@
 /**
  * The parts that tests of the live layer share: a table of chat messages, a planner that knows a
- * few fixed queries, and a socket that records the messages it is sent.
+ * few fixed queries, and a socket that records the messages sent to it.
  */
 
 import type { Principal } from "../../src/auth/mod.ts";
@@ -189,8 +189,8 @@ export function queryTexts(): string[] {
 }
 
 /**
- * Returns whether a row of `chat.messages` is in the result of a query, by the tests' own
- * evaluation.
+ * Returns whether a row of `chat.messages` is in the result of a query, by an evaluation of the
+ * tests' own.
  */
 export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   const known = defined(KNOWN[sql], "the query is known");
@@ -198,7 +198,7 @@ export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   return known.filter === undefined || known.filter((id) => row[id - 1] ?? null) === true;
 }
 
-/** Plans the known queries; anything else is a syntax error. */
+/** A planner for the known queries. Any other text is a syntax error. */
 export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"> {
   /** If set, planning fails with this error. */
   refusal: DatabaseError | undefined;
@@ -300,15 +300,13 @@ function compiled(
   };
 }
 
-/** A socket. It copies messages on arrival, so that later changes to them are visible. */
+/** A socket that copies messages on arrival, so that later changes to them are visible. */
 export class RecordingSink implements LiveSink {
   readonly messages: (DataMessage | ErrorMessage)[] = [];
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
   connectionId = "c";
-  /**
-   * The number of further messages that fit. The message that fills the socket is accepted, too.
-   */
+  /** The number of messages that still fit. The message that fills the socket is accepted, too. */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
 
@@ -438,7 +436,7 @@ export function fixtureOver<S extends Store>(
   };
 }
 
-/** Lets the scheduler work until nothing is left to do. */
+/** Lets the scheduler run until it has no work left. */
 export async function settle(): Promise<void> {
   for (let tick = 0; tick < 8; tick += 1) {
     await new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import { parseStatements } from "../../src/sql/parse/parser.ts";
 
 export interface CountedStatement {
   readonly statement: Statement;
-  /** How often the nodes of the statement's literal lists were accessed. */
+  /** The number of times that the nodes of the statement's literal lists were accessed. */
   readonly asked: { count: number };
 }
 

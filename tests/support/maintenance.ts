@@ -19,7 +19,7 @@ import { ForwardingFile } from "./forwarding_disk.ts";
 import { principalFor } from "./principal_for.ts";
 import { ServerProcess, startReadyServer } from "./server_process.ts";
 
-/** The smallest log files, so that there are several. */
+/** The configuration with the smallest log files, so that there are several. */
 const CONFIG = {
   storage: { wal_segment_bytes: 1 << 20, flush_rows: 900_000 },
   limits: { max_row_bytes: 65536 },

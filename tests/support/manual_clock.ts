@@ -1,4 +1,4 @@
-/** A clock that advances only when a test says so. */
+/** A clock that advances only when a test advances it. */
 import { assert } from "../../src/base/assert.ts";
 import type { CancelTimer, Clock } from "../../src/base/clock.ts";
 import { SEQ_EPOCH_MS } from "../../src/base/seq.ts";
@@ -9,7 +9,7 @@ interface Timer {
   readonly callback: () => void;
 }
 
-/** Starts an hour after the seq epoch, so that seqs are small but not zero. */
+/** A clock that starts an hour after the seq epoch, so that seqs are small but not zero. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #monotonicMs = 0;

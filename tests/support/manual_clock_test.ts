@@ -1,4 +1,7 @@
-/** The tests' clock: timers fire in time order, at their own time, and not if cancelled. */
+/**
+ * The clock of the tests: timers fire in time order, at their own time, and not if they are
+ * cancelled.
+ */
 import { expect, test } from "bun:test";
 import { ManualClock } from "./manual_clock.ts";
 

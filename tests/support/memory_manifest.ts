@@ -14,7 +14,7 @@ import type {
 } from "../../src/storage/mod.ts";
 
 export class MemoryManifest implements Manifest {
-  /** Called before a change takes effect; may throw. */
+  /** Called before a change takes effect. It may throw. */
   onPublish: (change: ManifestChange) => void = () => {};
   /** The minimum value of `highestSeq`: the newest seq that the catalog ever knew. */
   catalogSeq: Seq = SEQ_ZERO;
@@ -64,7 +64,10 @@ export class MemoryManifest implements Manifest {
     return this.#segmentCount;
   }
 
-  /** Never decreases, even if the entry with that seq is removed. */
+  /**
+   * Returns the highest seq ever listed. It never decreases, even if the entry with that seq is
+   * removed.
+   */
   highestSeq(): Seq {
     for (const { maxSeq } of this.#segments.values()) this.#raise(maxSeq);
     for (const { flushedSeq } of this.#tables.values()) this.#raise(flushedSeq);

@@ -393,7 +393,7 @@ export class ModelStore implements Store {
   }
 
   flushedStats(): FlushedStats {
-    // The model flushes nothing, and no test depends on this.
+    // The model flushes nothing, and no test depends on flushes.
     return {
       segments: 0,
       versions: 0,

@@ -1,4 +1,4 @@
-/** The topics of a server that has none, for tests of its other parts. */
+/** The topics of a server that has no topics, for tests of its other parts. */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { TopicConsumers, WebhookFigures } from "../../src/topics/mod.ts";
 

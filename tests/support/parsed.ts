@@ -31,7 +31,7 @@ export function asQuery(statement: Statement): SelectStatement {
   return statement;
 }
 
-/** Returns the rows of a literal text; they alias its bytes. */
+/** Returns the rows of a text of literals. They alias its bytes. */
 export function literalRowsIn(text: string, bytes: Uint8Array): LiteralValuesStatement {
   const list = scanLiteralList(new Utf8Text(text, bytes), 0)?.list;
   if (list === undefined) throw new Error("the list is plain");

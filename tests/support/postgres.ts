@@ -1,7 +1,7 @@
 /**
  * A real PostgreSQL on its own data directory, as a peer to measure against and an oracle to
- * compare with. As installed, it syncs what it acknowledges. It refuses to run as root, so root
- * runs it under the account that its Debian package created.
+ * compare with. As installed, it syncs data before it acknowledges them. It refuses to run as root,
+ * so root runs it under the account that its Debian package created.
  */
 import { chownSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,7 +52,7 @@ export async function startPostgres(): Promise<Postgres> {
     ],
     { cwd: directory, stdin: "ignore", stdout: "ignore", stderr: "ignore" },
   );
-  // SIGQUIT ends it at once, with all its children.
+  // SIGQUIT ends PostgreSQL at once, with all its children.
   const onExit = (): void => {
     child.kill("SIGQUIT");
     rmSync(directory, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 /**
  * A live query's row search without another thread: it finds rows at once, at the range's boundary,
- * and returns them in pieces when the test says so.
+ * and returns them in pieces when the test requests it.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -15,7 +15,7 @@ export interface PromptedSearchOptions {
    * read.
    */
   readonly nextPiece: () => number | "refused";
-  /** Delays a piece until `arrive` is called. It is called once for each "waiting". */
+  /** Delays a piece until `arrive` is called. Called once for each "waiting". */
   readonly later: (arrive: () => void) => void;
 }
 

@@ -37,7 +37,7 @@ export type NullShape = "none" | "some" | "most" | "all";
 export const SHAPES: readonly Shape[] = ["one", "few", "near", "any"];
 export const NULL_SHAPES: readonly NullShape[] = ["none", "some", "most", "all"];
 
-/** The types of columns that files of format 2 hold. */
+/** The types of columns that files of format 2 support. */
 export const SCALAR_TYPES: readonly DataType[] = [
   BOOLEAN,
   SMALLINT,
@@ -77,7 +77,7 @@ function randomArray(random: SeededRandom, element: DataType, shape: Shape): Val
   return random.chance(0.2) ? [list(2), list(2)] : list(random.below(5));
 }
 
-/** Returns one value of a type, never NULL. `index` makes it one of a few. */
+/** Returns one value of a type, never NULL. `index` selects it from a small number of values. */
 function randomValue(random: SeededRandom, type: DataType, shape: Shape): Value {
   const index = shape === "one" ? 0 : shape === "few" ? random.below(5) : random.below(100_000);
   switch (type.kind) {

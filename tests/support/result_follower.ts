@@ -1,6 +1,6 @@
 /**
- * A client of a query that is followed as a whole: it applies each message as it comes, and checks
- * the promises that the messages make by themselves.
+ * A client of a query that is followed as a whole. It applies each message on arrival, and checks
+ * the guarantees that concern the messages alone.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";
@@ -20,14 +20,14 @@ export interface FollowedState {
 }
 
 /**
- * A fault in what a follower receives: a change is lost, a cell is altered, a commit seems to end
- * early, or a deleted row stays.
+ * A fault in the messages that a follower receives: a change is lost, a cell is altered, a commit
+ * seems to end early, or a deleted row stays.
  */
 export type PlantedFault = "lost" | "altered" | "early" | "undead";
 
 interface FollowerOptions {
   readonly onState?: (state: FollowedState) => void;
-  /** An earlier follower whose rows this one has, for a resume. */
+  /** An earlier follower with the rows from which this one resumes. */
   readonly held?: ResultFollower;
   readonly fault?: PlantedFault | undefined;
 }
@@ -42,7 +42,7 @@ export class ResultFollower implements LiveSink {
   readonly changes: ChangeMessage[] = [];
   ack: SubscriptionAck | undefined;
   failure: ErrorMessage | undefined;
-  /** Whether the queue takes no more: the engine has to wait for `drain`. */
+  /** Whether the queue is full, so that the engine has to wait for `drain`. */
   isFull = false;
   #rows: Map<string, WireRow>;
   /** The rows of the last complete state, while the rows are those of a part of a commit. */

@@ -52,7 +52,9 @@ export function openSegmentFile(disk: Disk, path: string, byteCount: number): Se
   return SegmentReader.open(disk, path, byteCount);
 }
 
-/** Returns the bounds of a history segment as the manifest lists them; undefined for others. */
+/**
+ * Returns the bounds of a history segment as the manifest lists them; undefined for other segments.
+ */
 export function listedHistory(reader: SegmentReader): SegmentEntry["history"] {
   return historyBoundsOf(reader);
 }

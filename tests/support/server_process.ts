@@ -34,10 +34,10 @@ const isTest: boolean = process.env["NODE_ENV"] === "test";
  */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
-/** A server that has printed no address by then has failed. */
+/** The time within which a server must print its address, or else it has failed. */
 const START_MS_MAX = 20_000;
 
-/** Output may arrive a moment after the address. */
+/** The maximum time for output to arrive after the address. */
 const OUTPUT_MS_MAX = 20_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
@@ -46,7 +46,10 @@ export type ConfigValue = string | number | boolean | readonly string[];
 export type ConfigSections = Readonly<Record<string, Readonly<Record<string, ConfigValue>>>>;
 
 export interface ServerOptions {
-  /** Merged over the test's own needs: a free local port and paths in the temporary directory. */
+  /**
+   * The configuration, merged over the test's own needs: a free local port and paths in the
+   * temporary directory.
+   */
   config?: ConfigSections;
   /**
    * Environment variables to add. Variables that are `undefined` here are removed from the
@@ -258,7 +261,7 @@ export class ServerProcess {
     return fetch(`${this.#url}${path}`, { headers, redirect: "manual" });
   }
 
-  /** Runs statements. A refusal is a normal answer. */
+  /** Runs statements. A refusal is returned like any other response. */
   async sql(text: string, options: SqlOptions = {}): Promise<SqlAnswer> {
     const { params, namespace, token = this.token, fields = {} } = options;
     const body: Record<string, unknown> = { sql: text, ...fields };
@@ -304,7 +307,7 @@ export class ServerProcess {
     this.#child?.kill(signal);
   }
 
-  /** Whether the process is running, or how it ended. */
+  /** Describes whether the process is running, or how it ended. */
   get condition(): string {
     const { exitCode, signalCode } = this.#started();
     if (exitCode === null && signalCode === null) return "running";

@@ -1,7 +1,4 @@
-/**
- * A socket that plays systemd's part in receiving messages from its services, run by a Python
- * program.
- */
+/** A socket that receives messages from services like systemd's, provided by a Python program. */
 import { type Missing, programMissing } from "./requirements.ts";
 
 export const managerMissing: Missing =

@@ -1,8 +1,9 @@
 /**
  * A disk in memory that can lose power.
  *
- * For every file it keeps the durable bytes and, in order, the changes since. For every directory
- * it does the same with the names. `crash` makes a new disk as it may be found after power returns:
+ * For every file, the disk keeps the durable bytes and, in order, the later changes. For every
+ * directory it keeps the names in the same way. `crash` creates a new disk in a state that may be
+ * found after power returns:
  *
  * - A sector of 512 bytes is whole, but each sector independently holds the state of the last sync,
  *   or any later state: writes are lost, torn and reordered. The same holds for the file length.
@@ -25,7 +26,7 @@ import {
   SimulatedInode,
 } from "./simulated_nodes.ts";
 
-/** A capacity that is not enforced. */
+/** The value of a capacity that is not enforced. */
 export const UNLIMITED_BYTES: number = 2 ** 40;
 
 export type DiskOperation =
@@ -192,7 +193,7 @@ export class SimulatedDisk implements Disk {
     directory.sync(covered);
   }
 
-  /** This disk has no links. */
+  /** Returns the path itself, because this disk has no links. */
   realPath(path: string): string {
     if (this.#nodeAt(path) === undefined) throw new DiskError("ENOENT", path, "resolve");
     return path;
@@ -257,13 +258,13 @@ export class SimulatedDisk implements Disk {
     this.#inodeAt(path, "damage").damage(offset, mask);
   }
 
-  /** For files only: counts an operation and lets the plan fail it. */
+  /** Counts an operation of a file, and lets the plan fail it. Only files call this. */
   begin(operation: DiskOperation, path: string): Fault | undefined {
     this.operationCount += 1;
     return this.faultPlan?.(operation, path);
   }
 
-  /** For files only: resolves once a sync may take effect. */
+  /** Resolves once a sync of a file may take effect. Only files call this. */
   syncTurn(): Promise<void> {
     this.syncCount += 1;
     return this.#heldTurn();

@@ -1,6 +1,4 @@
-/**
- * Files and directories of the simulated disk: the durable state, and the changes since.
- */
+/** Files and directories of the simulated disk: their durable state, and the later changes. */
 import type { DiskEntry } from "../../src/base/disk.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 
@@ -232,7 +230,7 @@ interface Move {
   readonly node: SimulatedNode;
 }
 
-/** The names of a directory: the durable ones, and the changes since. */
+/** The names of a directory: the durable names, and the later changes. */
 export class SimulatedDirectory {
   #live = new Map<string, SimulatedNode>();
   #durable = new Map<string, SimulatedNode>();
@@ -376,7 +374,7 @@ function cloneChange(change: NameChange | Move, copies: CloneCopies): NameChange
     change.kind === "move"
       ? { ...change, node, from: change.from.clone(copies), to: change.to.clone(copies) }
       : { ...change, node };
-  // A move's directories lead back here.
+  // The directories of a move refer back to this one.
   const made = copies.changes.get(change) ?? copy;
   copies.changes.set(change, made);
   return made;

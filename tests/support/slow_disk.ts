@@ -1,6 +1,4 @@
-/**
- * A disk that removes a file off the event loop only when a test tells it to.
- */
+/** A disk that removes a file off the event loop only when a test requests it. */
 import { ForwardingDisk } from "./forwarding_disk.ts";
 
 export class SlowDisk extends ForwardingDisk {

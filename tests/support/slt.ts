@@ -63,7 +63,7 @@ export interface SltResult {
   readonly text: string;
 }
 
-/** The server's answer to one request. */
+/** The server's response to one request. */
 export type SltAnswer =
   | { readonly ok: true; readonly results: readonly SltResult[] }
   | {
@@ -88,7 +88,7 @@ export interface SltOptions {
 
 export interface SltReport {
   passedCount: number;
-  /** Cases that were refused as not available yet: neither right nor wrong. */
+  /** Cases that were refused as not available yet. They count neither as passed nor as failed. */
   waiting: SltCase[];
   failures: readonly SltFailure[];
 }
@@ -289,7 +289,7 @@ function isSort(word: string): word is Sort {
   return word === "nosort" || word === "rowsort" || word === "valuesort";
 }
 
-/** Returns why an answer differs from the expected one. */
+/** Returns the reason why a result differs from the expected one; undefined if it does not. */
 function faultOf(
   record: SltRecord,
   answer: SltAnswer,
@@ -368,7 +368,7 @@ function rowsFault(
     : `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
 }
 
-/** Returns the values of an answer in the form in which a case lists them. */
+/** Returns the values of a result in the form in which a case lists them. */
 export function sltValues(
   rows: readonly (readonly unknown[])[],
   types: string,
@@ -392,7 +392,7 @@ function printed(cell: unknown, type: string): string {
   }
   if (typeof cell === "boolean") return cell ? "1" : "0";
   if (type === "R") return Number(cell).toFixed(3);
-  // Integers beyond 2^53 arrive as text. A fraction is cut off, as by a cast in C.
+  // Integers beyond 2^53 arrive as strings. A fraction is cut off, as by a cast in C.
   return typeof cell === "string" ? cell.replace(/\..*/, "") : String(Math.trunc(Number(cell)));
 }
 

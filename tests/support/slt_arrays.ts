@@ -1,4 +1,4 @@
-/** Writes the arrays of an answer as the case files have them: as PostgreSQL prints them. */
+/** Writes the arrays of a result in the form of the case files, which is PostgreSQL's. */
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { textOfArrayCell } from "../../src/sql/mod.ts";
 

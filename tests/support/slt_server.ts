@@ -98,7 +98,7 @@ function resultFrom(entry: SqlAnswer["body"]["results"][number]): SltResult {
   };
 }
 
-/** Returns a result without the columns that no case of the corpus knows. */
+/** Returns a result without the columns that no case of the corpus uses. */
 export function withoutHiddenColumns(result: SltResult): SltResult {
   const shown = result.columns.flatMap((name, index) => (HIDDEN_COLUMNS.has(name) ? [] : [index]));
   return { ...result, rows: result.rows.map((row) => shown.map((index) => row[index])) };

@@ -7,7 +7,7 @@
 /** The name of the added column, which no case of the corpus uses. */
 const HIDDEN_KEY = "hidden_key";
 
-/** Result columns that no case knows. */
+/** Result columns that no case uses. */
 export const HIDDEN_COLUMNS: ReadonlySet<string> = new Set([HIDDEN_KEY, "_seq", "_deleted"]);
 
 /** Returns a function that translates each statement of one file, in order. */

@@ -1,6 +1,6 @@
 /**
- * Opens local stores over simulated disks, and predicts their answers from a plain list of row
- * versions, read in the slow and obvious way.
+ * Opens local stores over simulated disks, and predicts their results from a plain list of row
+ * versions, by full searches.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
@@ -49,7 +49,8 @@ const STORE_OPTIONS: LocalStoreOptions = {
 };
 
 /**
- * Small bounds, with which a few rows are enough for every kind of merge, including the largest.
+ * Small bounds, for which a few rows are enough to cause every kind of merge, including the
+ * largest.
  */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
@@ -125,7 +126,7 @@ export function makeStorage(disk: Disk, storageId: string): ListedStorage {
   return listed;
 }
 
-/** Returns a table whose new segments lie in a storage. */
+/** Returns a table whose new segments are in a storage. */
 export function inStorage(
   table: TableDefinition,
   { root, storageId }: Pick<ListedStorage, "root" | "storageId">,

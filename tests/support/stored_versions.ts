@@ -1,6 +1,6 @@
 /**
- * Reads every row version from a store's segment files, to judge the store's answers by what is
- * really there.
+ * Reads every row version from a store's segment files, to judge the store's results by the actual
+ * contents.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import type { SegmentEntry } from "../../src/storage/mod.ts";

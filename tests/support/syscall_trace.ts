@@ -1,7 +1,7 @@
 /**
- * Reads the output of `strace -f -y`, to prove in which order a process wrote, synced and answered.
- * SIGKILL cannot reveal a missing sync, since the kernel keeps the data it was given, but a trace
- * can.
+ * Reads the output of `strace -f -y`, to prove in which order a process wrote, synced and
+ * responded. SIGKILL cannot reveal a missing sync, since the kernel keeps the written data, but a
+ * trace can.
  *
  *     812 pwrite64(9</data/wal/0000000001.wal>, "…", 96, 4096) = 96
  *     815 fdatasync(9</data/wal/0000000001.wal> <unfinished ...>
@@ -66,14 +66,14 @@ function callFrom(text: string, startLine: number, endLine: number): SystemCall 
   return { name, descriptor: Number(number), path, text: rest, ...lines, isSuccess };
 }
 
-/** Describes a commit that was answered before it was certain to be on disk. */
+/** Describes a commit whose response was sent before the commit was certain to be on disk. */
 export type OrderFault = string;
 
 /**
- * Checks the order for each text that was committed and is repeated in its answer. The text must be
- * written to the log. A sync of the same file must then begin after the write and succeed, or the
- * write itself must succeed through a descriptor that makes writes durable. Only after that may the
- * answer be sent.
+ * Checks the order for each string that was committed and is repeated in its response. The text
+ * must be written to the log. A sync of the same file must then begin after the write and succeed,
+ * or the write itself must succeed through a descriptor that makes writes durable. Only after that
+ * may the response be sent.
  */
 export function orderFaults(
   calls: readonly SystemCall[],

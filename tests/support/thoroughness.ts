@@ -5,7 +5,7 @@
  * (`npm test -- --thorough`, as `.ci/run` does it) does all of it.
  */
 
-/** Set by `scripts/test.ts`. */
+/** True in a thorough run; set by `scripts/test.ts`. */
 export const isThorough: boolean = process.env["TIDEMARK_TEST_THOROUGH"] === "1";
 
 /** Returns how many seeds, samples, rows or points to try. */

@@ -1,4 +1,6 @@
-/** The server's token buckets, for a test server that refuses as the real one does. */
+/**
+ * The token buckets of the server, for a test server that refuses requests as the real one does.
+ */
 import { TokenBucket } from "../../src/server/admission/rate_limit.ts";
 
 /** Returns a full bucket at time 0. */

@@ -1,5 +1,5 @@
 /**
- * Waits for the effect of other turns or of a thread. It waits by time rather than by turns, since
+ * Waits for the effect of later ticks or of a thread. It waits by time rather than by ticks, since
  * a busy machine needs longer for work that an idle one does at once.
  */
 const LOOK_MS = 2;

@@ -1,5 +1,5 @@
 /**
- * Predicts the answers to reads of one table from a plain list of its versions: with columns that
+ * Predicts the results of reads of one table from a plain list of its versions: with columns that
  * are added, dropped and change their types, rows that expire, and deletes in tables without a key.
  */
 import type { Commit, TableDefinition, TableWrite } from "../../src/storage/mod.ts";

@@ -16,7 +16,7 @@ const TABLES = Array.from({ length: 10 }, (_, index) =>
   defineTable(index + 1, [{ kind: "int" }, { kind: "text" }]),
 );
 
-/** A check of all tables has this many pauses. */
+/** The number of pauses in a check of all tables. */
 const PAUSES = 2;
 
 async function settled(): Promise<void> {

@@ -81,7 +81,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** The rule in its plain form. */
+/** Decides by the plain form of the rule whether a row is kept. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,
@@ -271,9 +271,9 @@ test("portions end where they have many bytes, and keep the order", () => {
   for (const reader of readers) reader.close();
 });
 
-// Goal: the same holds for rows that are large at the beginning of all sources, although their
-// groups are not. Method: long texts of the first owner of each source, before many short ones of
-// the next.
+// Goal: the bound on bytes also holds for rows that are large at the beginning of all sources,
+// although their groups are not. Method: long texts of the first owner of each source, before many
+// short ones of the next.
 test("portions weigh the rows that they take, not the groups of those", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>

@@ -23,7 +23,7 @@ import {
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** Lets everything that is ready run, until the background work has ended. */
+/** Runs all ready work until the background work has ended. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -80,7 +80,7 @@ test("eight flushed segments become one, and every earlier seq reads as before",
   await again.close();
 });
 
-/** A clock that records how many replacements were noted in the fullest turn. */
+/** A clock that records the largest number of replacements that were noted in one tick. */
 class NotingClock extends HastyClock {
   mostPerTurn = 0;
   noted = 0;
@@ -93,7 +93,7 @@ class NotingClock extends HastyClock {
 }
 
 /**
- * Returns how many replacements one turn of a merge carries over, for two segments of 50,000 rows.
+ * Returns how many replacements one tick of a merge carries over, for two segments of 50,000 rows.
  */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
   const clock = new NotingClock();
@@ -267,7 +267,7 @@ test("a scan that was opened before a merge reads on from the files that the mer
   await store.close();
 });
 
-/** Starts each merge when the test says so. */
+/** Starts each merge when the test requests it. */
 class HeldMerges extends InThreadWork {
   readonly #held: (() => void)[] = [];
 
@@ -361,7 +361,8 @@ test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () 
     path.endsWith("/2.seg") ? { code: "EIO" as const } : undefined;
   const kept = manifest.restart();
   const again = await openStore({ disk, manifest: kept, definitions: [TABLE] });
-  // The log said what replaced its rows, and the flush removes it: the quarantine is permanent.
+  // The log contained the replacements of its rows, and the flush removes the log: the quarantine
+  // is permanent.
   await again.flush(1);
   disk.faultPlan = undefined;
   const listed = kept.load().segments.find(({ segmentId }) => segmentId === 2);

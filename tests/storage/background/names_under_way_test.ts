@@ -23,8 +23,8 @@ const SEGMENTS = `${DATA_PATH}/segments/1`;
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
 /**
- * Once it is shut, it syncs directories only when a test says so. No caller may wait for one
- * synchronously.
+ * A disk that, once shut, syncs directories only when a test requests it. No caller may wait for
+ * one synchronously.
  */
 class GatedDisk extends ForwardingDisk {
   isShut = false;

@@ -49,7 +49,7 @@ async function world(): Promise<World> {
   return { store, manifest, clock, disk, jobs };
 }
 
-/** Advances hour by hour, with a scrub in each, and calls `after` after each. */
+/** Advances the clock hour by hour, with a scrub in each hour, and calls `after` after each. */
 async function pass(
   hours: number,
   { store, clock, jobs }: World,

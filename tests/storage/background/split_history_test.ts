@@ -49,7 +49,7 @@ class Opened {
   }
 }
 
-/** Lets everything that is ready run, until the background work has ended. */
+/** Runs all ready work until the background work has ended. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));

@@ -67,7 +67,7 @@ function findingsIn({ disk, manifest }: Directory): { damaged: SegmentEntry[]; w
 
 /**
  * Writes keys of two owners that are inserted, changed, deleted and inserted again, flushed and
- * merged now and then.
+ * merged at random.
  */
 async function written(random: SeededRandom, steps: number): Promise<Directory> {
   const disk = new SimulatedDisk();

@@ -232,7 +232,7 @@ const KEYED = [
   ["no key", defineTable(1, [BIGINT, TEXT], [])],
 ] as const;
 
-/** Applies an insert. Returns its refusal. */
+/** Applies an insert. Returns the code of the refusal, if it is refused. */
 async function refusalOf(store: LocalStore, write: TableWrite): Promise<string | undefined> {
   try {
     await store.durable(store.apply({ writes: [write] }).lastSeq);

@@ -1,7 +1,8 @@
 /**
  * Writes that begin as soon as the disk is free: a large columnar commit is written in its own
- * turn, before its values are in the memtable. Commits that waited for a sync are written before
- * the writers of that sync are answered. Either kind is rolled back or acknowledged like any other.
+ * tick, before its values are in the memtable. Commits that waited for a sync are written before
+ * the writers of that sync get their responses. Either kind is rolled back or acknowledged like any
+ * other.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -22,9 +23,9 @@ import {
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
-/** One log file has space for all early writes of a test. */
+/** The size of a log file that has space for all early writes of a test. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/** Two hundred rows of more than 200 bytes exceed the threshold of an early write. */
+/** The number of rows of more than 200 bytes that exceeds the threshold of an early write. */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {
@@ -148,8 +149,8 @@ test("a full disk takes a batch back that was written early, and everything afte
   expect(refusals).toEqual(["DISK_FULL", "DISK_FULL", "DISK_FULL", "DISK_FULL"]);
   expect(store.appliedSeq).toBe(store.visibleSeq);
   expect(contentOf(store)).toEqual(rowsFrom(0, LARGE));
-  // The keys of the refused batch are free again, and the log contains nothing of it after the
-  // next frame.
+  // The keys of the refused batch are free again, and after the next frame the log contains no
+  // trace of the batch.
   await store.durable(insert(store, rowsFrom(1000, 3)));
   const expected = [...rowsFrom(0, LARGE), ...rowsFrom(1000, 3)];
   expect(contentOf(store)).toEqual(expected);

@@ -1,6 +1,6 @@
 /**
- * A commit that is prepared over many turns: what others do in the meantime, and what remains of it
- * after a crash. Large commits bring their own memtable, so some here have one row more than fits.
+ * A commit that is prepared over many ticks: the effects of concurrent work, and the state after a
+ * crash. Large commits bring their own memtable, so some here have one row more than fits.
  */
 import { describe, expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
@@ -513,7 +513,7 @@ test("a commit that an owner began before being erased is refused", async () => 
   await store.close();
 });
 
-/** Fifty rows of 4 KB exceed the bound, and several parts of small log files. */
+/** The number of rows of 4 KB that exceeds the bound, and several parts of small log files. */
 const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
 
 test.each([

@@ -1,4 +1,4 @@
-/** The job list: which job is open, and which ended ones are kept. */
+/** The job list: which job is open, and which ended jobs are kept. */
 import { expect, test } from "bun:test";
 import { Bugs, inDoubt } from "../../../src/base/bugs.ts";
 import { DatabaseError } from "../../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * A log that reaches the end of its file while the next one is being made: the commits that begin
- * that file wait for it, in order, and no commit makes another file.
+ * A log that reaches the end of its file while the next file is being created: the commits that
+ * begin that file wait for it, in order, and no commit creates another file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -12,14 +12,14 @@ import { commit, defineTable, openStore, readRows } from "../../support/store_fi
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** Seven rows of a test fill a file. */
+/** The size of a file, which seven rows of a test fill. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
-/** Delays the sync of log files that are made ahead until a test lets it end. */
+/** Delays the sync of log files that are created ahead until a test lets it end. */
 class GatedDisk extends ForwardingDisk {
   readonly gate = Promise.withResolvers<void>();
   aheadCount = 0;
-  /** The number of log files that were made synchronously, within a turn. */
+  /** The number of log files that were created synchronously, within a tick. */
   atOnceCount = 0;
 
   override open(path: string, options: OpenOptions): DiskFile {
@@ -53,9 +53,9 @@ interface Writing {
   readonly disk: GatedDisk;
   readonly below: SimulatedDisk;
   readonly store: LocalStore;
-  /** The ids whose writers were answered, in order. */
+  /** The ids whose writers received their responses, in order. */
   readonly answered: number[];
-  /** Settles once all writers are answered. */
+  /** Settles once all writers have received their responses. */
   readonly all: Promise<unknown>;
 }
 

@@ -17,7 +17,7 @@ import { shareOf } from "../../support/thoroughness.ts";
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 const PATHS = dataPathsOf(DATA_PATH);
 
-/** The answers to the writers, by row. */
+/** The responses to the writers, by row. */
 interface Told {
   readonly acknowledged: Set<number>;
   readonly refused: Set<number>;
@@ -43,17 +43,17 @@ interface Story {
   readonly durability: "sync" | "relaxed";
   /** The number of rows in a commit. A large commit spans several files. */
   readonly rowsPerCommit: number;
-  /** Whether the operation keeps failing until all writers are answered. */
+  /** Whether the operation keeps failing until all writers have received their responses. */
   readonly lasts: boolean;
   readonly code: Fault["code"];
   /** The index of the log operation to fail; negative for none. */
   readonly nth: number;
 }
 
-/** The writers commit at once. */
+/** The number of writers that commit at once. */
 const WRITERS = 3;
 
-/** No table is flushed. */
+/** Options with which no table is flushed. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
 
 /** Makes commits over several log files, some of them at once, with one fault. */
@@ -116,7 +116,7 @@ async function write(store: LocalStore, ids: readonly number[], told: Told): Pro
   }
 }
 
-/** Opens the disks that the next process may find, and compares them with the answers. */
+/** Opens the disks that the next process may find, and compares them with the responses. */
 async function judge({ acknowledged, finds, refused }: Run, where: string): Promise<void> {
   for (const { disk, isWhole } of finds) {
     const store = await openStore({ disk, definitions: [TABLE], options: OPTIONS });

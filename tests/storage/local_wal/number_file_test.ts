@@ -1,6 +1,6 @@
 /**
- * The small files that each hold one growing number: which of their bytes count as damage, and how
- * a repair changes them.
+ * The small files that each contain one growing number: which of their bytes count as damage, and
+ * how a repair changes them.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";

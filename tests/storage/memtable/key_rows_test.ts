@@ -111,7 +111,7 @@ test("has no key at first, and none again when the only one is forgotten", () =>
 });
 
 test("KeyRows finds keys that were made to share a hash like others", () => {
-  // Unsalted, this took a second or more.
+  // Without the salt, this took a second or more.
   const keyCount = 40_000;
   const view = new DataView(new ArrayBuffer(8));
   const keys = Array.from({ length: keyCount }, (_, i) => {

@@ -44,7 +44,8 @@ test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);
   expect(memtable.firstAlive(partition, { start: 5, end: 1500 }, 20_000)).toBe(1500);
   expect(memtable.firstAlive(other, all, 20_000)).toBe(0);
-  // A reader below the last replacement of a block still sees its row, even once others know more.
+  // A reader below the last replacement of a block still sees its row, even after other readers
+  // have seen more replacements.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
   expect(memtable.firstAlive(partition, all, 10_000)).toBe(0);
   // A replacement that is rolled back makes its row visible again.

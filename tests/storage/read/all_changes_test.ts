@@ -1,9 +1,9 @@
 /**
- * Goal: the changes of all owners arrive in seq order, none missing, as long as history is held,
+ * Goal: the changes of all owners arrive in seq order, none missing, as long as history is kept,
  * and each version can be read by its seq. Method: a random life of three tables (several owners,
  * with a key and a short history; without a key and with one owner; with rows that expire),
- * flushed, merged, restarted and left alone for hours at random points. The history of each is held
- * from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
+ * flushed, merged, restarted and left alone for hours at random points. The history of each table
+ * is kept from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -226,7 +226,9 @@ function expectedChanges(
     });
 }
 
-/** Discards what may be discarded, and lets the background work continue for a while. */
+/**
+ * Discards all versions that may be discarded, and lets the background work continue for a while.
+ */
 async function tidy(store: LocalStore): Promise<void> {
   store.discardHistory();
   store.dropExpired();

@@ -1,6 +1,6 @@
 /**
  * Goal: where merges move replaced versions to history, every read at every bound gives the same
- * answer as a plain list of versions, and the first of two conflicting transactions still wins.
+ * result as a plain list of versions, and the first of two conflicting transactions still wins.
  * Method: a random life of three tables (with a key, columns that are altered and history that is
  * discarded; without a key; with rows that expire), flushed, merged and restarted at random points.
  * The store reads it, as do readers that work as in another thread, alone and divided. Each
@@ -349,7 +349,7 @@ class HistorySimulation {
       .filter(({ isDeleted, seq }) => (withTombstones || !isDeleted) && seq <= seqMax)
       .filter(({ isDeleted, seq }) => !isDeleted || seq > earliest)
       .map((version) => this.#shown(model, version));
-    // A tombstone that history need not keep may or may not be present.
+    // A tombstone that history may discard may or may not be present.
     const isKept = ([seq]: readonly Value[]): boolean =>
       Number(seq) > earliest || expected.some(([other]) => other === seq);
     expect(found.filter(isKept)).toEqual(expected);
@@ -403,7 +403,7 @@ class HistorySimulation {
     const batchRows = this.#random.pick([1, 3, 64]);
     const bounds = { owner, upTo, after };
     const found = readChanges(store, model.definition, { ...bounds, batchRows, prevsAfter });
-    // Expired versions may be gone, and so may tombstones that no reader asks for.
+    // Expired versions may be gone, as may tombstones that no reader requests.
     const isKnown = ({ old, prev }: PlainChange): boolean =>
       prev > model.expiredSeq && (old !== undefined || prev > prevsAfter);
     const plain = (change: PlainChange, expected: PlainChange | undefined): PlainChange =>

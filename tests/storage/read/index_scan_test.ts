@@ -39,7 +39,7 @@ import {
   SMALL_MERGES,
 } from "../../support/store_fixture.ts";
 
-/** Key, text, number, bytes, wide decimal, double. */
+/** The types of the columns: key, text, number, bytes, wide decimal, double. */
 const TYPES = [BIGINT, TEXT, BIGINT, BYTES, decimalType(38, 2), DOUBLE];
 const OWNERS = [0, 5];
 
@@ -177,7 +177,7 @@ function rowsOfModel(model: Model, owner: number): Row[] {
   return [...(model.get(owner)?.values() ?? [])];
 }
 
-/** Whether two live rows of an owner would have one key of a unique index. */
+/** Returns whether two live rows of an owner would have the same key of a unique index. */
 function hasDuplicate(rows: readonly Row[]): boolean {
   return INDEXES.filter(({ isUnique }) => isUnique).some((index) => {
     const keys = rows

@@ -106,7 +106,7 @@ test("a scan prunes row groups whose rows were all replaced by then, and no othe
     expect(rowCount).toBe(ROWS + 1);
     expect(older.groupsRead).toBe(3);
     older.close();
-    // A reader that asks for tombstones finds them.
+    // A reader that requests tombstones finds them.
     const all = store.scan(1, {
       owner: 0,
       upTo: store.visibleSeq,

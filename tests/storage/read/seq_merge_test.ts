@@ -14,7 +14,7 @@ interface Rows {
   readonly texts: Vector;
 }
 
-/** Returns its seqs in batches, occasionally with an empty one. */
+/** A source that returns its seqs in batches, occasionally with an empty one. */
 class ListedSource implements SeqSource<Rows> {
   readonly minSeq: number;
   isRead = false;

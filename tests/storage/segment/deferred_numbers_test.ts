@@ -21,11 +21,11 @@ import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/1.seg";
-/** Enough rows for a run. */
+/** The number of rows, enough for a run. */
 const ROW_COUNT = 300;
 const COLUMN_ID = 9;
 
-/** Marks memory into which nothing was decoded. */
+/** A value that marks memory into which nothing was decoded. */
 const UNTOUCHED = -2_000_000_000;
 
 /** Returns numbers below `limit` in no order, so that they do not form runs. */
@@ -38,8 +38,8 @@ const byShorts = scattered(50_000);
 const byLongs = scattered(90_000_000);
 
 /**
- * One column for each encoding of numbers that are decoded lazily, and one for each that is decoded
- * at once.
+ * Columns, one for each encoding of numbers that are decoded lazily, and one for each that is
+ * decoded at once.
  */
 const COLUMNS: readonly (readonly [string, DataType, (row: number) => Value])[] = [
   ["i32", INT, (row) => byLongs(row) - 40_000_000],

@@ -1,6 +1,6 @@
 /**
- * The parts of a segment that lead to rows, each by itself: sorted keys, filter, hash, bits,
- * groups, and the cache of decoded chunks.
+ * The parts of a segment by which rows are found, each tested separately: sorted keys, filter,
+ * hash, bits, groups, and the cache of decoded chunks.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";

@@ -400,7 +400,7 @@ describe("ways to a row", () => {
   });
 });
 
-/** Counts the open files. */
+/** A disk that counts the open files. */
 class CountingDisk extends ForwardingDisk {
   openCount = 0;
   readonly simulated: SimulatedDisk;
