@@ -191,7 +191,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     memoryParts: () =>
       memoryParts(config, memoryUse({ database, environment, memory, readers, sql, store })),
     ...withoutServer(),
-    files: new LocalFileAccess({ blobs, catalog, store }),
+    files: new LocalFileAccess({ blobs, catalog, sql, store }),
     watchMemory: () => closing.defer(memoryWatch({ clock, memory, pressure })),
     close: () => closing.disposeAsync(),
   };

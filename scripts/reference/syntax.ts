@@ -47,6 +47,8 @@ const SAMPLES: Readonly<Record<string, string>> = {
   name: "n",
   namespace: "app",
   number: "7",
+  policy: "p",
+  policy_role: "user",
   quote: "'\"'",
   query: "SELECT a FROM app.t",
   role: "service",

@@ -25,7 +25,7 @@ import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
 import { OwnAccount } from "./own_account.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
-import { mayExecuteAs, requireTokenToAct } from "./permissions.ts";
+import { mayExecuteAs, requireMessages, requireTokenToAct } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
 import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
@@ -252,6 +252,15 @@ export class Auth {
    */
   requireStanding(principal: Principal, caller: Caller): void {
     this.#bearers.requireStanding(principal, caller);
+  }
+
+  /**
+   * Requires that a caller may read the messages of a topic. @throws {DatabaseError}
+   * PERMISSION_DENIED
+   */
+  requireMessages(principal: Principal, topicId: number): void {
+    const topic = this.#catalog.topicById(topicId);
+    if (topic !== undefined) requireMessages(principal, topic, this.#catalog);
   }
 
   /**

@@ -21,7 +21,7 @@ import type { AuthBucket } from "./login_guard.ts";
 import type { Principal } from "./principal.ts";
 import { looksLikeServiceToken, type ServiceTokens, scopeOf, sessionOf } from "./service_tokens.ts";
 import { type Sessions, unauthorized } from "./sessions.ts";
-import { bearerTokenIn, type TokenClaims, type Tokens } from "./token.ts";
+import { bearerTokenIn, publicClaims, type TokenClaims, type Tokens } from "./token.ts";
 
 export interface BearersOptions {
   catalog: Catalog;
@@ -139,6 +139,7 @@ export class Bearers {
       isStanding: () => this.#liveUserBehind(claims) !== undefined,
       principal: {
         ...this.#identity(user),
+        claims: publicClaims(claims),
         sessionId: claims.sessionId,
         tokenEndMs: tokens.endMs(claims),
       },

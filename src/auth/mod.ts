@@ -9,6 +9,8 @@ export { type AuthCode, AuthError } from "./auth_error.ts";
 export type { CreateInvitationRequest } from "./invitations.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
+  isPolicyFor,
+  isRuledFor,
   mayAlter,
   mayRead,
   mayReadFilesOf,
@@ -16,9 +18,12 @@ export {
   mayRun,
   mayWrite,
   ownsNamespace,
+  policiesOf,
+  policyRoleFor,
   requireAlter,
   requireCreateTable,
   requireDrop,
+  requireMessages,
   requireRun,
   requireTopic,
   requireWrite,

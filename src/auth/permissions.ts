@@ -8,9 +8,20 @@
  *   EXECUTE AS, ownership does not apply: the caller has the target's identity with role `user`.
  * - Rows of USER and STREAM tables are separated by their owner number elsewhere: all users may
  *   read and write their *own* rows.
+ * - In a RESTRICTED table, policies decide about each row for roles `user` and `service`. A table
+ *   that has no policy for a caller's role does not exist for that caller.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
-import type { NamespaceEntry, Role, TableEntry, TokenRight } from "../catalog/mod.ts";
+import type {
+  NamespaceEntry,
+  PolicyCommand,
+  PolicyEntry,
+  PolicyRole,
+  Role,
+  TableEntry,
+  TokenRight,
+  TopicEntry,
+} from "../catalog/mod.ts";
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
@@ -166,11 +177,52 @@ export function mayRead(
     case "PUBLIC":
       return true;
     case "PRIVATE":
-    case "RESTRICTED":
       return isAtLeast(principal.role, "service");
+    case "RESTRICTED":
+      return isAtLeast(principal.role, "dba") || policiesOf(table, principal.role).length > 0;
     case "DBA":
       return isAtLeast(principal.role, "dba");
   }
+}
+
+/**
+ * Returns the role whose policies decide about the rows of a table; undefined if the table matrix
+ * alone decides.
+ */
+export function policyRoleFor(
+  principal: Principal,
+  table: TableEntry,
+  namespace: NamespaceEntry | undefined,
+): PolicyRole | undefined {
+  if (accessLevelOf(table) !== "RESTRICTED" || ownsNamespace(principal, namespace)) {
+    return undefined;
+  }
+  const { role } = principal;
+  return role === "user" || role === "service" ? role : undefined;
+}
+
+/** The part of the catalog that says who owns a table's namespace. */
+interface RuledCatalog {
+  readonly namespace: (name: string) => NamespaceEntry | undefined;
+}
+
+/** Returns true if policies decide about the rows of a table for a caller. */
+export function isRuledFor(
+  principal: Principal,
+  table: TableEntry,
+  catalog: RuledCatalog,
+): boolean {
+  return policyRoleFor(principal, table, catalog.namespace(table.namespace)) !== undefined;
+}
+
+/** Returns the policies of a table for a role, in the order of their definition. */
+export function policiesOf({ policies = [] }: TableEntry, role: Role): readonly PolicyEntry[] {
+  return policies.filter(({ roles }) => roles?.some((each) => each === role) !== false);
+}
+
+/** Returns true if a policy is about a command. */
+export function isPolicyFor({ command }: PolicyEntry, asked: PolicyCommand): boolean {
+  return command === "all" || command === asked;
 }
 
 /**
@@ -195,8 +247,31 @@ export function mayReadFilesOf(principal: Principal, userId: string): boolean {
 }
 
 /**
- * Returns true if rows may be written. Inside EXECUTE AS, the result is always false for rows of a
- * SHARED table.
+ * Requires that messages of a topic may be read. A topic delivers the rows of its tables whole, so
+ * it refuses a reader for whom policies decide about these rows.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function requireMessages(
+  principal: Principal,
+  { name, namespace, sources }: TopicEntry,
+  catalog: RuledCatalog & { readonly tableById: (tableId: number) => TableEntry | undefined },
+): void {
+  requireRun(principal, "maintain", { action: "read topics" });
+  for (const { tableId } of sources) {
+    const table = catalog.tableById(tableId);
+    if (table === undefined || !isRuledFor(principal, table, catalog)) continue;
+    throw denied(
+      `read topic ${namespace}.${name}`,
+      `it delivers whole rows of ${table.namespace}.${table.name}, about which policies decide for role ${principal.role}`,
+      { hint: "consume it as role dba or higher" },
+    );
+  }
+}
+
+/**
+ * Returns true if rows may be written. Inside EXECUTE AS, rows of a SHARED table may be written
+ * only under policies.
  */
 export function mayWrite(
   principal: Principal,
@@ -207,6 +282,9 @@ export function mayWrite(
     return false;
   }
   if (table.kind !== "shared") return true;
+  const role = policyRoleFor(principal, table, namespace);
+  if (role !== undefined)
+    return policiesOf(table, role).some(({ command }) => command !== "select");
   if (principal.isImpersonated) return false;
   return ownsNamespace(principal, namespace) || isAtLeast(principal.role, writerOf(table));
 }
@@ -225,10 +303,15 @@ export function mayAlter(
 /** @throws {DatabaseError} PERMISSION_DENIED, SHARED_IMPERSONATION */
 export function requireWrite(principal: Principal, table: TableEntry, right: TableRight): void {
   if (mayWrite(principal, table, right.namespace)) return;
-  const { namespace: _, ...details } = right;
+  const { namespace, ...details } = right;
   const name = `${table.namespace}.${table.name}`;
   const fault = tokenFault(principal, { right: "write", namespace: table.namespace });
   if (fault !== undefined) throw denied(`write to table ${name}`, fault, details);
+  const role = policyRoleFor(principal, table, namespace);
+  if (role !== undefined) {
+    const reason = `no policy of the table permits role ${role} to write`;
+    throw denied(`write to table ${name}`, `${levelOf(table)}, and ${reason}`, details);
+  }
   if (principal.isImpersonated) {
     throw new DatabaseError(
       "SHARED_IMPERSONATION",
@@ -397,7 +480,8 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
 
 /** Returns the lowest role that may write and alter a table that it does not own. */
 function writerOf(table: TableEntry): Role {
-  return accessLevelOf(table) === "DBA" ? "dba" : "service";
+  const level = accessLevelOf(table);
+  return level === "DBA" || level === "RESTRICTED" ? "dba" : "service";
 }
 
 function levelOf(table: TableEntry): string {

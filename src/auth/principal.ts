@@ -26,8 +26,13 @@ export interface Principal {
   /** The user who logged in. */
   readonly actorId: string;
   readonly actorRole: Role;
-  /** True inside EXECUTE AS, where SHARED tables cannot be written. */
+  /** True inside EXECUTE AS, where SHARED tables can be written under policies only. */
   readonly isImpersonated: boolean;
+  /**
+   * The claims of the caller's token by name, for CLAIM(). A claim that is not a string is JSON
+   * text. Absent without a token, and inside EXECUTE AS.
+   */
+  readonly claims?: Readonly<Record<string, string>> | undefined;
   /** The id of the login session, for revocation; empty for internal callers. */
   readonly sessionId: string;
   /**

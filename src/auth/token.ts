@@ -165,6 +165,11 @@ export class Tokens {
   }
 }
 
+/** Returns the claims that SQL may read. The others identify the token and its session. */
+export function publicClaims({ email, role, userId }: TokenClaims): Record<string, string> {
+  return { iss: ISSUER, sub: userId, role, ...(email === null ? {} : { email }) };
+}
+
 function segmentFrom(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }

@@ -161,6 +161,48 @@ export interface ForeignKeyEntry {
   readonly comment?: string | undefined;
 }
 
+/** The roles whose rights to rows depend on policies. Higher roles have all rows. */
+export type PolicyRole = "user" | "service";
+
+export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
+
+/**
+ * A rule of a SHARED table of ACCESS_LEVEL 'RESTRICTED': the rows that its roles may read or write.
+ * Several policies of one command permit what at least one of them permits. The texts use the names
+ * that tables and columns had when they were written.
+ */
+export interface PolicyEntry {
+  /** Unique among the policies of the table. */
+  readonly name: string;
+  readonly command: PolicyCommand;
+  /** Absent for both roles. */
+  readonly roles?: readonly PolicyRole[];
+  /** The condition on stored rows, as SQL text; absent if the policy is about new rows only. */
+  readonly using?: string;
+  /** The condition on new rows; absent if `using` decides about them, too. */
+  readonly check?: string;
+  /** The namespace of unqualified names in the texts. */
+  readonly searchNamespace: string;
+  /** The table itself, then the tables that the texts read, as they were named. */
+  readonly tables: readonly PolicyTable[];
+  /** The user with whose rights the policy reads other tables. */
+  readonly owner: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+/** A table that the texts of a policy refer to. */
+export interface PolicyTable {
+  readonly tableId: number;
+  /** The names of the table in the texts. */
+  readonly namespace: string;
+  readonly name: string;
+  /** All columns of the table at that time, in order. */
+  readonly columns: readonly { readonly columnId: number; readonly name: string }[];
+  /** The ids of the columns that the texts read. */
+  readonly used: readonly number[];
+}
+
 export interface TableOptions {
   /** The flush policy as text, e.g. "rows:1000,interval:60". */
   readonly flushPolicy?: string;
@@ -209,6 +251,8 @@ export interface TableEntry {
   readonly keyComment?: string | undefined;
   readonly checks: readonly CheckEntry[];
   readonly foreignKeys?: readonly ForeignKeyEntry[];
+  /** The policies in the order of their definition. Absent if the table has none. */
+  readonly policies?: readonly PolicyEntry[];
   /**
    * Secondary indexes and UNIQUE constraints, in the order of definition. Absent if the table has
    * no index.

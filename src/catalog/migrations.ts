@@ -97,6 +97,10 @@ export const MIGRATIONS: readonly string[] = [
   `
   SELECT 1;
   `,
+  // A table may have policies, which an older server would not apply.
+  `
+  SELECT 1;
+  `,
 ];
 
 /** The format version that this server writes. */

@@ -27,6 +27,7 @@ export type ObjectKind =
   | "topic"
   | "sequence"
   | "type"
+  | "policy"
   | "webhook"
   | "token"
   | "invitation"

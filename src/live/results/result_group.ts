@@ -441,9 +441,9 @@ export class ResultGroup implements Evaluated, FedGroup {
     const outcomes = new Map<string, ResultPlan | EndCode>();
     for (const member of this.#members) {
       const { principal, spec } = member;
-      const known = outcomes.get(principal.userId);
-      const outcome = known ?? this.#outcomeFor(principal, spec, before);
-      outcomes.set(principal.userId, outcome);
+      const key = JSON.stringify([principal.userId, principal.claims]);
+      const outcome = outcomes.get(key) ?? this.#outcomeFor(principal, spec, before);
+      outcomes.set(key, outcome);
       if (typeof outcome === "string") this.#end(member, outcome);
       else this.#plan = outcome;
     }

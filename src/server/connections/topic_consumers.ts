@@ -7,7 +7,7 @@
  * Opening takes ticks, so messages that follow a `consume` wait for it. Once a socket is closed,
  * its unacknowledged messages immediately go to other consumers.
  */
-import { type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
+import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -49,6 +49,7 @@ const MESSAGE_BYTES = 200;
 /** The objects that the consumers of all connections share. */
 export interface SocketTopicParts {
   readonly topics: TopicConsumers;
+  readonly auth: Pick<Auth, "requireMessages">;
   readonly onBug: OnBug;
   readonly config: { readonly websocket: Pick<ServerConfig["websocket"], "max_frame_bytes"> };
 }
@@ -151,6 +152,7 @@ export class TopicConsumersOfSocket {
       userId: principal.userId,
       topicId: topics.topicIdOf(topicName),
     };
+    this.#parts.auth.requireMessages(principal, request.topicId);
     const consumer = new SocketConsumer(id, topicName, this);
     consumer.opening = topics.open(request, consumer);
     this.#consumers = [...this.#consumers, consumer];

@@ -90,11 +90,12 @@ export function topicRoutes(options: TopicRouteOptions): readonly Route[] {
 }
 
 async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<Response> {
-  const { config, topics } = options;
+  const { auth, config, topics } = options;
   const { body, principal } = await callOf(exchange, options, CONSUME_FIELDS);
   const { timeoutMs, topicName, ...request } = readConsume(body);
   requireTopic(principal, topicName);
   const topicId = topics.topicIdOf(topicName);
+  auth.requireMessages(principal, topicId);
   const waitMs = Math.min(timeoutMs, config.limits.max_poll_secs * 1000);
   if (waitMs > 0) exchange.liftIdleTimeout();
   const { signal } = exchange.request;

@@ -6,7 +6,7 @@
  * batch. Expressions are in `bound_expressions.ts`.
  */
 import type { TokenScope } from "../../auth/mod.ts";
-import type { Role, TableEntry } from "../../catalog/mod.ts";
+import type { PolicyEntry, Role, TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type {
   BoundAggregate,
@@ -21,6 +21,14 @@ import type {
 /** A right that a statement needs. It is checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
+  /** The table is read or written under these policies; undefined for all of its rows. */
+  | {
+      readonly action: "rows";
+      readonly table: TableEntry;
+      readonly policies: readonly PolicyEntry[] | undefined;
+    }
+  /** A policy reads the table, with the rights of its owner. */
+  | { readonly action: "policy-read"; readonly table: TableEntry }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which all users have. */
@@ -71,6 +79,8 @@ export type BoundRelation =
       readonly spanOf: (columnId: number) => number | undefined;
       /** The earlier moment at which the table is read; absent if the newest rows are read. */
       readonly past?: PastRead | undefined;
+      /** The condition under which policies permit a row; absent if every row is permitted. */
+      readonly rule?: BoundExpression | undefined;
       readonly alias: string;
       /** The declared columns, then `_seq` and `_deleted`. */
       readonly columns: readonly BoundColumn[];

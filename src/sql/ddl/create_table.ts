@@ -16,6 +16,7 @@ import { foreignKeysIn, inForceSince, withForeignKeys } from "./foreign_keys.ts"
 import { type IndexedTable, withFreeKeyName, withUnique } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { withSequences } from "./numbered_columns.ts";
+import { withOwnerPolicies, withoutOwnerOption } from "./policy_definitions.ts";
 import { storageDirectoryOf } from "./storage_definitions.ts";
 import { newTable, optionSettings } from "./table_elements.ts";
 import { withLikedParts, withLikes } from "./table_likes.ts";
@@ -38,10 +39,11 @@ export function authorizeCreateTable(
 /** @throws {DatabaseError} */
 export function createTable(
   written: CreateTableStatement,
-  { namespace, principal }: Omit<TableCall, "ledger">,
+  call: TableCall,
   deps: TableDeps,
 ): BoundDefinition {
   const { catalog, clock, definitionOf, store } = deps;
+  const { namespace, principal } = call;
   const inNamespace = written.name.schema ?? namespace;
   const name = written.name.name;
   const position = written.name._location.start;
@@ -62,8 +64,8 @@ export function createTable(
     );
   }
   const { likes, node } = withLikes(written, { deps, namespace, principal });
-  const { kind, options } = tableOptionsFrom(node.kind, optionSettings(node.options));
-  const entries = node.options;
+  const { options: entries, owner } = withoutOwnerOption(node.options);
+  const { kind, options } = tableOptionsFrom(node.kind, optionSettings(entries));
   const directoryOf = storageDirectoryOf(deps, { entries, kind, options });
   const { numberings, ...elements } = newTable(node, { kind, tableName: name });
   const alterer = { deps, namespace, principal };
@@ -73,11 +75,15 @@ export function createTable(
   const keys = foreignKeysIn(node);
   const indexed = <T extends IndexedTable>(table: T): T =>
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
-  // A trial run refuses columns that cannot be numbered or indexed, and invalid foreign keys,
-  // before anything runs.
+  const owned = (table: TableEntry): TableEntry =>
+    owner === undefined ? table : withOwnerPolicies(table, owner, { call, deps });
+  // A trial run refuses columns that cannot be numbered or indexed, invalid foreign keys, and
+  // policies for which a right is missing, before anything runs.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
   withForeignKeys(indexed(tried), keys, alterer);
+  const { userId: createdBy } = principal;
+  owned({ ...tried, kind, options, schemaVersion: 1, createdBy, createdAtMs: 0, updatedAtMs: 0 });
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
@@ -90,11 +96,12 @@ export function createTable(
       kind,
       options,
       schemaVersion: 1,
-      createdBy: principal.userId,
+      createdBy,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     };
-    catalog.createTable(inForceSince(entry, seq), seq, { sequences: made.sequences });
+    const table = owned(inForceSince(entry, seq));
+    catalog.createTable(table, seq, { sequences: made.sequences });
     store.defineTable(definitionOf(entry));
     return `Table ${inNamespace}.${name} created`;
   };

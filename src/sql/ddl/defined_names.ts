@@ -33,6 +33,8 @@ const MAY_NAME_UNWRITTEN: ReadonlySet<Statement["type"]> = new Set([
   "drop index",
   "alter owner",
   "comment on",
+  "alter policy",
+  "drop policy",
 ] as const);
 
 export class DefinedNames {
@@ -139,6 +141,9 @@ function relationsDefinedBy(node: Statement): readonly QName[] {
     case "clear topic":
       return [node.name];
     case "create index":
+    case "create policy":
+    case "alter policy":
+    case "drop policy":
       return [node.table];
     case "drop table":
     case "drop view":

@@ -18,6 +18,7 @@ import type {
   CreateIndexStatement,
   DoStatement,
   DropIndexStatement,
+  PolicyDefinition,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
@@ -36,6 +37,7 @@ import {
   dropNamespace,
 } from "./namespace_definitions.ts";
 import { alterOwner, createExtension } from "./ownership.ts";
+import { authorizePolicy, definePolicy, isPolicyDefinition } from "./policy_definitions.ts";
 import {
   alterSequence,
   authorizeSequence,
@@ -70,6 +72,7 @@ type SmallDefinition =
   | AlterIndexStatement
   | DropIndexStatement
   | TypeDefinition
+  | PolicyDefinition
   | DoStatement;
 
 /** The dependencies of definitions. */
@@ -127,11 +130,21 @@ export class DefinitionStatements {
         this.authorize(node.statement, principal, namespace);
         return;
       default:
-        if (isTypeDefinition(node)) authorizeType(node, { principal, namespace }, catalog);
-        // For storages, topics and webhooks, the required right depends only on the kind of
-        // statement.
-        else requireRight(node, principal);
+        this.#authorizeSmall(node, principal, namespace);
     }
+  }
+
+  #authorizeSmall(
+    node: Parameters<typeof requireRight>[0],
+    principal: Principal,
+    namespace: string,
+  ): void {
+    const caller = { principal, namespace };
+    const { catalog } = this.#deps;
+    if (isTypeDefinition(node)) authorizeType(node, caller, catalog);
+    else if (isPolicyDefinition(node)) authorizePolicy(node, caller, catalog);
+    // For storages, topics and webhooks, the required right depends only on the kind of statement.
+    else requireRight(node, principal);
   }
 
   /**
@@ -174,7 +187,7 @@ export class DefinitionStatements {
       case "drop storage":
         return dropStorage(node, this.#deps);
       case "create table":
-        return createTable(node, { principal, namespace }, this.#deps);
+        return createTable(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "alter table":
         return alterTable(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "drop table":
@@ -212,6 +225,10 @@ export class DefinitionStatements {
         return commentOn(node, { principal, namespace }, this.#deps);
       case "alter view":
         return renameView(node, { principal, namespace }, this.#deps);
+      case "create policy":
+      case "alter policy":
+      case "drop policy":
+        return definePolicy(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create extension":
         return createExtension(node);
       case "create domain":

@@ -9,6 +9,7 @@ import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { removeDroppedFiles } from "../files/uploads.ts";
+import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { referencesTo } from "../names/references.ts";
 import { columnsTakingFrom, type NumberedColumn, sequencesOf } from "../names/sequences.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
@@ -17,7 +18,7 @@ import type { DropTableStatement } from "../parse/ast/ast.ts";
 import { refuseReferring } from "./foreign_keys.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { dropForeignKey } from "./redefined_table.ts";
+import { dropForeignKey, dropPolicy } from "./redefined_table.ts";
 import { dropDefaults, refuseNumbered } from "./sequence_definitions.ts";
 import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
 import { topicsWithout } from "./topic_sources.ts";
@@ -31,6 +32,8 @@ interface DroppedTables {
   readonly numbered: readonly NumberedColumn[];
   /** Foreign keys of other tables that refer to the dropped tables. */
   readonly referring: readonly IncomingReference[];
+  /** Policies of other tables that read the dropped tables. */
+  readonly policies: readonly PlacedPolicy[];
   /** The message that the response contains. */
   readonly message: string;
 }
@@ -100,14 +103,16 @@ function droppedBy(
   const referring = [...ids].flatMap((tableId) =>
     referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
   );
+  const policies = policiesNeeding(catalog, { tableIds: ids });
   if (node.cascade !== "cascade") {
     const action = `drop table ${dropped.join(", ")}`;
     refuseDependents(action, views, node._location.start);
     refuseNumbered(action, numbered, node._location.start);
     refuseReferring(action, referring, node._location.start);
+    refusePolicies(action, policies, node._location.start);
   }
   const message = droppedMessage("table", { dropped, missing });
-  return { tables: [...tables.values()], views, numbered, referring, message };
+  return { tables: [...tables.values()], views, numbered, policies, referring, message };
 }
 
 /** @param droppedNow Binds the statement in the tick in which it is called. */
@@ -121,7 +126,7 @@ async function dropAll(
   let message: string | undefined;
   try {
     while (message === undefined) {
-      const { numbered, referring, tables, views, ...dropped } = droppedNow();
+      const { numbered, policies, referring, tables, views, ...dropped } = droppedNow();
       const unheld = tables.find(({ tableId }) => !held.holds(tableId));
       if (unheld !== undefined) {
         await held.hold(unheld.tableId);
@@ -129,6 +134,7 @@ async function dropAll(
       }
       dropDefaults(deps, numbered);
       for (const each of referring) dropForeignKey(deps, each);
+      for (const each of policies) dropPolicy(deps, each);
       for (const [index, table] of tables.entries()) {
         removals.push(drop(table, { views: index === 0 ? views : [], ledger }, deps));
       }
@@ -159,6 +165,7 @@ export async function dropTableWithin(
     for (const each of referencesTo(catalog, tableId)) {
       if (each.child.tableId !== tableId) dropForeignKey(deps, each);
     }
+    for (const each of policiesNeeding(catalog, { tableIds: ids })) dropPolicy(deps, each);
     const views = dependentsOf(catalog, { tableIds: ids });
     removal = drop(table, { views, ledger }, deps);
   } finally {

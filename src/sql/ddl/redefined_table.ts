@@ -4,6 +4,7 @@
  */
 import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
+import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { inForceSince } from "./foreign_keys.ts";
 import { topicsWith } from "./topic_sources.ts";
@@ -46,4 +47,11 @@ export function changeForeignKey(
 
 export function dropForeignKey(deps: RedefinitionDeps, { child, key }: IncomingReference): void {
   changeForeignKey(deps, { tableId: child.tableId, name: key.name }, () => undefined);
+}
+
+/** Drops a policy from the table's current entry. */
+export function dropPolicy(deps: RedefinitionDeps, { policy, table }: PlacedPolicy): void {
+  const before = deps.catalog.tableById(table.tableId);
+  if (before !== undefined)
+    redefineTable(deps, { before, after: withoutPolicies(before, [policy]) });
 }

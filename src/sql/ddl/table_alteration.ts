@@ -15,15 +15,16 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { Catalog, IndexEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { nameOf } from "../bind/change/dml_target.ts";
 import { checkDeadline } from "../execute/context/request_ledger.ts";
+import { type PlacedPolicy, withoutPolicies } from "../names/policies.ts";
 import { findTable, visibleTable, visibleView } from "../names/table_names.ts";
-import { dependentsOf, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement, CreateIndexStatement } from "../parse/ast/ast.ts";
 import { type Alteration, alteredTable, definitionContext } from "./alter_table.ts";
 import { HeldOffsets } from "./held_offsets.ts";
 import { finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
-import { changeForeignKey, dropForeignKey, redefineTable } from "./redefined_table.ts";
+import { changeForeignKey, dropForeignKey, dropPolicy, redefineTable } from "./redefined_table.ts";
 import { validateReference } from "./reference_validation.ts";
+import { policiesWithout, removedColumns, viewsWithout } from "./removed_columns.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { viewsAfterRename } from "./table_rename.ts";
 import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
@@ -34,6 +35,8 @@ interface PlannedAlteration extends Alteration {
   readonly table: TableEntry;
   /** The views that are dropped together with the dropped columns. */
   readonly views: readonly ViewEntry[];
+  /** The policies of other tables that are dropped together with the dropped columns. */
+  readonly policies: readonly PlacedPolicy[];
 }
 
 /**
@@ -108,12 +111,15 @@ class AlterTable {
       principal,
       namespace,
     });
-    const next = altered === undefined ? undefined : this.#withoutExpired(table, altered);
-    const views = next === undefined ? [] : this.#viewsWithout(table, next);
-    if (next !== undefined) {
-      requireSourcesKept(catalog, { before: table, after: next }, node);
+    if (altered === undefined) {
+      return { ...alteration, table, next: undefined, views: [], policies: [] };
     }
-    return { ...alteration, table, next, views };
+    const removed = removedColumns(table, altered, node);
+    const views = viewsWithout(removed, catalog);
+    const { others: policies, own } = policiesWithout(removed, { catalog, table });
+    const next = withoutPolicies(this.#withoutExpired(table, altered), own);
+    requireSourcesKept(catalog, { before: table, after: next }, node);
+    return { ...alteration, table, next, views, policies };
   }
 
   /** Alters the table, and completes its new indexes. Returns a description of the change. */
@@ -175,8 +181,9 @@ class AlterTable {
   }
 
   #redefine(alteration: PlannedAlteration, after: TableEntry): string {
-    const { droppedSequences, marks, referring, sequences, table: before, views } = alteration;
-    for (const each of referring) dropForeignKey(this.#deps, each);
+    const { droppedSequences, marks, sequences, table: before, views } = alteration;
+    for (const each of alteration.referring) dropForeignKey(this.#deps, each);
+    for (const each of alteration.policies) dropPolicy(this.#deps, each);
     const changedViews = viewsAfterRename(this.#deps.catalog, before, after);
     const others = { changedViews, droppedSequences, marks, sequences, views };
     redefineTable(this.#deps, { before, after }, others);
@@ -214,36 +221,5 @@ class AlterTable {
     const { ttlSeconds } = table.options;
     if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
     return { ...altered, expiredSeq: this.#deps.store.expiredSeq(table.tableId) };
-  }
-
-  /**
-   * Returns the views to drop together with the dropped columns. @throws {DatabaseError}
-   * DEPENDENT_OBJECTS
-   */
-  #viewsWithout(table: TableEntry, changed: TableEntry): readonly ViewEntry[] {
-    const { catalog } = this.#deps;
-    const { tableId } = table;
-    const views = new Map<number, ViewEntry>();
-    for (const change of this.#node.changes) {
-      if (change.type !== "drop column") continue;
-      const { name, _location } = change.column;
-      const column = table.columns.find((each) => each.name === name);
-      if (column === undefined || changed.columns.some((c) => c.columnId === column.columnId)) {
-        continue;
-      }
-      // CASCADE also drops the columns that are computed from the dropped column.
-      const gone = table.columns.filter(
-        (each) => each === column || !changed.columns.some((c) => c.columnId === each.columnId),
-      );
-      const columnIds = new Set(
-        (change.behaviour === "cascade" ? gone : [column]).map(({ columnId }) => columnId),
-      );
-      const dependents = dependentsOf(catalog, { columns: { tableId, columnIds } });
-      if (change.behaviour !== "cascade") {
-        refuseDependents(`drop column "${name}"`, dependents, _location.start);
-      }
-      for (const view of dependents) views.set(view.viewId, view);
-    }
-    return [...views.values()];
   }
 }

@@ -391,7 +391,7 @@ export function droppedMessage(
  * Returns the stored columns that a bound query and its inner queries need, as column ids by table
  * id.
  */
-function storedColumnsOf(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
+export function storedColumnsOf(query: BoundSelect): ReadonlyMap<number, ReadonlySet<number>> {
   const used = new Map<number, Set<number>>();
   const seen = new Set<BoundCte>();
   const visitExpression = (expression: BoundExpression): void => {

@@ -4,14 +4,18 @@
  *
  * A file is found by its id in the catalog. The requested path must match the stored path, and a
  * row must still refer to the file. The owner of the files is derived from the caller, never from
- * the path. The bytes are verified against their checksum once, before any of them is sent.
+ * the path. If policies decide about the rows of the table, the caller must be able to read that
+ * row. The bytes are verified against their checksum once, before any of them is sent.
  */
-import { mayReadFilesOf, type Principal } from "../../auth/mod.ts";
+import { isRuledFor, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
+import { textFromValue } from "../../types/mod.ts";
 import { visibleTable } from "../names/table_names.ts";
-import { type FileDeps, isFileLive } from "./uploads.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { SqlEngine } from "../ports/engine.ts";
+import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
 
 /**
  * The maximum number of files that are remembered as verified since startup. It suffices for all
@@ -46,6 +50,8 @@ export interface FileAccess {
 
 interface FileAccessParts extends FileDeps {
   readonly blobs: BlobStore;
+  /** Reads the row of a file as its caller. */
+  readonly sql: Pick<SqlEngine, "execute">;
 }
 
 export class LocalFileAccess implements FileAccess {
@@ -59,6 +65,10 @@ export class LocalFileAccess implements FileAccess {
   async open(principal: Principal, path: FilePath): Promise<OpenFile> {
     const table = this.#table(path, principal);
     const entry = this.#entry(path, table, this.#owner(table, principal, path));
+    if (isRuledFor(principal, table, this.#parts.catalog)) {
+      const isVisible = await this.#seesRow(principal, table, entry);
+      if (!isVisible) throw notFound(path, table);
+    }
     const bytes = this.#parts.blobs.read(entry);
     if (bytes === undefined) throw damaged(entry, "its bytes are missing");
     await this.#verify(entry, bytes);
@@ -112,10 +122,29 @@ export class LocalFileAccess implements FileAccess {
       (entry.storedName === path.storedName || entry.fileId === path.storedName) &&
       isFileLive(entry, this.#parts);
     if (isWanted) return entry;
-    throw new DatabaseError(
-      "FILE_NOT_FOUND",
-      `File ${path.sub}/${path.storedName} not found in ${table.namespace}.${table.name}`,
-    );
+    throw notFound(path, table);
+  }
+
+  /** Whether policies permit the caller to read the row that refers to a file. */
+  async #seesRow(
+    principal: Principal,
+    { columns, name, namespace, primaryKey }: TableEntry,
+    { keyJson }: FileEntry,
+  ): Promise<boolean> {
+    const key = keyFromJson(keyJson);
+    const parts = primaryKey.map((id, index) => {
+      const column = columns.find(({ columnId }) => columnId === id);
+      const value = key[index] ?? null;
+      const text = column === undefined ? null : textFromValue(column.type, value);
+      return { condition: `${nameText(column?.name ?? "")} = $${index + 1}`, text };
+    });
+    const conditions = parts.map(({ condition }) => condition).join(" AND ");
+    const { error, results } = await this.#parts.sql.execute(principal, {
+      sql: `SELECT 1 FROM ${nameText(namespace)}.${nameText(name)} WHERE ${conditions}`,
+      params: parts.map(({ text }) => text),
+    });
+    if (error !== undefined) throw error;
+    return results[0]?.rowCount === 1;
   }
 
   /** @throws {DatabaseError} DATA_DAMAGED */
@@ -138,6 +167,13 @@ export class LocalFileAccess implements FileAccess {
     if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
     this.#verified.add(entry.fileId);
   }
+}
+
+function notFound({ storedName, sub }: FilePath, { name, namespace }: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "FILE_NOT_FOUND",
+    `File ${sub}/${storedName} not found in ${namespace}.${name}`,
+  );
 }
 
 function invalid(message: string): DatabaseError {

@@ -352,7 +352,7 @@ function keyToJson(key: Row): string {
   );
 }
 
-function keyFromJson(text: string): Row {
+export function keyFromJson(text: string): Row {
   const parts = JSON.parse(text) as readonly UploadKeyPart[];
   return parts.map((part): Value => {
     if (typeof part !== "object" || part === null) return part;

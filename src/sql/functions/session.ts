@@ -38,6 +38,7 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ...stable(["current_user", "user", "current_user_id"], (call) => call.userId),
   ...stable(["session_user"], (call) => call.sessionUserId),
   ...stable(["current_role"], (call) => call.role),
+  ...functionsNamed(["claim"], overload([TEXT], TEXT, claim, { volatility: "stable" })),
   ...stable(["current_namespace", "current_schema"], (call) => call.namespace),
   ...stable(["current_database", "current_catalog"], () => DATABASE_NAME),
   ...stable(["pg_client_encoding", "getdatabaseencoding"], () => "UTF8"),
@@ -68,6 +69,12 @@ export const SESSION_FUNCTIONS: readonly ScalarFunction[] = [
   ),
   ...functionsNamed([SLEEP], overload([DOUBLE], TEXT, sleep, { volatility: "volatile" })),
 ];
+
+/** Returns a claim of the caller's token, or NULL if the token does not have it. */
+function claim([name = null]: readonly Value[], { claims = {} }: CallDeps): Value {
+  const key = name as string;
+  return Object.hasOwn(claims, key) ? (claims[key] ?? null) : null;
+}
 
 /**
  * Lists the schemas of the search path. With TRUE, the list begins with the schema in which

@@ -116,10 +116,14 @@ class ShapeReader {
       case "cross":
         this.read(from.left, into);
         this.read(from.right, into);
-        for (const each of conjunctsOf(from.condition)) {
-          if (into === this.core) this.addCondition(each);
-          else into.conditions.push(this.#plain(each, "a condition of a join"));
-        }
+        this.#addConditions(from.condition, into, "a condition of a join");
+    }
+  }
+
+  #addConditions(condition: BoundExpression | undefined, into: SourceGroup, what: string): void {
+    for (const each of conjunctsOf(condition)) {
+      if (into === this.core) this.addCondition(each);
+      else into.conditions.push(this.#plain(each, what));
     }
   }
 
@@ -150,6 +154,8 @@ class ShapeReader {
       case "table":
         if (relation.past !== undefined) throw new NotMaintained("it reads an earlier state");
         into.sources.push({ table: relation.table, columns: relation.columns });
+        // A policy on a table is a condition of the joins around the table.
+        this.#addConditions(relation.rule, into, "a policy");
         return;
       case "query":
         return this.#readQuery(relation.query, relation.columns, into);
@@ -167,10 +173,7 @@ class ShapeReader {
     if (this.#queries.has(query)) throw new NotMaintained("it reads an entry of WITH twice");
     this.#queries.add(query);
     this.read(query.from, into);
-    for (const each of conjunctsOf(query.where)) {
-      if (into === this.core) this.addCondition(each);
-      else into.conditions.push(this.#plain(each, "a condition of a derived table"));
-    }
+    this.#addConditions(query.where, into, "a condition of a derived table");
     for (const [index, { id }] of columns.entries()) {
       const output = query.outputs[index];
       if (output !== undefined) {

@@ -15,6 +15,7 @@ import type { Requirement, SystemView } from "../bind/bound.ts";
 import { typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
+import { everyRow } from "../bind/row_rights.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 import { meets } from "../rights/requirements.ts";
@@ -155,7 +156,10 @@ const shapes = new WeakMap<ViewEntry, { readonly version: number; readonly shape
 export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
-  const { outputs } = bindQuery(query, { statement, source, bindInSteps, isOutermost: false });
+  // A shape has no rows, but its readers need the right to read each table.
+  const rights = { ...everyRow((tableId) => deps.catalog.tableById(tableId)), needsRight: true };
+  const place = { statement, source, rights, bindInSteps, isOutermost: false };
+  const { outputs } = bindQuery(query, place);
   return {
     columns: outputs.map(({ expression, name }, i) => ({
       name: entry.columnNames[i] ?? name,

@@ -193,6 +193,11 @@ export function parseShow(cursor: Cursor, start: number): Statement {
     const namespace = hasNamespace ? parseNamespaceOf(cursor) : undefined;
     return { type: "show topics", namespace, _location: cursor.since(start) };
   }
+  if (cursor.accept("policies")) {
+    const hasTable = cursor.acceptOneOf("on", "from", "in") !== undefined;
+    const table = hasTable ? cursor.qname("a table") : undefined;
+    return { type: "show policies", table, _location: cursor.since(start) };
+  }
   if (cursor.is("columns") && (cursor.isAhead(1, "from") || cursor.isAhead(1, "in"))) {
     cursor.token += 2;
     const table = cursor.qname("a table");
@@ -217,6 +222,7 @@ export function parseShow(cursor: Cursor, start: number): Statement {
     return { type: "show", variable: named("timezone"), _location: cursor.since(start) };
   }
   cursor.couldBe("namespaces", "schemas", "storages", "manifest", "columns", "stats", "all");
+  cursor.couldBe("policies");
   return { type: "show", variable: parseVariable(cursor), _location: cursor.since(start) };
 }
 

@@ -11,7 +11,7 @@ const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read
 const LIVE = "live queries deliver changes as they are committed";
 
 const OWN_ROWS =
-  "in a USER table, each user sees and writes only their own rows: CREATE USER TABLE";
+  "policies decide about the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY";
 const COPYING = "COPY t FROM STDIN reads rows, and COPY t TO STDOUT writes them: POST /v1/api/copy";
 const ON_CONFLICT =
   "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";
@@ -114,7 +114,6 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["subscription", ["SUBSCRIPTION", "SUBSCRIBE TO"]],
   ["statistics", ["STATISTICS", "statistics are maintained automatically"]],
   ["access", ["ACCESS METHOD"]],
-  ["policy", ["POLICY", OWN_ROWS]],
   ["login", ["LOGIN", "CREATE USER name WITH PASSWORD '…' ROLE user"]],
   ["system", ["SYSTEM", "settings are keys of the configuration; SHOW ALL lists them"]],
   ["default", ["DEFAULT PRIVILEGES", RIGHTS]],

@@ -35,6 +35,7 @@ import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts"
 import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import { parseMerge } from "./merge.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
+import { parseAlterPolicy, parseCreatePolicy, parseDropPolicy } from "./policies.ts";
 import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
 import { refuseObject, refuseStatement } from "./refused.ts";
 import { parseLockable, parseQuery, parseUnprefixedQuery, parseWith } from "./select.ts";
@@ -171,6 +172,7 @@ function parseCreate(cursor: Cursor, start: number): Statement {
   if (cursor.accept("extension")) return parseCreateExtension(cursor, start);
   if (cursor.accept("type")) return parseCreateType(cursor, start);
   if (cursor.accept("domain")) return parseCreateDomain(cursor, start);
+  if (cursor.accept("policy")) return parseCreatePolicy(cursor, start);
   refuseObject(cursor, "CREATE");
   cursor.couldBe("table", "index", "unique");
   switch (
@@ -216,6 +218,7 @@ function parseAlter(cursor: Cursor, start: number): Statement {
   if (cursor.accept("index")) return parseAlterIndex(cursor, start);
   if (cursor.accept("type")) return parseAlterType(cursor, start);
   if (cursor.accept("domain")) return parseAlterDomain(cursor, start);
+  if (cursor.accept("policy")) return parseAlterPolicy(cursor, start);
   refuseObject(cursor, "ALTER");
   if (cursor.is("view")) return parseAlterView(cursor, start);
   switch (
@@ -258,6 +261,7 @@ function parseDrop(cursor: Cursor, start: number): Statement {
   if (cursor.accept("index")) return parseDropIndex(cursor, start);
   if (cursor.accept("type")) return parseDropType(cursor, start);
   if (cursor.accept("domain")) return parseDropType(cursor, start, true);
+  if (cursor.accept("policy")) return parseDropPolicy(cursor, start);
   refuseObject(cursor, "DROP");
   switch (
     cursor.expectOneOf(

@@ -7,6 +7,7 @@ import type { BoundConflict } from "../bind/change/conflict_binder.ts";
 import type { BoundInsert, InsertSource } from "../bind/change/insert_binder.ts";
 import type { BoundMerge } from "../bind/change/merge_binder.ts";
 import type { BoundReturning } from "../bind/change/returning_binder.ts";
+import type { BoundGuard } from "../bind/change/row_guard.ts";
 import type { BoundDelete, BoundUpdate } from "../bind/change/update_binder.ts";
 import type { QueryPlan } from "./outputs.ts";
 import { planSelect } from "./planner.ts";
@@ -18,6 +19,7 @@ export interface InsertPlan {
   readonly targets: readonly number[];
   readonly source: SourcePlan;
   readonly conflict: BoundConflict | undefined;
+  readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
 }
 

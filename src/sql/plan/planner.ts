@@ -33,6 +33,7 @@ import {
 } from "./planning_state.ts";
 import { factored } from "./predicate_inference.ts";
 import { withoutLateralRows } from "./pulled_up.ts";
+import { planRuledTable } from "./ruled_table.ts";
 import { isExistence, semiJoined } from "./semi_joins.ts";
 import { planTable } from "./table_scan.ts";
 
@@ -47,7 +48,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const once = folded.filter(isConditionOnce);
   const where = without(folded, once).flatMap(rewritten);
   for (const condition of where) readers.open(condition);
-  addConditionsOfJoins(select.from, on);
+  addConditionsOfFrom(select.from, on);
   takeOnce(select.from, on, once);
   for (const conditions of on.values()) for (const each of conditions) readers.open(each);
   const state: PlanningState = {
@@ -58,7 +59,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
     // A join would read the rows of the block's membership tests each time the block is read,
     // whereas subqueries are read only once.
-    isReadAgain: where.some(isMember) && (readsAround(select) || readsWorking(select.from)),
+    isReadAgain: holdsMembership(where, on) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
   };
@@ -76,6 +77,16 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
+/** Whether WHERE or the rule of a table tests a membership. */
+function holdsMembership(
+  where: readonly Condition[],
+  on: ReadonlyMap<BoundFrom, readonly Condition[]>,
+): boolean {
+  if (where.some(isMember)) return true;
+  for (const [{ kind }, rule] of on) if (kind === "relation" && rule.some(isMember)) return true;
+  return false;
+}
+
 /** Rewrites the alternatives of a condition: groups equalities and factors out common conjuncts. */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
@@ -83,14 +94,21 @@ function rewritten(condition: Condition): Condition | readonly Condition[] {
   return factored(orToIn(condition.expression)).map(conditionOf);
 }
 
-function addConditionsOfJoins(
+/** Adds the conditions of ON, and the rules of tables. */
+function addConditionsOfFrom(
   from: BoundFrom | undefined,
   into: Map<BoundFrom, readonly Condition[]>,
 ): void {
-  if (from?.kind !== "join") return;
+  if (from === undefined) return;
+  if (from.kind === "relation") {
+    const { relation } = from;
+    const rule = relation.kind === "table" ? relation.rule : undefined;
+    if (rule !== undefined) into.set(from, foldedConditions(rule).flatMap(rewritten));
+    return;
+  }
   into.set(from, foldedConditions(from.condition));
-  addConditionsOfJoins(from.left, into);
-  addConditionsOfJoins(from.right, into);
+  addConditionsOfFrom(from.left, into);
+  addConditionsOfFrom(from.right, into);
 }
 
 function readsWorking(from: BoundFrom | undefined): boolean {
@@ -152,8 +170,14 @@ function planFrom(
   state: PlanningState,
 ): PlanNode {
   if (from === undefined) return tested({ kind: "single", columns: [] }, conditions, state);
-  if (from.kind === "relation") return planRelation(from.relation, conditions, state);
-
+  if (from.kind === "relation") {
+    const { relation } = from;
+    const rule = state.on.get(from);
+    if (rule === undefined || relation.kind !== "table") {
+      return planRelation(relation, conditions, state);
+    }
+    return planRuledTable(relation, { conditions, rule }, state);
+  }
   if (from.isBeside === true) return planBeside(from, conditions, state);
   if (from.outerReferences !== undefined) return planLateral(from, conditions, state);
   if (from.join === "full") return planFullJoin(from, conditions, state);

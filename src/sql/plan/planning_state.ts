@@ -16,7 +16,7 @@ import { isMembership, memberJoined } from "./semi_joins.ts";
 export interface PlanningState {
   /** The columns that clauses and open conditions still read. */
   readonly readers: ColumnReaders;
-  /** The conditions in the ON of each join. */
+  /** The conditions in the ON of each join, and the rule of each table that has one. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
   /** Whether nodes above can process whole batches rather than single rows. */
   readonly isBulk: boolean;

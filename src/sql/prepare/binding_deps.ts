@@ -10,6 +10,7 @@ import { bindInSteps } from "../bind/query/select_binder.ts";
 import { findTable, noSystemView, visibleView } from "../names/table_names.ts";
 import { depsOf, viewRelation } from "../names/views.ts";
 import type { SqlEnvironment, SqlLimits } from "../ports/environment.ts";
+import { rowRightsOf } from "../rights/row_policies.ts";
 import { isSystemViews, type SystemViews } from "../system/system_views.ts";
 
 /** The objects among which names are resolved. */
@@ -41,6 +42,7 @@ export function dmlDepsOf(
     statement,
     isOutermost: true,
     bindInSteps,
+    rights: rowRightsOf(catalog, principal),
     requiresWhere: limits.requiresWhere,
     source: {
       namespace,

@@ -95,7 +95,10 @@ export function planFollowedQuery(
     principal: owned,
     tables,
     nextChanges: clockTerms.terms.map((term) => nextChangeOf(deps, term, owned)),
-    fingerprint: fingerprintOf(request, namespace, hasOwnRows ? owned : undefined),
+    fingerprint: fingerprintOf(request, namespace, {
+      caller: hasOwnRows ? owned : undefined,
+      requirements: text.prepared.requirements,
+    }),
     maintained: plan,
   };
 }

@@ -4,14 +4,13 @@
  */
 
 import type { Principal } from "../../auth/mod.ts";
-import { mayRead } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { shortKey } from "../../base/short_key.ts";
 import { type Catalog, DEFAULT_NAMESPACE, type TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { BoundOutput, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundOutput, BoundRelation, BoundSelect, Requirement } from "../bind/bound.ts";
 import type { BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
 import { typesIn, withTypes } from "../bind/expression/type_names.ts";
@@ -22,6 +21,7 @@ import {
   columnIdsIn,
   conjunctionOf,
   conjunctsOf,
+  hasSubquery,
   mayTakeLong,
   sameExpression,
 } from "../bind/walk.ts";
@@ -50,7 +50,7 @@ import type {
 import type { SqlLimits } from "../ports/environment.ts";
 import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameters.ts";
 import { fieldsOf } from "../result/result.ts";
-import { authorize } from "../rights/requirements.ts";
+import { authorize, meetsAll } from "../rights/requirements.ts";
 import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { isClockFunction } from "./clock_terms.ts";
 import { withoutTimeWords } from "./live_moments.ts";
@@ -65,6 +65,7 @@ export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
   "user",
   "current_user_id",
   "current_role",
+  "claim",
 ]);
 
 /**
@@ -112,15 +113,16 @@ export function planLiveQuery(
     throw refused("a system view", node);
   }
   refuseAggregates(bound, node);
+  const ruled = withRule(bound, from.relation, node);
   readLiterals(statement.literals);
-  refuseUnfixed(bound, node);
+  refuseUnfixed(ruled, node);
   const owned = withOwner(catalog, principal);
   const start = { principal: owned, namespace, slots: values, atSeq: deps.store.visibleSeq };
   // Constants are computed within the time limit of the request, whereas the delivery of rows has
   // no time limit.
   const planning = newContext(deps, { ...start, ledger });
   const context = newContext(deps, start);
-  const select = withoutTimeWords(bound, node, planning);
+  const select = withoutTimeWords(ruled, node, planning);
   // The remaining volatile calls depend only on the caller.
   const isOfCaller = volatileCalls(select).length > 0;
   const { columns, table } = from.relation;
@@ -150,12 +152,30 @@ export function planLiveQuery(
     fieldTypes: outputs.map(({ expression }): DataType => expression.type),
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
     seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
-    fingerprint: fingerprintOf(request, namespace, isOfCaller ? principal : undefined),
+    fingerprint: fingerprintOf(request, namespace, {
+      caller: isOfCaller ? principal : undefined,
+      requirements: statement.requirements,
+    }),
     equality: equalityOf(select, { context: planning, compiled }),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
-    mayRead: () => mayReadNow(catalog, principal, table.tableId),
+    mayRead: () => mayReadNow(catalog, principal, statement.requirements),
   };
+}
+
+/**
+ * Tests the rule of the table before the conditions of the query: a row that policies hide is not
+ * in the result, whatever the query does with it.
+ */
+function withRule(
+  select: BoundSelect,
+  { rule }: Extract<BoundRelation, { kind: "table" }>,
+  node: AstNode,
+): BoundSelect {
+  if (rule === undefined) return select;
+  if (hasSubquery(rule)) throw refused("a policy that reads other tables", node);
+  const { where } = select;
+  return { ...select, where: conjunctionOf(where === undefined ? [rule] : [rule, where]) };
 }
 
 /** Returns the name of a column, which an alias of its table may change. */
@@ -198,12 +218,20 @@ function compiledOver(
   };
 }
 
-/** Whether the subscriber may still read the table, with its current role. */
-function mayReadNow(catalog: Catalog, principal: Principal, tableId: number): boolean {
-  const table = catalog.tableById(tableId);
+/** Whether the subscriber may still read the same rows of the table, with its current role. */
+function mayReadNow(
+  catalog: Catalog,
+  principal: Principal,
+  requirements: readonly Requirement[],
+): boolean {
   const user = catalog.user(principal.userId);
-  if (table === undefined || user === undefined) return false;
-  return mayRead({ ...principal, role: user.role }, table, catalog.namespace(table.namespace));
+  if (user === undefined) return false;
+  const reader = { ...principal, role: user.role };
+  return requirements.every((each) => {
+    if (!("table" in each)) return meetsAll([each], reader, catalog);
+    const table = catalog.tableById(each.table.tableId);
+    return table !== undefined && meetsAll([{ ...each, table }], reader, catalog);
+  });
 }
 
 /** Returns the columns that the filter or a field reads, in order of first use. */
@@ -447,16 +475,29 @@ function equalityOf(
 }
 
 /**
- * Returns everything that determines the messages of a query: its text, its parameters and, if it
- * matters, the caller.
+ * Returns everything that determines the messages of a query: its text, its parameters, the
+ * policies that apply and, if it matters, the caller.
  */
 export function fingerprintOf(
   { params, sql, way }: LiveRequest,
   namespace: string,
-  caller: Principal | undefined,
+  {
+    caller,
+    requirements,
+  }: { readonly caller: Principal | undefined; readonly requirements: readonly Requirement[] },
 ): string {
-  const identity = caller === undefined ? [] : [caller.userId, caller.role];
-  return shortKey(JSON.stringify([namespace, sql.trim(), params, way ?? null, ...identity]));
+  const identity = caller === undefined ? [] : [caller.userId, caller.role, ...claimsOf(caller)];
+  const policies = requirements.flatMap((each) =>
+    each.action === "rows" ? [[each.table.tableId, each.policies ?? null]] : [],
+  );
+  const rules = policies.length === 0 ? [] : [{ policies }];
+  return shortKey(
+    JSON.stringify([namespace, sql.trim(), params, way ?? null, ...identity, ...rules]),
+  );
+}
+
+function claimsOf({ claims }: Principal): readonly unknown[] {
+  return claims === undefined ? [] : [claims];
 }
 
 /**

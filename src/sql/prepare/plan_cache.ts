@@ -4,9 +4,11 @@
  * of an open transaction, have plans by their whole texts.
  *
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
- * one version of the catalog. It does not depend on the caller. The least recently used plan is
- * evicted first.
+ * one version of the catalog. It depends on the caller only through the policies that apply: all
+ * callers to whom the same policies apply share a plan. The least recently used text is evicted
+ * first.
  */
+import type { Principal } from "../../auth/mod.ts";
 import { putNewest } from "../../base/newest.ts";
 import type { Catalog } from "../../catalog/mod.ts";
 import {
@@ -21,6 +23,7 @@ import {
   normalizeStatement,
   type SlotLiteral,
 } from "../parse/text/normalize.ts";
+import { hasSameRows } from "../rights/requirements.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
@@ -47,8 +50,13 @@ export interface CacheKey {
   readonly normalized: NormalizedStatement;
 }
 
-interface CachedPlan {
+interface CachedPlans {
   readonly catalogVersion: number;
+  /** The plans of one text, each for other policies. The newest is the last. */
+  readonly plans: readonly CachedPlan[];
+}
+
+interface CachedPlan {
   readonly prepared: Prepared;
   /** The numbers of the parameters that the statement uses, for a plan by its whole text. */
   readonly usedParameters?: readonly number[];
@@ -62,10 +70,13 @@ export interface WholeText {
 }
 
 /** The plan of a whole text. */
-export type TextPlan = Required<Pick<CachedPlan, "prepared" | "usedParameters">>;
+export type TextPlan = Required<CachedPlan>;
 
 /** The maximum length of a whole text with a plan. */
 const WHOLE_LENGTH_MAX = 4096;
+
+/** The maximum number of plans of one text: few policies apply to one role and not to another. */
+const PLANS_OF_TEXT_MAX = 4;
 
 /** The key of a text at its last look-up, with the conditions under which it is valid. */
 interface RememberedKey {
@@ -77,7 +88,8 @@ interface RememberedKey {
 export class PlanCache {
   readonly #catalog: Catalog;
   readonly #plansMax: number;
-  readonly #entries = new Map<string, CachedPlan>();
+  readonly #entries = new Map<string, CachedPlans>();
+  #planCount = 0;
   /**
    * The cache keys by the unchanged text. A statement with parameters has the same text every time,
    * so it need not be normalised again.
@@ -93,7 +105,7 @@ export class PlanCache {
 
   /** The estimated memory of all plans. */
   get bytes(): number {
-    return this.#entries.size * PLAN_BYTES;
+    return this.#planCount * PLAN_BYTES;
   }
 
   /**
@@ -113,47 +125,72 @@ export class PlanCache {
     return key;
   }
 
-  get({ text }: CacheKey): Prepared | undefined {
-    return this.#entryOf(text)?.prepared;
+  /** Returns the plan of a text under the policies that apply to a caller. */
+  get({ text }: CacheKey, principal: Principal): Prepared | undefined {
+    return this.#planOf(text, principal)?.prepared;
   }
 
-  /** Returns the plan of a whole text. */
-  ofText(whole: WholeText): TextPlan | undefined {
+  /** Returns the plan of a whole text under the policies that apply to a caller. */
+  ofText(whole: WholeText, principal: Principal): TextPlan | undefined {
     if (whole.sql.length > WHOLE_LENGTH_MAX) return undefined;
-    const { prepared, usedParameters } = this.#entryOf(wholeKeyOf(whole)) ?? {};
+    const { prepared, usedParameters } = this.#planOf(wholeKeyOf(whole), principal) ?? {};
     return prepared && usedParameters && { prepared, usedParameters };
   }
 
-  setText(whole: WholeText, plan: TextPlan): void {
-    if (whole.sql.length <= WHOLE_LENGTH_MAX) this.#put(wholeKeyOf(whole), plan);
+  setText(whole: WholeText, plan: TextPlan, principal: Principal): void {
+    if (whole.sql.length <= WHOLE_LENGTH_MAX) this.#put(wholeKeyOf(whole), plan, principal);
   }
 
-  #entryOf(text: string): CachedPlan | undefined {
+  #planOf(text: string, principal: Principal): CachedPlan | undefined {
     const entry = this.#entries.get(text);
     if (entry === undefined || entry.catalogVersion !== this.#catalog.version) return undefined;
-    if (entry.prepared.kind === "query" && entry.prepared.isOutgrown()) return undefined;
+    const plan = this.#planFor(principal, entry);
+    if (plan === undefined) return undefined;
+    const { prepared } = plan;
+    if (prepared.kind === "query" && prepared.isOutgrown()) return undefined;
     // The entry is re-inserted, because a Map keeps the order of insertion and the first entry is
     // evicted first.
-    if (this.#entries.size > this.#plansMax / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
+    if (this.#planCount > this.#plansMax / 2 || this.#textLength > TEXT_LENGTH_MAX / 2) {
       this.#entries.delete(text);
       this.#entries.set(text, entry);
     }
-    return entry;
+    return plan;
   }
 
-  set({ text }: CacheKey, prepared: Prepared): void {
-    this.#put(text, { prepared });
+  set({ text }: CacheKey, prepared: Prepared, principal: Principal): void {
+    this.#put(text, { prepared }, principal);
   }
 
-  #put(text: string, plan: Omit<CachedPlan, "catalogVersion">): void {
-    if (this.#entries.delete(text)) this.#textLength -= text.length;
-    this.#entries.set(text, { ...plan, catalogVersion: this.#catalog.version });
+  #put(text: string, plan: CachedPlan, principal: Principal): void {
+    const { version } = this.#catalog;
+    const before = this.#entries.get(text);
+    if (before !== undefined) this.#remove(text, before);
+    // A plan for the same policies is outgrown.
+    const others = before?.catalogVersion === version ? before.plans : [];
+    const kept = others.filter((each) => !this.#isFor(principal, each));
+    const plans = [...kept, plan].slice(-PLANS_OF_TEXT_MAX);
+    this.#entries.set(text, { catalogVersion: version, plans });
+    this.#planCount += plans.length;
     this.#textLength += text.length;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#plansMax && this.#textLength <= TEXT_LENGTH_MAX) break;
-      this.#entries.delete(oldest);
-      this.#textLength -= oldest.length;
+    for (const [oldest, entry] of this.#entries) {
+      if (this.#planCount <= this.#plansMax && this.#textLength <= TEXT_LENGTH_MAX) break;
+      this.#remove(oldest, entry);
     }
+  }
+
+  #planFor(principal: Principal, { plans }: CachedPlans): CachedPlan | undefined {
+    for (const plan of plans) if (this.#isFor(principal, plan)) return plan;
+    return undefined;
+  }
+
+  #isFor(principal: Principal, { prepared }: CachedPlan): boolean {
+    return hasSameRows(prepared.requirements, principal, this.#catalog);
+  }
+
+  #remove(text: string, { plans }: CachedPlans): void {
+    this.#entries.delete(text);
+    this.#planCount -= plans.length;
+    this.#textLength -= text.length;
   }
 
   #remember(sql: string, remembered: RememberedKey): void {

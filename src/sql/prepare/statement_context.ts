@@ -333,6 +333,7 @@ class OwnContext implements StatementContext {
       userId: principal.userId,
       sessionUserId: principal.actorId,
       role: principal.role,
+      claims: principal.claims,
       namespace: this.#namespace,
       version,
       clockMicros: () => clock.nowMs() * 1000,

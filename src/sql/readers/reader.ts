@@ -303,10 +303,11 @@ export class ReaderThread {
 
   #sourceOf(query: ReaderQuery, tables: readonly TableEntry[]): PlanSource {
     const { catalog, store } = this.#parts;
-    const { namespace } = query;
+    const { namespace, principal } = query;
     const { node, types } = query.source();
     const systemViews = systemViewsIn(query.prepared.requirements);
-    const relations = relationsOf({ namespace, node, types }, catalog, systemViews);
+    const place = { catalog, principal };
+    const relations = relationsOf({ namespace, node, types }, place, systemViews);
     const counted = tables.map(({ tableId }): [number, number] => [
       tableId,
       store.liveRowCount(tableId, undefined),
@@ -419,7 +420,8 @@ function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntr
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;
     // An INSERT reads its target table only if the query of the INSERT names it.
-    if (requirement.action === "write" && kind === "insert") continue;
+    const { action } = requirement;
+    if ((action === "write" || action === "rows") && kind === "insert") continue;
     const { tableId } = requirement.table;
     const table = catalog.tableById(tableId);
     if (table !== undefined) byId.set(tableId, table);

@@ -2,6 +2,7 @@
  * Makes the names in a statement resolve to the same relations in two threads. The event loop
  * records the relations, and a reader, which has no catalog, binds the statement against them.
  */
+import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
 import type { TableEntry, ViewEntry } from "../../catalog/mod.ts";
@@ -10,7 +11,9 @@ import type { Requirement, SystemView } from "../bind/bound.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindStatement } from "../bind/change/statement_binder.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
+import type { RowRights } from "../bind/row_rights.ts";
 import { viewRelation } from "../names/views.ts";
+import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
 import type { Questions } from "./questions.ts";
 
@@ -22,6 +25,9 @@ interface RelationNames {
   readonly viewById: (viewId: number) => ViewEntry | undefined;
   readonly systemView: (namespace: string, name: string) => SystemView | undefined;
 }
+
+/** The part of the catalog in which the event loop resolves names. */
+type NamingCatalog = Omit<RelationNames, "systemView"> & PolicyCatalog;
 
 /** Returns the system views that a statement reads, by namespace and name. */
 export function systemViewsIn(requirements: readonly Requirement[]): Map<string, SystemView> {
@@ -38,7 +44,7 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
  */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,
-  catalog: Omit<RelationNames, "systemView">,
+  { catalog, principal }: { readonly catalog: NamingCatalog; readonly principal: Principal },
   systemViews: ReadonlyMap<string, SystemView>,
 ): NamedRelations {
   const tables = new Set<TableEntry>();
@@ -51,8 +57,24 @@ export function relationsOf(
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types);
-  runToCompletion(bindStatement(node, depsOver(noting, { namespace, statement })));
+  const policies = new Map<number, readonly string[]>();
+  const own = rowRightsOf(catalog, principal);
+  const rights: RowRights = {
+    ...own,
+    tableById: noting.tableById,
+    policiesFor: (table) => {
+      const applied = own.policiesFor(table);
+      if (applied !== undefined)
+        policies.set(
+          table.tableId,
+          applied.map(({ name }) => name),
+        );
+      return applied;
+    },
+  };
+  runToCompletion(bindStatement(node, depsOver(noting, { namespace, rights, statement })));
   return {
+    policies,
     tables: [...tables],
     views: [...views],
     systemViews: Array.from(systemViews, ([name, { columns, isOpen }]) => ({
@@ -88,12 +110,24 @@ export function depsIn(
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
-  return { deps: depsOver(names, { namespace, statement }), statement };
+  const rights: RowRights = {
+    needsRight: true,
+    policiesFor: ({ policies, tableId }) => {
+      const applied = relations.policies.get(tableId);
+      return applied && policies?.filter(({ name }) => applied.includes(name));
+    },
+    tableById: names.tableById,
+  };
+  return { deps: depsOver(names, { namespace, rights, statement }), statement };
 }
 
 function depsOver(
   names: RelationNames,
-  { namespace, statement }: { namespace: string; statement: StatementBinding },
+  {
+    namespace,
+    rights,
+    statement,
+  }: { namespace: string; rights: RowRights; statement: StatementBinding },
 ): DmlDeps {
   const { table, tableById } = names;
   const catalog = { table, tableById, namespace: () => undefined };
@@ -103,6 +137,7 @@ function depsOver(
     statement,
     isOutermost: true,
     bindInSteps,
+    rights,
     requiresWhere: false,
     source: {
       namespace,

@@ -179,7 +179,7 @@ export class FastPath {
     const namespace = request.namespace ?? DEFAULT_NAMESPACE;
     const key = this.#plans.keyOf(request.sql, { namespace, types });
     if (key === undefined) return undefined;
-    const known = this.#plans.get(key);
+    const known = this.#plans.get(key, principal);
     const prepared =
       known !== undefined && meetsAll(known.requirements, principal, this.#deps.catalog)
         ? known
@@ -271,7 +271,7 @@ export class FastPath {
     const now =
       key === undefined
         ? prepared
-        : (this.#plans.get(key) ??
+        : (this.#plans.get(key, principal) ??
           this.#prepare(request, { key, namespace, principal, types, ledger }) ??
           prepared);
     authorize(now.requirements, principal, catalog);
@@ -346,7 +346,7 @@ export class FastPath {
     requireNoGap(statement.usedParameters, types.length);
     // If a constant cannot be converted, the plan is not cached, because the next text may have the
     // constant at a different position.
-    if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared);
+    if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared, principal);
     return prepared;
   }
 }

@@ -289,7 +289,8 @@ export class RequestBinding {
     unit.catalogVersion = version;
     unit.namespace = namespace;
     if (whole !== undefined && catalog.version === version) {
-      deps.plans.setText(whole, { prepared, usedParameters: [...statement.usedParameters] });
+      const plan = { prepared, usedParameters: [...statement.usedParameters] };
+      deps.plans.setText(whole, plan, principal);
     }
   }
 
@@ -312,7 +313,7 @@ export class RequestBinding {
    */
   #takePlan(unit: BoundUnit, whole: WholeText): boolean {
     const { deps, principal } = this.#options;
-    const known = deps.plans.ofText(whole);
+    const known = deps.plans.ofText(whole, principal);
     if (known === undefined) return false;
     const { prepared, usedParameters } = known;
     if (!meetsAll(prepared.requirements, principal, deps.catalog)) return false;

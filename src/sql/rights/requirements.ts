@@ -18,6 +18,7 @@ import {
 import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
 import type { Requirement } from "../bind/bound.ts";
+import { areSamePolicies, type PolicyCatalog, policiesFor } from "./row_policies.ts";
 
 /**
  * Checks every right that a statement needs.
@@ -34,14 +35,20 @@ export function authorize(
   }
 }
 
-const MAY = { read: mayRead, "read-history": mayReadHistory, write: mayWrite };
+const MAY = {
+  read: mayRead,
+  "read-history": mayReadHistory,
+  write: mayWrite,
+  // The owner of the policy has the right: a policy without it is not in force.
+  "policy-read": () => true,
+};
 
 /** Whether the caller has a right that a statement needs. */
 export function meets(requirement: Requirement, principal: Principal, catalog: Catalog): boolean {
   if ("table" in requirement) {
     const { action, table } = requirement;
-    const namespace = catalog.namespace(table.namespace);
-    return MAY[action](principal, table, namespace);
+    if (action === "rows") return hasSamePolicies(requirement, principal, catalog);
+    return MAY[action](principal, table, catalog.namespace(table.namespace));
   }
   const asked = askedOf(requirement);
   return asked === undefined || mayRun(principal, asked.statement);
@@ -59,6 +66,26 @@ export function meetsAll(
   return true;
 }
 
+/** Whether policies permit the caller the same rows as the caller for whom a plan was made. */
+export function hasSameRows(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: PolicyCatalog,
+): boolean {
+  for (const each of requirements) {
+    if (each.action === "rows" && !hasSamePolicies(each, principal, catalog)) return false;
+  }
+  return true;
+}
+
+function hasSamePolicies(
+  { policies, table }: Extract<Requirement, { readonly action: "rows" }>,
+  principal: Principal,
+  catalog: PolicyCatalog,
+): boolean {
+  return areSamePolicies(policies, policiesFor(principal, table, catalog));
+}
+
 /** Whether the caller can see every table of a statement. */
 export function seesTables(
   requirements: readonly Requirement[],
@@ -66,7 +93,7 @@ export function seesTables(
   catalog: Pick<Catalog, "namespace">,
 ): boolean {
   for (const requirement of requirements) {
-    if (!("table" in requirement)) continue;
+    if (!("table" in requirement) || requirement.action === "policy-read") continue;
     const { table } = requirement;
     if (!mayRead(principal, table, catalog.namespace(table.namespace))) return false;
   }
@@ -90,6 +117,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
         { isHidden: true },
       );
     }
+    if (action === "rows") throw policiesChanged(table);
     if (action === "read-history") throw historyDenied(table);
     requireWrite(principal, table, { namespace });
     return;
@@ -98,6 +126,15 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   if (asked === undefined) return;
   const { statement, ...named } = asked;
   requireRun(principal, statement, named);
+}
+
+/** Reports that other policies apply to the caller now than when the plan was made. */
+function policiesChanged({ name, namespace }: TableEntry): DatabaseError {
+  return new DatabaseError(
+    "SERIALIZATION_FAILURE",
+    `Cannot use the plan of the statement: the policies of ${namespace}.${name} that apply have changed`,
+    { hint: "run the statement again" },
+  );
 }
 
 function historyDenied({ name, namespace }: TableEntry): DatabaseError {

@@ -44,9 +44,11 @@ import type {
   DropWebhookStatement,
   ExplainSubscribeStatement,
   KillStatement,
+  PolicyDefinition,
   RestoreStatement,
   SecretDefinition,
   ShowColumnsStatement,
+  ShowPoliciesStatement,
   ShowSimpleStatement,
   ShowStatsStatement,
   ShowTablesStatement,
@@ -65,6 +67,7 @@ export type ShowStatement =
   | ShowSimpleStatement
   | ShowTablesStatement
   | ShowTopicsStatement
+  | ShowPoliciesStatement
   | ShowColumnsStatement
   | ShowStatsStatement
   | DescribeStatement
@@ -92,6 +95,7 @@ export type DefiningStatement =
   | AlterOwnerStatement
   | CommentStatement
   | CreateExtensionStatement
+  | PolicyDefinition
   | CreateStorageStatement
   | AlterStorageStatement
   | DropStorageStatement
@@ -232,6 +236,9 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   do: DEFINITION,
   "alter owner": DEFINITION,
   "comment on": DEFINITION,
+  "create policy": DEFINITION,
+  "alter policy": DEFINITION,
+  "drop policy": DEFINITION,
   "create extension": { right: "rows", home: "ddl", work: "other" },
   "create storage": STORAGE,
   "alter storage": STORAGE,
@@ -248,6 +255,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "show namespaces": SHOW,
   "show tables": SHOW,
   "show topics": SHOW_TOPICS,
+  "show policies": SHOW,
   "show columns": SHOW,
   "show stats": SHOW,
   "show storages": SHOW,

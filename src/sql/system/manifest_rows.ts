@@ -3,7 +3,7 @@
  * whether these are all its rows. Administrators see whole tables. Other users see SHARED tables,
  * and their own part of other tables.
  */
-import { mayRun, type Principal } from "../../auth/mod.ts";
+import { isRuledFor, mayRun, type Principal } from "../../auth/mod.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { ListedSegment, Store } from "../../storage/mod.ts";
 import { BIGINT, DATETIME, INT, JSON_TEXT, type Row, TEXT } from "../../types/mod.ts";
@@ -33,7 +33,11 @@ export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 /** Returns one row for each visible table, by namespace and name. */
 export function manifestRows({ catalog, store }: ManifestDeps, principal: Principal): Row[] {
   const filesOf = segmentsByTable(store);
-  return visibleTables(catalog, principal).map((table) =>
+  // The figures of a table would tell of rows that policies hide.
+  const tables = visibleTables(catalog, principal).filter(
+    (table) => !isRuledFor(principal, table, catalog),
+  );
+  return tables.map((table) =>
     rowOf(store, table, { principal, files: filesOf.get(table.tableId) ?? [] }),
   );
 }

@@ -1,5 +1,5 @@
 /** Creates the rows of SHOW and DESCRIBE from the part of the catalog that the caller may see. */
-import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import { isRuledFor, mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import { crc32 } from "../../base/checksum.ts";
 import {
   accessLevelOf,
@@ -291,15 +291,17 @@ export function shownDefault({
 
 /**
  * Returns statistics of a table. For a USER table, they cover only the caller's own rows, unless
- * the caller is an administrator.
+ * the caller is an administrator. If policies decide about the rows of a table, the numbers of rows
+ * are hidden.
  */
 export function statsRow(
-  { live, store }: Pick<SqlEnvironment, "live" | "store">,
+  { catalog, live, store }: Pick<SqlEnvironment, "catalog" | "live" | "store">,
   table: TableEntry,
   principal: Principal,
 ): Row {
   const stats = store.stats(table.tableId);
-  const seesAll = table.kind === "shared" || mayRun(principal, "inspect");
+  const isRuled = isRuledFor(principal, table, catalog);
+  const seesAll = (table.kind === "shared" && !isRuled) || mayRun(principal, "inspect");
   const owner = seesAll ? undefined : ownerOf(principal, table);
   const flushed = store.flushedStats(table.tableId, owner);
   const subscriptions = live()
@@ -314,9 +316,9 @@ export function statsRow(
     table.schemaVersion,
     // The number is unknown if a segment with current rows is quarantined. SHOW MANIFEST and
     // system.segments show the segment. History segments contain no live rows.
-    flushed.isCountable ? store.liveRowCount(table.tableId, owner) : null,
-    flushed.unflushedVersions,
-    flushed.segments,
+    flushed.isCountable && !isRuled ? store.liveRowCount(table.tableId, owner) : null,
+    isRuled ? null : flushed.unflushedVersions,
+    isRuled ? null : flushed.segments,
     seesAll ? stats.bytes : null,
     subscriptions.length,
     seesAll ? stats.memoryBytes : null,

@@ -33,6 +33,7 @@ import { informationSchema } from "./information_schema.ts";
 import { jobViews } from "./job_views.ts";
 import { liveViews } from "./live_views.ts";
 import type { ManifestDeps } from "./manifest_rows.ts";
+import { policyViews } from "./policy_views.ts";
 import { sequencesView } from "./sequence_views.ts";
 import { serverViews } from "./server_views.ts";
 import { type SystemTable, shownDefault, systemTables } from "./show_rows.ts";
@@ -138,6 +139,7 @@ function allViews(environment: SqlEnvironment): ReadonlyMap<string, SystemView> 
     ...storageViews(environment),
     ...tokenViews(environment),
     ...topicViews(environment),
+    ...policyViews(environment),
     ...webhookViews(environment),
     ...serverViews(environment),
   ]);

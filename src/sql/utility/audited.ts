@@ -111,24 +111,27 @@ function targetOf(node: Statement, namespace: string): string | undefined {
     case "drop topic":
     case "clear topic":
       return pathOf(node.name);
-    case "alter table":
-    case "create index":
-      return pathOf(node.table);
     case "truncate":
       return node.tables.map(pathOf).join(", ");
     default:
-      return typesOrDroppedNames(node)?.map(pathOf).join(", ") ?? unqualifiedTarget(node);
+      return changedNames(node)?.map(pathOf).join(", ") ?? unqualifiedTarget(node);
   }
 }
 
-/** Returns the names in a definition of a type or in a DROP. */
-function typesOrDroppedNames(node: Statement): readonly QName[] | undefined {
+/** Returns the names in a definition of a type, a table's part or a policy, or in a DROP. */
+function changedNames(node: Statement): readonly QName[] | undefined {
   switch (node.type) {
     case "create domain":
     case "alter domain":
     case "create type":
     case "alter type":
       return [node.name];
+    case "alter table":
+    case "create index":
+    case "create policy":
+    case "alter policy":
+    case "drop policy":
+      return [node.table];
     case "drop table":
     case "drop index":
     case "drop view":

@@ -9,6 +9,7 @@ import type {
   DescribeStatement,
   QName,
   ShowColumnsStatement,
+  ShowPoliciesStatement,
   ShowSimpleStatement,
   ShowTopicsStatement,
   ShowVariableStatement,
@@ -20,6 +21,7 @@ import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import type { ShowStatement } from "../rights/statement_kinds.ts";
 import { type ManifestDeps, manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
+import { policyRows, SHOW_POLICIES_COLUMNS } from "../system/policy_views.ts";
 import {
   DESCRIBE_COLUMNS,
   describeRows,
@@ -85,7 +87,7 @@ export function show(
   node: ShowStatement,
   { namespace, principal, requestSettings }: ShowCall,
 ): StatementResult {
-  const { catalog, settings, systemViews } = deps;
+  const { catalog, systemViews } = deps;
   const asUser = principal.userId;
   switch (node.type) {
     case "show namespaces":
@@ -106,6 +108,8 @@ export function show(
       const topic = findTopic(catalog, node.topic, namespace);
       return rowsResult(DESCRIBE_TOPIC_COLUMNS, sourceRows(topic, catalog), asUser);
     }
+    case "show policies":
+      return showPolicies(deps, node, { namespace, principal });
     case "show columns":
     case "describe":
       return describe(deps, node, { namespace, principal });
@@ -121,15 +125,26 @@ export function show(
       const rows = storageRows(deps, { isAdmin: mayRun(principal, "inspect") });
       return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
     }
+    default:
+      return showOthers(deps, node, { principal, requestSettings });
+  }
+}
+
+function showOthers(
+  deps: ShowDeps,
+  node: ShowSimpleStatement | ShowVariableStatement,
+  { principal, requestSettings }: Pick<ShowCall, "principal" | "requestSettings">,
+): StatementResult {
+  const asUser = principal.userId;
+  switch (node.type) {
     case "show webhooks":
       return rowsResult(SHOW_WEBHOOKS_COLUMNS, webhookRows(deps), asUser);
     case "show tokens":
       return rowsResult(SHOW_TOKENS_COLUMNS, tokenRows(deps), asUser);
     case "show invitations":
       return rowsResult(SHOW_INVITATIONS_COLUMNS, invitationRows(deps), asUser);
-    case "show all":
-    case "show":
-      return settingsOf(node, shownSettings(settings(), principal, requestSettings), asUser);
+    default:
+      return settingsOf(node, shownSettings(deps.settings(), principal, requestSettings), asUser);
   }
 }
 
@@ -140,6 +155,20 @@ function showTopics(
 ): StatementResult {
   if (namespace !== undefined) findNamespace(deps.catalog, namespace.name, namespace);
   return rowsResult(SHOW_TOPICS_COLUMNS, topicRows(deps, namespace?.name), asUser);
+}
+
+/** Lists the policies of one table, or those of all tables. */
+function showPolicies(
+  deps: ShowDeps,
+  { table: named }: ShowPoliciesStatement,
+  { namespace, principal }: Pick<ShowCall, "namespace" | "principal">,
+): StatementResult {
+  if (named !== undefined) {
+    deps.systemViews.refuse(named, { namespace, principal, action: "show policies of" });
+  }
+  const table = named && findTable(deps, named, { namespace, node: named, principal });
+  const rows = policyRows(deps, principal, table);
+  return rowsResult(SHOW_POLICIES_COLUMNS, rows, principal.userId);
 }
 
 /** Lists the columns of a table, a view or a system view. */

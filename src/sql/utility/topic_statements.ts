@@ -1,5 +1,5 @@
 /** Runs DROP TOPIC, CLEAR TOPIC, CONSUME and ACK. */
-import { type Principal, requireTopic } from "../../auth/mod.ts";
+import { type Principal, requireMessages, requireTopic } from "../../auth/mod.ts";
 import { asOneChange } from "../../base/bugs.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -167,6 +167,7 @@ export function consumeRequest(
   { namespace, parameters, principal }: TopicStatementCall,
 ): TopicConsumeRequest {
   const topic = findTopic(catalog, node.topic, namespace);
+  requireMessages(principal, topic, catalog);
   const { topicId } = topic;
   requireTopic(principal, topicNameOf(topic), { position: node.topic._location.start });
   const { group, limit } = node;

@@ -8,6 +8,7 @@ import type { BoundSelect } from "../../../src/sql/bind/bound.ts";
 import { formOfList } from "../../../src/sql/bind/equivalence.ts";
 import { bindInSteps, bindQuery } from "../../../src/sql/bind/query/select_binder.ts";
 import { formOfCall } from "../../../src/sql/bind/query/window_walk.ts";
+import { everyRow } from "../../../src/sql/bind/row_rights.ts";
 import { queryIn } from "../../support/parsed.ts";
 
 function bound(sql: string): BoundSelect {
@@ -20,7 +21,13 @@ function bound(sql: string): BoundSelect {
     view: () => undefined,
   };
   const statement = new StatementBinding([]);
-  return bindQuery(queryIn(sql), { statement, source, bindInSteps, isOutermost: true });
+  return bindQuery(queryIn(sql), {
+    statement,
+    source,
+    rights: everyRow(() => undefined),
+    bindInSteps,
+    isOutermost: true,
+  });
 }
 
 test("formOfCall distinguishes calls over windows", () => {

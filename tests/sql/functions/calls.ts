@@ -55,6 +55,7 @@ export const CALL: CallDeps = {
   userId: "alice",
   sessionUserId: "root",
   role: "user",
+  claims: { sub: "alice" },
   namespace: "app",
   version: "Tidemark 0.1.0",
   clockMicros: () => NOW_MICROS + 1,

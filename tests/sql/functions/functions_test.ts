@@ -535,6 +535,7 @@ const OTHERS: readonly Case[] = [
   ["pg_sleep", [dbl("0")], ""],
   ["session_user", [], "root"],
   ["current_role", [], "user"],
+  ["claim", ["sub"], "alice"],
   ["current_namespace", [], "app"],
   ["current_schema", [], "app"],
   ["current_schemas", [false], "{app}"],

@@ -127,6 +127,9 @@ const VIEWS: Readonly<Record<string, string>> = {
   "system.query_stats":
     "fingerprint, sql, calls b, errors b, rows b, total_ms d, mean_ms d, p50_ms d, p95_ms d, " +
     "p99_ms d, max_ms d, last_seen z",
+  "system.policies":
+    "table_id, policy_name, command, roles, using_expression, check_expression, owner, " +
+    "is_in_force B, created_at z, updated_at z",
   "system.webhooks":
     "name, topic_id, url, is_signed B, is_ordered B, start, timeout_secs i, concurrency i, group_id, status, delivered b, failed b, last_error, last_failed_at z, last_delivered_at z, lag_messages b, lag_ms b, created_by, created_at z",
   "system.tokens": "name, user_id, scopes, expires_at z, last_used_at z, created_by, created_at z",

@@ -13,6 +13,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 import { bindRowQuery } from "../expression/subquery_binder.ts";
 import { tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
+import { noteRows, storedRule } from "../query/row_rules.ts";
 import { queriesAround, type SelectDeps } from "../query/select_deps.ts";
 import { storedNumber } from "../stored_numbers.ts";
 import { withAssignedPart } from "./assigned_parts.ts";
@@ -38,7 +39,16 @@ export interface Target {
   readonly columns: readonly BoundColumn[];
 }
 
-export function bindTarget(name: QNameAliased, { source, statement }: DmlDeps): Target {
+/**
+ * Binds the target table. @param commands The commands whose policies must permit the rows that the
+ * statement finds in it.
+ */
+export function bindTarget(
+  name: QNameAliased,
+  commands: Parameters<typeof storedRule>[1],
+  deps: DmlDeps,
+): Target {
+  const { source, statement } = deps;
   const namespace = name.schema ?? source.namespace;
   if (source.systemView(namespace, name.name) !== undefined) {
     throw new DatabaseError(
@@ -56,9 +66,11 @@ export function bindTarget(name: QNameAliased, { source, statement }: DmlDeps): 
   }
   const table = source.table(name, name);
   statement.requirements.push({ action: "write", table });
+  noteRows(table, deps);
   const from = tableResult(table, {
     alias: name.alias ?? name.name,
     isAliased: name.alias !== undefined,
+    ruleOf: (columns) => storedRule({ table, columns, node: name }, commands, deps),
     statement,
     node: name,
   });

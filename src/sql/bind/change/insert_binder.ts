@@ -53,6 +53,7 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
+import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
 /**
  * The number of rows bound in one step. A row of a few expressions takes about a dozen
@@ -79,6 +80,7 @@ export interface BoundInsert {
   readonly targets: readonly number[];
   readonly source: InsertSource;
   readonly conflict: BoundConflict | undefined;
+  readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
 }
 
@@ -86,7 +88,7 @@ export interface BoundInsert {
  * Binds an INSERT. It yields after every few rows, because a long list would exceed a time slice.
  */
 export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
-  const target = bindTarget(insert.into, deps);
+  const target = bindTarget(insert.into, [], deps);
   const { table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
@@ -119,8 +121,22 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
     source: "next" in placed ? yield* placed : placed,
     conflict:
       insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, deps),
+    guard: guardOf(insert, table, deps),
     returning: bindReturning(insert.returning, { target, from: target.from, deps }),
   };
+}
+
+function guardOf(
+  { insert, into, onConflict, returning }: InsertStatement,
+  table: TableEntry,
+  deps: DmlDeps,
+): BoundGuard | undefined {
+  const conflictOfCopy = insert.type === "copy source" ? insert.options.onConflict : undefined;
+  const action = onConflict?.do;
+  const updates = conflictOfCopy === "update" || (action !== undefined && action !== "do nothing");
+  const returns = returning !== undefined;
+  const change = { table, node: into, inserts: true, updates, replaces: updates, returns };
+  return bindGuard(change, deps);
 }
 
 /**
@@ -128,10 +144,11 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
  * values of all other columns.
  */
 function bindCopy(
-  { columns, into, _location }: InsertStatement,
+  insert: InsertStatement,
   { options }: CopySourceStatement,
   { deps, target }: { target: Target; deps: DmlDeps },
 ): BoundInsert {
+  const { columns, into, _location } = insert;
   const { table } = target;
   const targets =
     columns?.map((name) => positionOf(table, name)) ??
@@ -168,6 +185,7 @@ function bindCopy(
     targets: columns === undefined ? written.filter((at) => !isFile(table, at)) : written,
     source: { kind: "copy", options },
     conflict: action === undefined ? undefined : bindConflict(action, target, deps),
+    guard: guardOf(insert, table, deps),
     returning: undefined,
   };
 }

@@ -37,6 +37,7 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
+import { type BoundGuard, bindGuard } from "./row_guard.ts";
 import { liveOnly, seqColumnOf } from "./update_binder.ts";
 
 /** A column that a WHEN clause writes. */
@@ -63,6 +64,7 @@ export interface BoundMerge {
   readonly rows: BoundSelect;
   readonly clauses: readonly BoundMergeClause[];
   readonly valueCount: number;
+  readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
   /**
    * Whether the last carried column is the name of the action. `rows` does not yield that column.
@@ -71,7 +73,7 @@ export interface BoundMerge {
 }
 
 export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
-  const target = bindTarget(merge.into, deps);
+  const target = bindTarget(merge.into, ["select"], deps);
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "MERGE", merge);
   requireReachable(merge.clauses);
@@ -108,9 +110,32 @@ export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
     rows: { ...chosen.rows, outputs },
     clauses,
     valueCount: values.length,
+    guard: guardOf(merge, table, deps),
     returning,
     carriesAction: carried.includes(action),
   };
+}
+
+function guardOf(
+  { clauses, into, returning }: MergeStatement,
+  table: TableEntry,
+  deps: DmlDeps,
+): BoundGuard | undefined {
+  const does = (action: MergeClause["action"]["type"]): boolean =>
+    clauses.some((clause) => clause.action.type === action);
+  const updates = does("update");
+  return bindGuard(
+    {
+      table,
+      node: into,
+      inserts: does("insert"),
+      updates,
+      replaces: updates,
+      removes: does("delete"),
+      returns: returning !== undefined,
+    },
+    deps,
+  );
 }
 
 /**

@@ -27,6 +27,7 @@ import {
   type Target,
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
+import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
 export interface BoundUpdate {
   readonly kind: "update";
@@ -37,6 +38,7 @@ export interface BoundUpdate {
    */
   readonly rows: BoundSelect;
   readonly sets: readonly { readonly position: number; readonly isDefault: boolean }[];
+  readonly guard: BoundGuard | undefined;
   readonly returning: BoundReturning | undefined;
 }
 
@@ -52,7 +54,7 @@ export interface BoundDelete {
 }
 
 export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate {
-  const target = bindTarget(update.table, deps);
+  const target = bindTarget(update.table, ["select", "update"], deps);
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "UPDATE", update);
   requireWhere(update.where, deps, update);
@@ -70,12 +72,13 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
       deps,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
+    guard: bindGuard({ table, node: update.table, updates: true, returns: false }, deps),
     returning,
   };
 }
 
 export function bindDelete(remove: DeleteStatement, deps: DmlDeps): BoundDelete {
-  const target = bindTarget(remove.from, deps);
+  const target = bindTarget(remove.from, ["select", "delete"], deps);
   requireWhere(remove.where, deps, remove);
   const from = joined(target, remove.using, deps);
   const returning = bindReturning(remove.returning, { target, from, deps });

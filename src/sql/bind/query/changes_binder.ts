@@ -36,7 +36,7 @@ export function isChangesCall({ function: { name, schema } }: FromCall): boolean
  */
 export function bindChanges(
   item: FromCall,
-  { source, statement }: SelectDeps,
+  { rights, source, statement }: SelectDeps,
 ): Extract<BoundRelation, { kind: "changes" }> {
   const [nameNode, fromNode, toNode, ...others] = item.args;
   const isPlain = item.argNames === undefined && item.columnDefinitions === undefined;
@@ -45,7 +45,8 @@ export function bindChanges(
   }
   if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY cannot number changes");
   const table = tableNamed(nameNode.value, nameNode, source);
-  statement.requirements.push({ action: "read", table });
+  // The right to read history, which a past read requires, includes every row.
+  statement.requirements.push({ action: rights.needsRight ? "read" : "policy-read", table });
   const bound = (node: Expr): BoundExpression =>
     castTo(bindWithoutColumns(node, "the arguments of changes", statement), {
       to: BIGINT,

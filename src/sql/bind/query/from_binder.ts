@@ -1,7 +1,8 @@
 /**
  * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * This is the only place where a table enters a query, so the right to read it is recorded here.
+ * This is the only place where a table enters a query, so the right to read it is recorded here,
+ * and its policies become a part of it.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
@@ -21,7 +22,7 @@ import type {
 import { relocated } from "../../parse/ast/tree_parts.ts";
 import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
-import type { BoundColumn } from "../bound_expressions.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { bindChanges, isChangesCall } from "./changes_binder.ts";
@@ -29,6 +30,7 @@ import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
 import { bindPast, requireNow } from "./past_binder.ts";
+import { noteRows, storedRule } from "./row_rules.ts";
 import {
   boundNow,
   type CteEntry,
@@ -247,15 +249,22 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
     return bindStoredView(stored, item, deps);
   }
   const table = source.table(name, item);
-  statement.requirements.push({ action: "read", table });
+  noteRead(table, deps);
   return tableResult(table, {
     alias,
     isAliased: name.alias !== undefined,
     names: name.columnNames,
     past: bindPast(item, table, statement),
+    ruleOf: (columns) => storedRule({ table, columns, node: item }, ["select"], deps),
     statement,
     node: item,
   });
+}
+
+function noteRead(table: TableEntry, deps: SelectDeps): void {
+  const { rights, statement } = deps;
+  statement.requirements.push({ action: rights.needsRight ? "read" : "policy-read", table });
+  if (rights.needsRight) noteRows(table, deps);
 }
 
 function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): FromResult {
@@ -289,13 +298,15 @@ export interface TableInScope {
   readonly isAliased: boolean;
   readonly names?: readonly Name[] | undefined;
   readonly past?: PastRead | undefined;
+  /** Returns the condition that the rows must meet, over the columns of the relation. */
+  readonly ruleOf: (columns: readonly BoundColumn[]) => BoundExpression | undefined;
   readonly statement: StatementBinding;
   readonly node: AstNode;
 }
 
 /** Returns a stored table as a relation. The caller has recorded the required right. */
 export function tableResult(table: TableEntry, options: TableInScope): FromResult {
-  const { alias, isAliased, names, node, past, statement } = options;
+  const { alias, isAliased, names, node, past, ruleOf, statement } = options;
   const shown = shownColumnsOf(table);
   checkNames(names, shown.length, node);
   const columns = shown.map(({ columnId, name, type }, i) =>
@@ -326,6 +337,7 @@ export function tableResult(table: TableEntry, options: TableInScope): FromResul
       rowCount: () => statement.statistics.rowsOf(table),
       spanOf: (columnId) => statement.statistics.spanOf(table, columnId),
       past,
+      rule: ruleOf([...columns, ...systemColumns]),
       alias,
       columns: [...columns, ...systemColumns],
     },
@@ -421,6 +433,7 @@ function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundV
     boundNow(relocated(view.query, item._location), {
       statement,
       source: view.source,
+      rights: deps.rights,
       bindInSteps: deps.bindInSteps,
       isOutermost: false,
       keepsUntyped: false,

@@ -55,7 +55,10 @@ function expressionsInFrom(from: BoundFrom | undefined): BoundExpression[] {
   const { relation } = from;
   if (relation.kind === "values") return relation.rows.flat();
   if (relation.kind === "function") return relation.functions.flatMap(({ args }) => args);
-  if (relation.kind === "table") return relation.past === undefined ? [] : [relation.past.moment];
+  if (relation.kind === "table") {
+    const { past, rule } = relation;
+    return [past?.moment, rule].flatMap((expression) => expression ?? []);
+  }
   if (relation.kind === "changes") {
     const { past, upTo } = relation.changes;
     return upTo === undefined ? [past.moment] : [past.moment, upTo];

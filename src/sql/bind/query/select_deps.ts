@@ -8,6 +8,7 @@ import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundCte, BoundRecursion, BoundSelect, SystemView } from "../bound.ts";
+import type { RowRights } from "../row_rights.ts";
 
 /** Resolves names in FROM. */
 export interface RelationSource {
@@ -38,6 +39,8 @@ export interface ViewRelation {
 export interface SelectDeps {
   readonly statement: StatementBinding;
   readonly source: RelationSource;
+  /** The rows that the query may read in each table. */
+  readonly rights: RowRights;
   /**
    * Whether the block is the outermost one, in which `*` over one stored table shows the system
    * columns.

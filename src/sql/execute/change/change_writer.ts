@@ -32,7 +32,7 @@ import { ReferenceClaims } from "../context/reference_claims.ts";
 import type { StorageGrowth } from "../context/storage_meter.ts";
 import { SLICE_OVER } from "../context/time_slice.ts";
 import { ownerOf } from "../operators/scan.ts";
-import { type Elsewhere, type EvaluationPlace, evaluated } from "./evaluation.ts";
+import { type Elsewhere, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
 import { followReferences } from "./followed_references.ts";
 import { requireParents, requireUnbroken, requireUnreferenced, writtenIn } from "./references.ts";
 import { type Returning, returnedRows } from "./returning.ts";
@@ -47,6 +47,7 @@ import {
   stageChanges,
   writesOf,
 } from "./row_changes.ts";
+import type { RowGuard } from "./row_guard.ts";
 
 /** The number of changes that one step evaluates or stages. */
 const ROWS_PER_STEP = 256;
@@ -83,6 +84,7 @@ export interface ChangeSource {
 
 export interface WriterOptions extends EvaluationPlace {
   readonly returning: Returning | undefined;
+  readonly guard: RowGuard | undefined;
   /**
    * Whether the statement reads no rows of its target table, so that concurrent changes of other
    * rows do not affect it.
@@ -117,6 +119,7 @@ export class ChangeWriter {
   readonly #runtime: TableRuntime;
   readonly #context: ExecutionContext;
   readonly #returning: Returning | undefined;
+  readonly #guard: RowGuard | undefined;
   readonly #isBlind: boolean;
   readonly #mayTakeLong: boolean;
   readonly #elsewhere: Elsewhere | undefined;
@@ -133,11 +136,12 @@ export class ChangeWriter {
   readonly #claims = new ReferenceClaims();
 
   constructor(runtime: TableRuntime, options: WriterOptions) {
-    const { elsewhere, isBlind, mayTakeLong, returning, context } = options;
+    const { elsewhere, guard, isBlind, mayTakeLong, returning, context } = options;
     this.#runtime = runtime;
     this.#context = context;
     this.#elsewhere = elsewhere;
     this.#returning = returning;
+    this.#guard = guard;
     this.#isBlind = isBlind;
     this.#mayTakeLong = mayTakeLong;
     this.#wantsSeqs = returning?.readsSystemColumns === true;
@@ -165,7 +169,13 @@ export class ChangeWriter {
     if (this.#mayTakeLong && this.#context.mayLeave) throw SLICE_OVER;
   }
 
-  add(changes: readonly RowChange[]): void {
+  /** Tests changes against policies, and takes them. @throws {DatabaseError} PERMISSION_DENIED */
+  add(changes: readonly RowChange[]): void | Promise<void> {
+    const place = { context: this.#context, elsewhere: this.#elsewhere };
+    return whenThere(this.#guard?.require(changes, place), () => this.#take(changes));
+  }
+
+  #take(changes: readonly RowChange[]): void {
     this.#rowCount += changes.length;
     this.#context.effort.beginRows();
     if (this.#returning !== undefined) this.#context.checkResultRows(this.#rowCount);
@@ -186,7 +196,10 @@ export class ChangeWriter {
    */
   get takesColumns(): boolean {
     const isRead =
-      this.#keepsChanges || this.#context.storageMeter !== undefined || this.#runtime.isByRow;
+      this.#keepsChanges ||
+      this.#guard !== undefined ||
+      this.#context.storageMeter !== undefined ||
+      this.#runtime.isByRow;
     return this.#staged !== undefined && !isRead;
   }
 

@@ -23,6 +23,7 @@ import { keyTextOf } from "../keys/key_text.ts";
 import { columnsFromRows } from "../operators/filter.ts";
 import { type Evaluation, type EvaluationPlace, evaluated, whenThere } from "./evaluation.ts";
 import { duplicateKey, type RowChange, storedRowWithSeq } from "./row_changes.ts";
+import type { RowGuard } from "./row_guard.ts";
 import { duplicateIn, rowHolding, type UniqueIndex, uniqueIndexesOf } from "./unique_index.ts";
 
 /**
@@ -75,7 +76,11 @@ export interface Conflict {
   readonly program: ConflictProgram;
 }
 
-export function compileConflict(conflict: BoundConflict, runtime: TableRuntime): Conflict {
+export function compileConflict(
+  conflict: BoundConflict,
+  guard: RowGuard | undefined,
+  runtime: TableRuntime,
+): Conflict {
   const evaluation = compileUpdated(conflict, runtime);
   const types = conflict.columns.map(({ type }) => type);
 
@@ -94,8 +99,12 @@ export function compileConflict(conflict: BoundConflict, runtime: TableRuntime):
     const updated: (Row | undefined)[] = met.map(() => undefined);
     if (given.length === 0) return changesOf(met, updated);
     const batch = { rowCount: given.length, columns: columnsFromRows(given, types) };
-    return whenThere(evaluated(evaluation, batch, place), ({ columns, rowCount }) => {
-      const [chosen, ...values] = columns;
+    // The expressions of the statement must not read a row that is hidden from the caller.
+    const stored = met.flatMap(({ before }) => (before === undefined ? [] : [before]));
+    const permitted = guard?.requireReplaceable(stored, place);
+    const values = whenThere(permitted, () => evaluated(evaluation, batch, place));
+    return whenThere(values, ({ columns, rowCount }) => {
+      const [chosen, ...sets] = columns;
       if (chosen === undefined) return changesOf(met, updated);
       const rowsUpdated: Row[] = [];
       const updatedAt: number[] = [];
@@ -103,7 +112,7 @@ export function compileConflict(conflict: BoundConflict, runtime: TableRuntime):
         const at = places[Number(valueAt(chosen, index))] ?? 0;
         const after = [...(met[at]?.before ?? [])];
         for (const [i, { position }] of conflict.sets.entries()) {
-          const vector = values[i];
+          const vector = sets[i];
           if (vector !== undefined) after[position] = valueAt(vector, index);
         }
         updatedAt.push(at);

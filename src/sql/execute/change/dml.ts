@@ -15,14 +15,21 @@ import type { OperatorFactory } from "../context/operator.ts";
 import { CopyRows, type CopyTarget } from "../copy/copy_rows.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
 import { columnsFromRows, rowsFromBatch } from "../operators/filter.ts";
-import { type ChangeSource, ChangeWriter, type DmlProgram, writeFrom } from "./change_writer.ts";
+import {
+  type ChangeSource,
+  ChangeWriter,
+  type DmlProgram,
+  type WriterOptions,
+  writeFrom,
+} from "./change_writer.ts";
 import { deletedColumns, insertedColumns, updatedColumns } from "./column_changes.ts";
 import { compileConflict, TouchedKeys } from "./conflict.ts";
 import { type Evaluation, type EvaluationPlace, whenThere } from "./evaluation.ts";
 import { literalColumns } from "./literal_rows.ts";
 import { COLUMN_ROWS_PER_STEP, ROWS_PER_STEP, rowsOf, sourceOf } from "./read_source.ts";
-import { compileReturning, type Returning } from "./returning.ts";
+import { compileReturning } from "./returning.ts";
 import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
+import { compileGuard } from "./row_guard.ts";
 
 /**
  * The number of rows of expressions that one tick writes. A row takes about a dozen microseconds.
@@ -77,13 +84,15 @@ export function compileInsert(
 ): CompiledChange {
   const runtime = runtimeOf(insert.table);
   const source = compileSource(insert, { runtime, build });
+  const guard = compileGuard(insert.guard, runtime);
   const conflict =
-    insert.conflict === undefined ? undefined : compileConflict(insert.conflict, runtime);
+    insert.conflict === undefined ? undefined : compileConflict(insert.conflict, guard, runtime);
   const returning = compileReturning(insert.returning, runtime);
   const evaluations = holdingQueries(
     source.evaluation,
     conflict?.evaluation,
     returning?.evaluation,
+    ...(guard?.evaluations ?? []),
   );
   const mayTakeLong = evaluations.length > 0;
   const program: DmlProgram = (context, elsewhere) => {
@@ -92,6 +101,7 @@ export function compileInsert(
       context,
       elsewhere,
       returning,
+      guard,
       isBlind,
       mayTakeLong,
     });
@@ -99,14 +109,19 @@ export function compileInsert(
     const sink: InsertSink = {
       context,
       elsewhere,
-      readsAhead: conflict?.evaluation.holdsQuery === true,
+      readsAhead: conflict?.evaluation.holdsQuery === true || guard?.holdsQuery === true,
       takesColumns: () => isBlind && writer.takesColumns,
       onRows: (given) => {
         const rows = runtime.completed(given, context);
         runtime.check(rows, context);
-        const changes = isBlind
-          ? rows.map((row): RowChange => ({ operation: "insert", row, before: undefined }))
-          : conflict.program(rows, touched, { context, elsewhere });
+        if (isBlind) {
+          return writer.add(
+            rows.map((row): RowChange => ({ operation: "insert", row, before: undefined })),
+          );
+        }
+        const place = { context, elsewhere };
+        const proposed = guard?.requireProposed(rows, place);
+        const changes = whenThere(proposed, () => conflict.program(rows, touched, place));
         return whenThere(changes, (those) => writer.add(those));
       },
       onColumns: (given, positions) => {
@@ -117,7 +132,7 @@ export function compileInsert(
     };
     return writeFrom(source.open(sink), writer);
   };
-  const isPlain = conflict === undefined && returning === undefined;
+  const isPlain = conflict === undefined && returning === undefined && guard === undefined;
   return { evaluations, program: isPlain ? shortened(program, source, runtime) : program };
 }
 
@@ -313,12 +328,13 @@ function queried(
 export function compileUpdate(update: UpdatePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(update.table);
   const returning = compileReturning(update.returning, runtime);
+  const guard = compileGuard(update.guard, runtime);
   const columnCount = update.table.columns.length;
-  const evaluations = holdingQueries(returning?.evaluation);
+  const evaluations = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
   const program: DmlProgram = (context, elsewhere) => {
-    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const writer = readingWriter(runtime, { context, elsewhere, returning, guard });
     const read = rowsOf(build, { context, elsewhere });
-    const onRows = (batch: Batch, from: number, to: number): void => {
+    const onRows = (batch: Batch, from: number, to: number): void | Promise<void> => {
       const changes: RowChange[] = [];
       const given: Row[] = [];
       for (let row = from; row < to; row += 1) {
@@ -341,7 +357,7 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
       }
       const rows = runtime.completed(given, context);
       runtime.check(rows, context);
-      writer.add(rows === given ? changes : withRows(changes, rows));
+      return writer.add(rows === given ? changes : withRows(changes, rows));
     };
     const onColumns = (batch: Batch): void => {
       const { changed, rows } = updatedColumns(batch, update, { context, runtime });
@@ -349,7 +365,9 @@ export function compileUpdate(update: UpdatePlan, build: OperatorFactory): Compi
       writer.addColumns("update", changed, rows.rowCount);
     };
     const takesColumns = (): boolean => writer.takesColumns;
-    return writeFrom(sourceOf(read, context, { takesColumns, onColumns, onRows }), writer);
+    const readsAhead = elsewhere !== undefined && guard?.holdsQuery === true;
+    const sink = { readsAhead, takesColumns, onColumns, onRows };
+    return writeFrom(sourceOf(read, context, sink), writer);
   };
   return { program, evaluations };
 }
@@ -366,9 +384,9 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
   const columnCount = remove.table.columns.length;
   const evaluations = holdingQueries(returning?.evaluation);
   const program: DmlProgram = (context, elsewhere) => {
-    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const writer = readingWriter(runtime, { context, elsewhere, returning, guard: undefined });
     const read = rowsOf(build, { context, elsewhere });
-    const onRows = (batch: Batch, start: number, to: number): void => {
+    const onRows = (batch: Batch, start: number, to: number): void | Promise<void> => {
       const changes: RowChange[] = [];
       for (let row = start; row < to; row += 1) {
         const before = cellsAt(batch, row, { from: 0, count: columnCount });
@@ -377,7 +395,7 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
         const carried = carriedAt(batch, row, { from, returning: remove.returning });
         changes.push({ operation: "delete", row: before, before, beforeSeq, ...carried });
       }
-      writer.add(changes);
+      return writer.add(changes);
     };
     const onColumns = (batch: Batch): void => {
       writer.addColumns("delete", deletedColumns(batch, runtime));
@@ -391,9 +409,11 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
 /** Returns the program for a change that reads the rows to be replaced. */
 export function readingWriter(
   runtime: TableRuntime,
-  options: EvaluationPlace & { readonly returning: Returning | undefined },
+  options: EvaluationPlace & Pick<WriterOptions, "guard" | "returning">,
 ): ChangeWriter {
-  const mayTakeLong = options.returning?.evaluation.holdsQuery === true;
+  const { guard, returning } = options;
+  const used = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
+  const mayTakeLong = used.length > 0;
   return new ChangeWriter(runtime, { ...options, isBlind: false, mayTakeLong });
 }
 

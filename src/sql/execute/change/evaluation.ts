@@ -1,15 +1,15 @@
 /**
  * Evaluates the expressions of a change that are not part of reading rows: rows of VALUES, the new
- * values in ON CONFLICT, and RETURNING.
+ * values in ON CONFLICT, the conditions of policies, and RETURNING.
  *
- * A query in these expressions may take long. Each of the three is therefore a program that turns
+ * A query in these expressions may take long. Each of them is therefore a program that turns
  * one batch into another. A reader thread that compiles the same statement can run the program on
  * behalf of the event loop.
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 
-export type EvaluationName = "values" | "conflict" | "returning";
+export type EvaluationName = "values" | "conflict" | "returning" | `guard ${number}`;
 
 export interface Evaluation {
   readonly name: EvaluationName;

@@ -20,16 +20,18 @@ import { type CompiledChange, cellsAt, holdingQueries, readingWriter, seqAt } fr
 import { rowsOf, sourceOf } from "./read_source.ts";
 import { compileReturning } from "./returning.ts";
 import type { RowChange } from "./row_changes.ts";
+import { compileGuard } from "./row_guard.ts";
 
 /** @param build Builds the query that finds its rows. */
 export function compileMerge(merge: MergePlan, build: OperatorFactory): CompiledChange {
   const runtime = runtimeOf(merge.table);
   const returning = compileReturning(merge.returning, runtime);
+  const guard = compileGuard(merge.guard, runtime);
   const changeAt = compileChangeAt(merge, runtime);
   const program: DmlProgram = (context, elsewhere) => {
-    const writer = readingWriter(runtime, { context, elsewhere, returning });
+    const writer = readingWriter(runtime, { context, elsewhere, returning, guard });
     const changed = new TouchedKeys();
-    const onRows = (batch: Batch, from: number, to: number): void => {
+    const onRows = (batch: Batch, from: number, to: number): void | Promise<void> => {
       const changes: RowChange[] = [];
       for (let row = from; row < to; row += 1) {
         const change = changeAt(batch, row, context);
@@ -37,16 +39,18 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
         if (change.before !== undefined) requireFirst(change.before, changed, runtime);
         changes.push(change);
       }
-      writer.add(checked(changes, runtime, context));
+      return writer.add(checked(changes, runtime, context));
     };
     const source = sourceOf(rowsOf(build, { context, elsewhere }), context, {
+      readsAhead: elsewhere !== undefined && guard?.holdsQuery === true,
       takesColumns: () => false,
       onColumns: () => undefined,
       onRows,
     });
     return writeFrom(source, writer);
   };
-  return { program, evaluations: holdingQueries(returning?.evaluation) };
+  const evaluations = holdingQueries(returning?.evaluation, ...(guard?.evaluations ?? []));
+  return { program, evaluations };
 }
 
 type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;

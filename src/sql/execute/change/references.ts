@@ -293,7 +293,8 @@ export function broken(why: string): DatabaseError {
   });
 }
 
-function noParent(
+/** Returns the error of a row whose parent does not exist, or is hidden from the caller. */
+export function noParent(
   { name }: ForeignKeyEntry,
   {
     parent,

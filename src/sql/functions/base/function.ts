@@ -52,6 +52,8 @@ export interface CallDeps {
   readonly userId: string;
   readonly sessionUserId: string;
   readonly role: string;
+  /** The claims of the caller's token by name; absent without a token. */
+  readonly claims?: Readonly<Record<string, string>> | undefined;
   readonly namespace: string;
   readonly version: string;
   /** Returns the current time in microseconds, for clock_timestamp(). */

@@ -43,6 +43,7 @@ export type AdminStatement =
   | ShowSimpleStatement
   | ShowTablesStatement
   | ShowTopicsStatement
+  | ShowPoliciesStatement
   | ShowColumnsStatement
   | ShowStatsStatement
   | DescribeStatement
@@ -257,6 +258,12 @@ export interface ShowTablesStatement extends AstNode {
 export interface ShowTopicsStatement extends AstNode {
   readonly type: "show topics";
   readonly namespace?: Name | undefined;
+}
+
+/** `SHOW POLICIES [ON t]`. */
+export interface ShowPoliciesStatement extends AstNode {
+  readonly type: "show policies";
+  readonly table?: QName | undefined;
 }
 
 export interface ShowColumnsStatement extends AstNode {

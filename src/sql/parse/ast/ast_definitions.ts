@@ -12,6 +12,7 @@ import type {
   QNameAliased,
   SelectStatement,
 } from "./ast.ts";
+import type { PolicyDefinition } from "./ast_policies.ts";
 import type { SequenceDefinition, SequenceOption } from "./ast_sequences.ts";
 import type { SecretDefinition } from "./ast_tokens.ts";
 import type { TopicDefinition, WebhookDefinition } from "./ast_topics.ts";
@@ -41,6 +42,7 @@ export type DefinitionStatement =
   | AlterOwnerStatement
   | CommentStatement
   | CreateExtensionStatement
+  | PolicyDefinition
   | SequenceDefinition
   | TypeDefinition
   | DoStatement

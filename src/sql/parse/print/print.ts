@@ -140,15 +140,11 @@ function simpleText(statement: SimpleStatement): string {
     case "show":
       return `SHOW ${variableText(statement.variable.name)}`;
     case "show tables":
-    case "show topics": {
-      const { namespace } = statement;
-      const shown = statement.type.toUpperCase();
-      return namespace === undefined ? shown : `${shown} IN ${nameText(namespace.name)}`;
-    }
+    case "show topics":
+    case "show policies":
     case "show columns":
-      return `SHOW COLUMNS FROM ${qnameText(statement.table)}`;
     case "show stats":
-      return `SHOW STATS FOR TABLE ${qnameText(statement.table)}`;
+      return showText(statement);
     case "describe": {
       const history = statement.history === true ? " HISTORY" : "";
       return `DESCRIBE TABLE ${qnameText(statement.table)}${history}`;
@@ -176,6 +172,28 @@ function simpleText(statement: SimpleStatement): string {
       // The type of SHOW NAMESPACES, SHOW STORAGES and similar statements is their text in lower
       // case.
       return statement.type.toUpperCase();
+  }
+}
+
+function showText(
+  statement: Extract<
+    SimpleStatement,
+    { type: "show columns" | "show policies" | "show stats" | "show tables" | "show topics" }
+  >,
+): string {
+  switch (statement.type) {
+    case "show tables":
+    case "show topics": {
+      const { namespace } = statement;
+      const shown = statement.type.toUpperCase();
+      return namespace === undefined ? shown : `${shown} IN ${nameText(namespace.name)}`;
+    }
+    case "show policies":
+      return `SHOW POLICIES${statement.table === undefined ? "" : ` ON ${qnameText(statement.table)}`}`;
+    case "show columns":
+      return `SHOW COLUMNS FROM ${qnameText(statement.table)}`;
+    case "show stats":
+      return `SHOW STATS FOR TABLE ${qnameText(statement.table)}`;
   }
 }
 

@@ -17,6 +17,7 @@ import type {
   DefinitionStatement,
   DoStatement,
   DropIndexStatement,
+  PolicyDefinition,
   QName,
   SecretDefinition,
   StorageSetting,
@@ -28,6 +29,7 @@ import type {
 import { constraintText, identityText, nameList, referencesText } from "./print_constraints.ts";
 import { dataTypeText, nameText, qnameText, stringText } from "./print_expressions.ts";
 import { MASK, optionsText, withOptions } from "./print_options.ts";
+import { policyText } from "./print_policies.ts";
 import { expressionToSql, queryText } from "./print_queries.ts";
 import { sequenceOptionsText, sequenceText } from "./print_sequences.ts";
 import { secretText } from "./print_tokens.ts";
@@ -215,6 +217,7 @@ function smallText(
     | AlterViewStatement
     | DoStatement
     | Parameters<typeof indexText>[0]
+    | PolicyDefinition
     | SecretDefinition
     | TypeDefinition,
 ): string {
@@ -234,6 +237,10 @@ function smallText(
     case "alter type":
     case "drop type":
       return typeText(statement);
+    case "create policy":
+    case "alter policy":
+    case "drop policy":
+      return policyText(statement);
     case "do":
       return `DO ${stringText(`BEGIN ${definitionText(statement.statement)}; EXCEPTION WHEN duplicate_object THEN null; END`)}`;
     default:

@@ -8,6 +8,7 @@ import { DatabaseError } from "../../../../src/base/errors.ts";
 import { StatementBinding } from "../../../../src/sql/bind/binding.ts";
 import { bindInSteps, bindQuery } from "../../../../src/sql/bind/query/select_binder.ts";
 import type { RelationSource } from "../../../../src/sql/bind/query/select_deps.ts";
+import { everyRow } from "../../../../src/sql/bind/row_rights.ts";
 import { listWithLiterals, literalsOf } from "../../../support/long_list.ts";
 import { asQuery, queryIn, type SelectStatement } from "../../../support/parsed.ts";
 
@@ -33,7 +34,8 @@ function sourceWith(view?: SelectStatement): RelationSource {
 function failureOf(query: SelectStatement, source: RelationSource): string | undefined {
   const statement = new StatementBinding([]);
   try {
-    bindQuery(query, { statement, source, bindInSteps, isOutermost: true });
+    const rights = everyRow(() => undefined);
+    bindQuery(query, { statement, source, rights, bindInSteps, isOutermost: true });
     return undefined;
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;

@@ -1,0 +1,180 @@
+/**
+ * Binds the conditions that policies set on the rows that a change writes.
+ *
+ * UPDATE, DELETE and MERGE find only rows that policies permit, because the target table has its
+ * rule like any other table in FROM. This file is about everything else: new rows, stored rows that
+ * ON CONFLICT or MERGE meets, and the parents to which rows refer. A parent that is hidden from the
+ * caller counts as missing, or foreign keys would tell which rows exist.
+ *
+ * As in PostgreSQL, a row that an UPDATE writes, or that RETURNING shows, must meet a policy for
+ * SELECT too.
+ */
+import { isPolicyFor } from "../../../auth/mod.ts";
+import type { ForeignKeyEntry, PolicyCommand, TableEntry } from "../../../catalog/mod.ts";
+import type { AstNode } from "../../parse/ast/ast.ts";
+import { relocated } from "../../parse/ast/tree_parts.ts";
+import { parseExpression } from "../../parse/parser.ts";
+import { nameText } from "../../parse/print/print_expressions.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { bindCondition } from "../expression/expression_binder.ts";
+import { newRule, noteRows, type RuledTable, storedRule } from "../query/row_rules.ts";
+import { queriesAround, type RelationSource } from "../query/select_deps.ts";
+import { Scope } from "../scope.ts";
+import type { DmlDeps } from "./dml_target.ts";
+
+/** A condition on rows that are written. */
+export interface RowTest {
+  /** The command whose policies set the condition. */
+  readonly command: Exclude<PolicyCommand, "all">;
+  readonly condition: BoundExpression;
+  /** The names of these policies. */
+  readonly policies: readonly string[];
+}
+
+/** A condition that holds if the caller may read the parent of a row, or if it has none. */
+export interface ParentTest {
+  readonly key: ForeignKeyEntry;
+  readonly parent: TableEntry;
+  readonly condition: BoundExpression;
+}
+
+/** Conditions over the columns of the table. */
+export interface BoundGuard {
+  readonly table: TableEntry;
+  /** The columns of the table, in its order. */
+  readonly columns: readonly BoundColumn[];
+  /** For new rows of an INSERT. */
+  readonly inserted: readonly RowTest[];
+  /** For the rows that an UPDATE writes. */
+  readonly updated: readonly RowTest[];
+  /** For stored rows that ON CONFLICT or MERGE updates. */
+  readonly replaced: readonly RowTest[];
+  /** For stored rows that MERGE deletes. */
+  readonly removed: readonly RowTest[];
+  /** For rows that refer to other rows. */
+  readonly parents: readonly ParentTest[];
+}
+
+/** What a statement does to rows. */
+export interface GuardedChange {
+  readonly table: TableEntry;
+  readonly node: AstNode;
+  readonly inserts?: boolean;
+  readonly updates?: boolean;
+  /** Whether it may update stored rows that its query has not found. */
+  readonly replaces?: boolean;
+  readonly removes?: boolean;
+  /** Whether it returns the rows that it writes. */
+  readonly returns: boolean;
+}
+
+/** Returns undefined if no policy concerns the rows. */
+export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | undefined {
+  const { node, table } = change;
+  const { rights, statement } = deps;
+  const hasRules = rights.policiesFor(table) !== undefined;
+  const parents = (table.foreignKeys ?? []).flatMap((key) => {
+    const parent = rights.tableById(key.tableId);
+    return parent === undefined || rights.policiesFor(parent) === undefined ? [] : { key, parent };
+  });
+  if (!hasRules && parents.length === 0) return undefined;
+  const columns = table.columns.map(({ columnId, name, type }) =>
+    statement.newColumn({ name, type, origin: { table, columnId } }),
+  );
+  const ruled: RuledTable = { table, columns, node };
+  const isRead = change.returns ? [storedTest(ruled, "select", deps)] : [];
+  return {
+    table,
+    columns,
+    inserted: testsIf(change.inserts, [newTest(ruled, "insert", deps), ...isRead]),
+    updated: testsIf(change.updates, [
+      newTest(ruled, "update", deps),
+      storedTest(ruled, "select", deps),
+    ]),
+    replaced: testsIf(change.replaces, [
+      storedTest(ruled, "select", deps),
+      storedTest(ruled, "update", deps),
+    ]),
+    removed: testsIf(change.removes, [storedTest(ruled, "delete", deps)]),
+    parents: parents.map(({ key, parent }) => ({
+      key,
+      parent,
+      condition: parentCondition(key, parent, { deps, ruled }),
+    })),
+  };
+}
+
+function testsIf(
+  isAsked: boolean | undefined,
+  tests: readonly (RowTest | undefined)[],
+): readonly RowTest[] {
+  return isAsked === true ? tests.flatMap((test) => test ?? []) : [];
+}
+
+function newTest(
+  ruled: RuledTable,
+  command: "insert" | "update",
+  deps: DmlDeps,
+): RowTest | undefined {
+  const condition = newRule(ruled, command, deps);
+  return condition && { command, condition, policies: namesOf(ruled, command, deps) };
+}
+
+function storedTest(
+  ruled: RuledTable,
+  command: "delete" | "select" | "update",
+  deps: DmlDeps,
+): RowTest | undefined {
+  const condition = storedRule(ruled, [command], deps);
+  return condition && { command, condition, policies: namesOf(ruled, command, deps) };
+}
+
+function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlDeps): string[] {
+  const policies = rights.policiesFor(table) ?? [];
+  return policies.filter((policy) => isPolicyFor(policy, command)).map(({ name }) => name);
+}
+
+/** The names of the two rows in the condition, which no table of a user can have. */
+const CHILD = "?child";
+const PARENT = "?parent";
+
+/** Binds `a IS NULL OR EXISTS (SELECT 1 FROM parent WHERE parent.key = a)`. */
+function parentCondition(
+  { columnIds, referencedIds }: ForeignKeyEntry,
+  parent: TableEntry,
+  { deps, ruled }: { readonly deps: DmlDeps; readonly ruled: RuledTable },
+): BoundExpression {
+  const { columns, node, table } = ruled;
+  const own = columnIds.map((id) => `${nameText(CHILD)}.${columnNamed(table, id)}`);
+  const pairs = referencedIds.map(
+    (id, i) => `${nameText(PARENT)}.${columnNamed(parent, id)} = ${own[i]}`,
+  );
+  const from = `${nameText(parent.namespace)}.${nameText(parent.name)} AS ${nameText(PARENT)}`;
+  const text = [
+    ...own.map((column) => `${column} IS NULL`),
+    `EXISTS (SELECT 1 FROM ${from} WHERE ${pairs.join(" AND ")})`,
+  ].join(" OR ");
+  const scope = new Scope([{ alias: CHILD, namespace: undefined, columns, systemColumns: [] }]);
+  const source: RelationSource = {
+    namespace: parent.namespace,
+    table: () => parent,
+    systemView: () => undefined,
+    view: () => undefined,
+  };
+  // The caller may write rows that refer to a table although it may not read that table.
+  const rights = { ...deps.rights, needsRight: false };
+  noteRows(parent, deps);
+  const around = { ctes: undefined, outer: undefined, isOutermost: false };
+  const inner = { ...deps, ...around, rights, source };
+  return bindCondition(relocated(parseExpression(text), node._location), {
+    statement: deps.statement,
+    scope,
+    clause: "a foreign key",
+    sink: undefined,
+    ...queriesAround(inner),
+  });
+}
+
+function columnNamed({ columns }: TableEntry, id: number): string {
+  return nameText(columns.find(({ columnId }) => columnId === id)?.name ?? "");
+}

@@ -1,0 +1,356 @@
+/**
+ * CREATE POLICY, ALTER POLICY, DROP POLICY, and the short form OWNER_COLUMN of CREATE TABLE.
+ *
+ * A policy belongs to its table: it is dropped with it, and it is kept when the table or one of its
+ * columns is renamed. It has an owner, with whose rights it reads other tables: the user who wrote
+ * its conditions.
+ */
+import { type Principal, requireRun } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import {
+  accessLevelOf,
+  type Catalog,
+  checkObjectName,
+  type PolicyCommand,
+  type PolicyEntry,
+  type PolicyRole,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
+import { policyNamed, withoutPolicies } from "../names/policies.ts";
+import { findTable } from "../names/table_names.ts";
+import type {
+  AlterPolicyStatement,
+  CreatePolicyStatement,
+  DropPolicyStatement,
+  Expr,
+  Name,
+  OptionEntry,
+  PolicyDefinition,
+  Statement,
+} from "../parse/ast/ast.ts";
+import { parseExpression } from "../parse/parser.ts";
+import { nameText } from "../parse/print/print_expressions.ts";
+import type { BoundDefinition } from "./namespace_definitions.ts";
+import { type PolicyCall, type PolicyTextDeps, policyTexts } from "./policy_texts.ts";
+import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
+
+export function isPolicyDefinition(node: Statement): node is PolicyDefinition {
+  const { type } = node;
+  return type === "create policy" || type === "alter policy" || type === "drop policy";
+}
+
+/**
+ * Checks the right to define policies before any part of the request runs. @throws {DatabaseError}
+ * PERMISSION_DENIED
+ */
+export function authorizePolicy(
+  node: PolicyDefinition,
+  { namespace, principal }: Pick<PolicyCall, "namespace" | "principal">,
+  catalog: Catalog,
+): void {
+  const holder = catalog.namespace(node.table.schema ?? namespace);
+  requireRun(principal, "removeTable", {
+    action: `run ${node.type.toUpperCase()}`,
+    position: node._location.start,
+    ...(holder === undefined ? {} : { namespace: holder }),
+  });
+}
+
+/** Binds a definition of a policy. @throws {DatabaseError} */
+export function definePolicy(
+  node: PolicyDefinition,
+  call: PolicyCall,
+  deps: PolicyTextDeps & RedefinitionDeps,
+): BoundDefinition {
+  const { namespace, principal } = call;
+  const planned = (): { readonly table: TableEntry; readonly next: TableEntry } => {
+    const table = findTable(deps, node.table, { namespace, node: node.table, principal });
+    authorizePolicy(node, { namespace: table.namespace, principal }, deps.catalog);
+    requirePoliciesApply(table, node);
+    return { table, next: withDefinition(node, table, { call, deps }) };
+  };
+  const first = planned();
+  const place = `${node.name.name} on ${nameOf(first.table)}`;
+  if (first.next === first.table) return () => `Policy ${place} does not exist`;
+  return () => {
+    const { next, table } = planned();
+    if (node.type === "create policy") deps.store.requireFreeSpace();
+    const after = { ...next, updatedAtMs: deps.clock.nowMs() };
+    redefineTable(deps, { before: table, after });
+    return `Policy ${place} ${DONE[node.type]}`;
+  };
+}
+
+const DONE: Readonly<Record<PolicyDefinition["type"], string>> = {
+  "create policy": "created",
+  "alter policy": "altered",
+  "drop policy": "dropped",
+};
+
+/** Policies that would have no effect are refused. @throws {DatabaseError} INVALID_OPERATION */
+function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
+  const level = accessLevelOf(table);
+  if (node.type === "drop policy" || level === "RESTRICTED") return;
+  const what =
+    level === undefined
+      ? `it is a ${table.kind.toUpperCase()} table, in which all users have their own rows`
+      : `its ACCESS_LEVEL is '${level}', and policies decide only with 'RESTRICTED'`;
+  const hint = `ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
+  throw new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot define a policy on ${nameOf(table)}: ${what}`,
+    { position: node.table._location.start, ...(level === undefined ? {} : { hint }) },
+  );
+}
+
+interface Definer {
+  readonly call: PolicyCall;
+  readonly deps: PolicyTextDeps;
+}
+
+function withDefinition(node: PolicyDefinition, table: TableEntry, definer: Definer): TableEntry {
+  switch (node.type) {
+    case "create policy":
+      return withNewPolicy(node, table, definer);
+    case "alter policy":
+      return withAlteredPolicy(node, table, definer);
+    case "drop policy":
+      return withoutPolicy(node, table);
+  }
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, … */
+function withNewPolicy(
+  { _location, check, command = "all", name, roles, using }: Omit<CreatePolicyStatement, "table">,
+  table: TableEntry,
+  definer: Definer,
+): TableEntry {
+  requireFreeName(table, name);
+  requireClauses(command, { using, check, position: _location.start });
+  const { call, deps } = definer;
+  const { policies = [] } = table;
+  const nowMs = deps.clock.nowMs();
+  const policy: PolicyEntry = {
+    name: name.name,
+    command,
+    ...rolesFrom(roles),
+    ...policyTexts(table, { using, check }, { call, deps }),
+    searchNamespace: call.namespace,
+    owner: call.principal.userId,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+  };
+  return { ...table, policies: [...policies, policy] };
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, … */
+function withAlteredPolicy(
+  node: AlterPolicyStatement,
+  table: TableEntry,
+  { call, deps }: Definer,
+): TableEntry {
+  const before = policyNamed(table, node.name);
+  const { roles, to } = node;
+  if (to !== undefined) requireFreeName(table, to);
+  const { roles: rolesBefore, ...rest } = before;
+  const after: PolicyEntry = {
+    ...rest,
+    ...(roles === undefined ? rolesBefore && { roles: rolesBefore } : rolesFrom(roles)),
+    ...(to === undefined ? {} : { name: to.name }),
+    ...alteredTexts(node, before, { table, call, deps }),
+    updatedAtMs: deps.clock.nowMs(),
+  };
+  const policies = (table.policies ?? []).map((each) => (each === before ? after : each));
+  return { ...table, policies };
+}
+
+/** Writes the conditions of a policy anew, with those that ALTER POLICY leaves as they are. */
+function alteredTexts(
+  { _location, check, using }: AlterPolicyStatement,
+  before: PolicyEntry,
+  { call, deps, table }: Definer & { readonly table: TableEntry },
+): Partial<PolicyEntry> {
+  if (using === undefined && check === undefined) return {};
+  requireClauses(before.command, {
+    using: using ?? before.using,
+    check: check ?? before.check,
+    position: _location.start,
+  });
+  const { searchNamespace } = before;
+  const isMixed =
+    (using === undefined && before.using !== undefined) ||
+    (check === undefined && before.check !== undefined);
+  if (isMixed && searchNamespace !== call.namespace) {
+    throw new DatabaseError(
+      "INVALID_DEFINITION",
+      `Cannot alter one condition of policy "${before.name}": the other was written for namespace ${searchNamespace}, and the current one is ${call.namespace}`,
+      { position: _location.start, hint: "write both USING and WITH CHECK" },
+    );
+  }
+  const conditions = {
+    using: using ?? parsedText(before.using),
+    check: check ?? parsedText(before.check),
+  };
+  return {
+    ...policyTexts(table, conditions, { call, deps }),
+    searchNamespace: call.namespace,
+    owner: call.principal.userId,
+  };
+}
+
+function parsedText(sql: string | undefined): Expr | undefined {
+  return sql === undefined ? undefined : parseExpression(sql);
+}
+
+function withoutPolicy({ ifExists, name }: DropPolicyStatement, table: TableEntry): TableEntry {
+  const isThere = table.policies?.some((each) => each.name === name.name) === true;
+  if (!isThere && ifExists === true) return table;
+  return withoutPolicies(table, [policyNamed(table, name)]);
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME */
+function requireFreeName(table: TableEntry, { _location, name }: Name): void {
+  const position = _location.start;
+  checkObjectName("policy", name, { position });
+  if (table.policies?.some((each) => each.name === name) !== true) return;
+  throw new DatabaseError(
+    "ALREADY_EXISTS",
+    `Cannot name a policy of ${nameOf(table)} "${name}": it already exists`,
+    { position },
+  );
+}
+
+/** Requires the clauses that a command needs and refuses those that it does not have. */
+function requireClauses(
+  command: PolicyCommand,
+  { check, position, using }: { using: unknown; check: unknown; position: number },
+): void {
+  const word = command.toUpperCase();
+  const invalid = (why: string): DatabaseError =>
+    new DatabaseError("INVALID_DEFINITION", `Cannot define a policy for ${word}: ${why}`, {
+      position,
+    });
+  if (command === "insert" && using !== undefined) {
+    throw invalid("USING is about stored rows; write WITH CHECK (…) for new ones");
+  }
+  if ((command === "select" || command === "delete") && check !== undefined) {
+    throw invalid("WITH CHECK is about new rows, which it does not write; write USING (…)");
+  }
+  if (using !== undefined || check !== undefined) return;
+  throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
+}
+
+/** Returns the roles after TO; `public` and the absence of TO stand for both. */
+function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: readonly PolicyRole[] } {
+  if (names === undefined) return {};
+  const roles = names.map(({ _location, name }): PolicyRole | "public" => {
+    const word = name.toLowerCase();
+    if (word === "user" || word === "service" || word === "public") return word;
+    const isRole = word === "dba" || word === "system" || word === "root";
+    throw new DatabaseError(
+      isRole ? "INVALID_DEFINITION" : "INVALID_VALUE",
+      `Cannot define a policy for role "${name}": ${isRole ? "this role has every row" : "there is no such role"}`,
+      {
+        position: _location.start,
+        hint: "roles are user, service and public; CURRENT_USER() in a condition is one user",
+      },
+    );
+  });
+  const written = new Set(roles);
+  const named = (["user", "service"] as const).filter((role) => written.has(role));
+  return written.has("public") || named.length === 2 ? {} : { roles: named };
+}
+
+const OWNER_COLUMN = "owner_column";
+
+/** An option of CREATE TABLE that stands for policies, and the other options. */
+export interface OwnerOption {
+  readonly options: readonly OptionEntry[] | undefined;
+  /** The entry of OWNER_COLUMN, if there is one. */
+  readonly owner: OptionEntry | undefined;
+}
+
+/**
+ * Takes OWNER_COLUMN out of the options of CREATE TABLE. A table with it is RESTRICTED.
+ *
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function withoutOwnerOption(options: readonly OptionEntry[] | undefined): OwnerOption {
+  const owner = options?.find(({ name }) => name === OWNER_COLUMN);
+  if (owner === undefined) return { options, owner };
+  const others = (options ?? []).filter((each) => each !== owner);
+  const { _location } = owner;
+  if (others.some(({ name }) => name === "access_level")) return { options: others, owner };
+  const level: OptionEntry = {
+    name: "access_level",
+    value: { type: "string", value: "RESTRICTED", _location },
+    _location,
+  };
+  return { options: [...others, level], owner };
+}
+
+/**
+ * Adds the policies for which OWNER_COLUMN stands: everybody reads the rows, and the user whom the
+ * column names writes them.
+ *
+ * @throws {DatabaseError} INVALID_OPTION, COLUMN_NOT_FOUND, PERMISSION_DENIED
+ */
+export function withOwnerPolicies(
+  table: TableEntry,
+  { _location, value }: OptionEntry,
+  definer: Definer,
+): TableEntry {
+  const position = _location.start;
+  const { call, deps } = definer;
+  if (accessLevelOf(table) !== "RESTRICTED") {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      "Cannot set OWNER_COLUMN: it stands for policies, which decide only in a SHARED table with ACCESS_LEVEL 'RESTRICTED'",
+      { position },
+    );
+  }
+  requireOwnPolicies(call.principal, table, { catalog: deps.catalog, position });
+  const column = value.type === "identifier" ? value.name : String("value" in value && value.value);
+  const entry = columnNamed(table, { name: column, _location }, "write");
+  if (entry.type.kind !== "text") {
+    throw new DatabaseError(
+      "INVALID_OPTION",
+      `Cannot set OWNER_COLUMN = '${column}': the column should be TEXT, as user names are`,
+      { position },
+    );
+  }
+  const condition = `${nameText(column)} = CURRENT_USER()`;
+  return OWNER_POLICIES.reduce((next, { check, command, name, using }) => {
+    const node = {
+      type: "create policy" as const,
+      name: { name, _location },
+      command,
+      using: using === "everybody" ? parseExpression("TRUE") : parsedText(using && condition),
+      check: parsedText(check && condition),
+      _location,
+    };
+    return withNewPolicy(node, next, definer);
+  }, table);
+}
+
+/** The policies of OWNER_COLUMN, and whose rows each condition permits. */
+const OWNER_POLICIES = [
+  { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
+  { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },
+  { name: "owner_updates", command: "update", using: "owner", check: "owner" },
+  { name: "owner_deletes", command: "delete", using: "owner", check: undefined },
+] as const;
+
+function requireOwnPolicies(
+  principal: Principal,
+  { namespace: name }: TableEntry,
+  { catalog, position }: { readonly catalog: Catalog; readonly position: number },
+): void {
+  const namespace = catalog.namespace(name);
+  requireRun(principal, "removeTable", {
+    action: "set OWNER_COLUMN, which stands for policies",
+    position,
+    ...(namespace === undefined ? {} : { namespace }),
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * DROP COLUMN: determines the views and policies that need the columns that a statement removes.
+ */
+import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
+import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
+import { dependentsOf, type Removal, refuseDependents } from "../names/views.ts";
+import type { AlterTableStatement } from "../parse/ast/ast.ts";
+
+/** Columns that one DROP COLUMN removes. */
+export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
+  /** The column that the statement names. */
+  readonly name: string;
+  readonly position: number;
+  readonly isCascading: boolean;
+}
+
+/** Returns the columns that each DROP COLUMN of a statement removes. */
+export function removedColumns(
+  { columns, tableId }: TableEntry,
+  changed: TableEntry,
+  node: AlterTableStatement,
+): RemovedColumns[] {
+  const isGone = ({ columnId }: { readonly columnId: number }): boolean =>
+    !changed.columns.some((column) => column.columnId === columnId);
+  return node.changes.flatMap((change) => {
+    if (change.type !== "drop column") return [];
+    const { name, _location } = change.column;
+    const column = columns.find((each) => each.name === name);
+    if (column === undefined || !isGone(column)) return [];
+    const isCascading = change.behaviour === "cascade";
+    // CASCADE also drops the columns that are computed from it.
+    const gone = isCascading ? columns.filter(isGone) : [column];
+    const columnIds = new Set(gone.map(({ columnId }) => columnId));
+    const removed = { tableId, columnIds };
+    return [{ name, position: _location.start, isCascading, columns: removed }];
+  });
+}
+
+/**
+ * Returns the views to drop together with the columns. @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
+export function viewsWithout(
+  removed: readonly RemovedColumns[],
+  catalog: Pick<Catalog, "views">,
+): readonly ViewEntry[] {
+  const views = new Map<number, ViewEntry>();
+  for (const { columns, isCascading, name, position } of removed) {
+    const dependents = dependentsOf(catalog, { columns });
+    if (!isCascading) refuseDependents(`drop column "${name}"`, dependents, position);
+    for (const view of dependents) views.set(view.viewId, view);
+  }
+  return [...views.values()];
+}
+
+/** The policies that are dropped together with columns of a table. */
+interface RemovedPolicies {
+  readonly own: readonly PolicyEntry[];
+  /** Those of other tables. */
+  readonly others: readonly PlacedPolicy[];
+}
+
+/**
+ * Returns the policies to drop together with the columns of a table. @throws {DatabaseError}
+ * DEPENDENT_OBJECTS
+ */
+export function policiesWithout(
+  removed: readonly RemovedColumns[],
+  { catalog, table }: { readonly catalog: Pick<Catalog, "tables">; readonly table: TableEntry },
+): RemovedPolicies {
+  const found = new Map<PolicyEntry, PlacedPolicy>();
+  for (const { columns, isCascading, name, position } of removed) {
+    const dependents = policiesNeeding(catalog, { columns });
+    if (!isCascading) refusePolicies(`drop column "${name}"`, dependents, position);
+    for (const each of dependents) found.set(each.policy, each);
+  }
+  const all = [...found.values()];
+  const isOwn = (each: PlacedPolicy): boolean => each.table.tableId === table.tableId;
+  return {
+    own: all.filter(isOwn).map(({ policy }) => policy),
+    others: all.filter((each) => !isOwn(each)),
+  };
+}

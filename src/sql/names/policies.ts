@@ -1,0 +1,77 @@
+/**
+ * Finds policies by name, and those whose texts need a table or a column.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import { nearestName } from "../../base/nearest_name.ts";
+import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
+import type { Name } from "../parse/ast/ast.ts";
+import type { Removal } from "./views.ts";
+
+/** A policy, and the table whose rows it is about. */
+export interface PlacedPolicy {
+  readonly table: TableEntry;
+  readonly policy: PolicyEntry;
+}
+
+/** @throws {DatabaseError} OBJECT_NOT_FOUND */
+export function policyNamed(table: TableEntry, { name, _location }: Name): PolicyEntry {
+  const { policies = [] } = table;
+  const policy = policies.find((each) => each.name === name);
+  if (policy !== undefined) return policy;
+  const known = policies.map((each) => each.name);
+  const near = nearestName(name, known);
+  throw new DatabaseError(
+    "OBJECT_NOT_FOUND",
+    `Cannot find policy "${name}" of ${table.namespace}.${table.name}`,
+    {
+      position: _location.start,
+      hint: near === undefined ? "SHOW POLICIES lists them" : `did you mean "${near}"?`,
+    },
+  );
+}
+
+/**
+ * Returns the policies that need one of the removed objects, except for policies of tables that are
+ * also removed.
+ */
+export function policiesNeeding(
+  catalog: Pick<Catalog, "tables">,
+  { columns, tableIds }: Pick<Removal, "columns" | "tableIds">,
+): PlacedPolicy[] {
+  const needs = ({ tables }: PolicyEntry): boolean =>
+    tables.some(
+      ({ tableId, used }) =>
+        tableIds?.has(tableId) === true ||
+        (columns?.tableId === tableId && used.some((id) => columns.columnIds.has(id))),
+    );
+  return catalog.tables().flatMap((table) => {
+    if (tableIds?.has(table.tableId) === true) return [];
+    return (table.policies ?? []).filter(needs).map((policy) => ({ table, policy }));
+  });
+}
+
+/** Refuses a removal that policies would not survive. @throws {DatabaseError} DEPENDENT_OBJECTS */
+export function refusePolicies(
+  what: string,
+  dependents: readonly PlacedPolicy[],
+  position: number,
+): void {
+  if (dependents.length === 0) return;
+  const names = dependents.map(
+    ({ policy, table }) => `${policy.name} on ${table.namespace}.${table.name}`,
+  );
+  throw new DatabaseError(
+    "DEPENDENT_OBJECTS",
+    `Cannot ${what}: ${dependents.length} policy(s) read it: ${names.join(", ")}`,
+    { position, hint: "add CASCADE to drop them too" },
+  );
+}
+
+/** Returns a table without the given policies. */
+export function withoutPolicies(whole: TableEntry, dropped: readonly PolicyEntry[]): TableEntry {
+  if (dropped.length === 0) return whole;
+  const { policies, ...table } = whole;
+  const names = new Set(dropped.map(({ name }) => name));
+  const kept = (policies ?? []).filter(({ name }) => !names.has(name));
+  return kept.length === 0 ? table : { ...table, policies: kept };
+}

@@ -1,0 +1,40 @@
+/**
+ * The syntax tree of statements about policies. See `ast.ts` for the rules that apply to all nodes.
+ */
+import type { AstNode, Expr, Name, QName } from "./ast.ts";
+
+/** Statements that change the policies of a table. */
+export type PolicyDefinition = CreatePolicyStatement | AlterPolicyStatement | DropPolicyStatement;
+
+export type PolicyCommandWord = "all" | "select" | "insert" | "update" | "delete";
+
+/** What CREATE POLICY and ALTER POLICY say of roles and rows. */
+export interface PolicyClauses {
+  /** The words after TO; `public` stands for every role. Absent without TO. */
+  readonly roles?: readonly Name[] | undefined;
+  readonly using?: Expr | undefined;
+  readonly check?: Expr | undefined;
+}
+
+export interface CreatePolicyStatement extends PolicyClauses, AstNode {
+  readonly type: "create policy";
+  readonly name: Name;
+  readonly table: QName;
+  /** The command after FOR; absent without FOR, which means ALL. */
+  readonly command?: PolicyCommandWord | undefined;
+}
+
+/** ALTER POLICY: RENAME TO, which `to` is the name of, or at least one of the other clauses. */
+export interface AlterPolicyStatement extends PolicyClauses, AstNode {
+  readonly type: "alter policy";
+  readonly name: Name;
+  readonly table: QName;
+  readonly to?: Name | undefined;
+}
+
+export interface DropPolicyStatement extends AstNode {
+  readonly type: "drop policy";
+  readonly name: Name;
+  readonly table: QName;
+  readonly ifExists?: true | undefined;
+}

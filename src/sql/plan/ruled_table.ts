@@ -1,0 +1,54 @@
+/**
+ * Plans a table whose rows policies restrict.
+ *
+ *     conditions that may fail      they see permitted rows only
+ *       └► EXISTS of the rule       as semi joins
+ *            └► the other conditions, and the rest of the rule, above the scan
+ *                 └► scan
+ *
+ * A condition of the statement that may fail on a row would tell of the row by its error. It is
+ * therefore tested above the rule. All other conditions are tested with the rule, so both choose
+ * the keys and indexes by which rows are found.
+ */
+import type { BoundRelation } from "../bind/bound.ts";
+import { conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";
+import { type Condition, expressionsOf } from "./conditions.ts";
+import { areNever, isConditionOnce } from "./folding.ts";
+import type { PlanNode } from "./plan.ts";
+import { filtered, narrowed, type PlanningState, stillRead } from "./planning_state.ts";
+import { isExistence, semiJoined } from "./semi_joins.ts";
+import { planTable } from "./table_scan.ts";
+
+type RuledRelation = Extract<BoundRelation, { kind: "table" }>;
+
+/** @param rule The folded conditions of the rule. */
+export function planRuledTable(
+  relation: RuledRelation,
+  { conditions, rule }: { conditions: readonly Condition[]; rule: readonly Condition[] },
+  state: PlanningState,
+): PlanNode {
+  const { readers } = state;
+  if (areNever(rule)) {
+    readers.close([...rule, ...conditions]);
+    const never = conjunctionOf(expressionsOf(rule));
+    return { kind: "values", rows: [], never, columns: stillRead(relation.columns, state) };
+  }
+  const early: Condition[] = [];
+  const late: Condition[] = [];
+  for (const condition of conditions) {
+    const { expression } = condition;
+    (mayFailOnRow(expression) || isVolatile(expression) ? late : early).push(condition);
+  }
+  const once = rule.filter(isConditionOnce);
+  const existences = rule.filter(({ expression }) => isExistence(expression));
+  const plain = rule.filter((each) => !once.includes(each) && !existences.includes(each));
+  readers.close(once);
+  let node = planTable(relation, [...early, ...plain], state);
+  for (const existence of existences) {
+    const { expression } = existence;
+    node = semiJoined(node, expression, state.planWhole) ?? filtered(node, [expression]);
+    readers.close([existence]);
+    node = { ...node, columns: stillRead(node.columns, state) };
+  }
+  return narrowed(filtered(node, expressionsOf(once)), late, state);
+}

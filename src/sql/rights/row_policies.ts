@@ -1,0 +1,78 @@
+/**
+ * Decides which policies of a table apply to a caller.
+ *
+ * A policy is in force as long as its owner has every row of the table and of the tables that the
+ * policy reads. If the owner loses that right or its account, the policy permits nothing.
+ */
+import { mayRead, type Principal, policiesOf, policyRoleFor } from "../../auth/mod.ts";
+import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/mod.ts";
+import type { RowRights } from "../bind/row_rights.ts";
+
+/** The part of the catalog that decides about policies. */
+export type PolicyCatalog = Pick<Catalog, "namespace" | "tableById" | "user">;
+
+/** Returns the rights of a caller to rows, for binding its statements. */
+export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
+  return {
+    needsRight: true,
+    policiesFor: (table) => policiesFor(principal, table, catalog),
+    tableById: (tableId) => catalog.tableById(tableId),
+  };
+}
+
+/**
+ * Returns the policies that decide about the rows of a table for a caller; undefined if the caller
+ * has every row.
+ */
+export function policiesFor(
+  principal: Principal,
+  table: TableEntry,
+  catalog: PolicyCatalog,
+): readonly PolicyEntry[] | undefined {
+  const role = policyRoleFor(principal, table, catalog.namespace(table.namespace));
+  if (role === undefined) return undefined;
+  return policiesOf(table, role).filter((policy) => isInForce(policy, catalog));
+}
+
+/** Whether the same policies apply in two cases. */
+export function areSamePolicies(
+  some: readonly PolicyEntry[] | undefined,
+  others: readonly PolicyEntry[] | undefined,
+): boolean {
+  if (some === undefined || others === undefined) return some === others;
+  return some.length === others.length && some.every((policy, index) => policy === others[index]);
+}
+
+/** Whether the owner of a policy still has every row of the tables that the policy reads. */
+export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog): boolean {
+  const user = catalog.user(owner);
+  if (user === undefined) return false;
+  const principal = principalOf(user);
+  return tables.every(({ tableId }) => {
+    const table = catalog.tableById(tableId);
+    return table !== undefined && hasEveryRow(principal, table, catalog);
+  });
+}
+
+/** Whether a user may read every row of a SHARED table. */
+export function hasEveryRow(
+  principal: Principal,
+  table: TableEntry,
+  catalog: Pick<Catalog, "namespace">,
+): boolean {
+  const namespace = catalog.namespace(table.namespace);
+  if (policyRoleFor(principal, table, namespace) !== undefined) return false;
+  return table.kind === "shared" && mayRead(principal, table, namespace);
+}
+
+function principalOf({ role, userId }: UserEntry): Principal {
+  return {
+    userId,
+    role,
+    owner: undefined,
+    actorId: userId,
+    actorRole: role,
+    isImpersonated: false,
+    sessionId: "",
+  };
+}
