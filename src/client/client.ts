@@ -7,6 +7,7 @@
  *     const live = db.live("SELECT * FROM chat.messages", { onEvent: (event) => show(event) });
  *     live.close();
  */
+import { type AccountCalls, accountsBy } from "./accounts.ts";
 import {
   ANYTHING,
   type Call,
@@ -104,6 +105,8 @@ export interface Topic {
 
 export interface Client extends Statements, Copies {
   readonly session: Session;
+  /** What people do with their accounts by themselves, if the server permits it. */
+  readonly account: AccountCalls;
   /**
    * Runs `work` in a transaction, and commits it if `work` succeeds. If `work` throws, everything
    * is undone, and the error is thrown. If another transaction changed the same rows first, `work`
@@ -166,6 +169,7 @@ export function createClient(options: ClientOptions): Client {
   const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
+    account: accountsBy(session),
     ...statementsBy({ session, values }),
     ...copiesBy(session),
     transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),

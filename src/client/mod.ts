@@ -3,6 +3,7 @@
  * dependencies, and runs in browsers and in every runtime with fetch and WebSocket.
  */
 export type { DataTypeWord, SchemaField, StatementEntry } from "../protocol/mod.ts";
+export type { AccountCalls, SignUpFields } from "./accounts.ts";
 export type { ExecutionPart } from "./answer_parts.ts";
 export {
   type Client,

@@ -45,6 +45,8 @@ export interface SetupFields {
   readonly password: string;
   readonly root_password: string;
   readonly email?: string;
+  /** The code that the server printed when it started, if it asks for one. */
+  readonly setup_code?: string;
 }
 
 export interface PostOptions {
@@ -88,6 +90,8 @@ export class Session {
   #attemptTaken = 0;
   /** Settles when the last requested login has been answered. Never rejects. */
   #loggingIn: Promise<unknown> = Promise.resolve();
+  /** Settles when the last sign-up, which may replace the session, has ended. Never rejects. */
+  #replacing: Promise<unknown> = Promise.resolve();
   /** The number of times that a session has ended or has been replaced. */
   #epoch = 0;
 
@@ -148,24 +152,47 @@ export class Session {
         example: "session.setup({ user, password, root_password })",
       },
       fields,
-      { user: TEXT, password: TEXT, root_password: TEXT, email: TEXT },
+      { user: TEXT, password: TEXT, root_password: TEXT, email: TEXT, setup_code: TEXT },
     );
     await this.#requests.call("POST", "/v1/api/auth/setup", { body: fields });
   }
 
   async login(user: string, password: string): Promise<Identity> {
     requireLogin(user, password);
+    return await this.loginBy("/v1/api/auth/login", { user, password });
+  }
+
+  /** Begins the session with which an endpoint answers. @internal */
+  async loginBy(
+    path: string,
+    body: object,
+    { isByToken = false }: { isByToken?: boolean } = {},
+  ): Promise<Identity> {
     this.#attempt += 1;
-    const loggingIn = this.#login(user, password, this.#attempt);
+    const loggingIn = this.#login(path, body, { attempt: this.#attempt, isByToken });
     this.#loggingIn = loggingIn.catch(() => undefined);
     return await loggingIn;
   }
 
-  async #login(user: string, password: string, attempt: number): Promise<Identity> {
+  /**
+   * Lets no renewal of the connection begin while the session may be replaced, because the server
+   * ends the old session first. @internal
+   */
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const working = work();
+    this.#replacing = working.catch(() => undefined);
+    return await working;
+  }
+
+  async #login(
+    path: string,
+    body: object,
+    { attempt, isByToken }: { attempt: number; isByToken: boolean },
+  ): Promise<Identity> {
     await this.#cookiesSet();
-    const answer = await this.#requests.call("POST", "/v1/api/auth/login", {
-      body: { user, password },
-    });
+    const answer = isByToken
+      ? await this.#post(path, { body })
+      : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
     // A later attempt that is refused or pending does not invalidate this one.
     if (attempt < this.#attemptTaken) throw replaced();
@@ -191,8 +218,15 @@ export class Session {
     return { user: user as unknown as UserBody, mayAdminister: mayAdminister === true };
   }
 
-  /** Renews the access token, without fetching the identity as `refresh` does. */
+  /**
+   * Renews the access token, without fetching the identity as `refresh` does. A login that is under
+   * way brings a new token, too.
+   */
   async renew(): Promise<void> {
+    const token = this.#accessToken;
+    await Promise.all([this.#loggingIn, this.#replacing]);
+    if (token !== undefined && this.#accessToken !== undefined && token !== this.#accessToken)
+      return;
     await this.#renewed();
   }
 
@@ -208,12 +242,7 @@ export class Session {
   /** Ends the session, even if the server cannot be informed. */
   async logout(): Promise<void> {
     const token = this.#accessToken;
-    this.#attempt += 1;
-    this.#attemptTaken = this.#attempt;
-    this.#begin();
-    this.#forget();
-    this.#credentials = undefined;
-    this.#options.onLogout();
+    this.ended();
     await this.#cookiesSet();
     await this.#requests.call("POST", "/v1/api/auth/logout", token === undefined ? {} : { token });
   }
@@ -236,6 +265,21 @@ export class Session {
       isRepeatable: FLAG,
     });
     return (await this.call(path, body, options)).fields;
+  }
+
+  /** Sends a request without a token. @throws {ServerError | ConnectionError} @internal */
+  async postOpenly(path: string, body: object): Promise<void> {
+    await this.#requests.call("POST", path, { body });
+  }
+
+  /** Ends the session at the client, because the server has ended it. @internal */
+  ended(): void {
+    this.#attempt += 1;
+    this.#attemptTaken = this.#attempt;
+    this.#begin();
+    this.#forget();
+    this.#credentials = undefined;
+    this.#options.onLogout();
   }
 
   /** Like `post`, but returns the status, and the unread body if wanted. @internal */

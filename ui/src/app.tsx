@@ -15,14 +15,15 @@ import { strings } from "./strings.ts";
 const Workbench = lazy(async () => ({ default: (await import("./workbench.tsx")).Workbench }));
 
 type Screen =
-  | { readonly kind: "loading" | "setup" | "unreachable" }
+  | { readonly kind: "loading" | "unreachable" }
+  | { readonly kind: "setup"; readonly asksForCode: boolean }
   | { readonly kind: "login"; readonly notice?: string }
   | { readonly kind: "work"; readonly identity: Identity };
 
 /** Finds the first screen. @throws {ConnectionError} */
 async function firstScreen(): Promise<Screen> {
-  const { needs_setup: needsSetup } = await db.session.status();
-  if (needsSetup) return { kind: "setup" };
+  const status = await db.session.status();
+  if (status.needs_setup) return { kind: "setup", asksForCode: status.setup_code_required };
   if (!hadSession()) return { kind: "login" };
   try {
     return screenOf(await db.session.refresh());
@@ -93,6 +94,7 @@ export function App(): ReactNode {
         {screen.kind === "unreachable" && <Unreachable onRetry={begin} />}
         {screen.kind === "setup" && (
           <SetupForm
+            asksForCode={screen.asksForCode}
             onDone={logIn}
             onTaken={() => setScreen({ kind: "login", notice: strings.setup.taken })}
           />

@@ -104,9 +104,12 @@ function textOf(value: FormDataEntryValue | null): string {
 }
 
 export function SetupForm({
+  asksForCode,
   onDone,
   onTaken,
 }: {
+  /** Whether the server asks for the code that it printed when it started. */
+  readonly asksForCode: boolean;
   readonly onDone: (user: string, password: string) => Promise<void>;
   /**
    * Called if another user finished the setup first, or the answer to a successful setup was lost.
@@ -117,7 +120,8 @@ export function SetupForm({
     const user = field("user");
     const password = field("password");
     try {
-      await db.session.setup({ user, password, root_password: field("root_password") });
+      const code = asksForCode ? { setup_code: field("setup_code") } : {};
+      await db.session.setup({ user, password, root_password: field("root_password"), ...code });
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== "already_configured") throw error;
       return onTaken();
@@ -152,6 +156,16 @@ export function SetupForm({
         autoComplete="new-password"
         failure={failure}
       />
+      {asksForCode && (
+        <Field
+          label={setup.code}
+          name="setup_code"
+          type="text"
+          autoComplete="off"
+          help={setup.codeHelp}
+          failure={failure}
+        />
+      )}
       <FormFailure failure={failure} />
       <SubmitButton isBusy={isBusy} texts={setup} />
     </form>

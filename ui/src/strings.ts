@@ -37,6 +37,8 @@ export const strings = {
     password: "Your password",
     rootPassword: "Password for root",
     passwordHelp: "At least 8 characters, and not a common password.",
+    code: "Setup code",
+    codeHelp: "The server printed it when it started.",
     submit: "Set up",
     busy: "Setting up …",
     taken: "This server has been set up in the meantime. Log in.",

@@ -1,0 +1,106 @@
+/**
+ * What people do with their accounts by themselves: sign-up, guests, another password, the end of
+ * the account, links by mail. The server refuses each of them until its configuration turns it on.
+ */
+import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
+import { ServerError } from "./errors.ts";
+import type { Identity, Session } from "./session.ts";
+
+export interface SignUpFields {
+  /** The login name. It may be left out if `email` is a login name. */
+  readonly user?: string;
+  readonly password: string;
+  readonly email?: string;
+  /** The code of an invitation. */
+  readonly invitation?: string;
+}
+
+export interface AccountCalls {
+  /**
+   * Makes an account, or gives the guest of this session a login, and logs in.
+   *
+   * @returns Undefined for a sign-up by address alone: the link that the server sends has to be
+   *   followed before the login.
+   * @throws {ServerError} unauthorized if the name is taken, as far as the server tells.
+   */
+  signUp(fields: SignUpFields): Promise<Identity | undefined>;
+  /** Makes an account for a guest, and begins its session. */
+  beginAsGuest(): Promise<Identity>;
+  /** Sets another password. Ends all other sessions of the user. */
+  changePassword(password: string, newPassword: string): Promise<Identity>;
+  /** Deletes the account and ends the session. A guest gives no password. */
+  deleteAccount(password?: string): Promise<void>;
+  /** Sends a link for a new password to the address of an account. */
+  sendResetLink(user: string): Promise<void>;
+  /** Sets a new password by the token of a link. Does not log in. */
+  resetPassword(token: string, password: string): Promise<void>;
+  /** Sends the link that verifies one's own address once more. */
+  sendVerifyLink(): Promise<void>;
+  /** Verifies an address by the token of a link. */
+  verifyEmail(token: string): Promise<void>;
+}
+
+const SIGN_UP: Call = {
+  doing: "sign up",
+  example: "db.account.signUp({ user, password })",
+};
+
+const API = "/v1/api/auth";
+
+export function accountsBy(session: Session): AccountCalls {
+  return {
+    signUp(fields) {
+      requireOptions(SIGN_UP, fields, {
+        user: FILLED_TEXT,
+        password: TEXT,
+        email: FILLED_TEXT,
+        invitation: FILLED_TEXT,
+      });
+      return session.exclusively(() => signUp(session, fields));
+    },
+    beginAsGuest: () => session.loginBy(`${API}/guest`, {}),
+    changePassword(password, newPassword) {
+      requireRule("the password", password, TEXT);
+      requireRule("the new password", newPassword, TEXT);
+      const body = { password, new_password: newPassword };
+      return session.loginBy(`${API}/password`, body, { isByToken: true });
+    },
+    async deleteAccount(password) {
+      if (password !== undefined) requireRule("the password", password, TEXT);
+      await session.post(`${API}/delete`, password === undefined ? {} : { password });
+      session.ended();
+    },
+    async sendResetLink(user) {
+      requireRule("the user", user, FILLED_TEXT);
+      await session.postOpenly(`${API}/reset_link`, { user });
+    },
+    async resetPassword(token, password) {
+      requireRule("the token", token, FILLED_TEXT);
+      requireRule("the password", password, TEXT);
+      await session.postOpenly(`${API}/reset`, { token, password });
+    },
+    async sendVerifyLink() {
+      await session.post(`${API}/verify_link`, {});
+    },
+    async verifyEmail(token) {
+      requireRule("the token", token, FILLED_TEXT);
+      await session.postOpenly(`${API}/verify`, { token });
+    },
+  };
+}
+
+/** The server does not tell whether a name was free, so the login has to. */
+async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
+  // A guest sends its token, so that it keeps its account.
+  if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);
+  else await session.post(`${API}/signup`, fields);
+  const { password, user } = fields;
+  if (user === undefined) return undefined;
+  try {
+    return await session.loginBy(`${API}/login`, { user, password });
+  } catch (error) {
+    if (!(error instanceof ServerError) || error.code !== "unauthorized") throw error;
+    const message = "The login after the sign-up failed: the name may be taken; choose another one";
+    throw new ServerError("unauthorized", message, { status: error.status });
+  }
+}

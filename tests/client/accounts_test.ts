@@ -1,0 +1,142 @@
+/**
+ * The functions of `db.account` against a scripted server: the requests, the sessions that follow,
+ * and the refusal of a taken name.
+ */
+import { expect, test } from "bun:test";
+import { createClient, ServerError } from "../../src/client/mod.ts";
+import {
+  expired,
+  FakeServer,
+  loggedIn,
+  loginBody,
+  ok,
+  startLive,
+  told,
+} from "./scripted_server.ts";
+
+function sent(server: FakeServer): unknown[] {
+  return server.requests.map(({ path, request }) => [
+    path.split("/").at(-1),
+    JSON.parse(request.body ?? "{}"),
+    request.headers["Authorization"],
+  ]);
+}
+
+test("account.signUp sends the fields, and logs in", async () => {
+  const server = new FakeServer();
+  const client = createClient({ url: "http://db.test", session: "cookie", environment: server });
+  const identity = await client.account.signUp({ user: "ada", password: "x", invitation: "tdi_1" });
+  expect(identity?.user.id).toBe("ada");
+  expect(client.session.userId).toBe("ada");
+  expect(sent(server)).toEqual([
+    ["signup", { user: "ada", password: "x", invitation: "tdi_1" }, undefined],
+    ["login", { user: "ada", password: "x" }, undefined],
+  ]);
+});
+
+test("account.signUp by an address alone does not log in", async () => {
+  const server = new FakeServer();
+  const client = createClient({ url: "http://db.test", environment: server });
+  expect(await client.account.signUp({ email: "a@b.example", password: "x" })).toBeUndefined();
+  expect(sent(server)).toEqual([["signup", { email: "a@b.example", password: "x" }, undefined]]);
+});
+
+test("account.signUp says that the name may be taken if the login fails", async () => {
+  const server = new FakeServer();
+  const client = createClient({ url: "http://db.test", environment: server });
+  server.answer = (path) =>
+    path.endsWith("/login")
+      ? { status: 401, body: { error: "unauthorized", message: "no" } }
+      : ok({ message: "done" });
+  const failure = await client.account
+    .signUp({ user: "ada", password: "x" })
+    .catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ServerError);
+  expect(failure).toMatchObject({ code: "unauthorized", status: 401 });
+  expect(String(failure)).toContain("the name may be taken");
+});
+
+test("a guest becomes a user by its token, and its live queries go on", async () => {
+  const server = new FakeServer();
+  const { client, events, id } = await startLive(server);
+  const { answer } = server;
+  let release: (() => void) | undefined;
+  server.answer = async (path, request) => {
+    if (path.endsWith("/refresh")) return expired("unauthorized");
+    if (path.endsWith("/login")) await new Promise<void>((resolve) => void (release = resolve));
+    return path.endsWith("/login") ? ok(loginBody("t2")) : await answer(path, request);
+  };
+  const signedUp = client.account.signUp({ user: "eve", password: "x" });
+  // The server ends the session of the guest before the login has answered.
+  server.socket.tell({
+    type: "error",
+    subscription_id: id,
+    code: "TOKEN_REVOKED",
+    message: "no",
+    ended: true,
+  });
+  await Bun.sleep(0);
+  release?.();
+  expect((await signedUp)?.user.id).toBe("ada");
+  expect(sent(server).at(-2)).toEqual(["signup", { user: "eve", password: "x" }, "Bearer t1"]);
+  await Bun.sleep(0);
+  server.fire();
+  server.socket.welcome();
+  expect(server.socket.received[0]).toMatchObject({ type: "authenticate", token: "t2" });
+  expect(told(events)).not.toContain("ended");
+});
+
+test("account.beginAsGuest and account.changePassword begin the sessions of their responses", async () => {
+  const server = new FakeServer();
+  const client = createClient({ url: "http://db.test", environment: server });
+  server.answer = (path) =>
+    ok(path.endsWith("/guest") ? loginBody("g", "guest-1") : loginBody("p", "guest-1"));
+  expect((await client.account.beginAsGuest()).user.id).toBe("guest-1");
+  expect(client.session.accessToken).toBe("g");
+  await client.account.changePassword("old", "new");
+  expect(client.session.accessToken).toBe("p");
+  expect(sent(server)).toEqual([
+    ["guest", {}, undefined],
+    ["password", { password: "old", new_password: "new" }, "Bearer g"],
+  ]);
+});
+
+test("account.deleteAccount ends the session without another request", async () => {
+  const server = new FakeServer();
+  const { client, events } = await startLive(server);
+  server.answer = () => ok({ message: "gone" });
+  await client.account.deleteAccount("x");
+  expect(client.session.accessToken).toBeUndefined();
+  expect(told(events).at(-1)).toBe("ended");
+  expect(sent(server).at(-1)).toEqual(["delete", { password: "x" }, "Bearer t1"]);
+});
+
+test("the functions about links send their fields, with the token only where it is needed", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  server.requests.length = 0;
+  server.answer = () => ok({ message: "ok" });
+  await client.account.sendResetLink("ada");
+  await client.account.resetPassword("t", "x");
+  await client.account.sendVerifyLink();
+  await client.account.verifyEmail("v");
+  expect(sent(server)).toEqual([
+    ["reset_link", { user: "ada" }, undefined],
+    ["reset", { token: "t", password: "x" }, undefined],
+    ["verify_link", {}, "Bearer t1"],
+    ["verify", { token: "v" }, undefined],
+  ]);
+});
+
+test.each<[string, (account: ReturnType<typeof createClient>["account"]) => unknown]>([
+  ["Cannot use user", (account) => account.signUp({ user: 5 } as unknown as { password: string })],
+  ["the new password", (account) => account.changePassword("x", 5 as unknown as string)],
+  ["the token", (account) => account.verifyEmail("")],
+])("a wrong argument is refused before anything is sent: %s", async (part, call) => {
+  const server = new FakeServer();
+  const { account } = createClient({ url: "http://db.test", environment: server });
+  const failure = await (async () => call(account))().catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(TypeError);
+  expect(String(failure)).toContain(part);
+  expect(server.requests).toEqual([]);
+});
