@@ -1,6 +1,6 @@
 /**
- * The cases that `openDatabase` refuses before a byte of the directory changes, and what a failed
- * opening leaves behind.
+ * The cases that `openDatabase` refuses before a byte of the directory changes, and the state that
+ * a failed opening leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";

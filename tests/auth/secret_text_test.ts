@@ -1,5 +1,6 @@
 /**
- * Goal: a secret is recognised by its form alone, and no slip of the keyboard makes another one.
+ * Goal: a secret is recognised by its form alone, and no typing error turns one secret into
+ * another.
  */
 import { expect, test } from "bun:test";
 import { hashOfSecret, isSecret, newSecret } from "../../src/auth/secret_text.ts";

@@ -163,7 +163,7 @@ test("startup without an archive directory is refused, and touches no data", asy
   });
   expect(existsSync(place.data)).toBe(false);
   await (await open(place)).close();
-  // The check leaves nothing behind.
+  // The check leaves no file behind.
   expect(readdirSync(place.archive)).toHaveLength(1);
 });
 
@@ -285,7 +285,9 @@ test("files that another copy of the database put into the archive are not overw
   await again.close();
 });
 
-/** The real disk, except that the sync of one directory fails while a test wants it to. */
+/**
+ * The real disk, except that the sync of one directory fails while a condition of the test is met.
+ */
 function diskThatSyncsNot(isMet: (path: string) => boolean): Disk {
   return {
     ...bunDisk,

@@ -16,7 +16,7 @@ import { until } from "../support/until.ts";
 
 afterAll(removeDirectories);
 
-/** This is more than SQLite leaves in its log. */
+/** The number of bytes to write, more than SQLite leaves in its log. */
 const LOG_BYTES: number = 5 << 20;
 
 const LONG_ENTRY: FileEntry = {
@@ -78,7 +78,7 @@ test("a restore to a point that fails before its work releases segments and log"
     await engine.run(`INSERT INTO t VALUES (${id}); STORAGE FLUSH TABLE t`);
   }
   const wallMs = clock.nowMs();
-  // The clock is so far ahead that no seq is left to end the log with.
+  // The clock is so far ahead that no seq is left with which to end the log.
   onCopied = () => clock.setWall(Date.UTC(2200, 0));
   const { error } = await engine.ask(`RESTORE DATABASE FROM '${base}' TO SEQ ${store.visibleSeq}`);
   clock.setWall(wallMs);

@@ -1,6 +1,6 @@
 /**
  * Backups of tables with indexes, sequences and foreign keys: the restored database finds the same
- * rows by its indexes, gives no number twice, and its foreign keys hold.
+ * rows by its indexes, issues no number twice, and its foreign keys hold.
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";

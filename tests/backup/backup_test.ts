@@ -460,7 +460,7 @@ test("no symbolic link leads BACKUP or RESTORE out of the allowed directories, o
   const elsewhere = freshDirectory();
   const parent = freshDirectory();
   const data = join(parent, "data");
-  // The data directory lies below an allowed root, but under a name other than the configured one.
+  // The data directory is below an allowed root, but under a name other than the configured one.
   const database = await databaseOn(data, [root, parent, join(root, "alias")], bunDisk);
   symlinkSync(elsewhere, join(root, "out"));
   symlinkSync(data, join(root, "in"));
@@ -574,7 +574,7 @@ async function databaseOn(
   return await openAt(dataPath, { disk, config, ...(log === undefined ? {} : { log }) });
 }
 
-/** Keeps the lines of a log as text. */
+/** Returns a log that keeps its lines as text. */
 function keptLog(): { log: Log; lines: string[] } {
   const lines: string[] = [];
   const keep =
@@ -977,7 +977,7 @@ test("verify and repair leave an interrupted restore to the startup that finishe
   expect(refusedCount).toBeGreaterThan(3);
 });
 
-/** Counts the queries and syncs of directories between two turns. */
+/** A disk that counts the queries and syncs of directories between two ticks. */
 class CountingDisk extends ForwardingDisk {
   count = 0;
 
@@ -1018,7 +1018,7 @@ test("a backup of many tables yields to others between their files and directori
   expect(perTurn.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(40);
 });
 
-/** Reports a request for space, which a backup makes once it knows all of its files. */
+/** A disk that reports a request for space, which a backup makes once it knows all of its files. */
 class RoomDisk extends ForwardingDisk {
   onAsked: (path: string) => void = () => {};
 
@@ -1082,10 +1082,13 @@ function fileEntry(number: number): FileEntry {
   };
 }
 
-/** Chunks are half a MiB in this test, and less data is needed to reach them. */
+/**
+ * The minimum number of bytes of a chunk. Chunks have half a MiB in this test, so less data is
+ * needed.
+ */
 const CHUNK_BYTES_MIN = 1 << 18;
 
-/** Records how far the check of a segment was ahead at each write of its copy. */
+/** A disk that records how far the check of a segment was ahead at each write of its copy. */
 class LeadDisk extends ForwardingDisk {
   readonly leads: number[] = [];
   #checkedBytes = 0;

@@ -1,4 +1,4 @@
-/** The real disk, in its own directory. */
+/** The real disk, in a separate directory. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -208,7 +208,7 @@ test("lockByName respects a process that runs and takes over from one that is go
   expect(release).toBeDefined();
   expect(lockByName(path)).toBeUndefined();
   release?.();
-  // This is above every process id that Linux assigns.
+  // This number is above every process id that Linux assigns.
   writeFileSync(`${path}.pid`, "4194999\n");
   const again = lockByName(path);
   expect(again).toBeDefined();

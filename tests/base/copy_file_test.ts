@@ -1,4 +1,6 @@
-/** File copies: their contents, and their durability, piece by piece, when they are finished. */
+/**
+ * Copies of files have the same contents, and are durable, piece by piece, when they are finished.
+ */
 import { expect, test } from "bun:test";
 import { crc32 } from "../../src/base/checksum.ts";
 import { copyFile } from "../../src/base/copy_file.ts";

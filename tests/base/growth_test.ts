@@ -8,7 +8,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 
 const LARGE = 65_536;
 
-/** Counts the values that are copied into it. */
+/** An array that counts the values that are copied into it. */
 class CountedArray extends Uint32Array {
   static copied = 0;
 

@@ -1,9 +1,11 @@
-/** When memory is released, how often where that yields little, and when work must wait. */
+/**
+ * When memory is released, how often it is released if that frees little, and when work must wait.
+ */
 import { expect, test } from "bun:test";
 import { MemoryPressure } from "../../src/base/memory_pressure.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-/** A process that may use 100 bytes. */
+/** The memory use of a process that may use 100 bytes. */
 class Usage {
   readonly clock: ManualClock = new ManualClock();
   used = 0;

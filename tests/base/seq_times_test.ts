@@ -114,7 +114,7 @@ test("an era is saved before its first id is issued, and an era without ids leav
   world.clock.setWall(START_MS);
   world.seqs.nowMs();
   expect(world.saved).toEqual([]);
-  // Only a reader has seen this time.
+  // Only a reader has observed this time.
   world.clock.setWall(START_MS + 3 * HOUR_MS);
   world.seqs.nowMs();
   world.clock.setWall(START_MS + 5000);
@@ -174,7 +174,7 @@ test("ids ascend, have the time of their commit, and stay expired, whatever the 
       world.clock.setWall(Math.floor(world.clock.nowMs()));
       if (random.unit() < 0.7) issued.push({ seq: world.commit(), ms: world.clock.nowMs() });
       const aged = world.seqs.agedSeq(TTL_MS);
-      // A restart forgets a later time that only a reader has seen.
+      // A restart forgets a later time that only a reader has observed.
       if (kind !== 2) expect(aged, `seed ${seed}, step ${step}`).toBeGreaterThanOrEqual(bound);
       // The bound must be an existing id.
       bound = Math.min(aged, world.seqs.last);

@@ -1,6 +1,6 @@
 /**
- * Numbers of sequences: none is handed out twice, whatever a crash or a restore leaves, and a bulk
- * load reserves them a few times in all.
+ * Numbers of sequences: none is issued twice, whatever a crash or a restore leaves, and a bulk load
+ * reserves numbers only a few times in all.
  */
 import { expect, test } from "bun:test";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "../../src/catalog/mod.ts";

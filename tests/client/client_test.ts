@@ -1,6 +1,6 @@
 /**
- * The client against a scripted server: the messages it sends, their order, and its reaction to
- * losses, expired tokens and expired history.
+ * The client against a scripted server: the messages that the client sends, their order, and its
+ * reaction to losses, expired tokens and expired history.
  */
 import { expect, test } from "bun:test";
 import {
@@ -419,7 +419,7 @@ test("live resumes a quiet table from the position of the heartbeat, and leaves 
   expect(server.fire()).toEqual([20_000]);
   server.socket.tell({ type: "pong", id: "heartbeat", positions: { [id]: 50 } });
   expect(server.fire()).toEqual([20_000]);
-  // The second ping is not answered.
+  // The second ping gets no response.
   expect(server.fire()).toEqual([10_000]);
   expect(server.socket.isClosed).toBe(true);
   expect(told(events).at(-1)).toBe("offline");
@@ -527,7 +527,7 @@ test("queries share a socket; the last to close closes it", async () => {
   expect(server.sockets).toHaveLength(1);
 });
 
-/** Holds the answers of paths with this ending until they are released. */
+/** Holds the responses of paths with this ending until they are released. */
 function hold(server: FakeServer, end: string): (answer: Answer) => Promise<void> {
   const before = server.answer;
   const waiting: ((answer: Answer) => void)[] = [];

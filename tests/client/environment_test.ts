@@ -131,7 +131,7 @@ test("globalEnvironment reports the return of the network, of the page, and of i
   expect(counts()).toEqual([0, 0, 0]);
 });
 
-/** A WebSocket that opens when the test tells it to. */
+/** A WebSocket that opens when the test requests it. */
 class SilentSocket extends EventTarget {
   static readonly OPEN = 1;
   static readonly made: SilentSocket[] = [];

@@ -1,7 +1,7 @@
 /**
  * Goal: whatever message rate a server allows, every request is served, and no subscription is
  * requested twice. Method: a server that counts by the test's clock and refuses as the real one
- * does, without saying what it refuses; each direction takes time.
+ * does, without naming the refused message; each direction takes time.
  */
 import { expect, test } from "bun:test";
 import { Outgoing, type SentRequest } from "../../src/client/outgoing.ts";
@@ -140,7 +140,8 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // A message that fits again is sent before the refusal arrives, and is answered after its delay.
+  // A message that fits again is sent before the refusal arrives, and gets its response after the
+  // delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");

@@ -1,5 +1,5 @@
 /**
- * A server that follows a test's script: the test determines its answers, the messages on its
+ * A server that follows a test's script: the test determines its responses, the messages on its
  * sockets, and when timers fire.
  */
 import {

@@ -1,6 +1,6 @@
 /**
- * Goal: answers are read as they arrive, from a scripted server that splits them at every position,
- * and from a real one that pauses its statements for a slow reader.
+ * Goal: responses are read as they arrive, from a scripted server that splits them at every
+ * position, and from a real server that pauses its statements for a slow reader.
  */
 import { expect, test } from "bun:test";
 import { createClient, type ExecutionPart, ServerError } from "../../src/client/mod.ts";

@@ -1,6 +1,6 @@
 /**
  * `transaction` of the client against a scripted server: which requests it sends, when it repeats
- * its work, and what it does with failures and lost answers.
+ * its work, and how it handles failures and lost responses.
  */
 import { expect, test } from "bun:test";
 import type { Client, TransactionClient } from "../../src/client/mod.ts";
@@ -15,7 +15,10 @@ const GONE: Answer = {
   body: { error: { code: "TRANSACTION_NOT_FOUND", message: "gone" } },
 };
 
-/** Answers requests as a server would; the paths that `failing` names get its answers, in order. */
+/**
+ * Responds to requests as a server would. The paths that `failing` names get its responses, in
+ * order.
+ */
 async function scripted(
   failing: Readonly<Record<string, readonly (Answer | Error)[]>> = {},
 ): Promise<{ server: FakeServer; client: Client; sent: () => string[] }> {

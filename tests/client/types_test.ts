@@ -1,6 +1,6 @@
 /**
- * The client as its users' compiler sees it: with their settings, not with those of this project,
- * and without any type of the server or its runtime.
+ * The client as the compilers of its users see it: with their settings, not with those of this
+ * project, and without any type of the server or its runtime.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * Goal: no configuration key exists in name only: the server reads it, or says that it accepts only
- * the default so far. Method: search the text of every file outside `src/config`, and record the
- * names that the one function that forwards keys reads from its section.
+ * Goal: no configuration key exists in name only: the server reads the key, or reports that it
+ * accepts only the default so far. Method: search the text of every file outside `src/config`, and
+ * record the names that the one function that forwards keys reads from its section.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";

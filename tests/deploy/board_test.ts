@@ -1,7 +1,7 @@
 /**
  * Goal: the Grafana dashboard shows what the server measures. Method: each metric and label in a
- * dashboard query exists in `/metrics` of a server with an archive, and each metric but a few is on
- * the dashboard.
+ * dashboard query exists in `/metrics` of a server with an archive, and all but a few metrics are
+ * on the dashboard.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ interface Board {
 const board = (await Bun.file(join(import.meta.dir, "../../deploy/grafana.json")).json()) as Board;
 const queries = board.panels.flatMap(({ targets = [] }) => targets);
 
-/** Metrics that only an alert or a version comparison reads, and no graph. */
+/** Metrics that only an alert or a version comparison reads, but no graph. */
 const NOT_SHOWN = new Set([
   "tidemark_accept_pauses_total",
   "tidemark_archive_failing",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** Runs steps, and closes. The times of day are left out of the output. */
+/** Runs steps to their end. The times of day are left out of the output. */
 function run(steps: string): { output: string; code: number } {
   const script = `set -uo pipefail; . .ci/steps.sh\n${steps}\nclose_steps`;
   const ended = Bun.spawnSync(["bash", "-c", script], { cwd: ROOT, stdin: "ignore" });

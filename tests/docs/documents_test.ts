@@ -1,7 +1,7 @@
 /**
  * Goal: everything that the documents show works. Method: the blocks of each document are run in
- * order against a real server, as by a reader who copies them: shell, SQL, programs, configuration,
- * messages, and pages in Chromium. Only addresses and directories are replaced.
+ * order against a real server, in the way of a reader who copies them: shell, SQL, programs,
+ * configuration, messages, and pages in Chromium. Only addresses and directories are replaced.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -110,7 +110,7 @@ class DocumentRun implements AsyncDisposable {
     }
   }
 
-  /** Checks that a message or an answer matches a schema of the server's own description. */
+  /** Checks that a message or a response matches a schema of the server's own description. */
   async #checkMessage(message: object): Promise<void> {
     const answer = await defined(this.#server, "a server runs").get("/v1/openapi.json");
     const { components } = (await answer.json()) as {

@@ -23,7 +23,7 @@ import { blocksOf, ROOT } from "./snippets.ts";
 
 const TEST_MS_MAX = 600_000;
 
-/** The longest step installs all packages from the network. */
+/** The time limit of a step. The longest step installs all packages from the network. */
 const STEP_MS_MAX = 300_000;
 
 const LOOK_MS = 50;

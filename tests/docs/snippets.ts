@@ -35,7 +35,7 @@ const WRITTEN_PATHS: readonly (readonly [written: string, name: string])[] = [
   ["/mnt/nvme/tidemark", "nvme"],
 ];
 
-/** How long a command may take. */
+/** The maximum time of a command. */
 const COMMAND_MS_MAX = 60_000;
 
 const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
@@ -98,7 +98,7 @@ function directiveFrom(text: string): Directive {
   throw new Error(`Cannot read the directive "${text}"`);
 }
 
-/** Runs the blocks of one document in a folder of its own. */
+/** Runs the blocks of one document in a separate folder. */
 export class Runner {
   readonly #folder: string;
   readonly #server: ServerProcess;

@@ -2,7 +2,8 @@
  * Goal: the data of a released version stays readable for ever, and an older version refuses a
  * newer version's data and leaves it unchanged. Method: a directory of each format is kept under
  * tests/fixtures with everything that can be read in it. This version opens a copy and reads the
- * same. It is also asked to open copies in which one number says that a newer version wrote them.
+ * same contents. It also has to refuse copies in which one number says that a newer version wrote
+ * them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: a commit changes the result as the SQL contract's change matrix says, in order, once, and
- * only for the subscriptions that it affects.
+ * Goal: a commit changes the result as the change matrix of the SQL contract specifies, in order,
+ * once, and only for the subscriptions that it affects.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";

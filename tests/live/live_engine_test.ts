@@ -372,7 +372,7 @@ test("tableChanged: many queries take turns, and a query that will end receives 
 test("tableChanged: no follower reads on alone, nor joins, before its turn", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const rooms = Array.from({ length: 100 }, (_, index) => `room ${index}`);
-  // All of them have a full socket, so that no feed reads for them.
+  // All sockets are full, so that no feed reads for them.
   const opened = rooms.map((room) => {
     const sink = new RecordingSink();
     sink.room = 1;

@@ -1,6 +1,6 @@
 /**
  * `tidemark verify` and `tidemark repair` of index files: a file that is missing, damaged, or wrong
- * under a right checksum is found and made again, and never gives a wrong answer.
+ * under a right checksum is found and rebuilt, and never causes a wrong result.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -76,7 +76,7 @@ describe("an index file", () => {
     ],
   ])("is found and made again if it %s", async (what, harm) => {
     const path = copyOf(directory);
-    // Some of the faults are also planted in an index with computed keys.
+    // Some of the faults are also injected into an index with computed keys.
     for (const isLast of what.startsWith("has ") ? [false, true] : [false]) {
       const file = indexFile(path, isLast);
       const good = readFileSync(file);

@@ -1,6 +1,6 @@
 /**
  * `tidemark verify` and `tidemark repair` on real directories: damage anywhere is found, a check
- * changes no byte, and after a repair a server starts and never gives a wrong answer.
+ * changes no byte, and after a repair a server starts and never returns a wrong result.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -612,7 +612,7 @@ describe("repair of a damaged log", () => {
 
     await using database = await OpenDirectory.open(path);
     for (const table of ["default.first", "default.second"]) {
-      // These rows are in segments, so they exist whatever happened to the log.
+      // These rows are in segments, so they exist regardless of the log.
       expect(await database.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
     }
     const [[count] = []] = await database.rows("SELECT count(*) FROM default.logged");
@@ -712,7 +712,8 @@ describe("repair of a damaged log", () => {
 });
 
 /**
- * A database on the directory answers for every table but default.first, which names its damage.
+ * A database on the directory serves every table except default.first, for which it names the
+ * damage.
  */
 /** Returns the offset of the packed text in a segment's second column. */
 function offsetOfPacked(file: string): number {

@@ -7,7 +7,7 @@ import { KINDS, TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
 import { isThorough } from "../support/thoroughness.ts";
 
-/** Scripts in these folders are tasks; their parts are in subfolders. */
+/** The folders whose scripts are tasks. Parts of the scripts are in subfolders. */
 const FOLDERS = ["scripts", "scripts/bench", "scripts/check", "tests/campaigns"];
 
 test("every script is a task, except the entry of the tasks itself", () => {
@@ -22,7 +22,8 @@ test("every script is a task, except the entry of the tasks itself", () => {
 });
 
 /**
- * Starting a task takes a tenth of a second or two, so a normal run tries one task of each kind.
+ * The tasks to try. Starting a task takes a tenth of a second or two, so a normal run tries one
+ * task of each kind.
  */
 const TRIED = isThorough
   ? TASKS

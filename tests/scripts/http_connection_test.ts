@@ -1,5 +1,6 @@
 /**
- * The load generator parses answers itself: an error there would distort the measurements.
+ * The load generator parses responses itself. An error in the parser would distort the
+ * measurements.
  */
 import { expect, test } from "bun:test";
 import { answerFrom, HttpConnection } from "../../scripts/bench/places/http_connection.ts";

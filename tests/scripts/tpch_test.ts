@@ -1,4 +1,4 @@
-/** The TPC-H data and the comparison of answers, on which the TPC-H script relies. */
+/** The TPC-H data and the comparison of results, on which the TPC-H script relies. */
 import { describe, expect, test } from "bun:test";
 import { differenceOf } from "../../scripts/bench/peers/answers.ts";
 import { type Made, rowsOf, type TableName } from "../../scripts/bench/tpch/data.ts";

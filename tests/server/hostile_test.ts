@@ -1,6 +1,6 @@
 /**
  * Requests that no client library sends: cut off in the middle, with malformed heads, or with false
- * lengths. The server answers or hangs up, and none of them counts as a bug.
+ * lengths. The server responds or disconnects, and none of them counts as a bug.
  */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -27,8 +27,8 @@ function runningCount(): number {
 }
 
 /**
- * Sends bytes and returns the reply that arrived before either side hung up. With `hangUp`, it
- * hangs up once the server has begun to process the request.
+ * Sends bytes and returns the response that arrived before either side disconnected. With `hangUp`,
+ * disconnects once the server has begun to process the request.
  */
 async function exchange(text: string, { hangUp }: { hangUp: boolean }): Promise<string> {
   const answered = Promise.withResolvers<void>();

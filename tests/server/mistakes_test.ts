@@ -1,5 +1,5 @@
 /**
- * The mistakes that people make in their first requests: each answer says what is wrong with the
+ * The mistakes that people make in their first requests: each response says what is wrong with the
  * request and how to send it correctly.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Faults injected below the live engine, into the answers of its store, or above it, into the
- * messages of a socket. A simulation can be trusted because it finds each of them.
+ * Faults injected into the results of the store below the live engine, or into the messages of a
+ * socket above it. A simulation can be trusted because it finds each of them.
  */
 import { AssertionError } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
@@ -36,7 +36,7 @@ export const INJECTED_FAULTS = [
   "result_lost",
   /** A cell is altered. */
   "result_altered",
-  /** The first message of a commit claims to be the last. */
+  /** The maximum number of worlds in a search, because no fault is visible in every world. */
   "result_early",
   /** Deleted rows stay. */
   "result_undead",

@@ -5,13 +5,13 @@
  * each message as it arrives.
  *
  * It checks these rules of the stream:
- * - seqs ascend within a subscription, so nothing comes twice or out of order;
- * - every change is what the change matrix makes of its version, cell by cell;
+ * - seqs ascend within a subscription, so no change arrives twice or out of order;
+ * - every change follows from its version by the change matrix, cell by cell;
  * - no version that affects the result is skipped;
  * - a snapshot is the result at its last_seq_id, and the client's rows are the result at any
  *   position.
  *
- * Versions of a STREAM table expire in the meantime. A client may or may not be told of expired
+ * Versions of a STREAM table expire in the meantime. A client may or may not receive expired
  * versions.
  */
 
@@ -117,7 +117,7 @@ interface Version {
   readonly before: Version | undefined;
 }
 
-/** Every version of every owner, in order. */
+/** The ledger of every version of every owner, in order. */
 class Ledger {
   readonly #byOwner = new Map<number, Version[]>();
   readonly #newest = new Map<string, Version>();
@@ -239,7 +239,8 @@ class Client {
   /** The client began with less than everything, which resuming does not change. */
   #isPartial = false;
   /**
-   * The number of newest rows that the client asked for; undefined for all, or without a snapshot.
+   * The number of newest rows that the client requested; undefined for all rows, or without a
+   * snapshot.
    */
   #lastRows: number | undefined;
 

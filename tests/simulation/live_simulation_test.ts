@@ -21,7 +21,7 @@ const SEED_FIRST = seedOf(1);
 const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 8, thorough: 30 }) : 1;
 const STEPS = 400;
 
-/** This is about a sixth of the time that passes in a world. */
+/** The time to live of rows, about a sixth of the time that passes in a world. */
 const TTL_MS = 40;
 
 test("subscribers see every change once, in order, and hold the result", async () => {

@@ -19,10 +19,10 @@ import {
   simulateLive,
 } from "./live_simulation.ts";
 
-/** Any store operation ends within a small part of these ticks. */
+/** The maximum number of ticks. Any store operation ends within a small part of them. */
 const TURNS_MAX = 20_000;
 
-/** History is kept for at least an hour, whatever the table says. */
+/** The minimum time for which history is kept, whatever the table specifies. */
 const HISTORY_MS = 3_600_000;
 
 export interface SimulationOptions {
@@ -128,8 +128,7 @@ export class LocalWorld implements SimulatedStore {
   }
 
   /**
-   * Lets the versions that were replaced before the last call become too old to be kept, for all
-   * owners.
+   * Makes the versions that were replaced before the last call too old to be kept, for all owners.
    */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);

@@ -1,10 +1,9 @@
 /**
- * Goal: FOR SYSTEM_TIME AS OF gives exactly the state after the last commit at or before any seq or
- * time, or says that its history is gone.
- * Method: a random life of two tables through SQL, one of them with rows of two users: inserts,
- * updates, deletes, upserts and transactions, flushed, merged, discarded and restarted at random. A
- * model computes each state from the statements alone. Each injected fault must be found. To repeat
- * a failure: SEED=<n> bun test <this file>
+ * Goal: FOR SYSTEM_TIME AS OF returns exactly the state after the last commit at or before any seq
+ * or time, or reports that its history is gone. Method: a random life of two tables through SQL,
+ * one of them with rows of two users: inserts, updates, deletes, upserts and transactions, flushed,
+ * merged, discarded and restarted at random. A model computes each state from the statements alone.
+ * Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -169,7 +168,7 @@ class PastSimulation {
     this.counts[mayBeGone ? "gone" : "read"] += 1;
   }
 
-  /** Returns a moment as a text, and the state at it. */
+  /** Returns a moment as a string, and the state at that moment. */
   #moment(): KnownState & { readonly text: string } {
     const known = this.#random.pick(this.#states);
     if (this.#random.chance(0.2)) {
@@ -184,7 +183,7 @@ class PastSimulation {
     return { ...state, seq, text: String(seq) };
   }
 
-  /** Whether the store has discarded versions of the state at a seq. */
+  /** Returns whether the store has discarded versions of the state at a seq. */
   #isGone(table: string, userId: string, seq: number): boolean {
     const { catalog, store } = this.#engine.database;
     const [namespace = "", name = ""] = table.split(".");
@@ -213,7 +212,7 @@ interface Read {
   readonly expected: readonly (readonly unknown[])[];
 }
 
-/** Queries, each with the answer that the rows of both tables give. */
+/** Queries, each with the result that the rows of both tables give. */
 const READS: readonly ((
   rows: { readonly shared: Rows; readonly own: Rows },
   key: number,

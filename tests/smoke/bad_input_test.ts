@@ -1,6 +1,6 @@
 /**
- * Input that is malformed, too large, too deep, out of order or forged is refused with a code,
- * never with a crash, a hang, a stack trace or a partial effect.
+ * Input that is malformed, too large, too deep, out of order or forged is refused with a code. It
+ * never causes a crash, a hang, a stack trace or a partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signToken } from "../../scripts/bench/places/bearer.ts";

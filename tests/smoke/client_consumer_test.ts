@@ -1,6 +1,6 @@
 /**
  * Goal: a consumer of the client handles each message once and loses none, despite handler
- * failures, restarts and SIGKILL of the server; and it stops in order.
+ * failures, restarts and SIGKILL of the server; and it stops cleanly.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

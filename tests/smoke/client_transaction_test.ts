@@ -1,6 +1,4 @@
-/**
- * Goal: with the real process, rivals that count through transactions of the client lose no step.
- */
+/** Goal: with the real process, concurrent clients that count in transactions lose no step. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
 import {

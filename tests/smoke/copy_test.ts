@@ -1,6 +1,6 @@
 /**
- * COPY over HTTP: streams in both directions that are as slow as their slower end, and requests
- * that end early and leave nothing.
+ * COPY over HTTP: streams in both directions, at the speed of their slower end. Requests that end
+ * early leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";

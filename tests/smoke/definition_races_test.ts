@@ -1,6 +1,6 @@
 /**
- * Definitions that change while others read, write and follow the same tables: every request gets
- * an answer, a row is never stored in the columns of another definition, and the server stays up.
+ * Definitions that change while others read, write and follow the same tables: every request gets a
+ * response, a row is never stored in the columns of another definition, and the server stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";

@@ -1,5 +1,5 @@
 /**
- * Disks in trouble, seen from outside: the real process encounters errors of the real system calls,
+ * Failing disks, tested from outside: the real process encounters errors of the real system calls,
  * a full file system, and kernel limits. After a restart, acknowledged rows are present and refused
  * rows are not, nothing hangs, and a log error ends the process.
  */
@@ -18,10 +18,10 @@ const CONFIG = {
   limits: { max_row_bytes: 262_144 },
 };
 
-/** No request waits longer than this for an answer. */
+/** The maximum time that a request waits for its response. */
 const ANSWER_MS_MAX = 15_000;
 
-/** strace is killed if it has not detached by then. */
+/** The time within which strace must detach, or else it is killed. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -58,7 +58,7 @@ const CASES: readonly Trouble[] = [
 ];
 
 /**
- * One case of each kind. All of them take minutes on a busy machine, and run with DISK_TROUBLE=all.
+ * One case of each kind. All cases take minutes on a busy machine, and run with DISK_TROUBLE=all.
  */
 const QUICK: readonly Trouble[] = CASES.filter((_, index) => [0, 4, 5, 8, 12].includes(index));
 
@@ -81,7 +81,7 @@ class Ledger {
     }
   }
 
-  /** Returns the rows that are present but should not be, or the reverse. */
+  /** Returns the rows that are present but should not be, or vice versa. */
   async faults(server: ServerProcess): Promise<string[]> {
     const rows = await server.rows("SELECT id FROM t");
     const found = new Set(rows.map(([id]) => Number(id)));
@@ -91,7 +91,7 @@ class Ledger {
   }
 }
 
-/** Returns undefined if the connection broke, as it does when the process ends. */
+/** Returns the response; undefined if the connection broke, as it does when the process ends. */
 async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefined> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error("no answer: it hangs")), ANSWER_MS_MAX);
@@ -105,7 +105,7 @@ async function answered(asked: Promise<SqlAnswer>): Promise<SqlAnswer | undefine
   }
 }
 
-/** Does work that uses the disk: commits, a flush, and a definition. */
+/** Performs work that uses the disk: commits, a flush, and a definition. */
 async function work(server: ServerProcess, ledger: Ledger, round: number): Promise<void> {
   for (let count = 0; count < 3; count += 1) await ledger.insert(server);
   await answered(server.sql("STORAGE FLUSH TABLE t"));
@@ -142,7 +142,7 @@ async function inject(
         tracer.exited.then(() => true),
         Bun.sleep(DETACH_MS_MAX).then(() => false),
       ]);
-      // The traced process continues, or is gone.
+      // The traced process continues, unless it has ended.
       if (!isGone) tracer.kill("SIGKILL");
       await tracer.exited;
     },

@@ -1,6 +1,6 @@
 /**
  * Queries that the reader threads of the real process divide: correct while their table changes,
- * and ended as one by everything that ends a statement.
+ * and ended as a whole by everything that ends a statement.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -25,7 +25,7 @@ function pairs(otherCount: number): string {
 const STEPS = amountOf({ usual: 8, thorough: 20 });
 
 let server: ServerProcess;
-/** How often the short form of the endless query has run. */
+/** The number of times that the short form of the endless query has run. */
 let pairRuns = 0;
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ async function endedBy(
   fields: Readonly<Record<string, unknown>>,
   end?: () => Promise<void>,
 ): Promise<readonly unknown[]> {
-  // A plan is divided once it has run often and takes more than a moment.
+  // A plan is divided once it has run often and takes long enough.
   for (; pairRuns < 5; pairRuns += 1) await server.rows(pairs(200));
   const running = server.sql(pairs(20_000), { fields });
   await until(async () => (await busyCount()) === 2);

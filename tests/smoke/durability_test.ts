@@ -1,6 +1,6 @@
 /**
- * Every acknowledged commit of the real process is in the log and durable before it is answered, as
- * observed in the kernel. Skipped if strace is not installed or not allowed.
+ * Every acknowledged commit of the real process is in the log and durable before its response is
+ * sent, as observed in the kernel. Skipped if strace is not installed or not allowed.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Columns of enum types, from one end to the other: parameters, live queries that go on while
+ * Columns of enum types through the whole system: parameters, live queries that continue while
  * labels are added and renamed, COPY, topics, a restart with rows in segments and in the log, and a
  * backup.
  */

@@ -1,5 +1,5 @@
 /**
- * Goal: for a browser's EventSource, every answer of `GET /v1/api/live` is a stream, even for a
+ * Goal: for a browser's EventSource, every response of `GET /v1/api/live` is a stream, even for a
  * refusal or while the server stops; nginx with default settings forwards it without delay.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -214,7 +214,7 @@ http { access_log off; ${temp}
   });
 });
 
-/** Returns a port on which nothing was listening a moment ago. */
+/** Returns a port on which no process has just been listening. */
 function freePort(): number {
   const taken = Bun.listen({
     hostname: "127.0.0.1",

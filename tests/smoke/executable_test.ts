@@ -1,6 +1,6 @@
 /**
- * The server compiled to one file does what otherwise requires neighbouring files: it serves the
- * admin page, and starts its threads.
+ * The server compiled to one file does the work that otherwise requires files next to it: it serves
+ * the admin page, and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

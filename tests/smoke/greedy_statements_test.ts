@@ -1,6 +1,6 @@
 /**
  * Statements of a few bytes that demand huge resources: each is refused within its time and memory
- * limits, and others are then served again at once.
+ * limits, and other statements are then served again at once.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -46,7 +46,7 @@ test.each([
     "type",
   ],
 ])("too much of %s", async (_name, sql, reason) => {
-  // Long enough for a slow machine to reach the intended limit.
+  // The time limit is long enough for a slow machine to reach the intended limit.
   const { status, body } = await server.sql(sql, { fields: { timeout_ms: 20_000 } });
   expect([status, body.error?.code, body.error?.reason]).toEqual([
     400,

@@ -1,6 +1,6 @@
 /**
  * Goal: a fault injected into any stage of a request, a subscription, a connection or a job of the
- * real process ends only that. A bug in a commit, or where a segment is published, stops the
+ * real process ends only that one. A bug in a commit, or where a segment is published, stops the
  * process, which recovery from the log makes safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -65,8 +65,8 @@ function namesIn(folder: string): readonly string[] {
 }
 
 /**
- * Checks that the injected fault was hit and reported, that others are served, and that it left
- * nothing behind: no request entry, no file, no closed gate, no row.
+ * Checks that the injected fault was hit and reported, that other requests are served, and that the
+ * fault left nothing behind: no request entry, no file, no closed gate, no row.
  */
 async function expectUnharmed(): Promise<void> {
   expect(existsSync(control)).toBe(false);
@@ -272,7 +272,8 @@ describe("a bug in an answer ends its request", () => {
       inject("pieces", 3);
       const answer = await asked(STREAM, "application/json");
       const text = await answer.text().catch(() => "broken");
-      // A reader fails before its rows are part of the answer, whose end then reports the failure.
+      // A reader fails before its rows are part of the response. The end of the response then
+      // reports the failure.
       if (text !== "broken") expect(text).toEndWith(',"statement":0}}');
       if (text !== "broken") expect(text).toContain('"code":"INTERNAL_ERROR"');
       await expectUnharmed();

@@ -1,7 +1,7 @@
 /**
- * Ways to reach another user's rows, none of which may work. Every row, file and name that belongs
- * to alice contains a canary. Nothing that is sent to bob may contain it: no rows, errors, plans,
- * frames or files.
+ * Attempts to reach another user's rows, all of which must fail. Every row, file and name that
+ * belongs to alice contains a canary. Nothing that is sent to bob may contain it: no rows, errors,
+ * plans, frames or files.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -77,7 +77,7 @@ async function upload(): Promise<void> {
   aliceFile = `/v1/files/app/notes/${sub}/${id}`;
 }
 
-/** Returns all contents of an answer, including the names and values of its headers. */
+/** Returns all contents of a response, including the names and values of its headers. */
 async function everythingIn(answer: Response): Promise<string> {
   return JSON.stringify([...answer.headers]) + (await answer.text());
 }
@@ -389,10 +389,10 @@ describe("a request that is repeated by its key", () => {
     token = (await server.login("eve")).access_token;
     for (const [index, sql] of asked.entries()) {
       const [status, text] = await repeat(sql, token, `eve-${index}`);
-      // The answer to a request that changed no row is not kept.
+      // The response to a request that changed no row is not kept.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
-    // A user who regains the right gets the answer again.
+    // A user who regains the right gets the kept response again.
     await server.rows("ALTER USER eve SET ROLE dba");
     token = (await server.login("eve")).access_token;
     const [status, text] = await repeat(asked[2] ?? "", token, "eve-2");
@@ -422,7 +422,7 @@ describe("bob streams", () => {
       return;
     }
     await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
-    // His own change follows hers, so hers would have arrived by then.
+    // Bob's change follows alice's, so alice's would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
     await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
     let text = JSON.stringify([...answer.headers]);
@@ -479,7 +479,7 @@ describe("bob follows", () => {
     await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
       token: alice,
     });
-    // His own change follows hers, so hers would have arrived by then.
+    // Bob's change follows alice's, so alice's would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
     socket.send({ type: "ping", id: "last" });
     while ((await socket.next()).type !== "pong") continue;

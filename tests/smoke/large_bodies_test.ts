@@ -11,8 +11,8 @@ const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
 /**
- * The number of other users' requests. In the time they take, a wrongly waiting request would have
- * been answered.
+ * The number of other users' requests. In the time that they take, a wrongly waiting request would
+ * have received its response.
  */
 const OTHERS = 5;
 

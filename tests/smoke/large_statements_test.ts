@@ -36,7 +36,7 @@ function insertOf(from: number, last = ""): string {
   return `INSERT INTO items (id, body) VALUES ${rows.join(", ")}${last}`;
 }
 
-/** Returns the answer of COUNTED for rows with these numbers. */
+/** Returns the result of COUNTED for rows with these numbers. */
 function countsOf(first: number, count: number): unknown[][] {
   return [[count, count, bodyOf(first), bodyOf(first + count - 1)]];
 }

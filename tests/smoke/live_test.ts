@@ -1,7 +1,7 @@
 /**
- * Subscriptions on the real process through everything that ends, interrupts or resumes them, as
- * JSON and as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a
- * server that stops.
+ * Subscriptions on the real process, in all cases that end, interrupt or resume them, as JSON and
+ * as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a server that
+ * stops.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
@@ -341,7 +341,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
       "delete 4=40",
     ]);
     const net = await client.follow("a", sql, { from_seq_id, replay: "latest" });
-    // Row 4 was inserted and deleted. A client that never had it may be told that it is gone.
+    // Row 4 was inserted and deleted. A client that never had the row may receive its deletion.
     expect(net.filter((word) => !word.startsWith("delete 4"))).toEqual([
       "row 1=12",
       "row 2=22",

@@ -1,6 +1,6 @@
 /**
- * Goal: a server stays within its given memory: its budgets, as shown by `system.memory`,
- * `system.settings` and `/metrics`, and the refusals for lack of memory.
+ * Goal: a server stays within its configured memory. Tests its budgets, as shown by
+ * `system.memory`, `system.settings` and `/metrics`, and the refusals for lack of memory.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -175,7 +175,7 @@ testUnless(linuxMissing)(
     });
     expect(isAlive).toBe(true);
     expect(completeCount + codes.length).toBe(atOnce * ANSWERS_PER_READER);
-    // An answer may be refused for lack of memory, but is never cut off.
+    // A response may be refused for lack of memory, but is never cut off.
     expect(codes.filter((code) => code !== "SQL_EXECUTION_ERROR")).toEqual([]);
   },
   180_000,

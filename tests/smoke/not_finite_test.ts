@@ -1,7 +1,7 @@
 /**
- * NaN and infinity from one end to the other: parameters and cells of HTTP, live queries, the
- * client, COPY, topics, zone maps, keys and indexes of segments, merges and restarts. The answers
- * that equal those of PostgreSQL are `tests/sql/cases/not_finite.slt`.
+ * NaN and infinity through the whole system: parameters and cells of HTTP, live queries, the
+ * client, COPY, topics, zone maps, keys and indexes of segments, merges and restarts. The results
+ * that equal PostgreSQL's are in `tests/sql/cases/not_finite.slt`.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";

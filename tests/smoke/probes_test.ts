@@ -1,6 +1,6 @@
 /**
- * Probes, the user interface page and the common parts of all answers (chapters 1 and 8 of the wire
- * contract).
+ * Probes, the page of the user interface, and the common parts of all responses (chapters 1 and 8
+ * of the wire contract).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

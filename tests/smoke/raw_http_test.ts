@@ -1,12 +1,12 @@
 /**
- * Requests that no HTTP library would send, byte by byte over a socket: each is answered, and the
- * server stays up.
+ * Requests that no HTTP library would send, byte by byte over a socket: each gets a response, and
+ * the server stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** An answer that has not arrived by then will not arrive. */
+/** The time after which a missing response will not arrive any more. */
 const ANSWER_MS_MAX = 20_000;
 
 let server: ServerProcess;

@@ -1,6 +1,7 @@
 /**
- * Long queries in the reader threads of the real process: correct while their tables change in
- * every way, ended by everything that ends a statement, and without remains.
+ * Long queries in the reader threads of the real process: they are correct while their tables
+ * change in every way, they are ended by everything that ends a statement, and they leave nothing
+ * behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -16,12 +17,12 @@ const ROW_COUNT = 100_000;
 const NEWLINE = 10;
 
 /**
- * Takes longer than a turn of the event loop; `a` and `b` have the same sum after every
- * transaction.
+ * A query that takes longer than a tick of the event loop. `a` and `b` have the same sum after
+ * every transaction.
  */
 const SUMS = "SELECT sum(a), sum(b), count(*), count(DISTINCT s) FROM r.t";
 
-/** Compares 10 billion pairs, which takes any reader longer than a test. */
+/** A query that compares 10 billion pairs, which takes any reader longer than a test. */
 const ENDLESS = "SELECT count(*) FROM r.t x, r.t y WHERE x.a + y.b = -1";
 
 let server: ServerProcess;
@@ -51,7 +52,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** A row of system.queries: the one query that runs besides the query that lists it. */
+/** A row of system.queries: the only query besides the query that lists it. */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;
@@ -98,7 +99,7 @@ function post(sql: string, signal?: AbortSignal): Promise<Response> {
 /** The number of lines in a response head, including the empty one. */
 const HEAD_LINES = 9;
 
-/** Starts a client that reads the beginning of an answer, and the rest only on request. */
+/** Starts a client that reads the beginning of a response, and the rest only on request. */
 async function slowClient(sql: string): Promise<{ linesToEnd(): Promise<number> }> {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname);
@@ -300,11 +301,11 @@ describe("a long query in a reader", () => {
       await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
       const before = residentBytes();
       const client = await slowClient("SELECT id, repeat(s, 400) FROM r.t");
-      // Other queries run in the meantime, long enough for the whole answer to be made.
+      // Other queries run in the meantime, long enough for the whole result to be produced.
       for (let read = 0; read < 20; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
-        // The answer is larger than 400 MB.
+        // The result is larger than 400 MB.
         expect(residentBytes() - before).toBeLessThan(200_000_000);
       }
       await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
@@ -317,7 +318,7 @@ describe("a long query in a reader", () => {
 });
 
 describe("a reader asks the event loop for data that only it has", () => {
-  /** Statements that run for longer than their first turn, and their answers. */
+  /** Statements that run for longer than their first time slice, and their results. */
   test.each([
     [
       "rows that a transaction has staged",
@@ -413,7 +414,7 @@ describe("a long query that sleeps does so in its reader", () => {
 });
 
 describe("clients that keep readers waiting", () => {
-  /** Its answer of 100 MB is far more than sockets and queues hold. */
+  /** A query with a result of 100 MB, far more than sockets and queues can hold. */
   const ANSWER = "SELECT id, repeat(s, 100) FROM r.t";
 
   test(

@@ -1,5 +1,5 @@
 /**
- * Goal: the rows of a client that resumes are the current result, or it is told to start again,
+ * Goal: the rows of a client that resumes are the current result, or the client has to start again,
  * even if the name by then refers to another table, another user or other columns. Method: each
  * case once on a server that continues, and once with a kill between loss and resume.
  */

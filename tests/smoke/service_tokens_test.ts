@@ -1,4 +1,7 @@
-/** Service tokens on the real process: what they open, what their scopes refuse, and their end. */
+/**
+ * Service tokens on the real process: the access that they give, the requests that their scopes
+ * refuse, and their end.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";

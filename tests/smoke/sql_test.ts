@@ -1,6 +1,4 @@
-/**
- * Requests and answers of `POST /v1/api/sql` (chapters 2 and 5 of the wire contract).
- */
+/** Requests and responses of `POST /v1/api/sql` (chapters 2 and 5 of the wire contract). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 

@@ -1,4 +1,7 @@
-/** `limits.storage_bytes_per_user` as seen by users and administrators of a real server. */
+/**
+ * The limit `limits.storage_bytes_per_user` as users and administrators of a real server observe
+ * it.
+ */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { startReadyServer } from "../support/server_process.ts";

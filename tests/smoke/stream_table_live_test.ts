@@ -1,4 +1,4 @@
-/** STREAM tables over the wire: a subscriber sees inserts and deletes, but no expiry. */
+/** STREAM tables over the wire: a subscriber receives inserts and deletes, but no expiry. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

@@ -1,17 +1,18 @@
 /**
- * Answers that are streamed as their rows are produced (5.3 and 5.4 of the wire contract): the same
- * bytes as a whole answer, failures after the first bytes, and clients that read slowly or leave.
+ * Responses that are streamed as their rows are produced (5.3 and 5.4 of the wire contract): the
+ * same bytes as a whole response, failures after the first bytes, and clients that read slowly or
+ * disconnect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-/** These are far more rows than one turn of the event loop produces. */
+/** The number of rows, far more than one tick of the event loop produces. */
 const ROW_COUNT = 200_000;
 const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
-/** Divides by zero after most of the rows. */
+/** A query that divides by zero after most of its rows. */
 const FAILING = `SELECT n, 10 / (150000 - n) AS q FROM generate_series(1, ${ROW_COUNT}) g(n)`;
-/** This is more than any buffer between client and server can hold. */
+/** A query with a result larger than any buffer between client and server. */
 const ENDLESS = "SELECT n, repeat('x', 100) AS t FROM generate_series(1, 100000000) g(n)";
 
 let server: ServerProcess;

@@ -105,7 +105,7 @@ export class SocketClient {
     return await this.expect("auth_success");
   }
 
-  /** Returns how the server closed the socket. */
+  /** Returns the code and reason with which the server closed the socket. */
   async closed(): Promise<Closed> {
     await this.#until(() => this.#closed !== undefined);
     return defined(this.#closed, "the socket is closed");

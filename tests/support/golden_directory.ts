@@ -327,7 +327,7 @@ export async function contentsOf(database: Database): Promise<unknown> {
     visibleSeq: store.visibleSeq,
     namespaces: catalog.namespaces(),
     users: catalog.users(),
-    // The directories of older formats have none.
+    // The directories of older formats have no sequences.
     ...(catalog.sequences().length === 0 ? {} : { sequences: catalog.sequences() }),
     owners,
     files: await Promise.all(
@@ -384,7 +384,7 @@ function rowsOf({ store }: Database, { tableId, columns }: TableEntry, owner: nu
   return { owner, rows, changes };
 }
 
-/** Converts values that JSON has no form for. */
+/** Converts values that JSON cannot represent. */
 function plain(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   if (typeof value === "number" && !Number.isFinite(value)) return { number: String(value) };

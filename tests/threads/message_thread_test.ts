@@ -1,6 +1,4 @@
-/**
- * Threads that cannot be started: the caller is told, and nothing is thrown.
- */
+/** Threads that cannot be started: the caller gets the failure, and nothing is thrown. */
 import { afterEach, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { startThread } from "../../src/threads/mod.ts";

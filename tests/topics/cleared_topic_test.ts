@@ -1,4 +1,4 @@
-/** CLEAR TOPIC: after it, no consumer gets an older message, and offsets continue. */
+/** CLEAR TOPIC: afterwards, no consumer gets an older message, and offsets continue. */
 import { expect, test } from "bun:test";
 import { INT } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";

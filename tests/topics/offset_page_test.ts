@@ -1,6 +1,6 @@
 /**
- * The stored form of a page: it is read back unchanged, and damage is never mistaken for other
- * messages without its reader noticing. The partition hash is a stored format as well.
+ * The stored form of a page: it is read back unchanged, and damage is always noticed, rather than
+ * mistaken for other messages. The partition hash is a stored format as well.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";

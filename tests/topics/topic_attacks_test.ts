@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const VISIBILITY_MS = 60_000;
 
-/** Steps of the virtual time may fire the timers of many minutes. */
+/** The time limit of a test. Steps of the virtual time may fire the timers of many minutes. */
 const TEST_MS_MAX = 60_000;
 
 const CONSUME = "CONSUME FROM work GROUP 'g' FROM EARLIEST LIMIT 1000 NO ACK";
@@ -170,7 +170,7 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // Its acknowledgement is there, and it took back none of the others.
+    // The acknowledgement of that request remains, and it undid none of the others.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");
@@ -195,7 +195,7 @@ test(
     await engine.run("ACK work GROUP 'g' OFFSETS (0, 4)");
     await engine.run("DROP TABLE jobs");
     clock.advance(VISIBILITY_MS);
-    // Their rows are gone, so they are left out, and their group gets past them.
+    // Their rows are gone, so they are left out, and the group advances past them.
     expect(await consume()).toEqual([]);
     const [[status] = []] = await engine.rows("SELECT status FROM system.topics");
     expect(String(status)).toContain("dropped");

@@ -4,8 +4,8 @@
  * and crash, and every kept message can be read. Method: random commits over two tables with
  * several owners, three topics (partitions, conditions, all operations, three payloads, a source
  * that is dropped and added), flushes, merges, discards, hours that pass, clears, restarts and
- * power losses at random points; a plain list of versions says what must be read. Each injected
- * fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * power losses at random points; a plain list of versions determines what must be read. Each
+ * injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -149,7 +149,7 @@ class TopicsSimulation {
         const old = live.get(key);
         if ((operation === "insert") !== (old === undefined)) continue;
         if (rows.some(([taken]) => taken === key)) continue;
-        // The values are few, so that some updates change nothing.
+        // There are few values, so that some updates change nothing.
         rows.push(operation === "delete" && old !== undefined ? old : [key, this.random.below(9)]);
         olds.push(old);
       }
@@ -300,7 +300,7 @@ class TopicsSimulation {
     }
   }
 
-  /** The published changes of a topic, in order. */
+  /** Returns the published changes of a topic, in order. */
   messagesOf({ partitions, sources }: TopicEntry): Published[] {
     return this.versions.flatMap((version) => {
       const { old, operation, owner, row, seq, tableId } = version;

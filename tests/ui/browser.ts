@@ -13,10 +13,13 @@ import {
 import { CHROMIUM } from "../support/requirements.ts";
 import { ADMIN, PASSWORD, type ServerProcess } from "../support/server_process.ts";
 
-/** Far more than any step takes, so that on a busy machine only a missing answer fails. */
+/**
+ * The time limit of an action, far more than any step takes, so that on a busy machine only a
+ * missing response fails.
+ */
 const ACTION_MS_MAX = 20_000;
 
-/** Longer than a step may wait, so that a failure names the step. */
+/** The time limit of a test, longer than a step may wait, so that a failure names the step. */
 export const TEST_MS_MAX = 120_000;
 
 export function launchBrowser(): Promise<Browser> {
@@ -125,7 +128,7 @@ export async function openWorkbench(
   return watched;
 }
 
-/** Polls until the answer is the expected one or the time is up. */
+/** Polls until the value is the expected one or the time limit is reached. */
 export async function until<T>(read: () => Promise<T>, isDone: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + ACTION_MS_MAX;
   for (;;) {
@@ -152,7 +155,7 @@ export async function writeSql(page: Page, text: string): Promise<void> {
   }, text);
 }
 
-/** The used part of the browser's types, which are not part of the server's types. */
+/** The part of the browser's types that is used here. They are not part of the server's types. */
 interface BrowserScope {
   readonly DataTransfer: new () => { setData(type: string, text: string): void };
   readonly ClipboardEvent: new (type: string, options: object) => Event;

@@ -1,6 +1,6 @@
 /**
- * The live view's rows and the checks on them: every way in which a change can fail to fit the
- * current rows.
+ * The live view's rows and the checks on them: every possible mismatch of a change with the current
+ * rows.
  */
 import { expect, test } from "bun:test";
 import type { LiveEvent } from "../../src/client/mod.ts";

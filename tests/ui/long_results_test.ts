@@ -7,7 +7,7 @@ import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
-/** This is more than anyone reads. */
+/** A query with more rows than anyone reads. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
 /** The used part of DOM elements, as the server's types do not include the DOM. */
@@ -22,8 +22,8 @@ function drawn(grid: Locator): Promise<string[]> {
 }
 
 /**
- * Moves the scroll bar to a share of its way, and returns the first cells of the drawn rows. A
- * drag moves the bar again and again. The end of the scroll before may undo a single move.
+ * Moves the scroll bar to a fraction of its length, and returns the first cells of the drawn rows.
+ * A drag moves the bar repeatedly, because the end of the previous scroll may undo a single move.
  */
 async function drawnAfterDrag(grid: Locator, share: number): Promise<string[]> {
   await grid.evaluate<void, number, Scrolling>((element, part) => {

@@ -27,7 +27,7 @@ async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
 }
 
-/** The used part of elements, whose types are not part of the server's types. */
+/** The part of elements that is used here, whose types are not part of the server's types. */
 interface Overflowing {
   readonly scrollWidth: number;
   readonly clientWidth: number;

@@ -38,7 +38,7 @@ function paceOf(tookMs: () => number): LivePace {
   };
 }
 
-/** Two rows per tick. */
+/** A pace of two rows per tick. */
 const SLOW: LivePace = paceOf(() => 5);
 
 class Taker implements GroupMember {

@@ -18,8 +18,8 @@ interface Costs {
 }
 
 /**
- * Returns a program in which each group takes as long as the test says. The test also sets the size
- * of the next group.
+ * Returns a program in which each group takes as long as the test specifies. The test also sets the
+ * size of the next group.
  */
 function paced(
   tookMs: (groupIndex: number) => number,

@@ -24,7 +24,7 @@ import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
 
-/** This is longer than a batch is kept. */
+/** A time longer than a batch is kept. */
 const LATER_MS = 1000;
 
 function write(

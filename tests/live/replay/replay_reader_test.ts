@@ -1,6 +1,6 @@
 /**
- * Goal: a client that resumes gets exactly the changes it missed, as the wire contract says, or a
- * clear refusal.
+ * Goal: a client that resumes gets exactly the changes that it missed, as the wire contract
+ * specifies, or a clear refusal.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

@@ -1,6 +1,6 @@
 /**
  * Queries that are maintained from the changes of their tables: after each commit, the rows are
- * those of the SELECT, and have the keys that they have in a query that is evaluated again.
+ * those of the SELECT, and have the same keys as in a query that is evaluated again.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Queries that are followed as a whole, through the database: after every commit the rows that a
- * subscriber holds are those of the SELECT.
+ * Queries that are followed as a whole, through the database: after every commit, the rows of a
+ * subscriber are those of the SELECT.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -63,13 +63,13 @@ function follow(
   return follower;
 }
 
-/** Resolves once a follower has what is visible now. */
+/** Resolves once a follower has everything that is visible now. */
 async function current(follower: ResultFollower): Promise<ResultFollower> {
   await follower.reaches(database.store.visibleSeq);
   return follower;
 }
 
-/** The rows of a follower as lists of cells, without `_key` and `_seq`, sorted. */
+/** Returns the rows of a follower as lists of cells, without `_key` and `_seq`, sorted. */
 function cellsOf(follower: ResultFollower): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.filter((name) => name !== "_key" && name !== "_seq");

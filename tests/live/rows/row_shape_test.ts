@@ -1,4 +1,7 @@
-/** Row shapes: shared exactly where they are the same. A row looks the same alone as among many. */
+/**
+ * Row shapes are shared exactly where they are the same. A row has the same form alone as among
+ * many.
+ */
 import { expect, test } from "bun:test";
 import { rowShapeOf } from "../../../src/live/mod.ts";
 import type { CompiledExpression, LivePlan } from "../../../src/sql/mod.ts";

@@ -11,7 +11,7 @@ const PACE = { tickUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
 const BATCH_UNITS = 1000;
 const REVIEW_UNITS = 100;
 
-/** A task that is done in one step of a batch. */
+/** A task that consists of one step of a batch. */
 class BatchTask {
   isDone = false;
 

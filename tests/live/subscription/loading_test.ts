@@ -10,7 +10,9 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const TIMEOUT_MS = 30_000;
 
-/** Loading reports missing requests; the rows do not matter here. */
+/**
+ * A reader that returns nothing. Loading reports missing requests, and the rows do not matter here.
+ */
 const NOTHING: LoadReader = {
   next: () => undefined,
   release: () => undefined,

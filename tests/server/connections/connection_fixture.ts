@@ -34,7 +34,9 @@ const PASSWORDS = { ada: "correct horse 9", root: "battery staple 7" } as const;
 
 const LOCAL: Caller = { address: "127.0.0.1", isLocal: true };
 
-/** A socket that stores what it is sent. Bytes beyond `capacity` wait until `take` is called. */
+/**
+ * A socket that stores the frames sent to it. Bytes beyond `capacity` wait until `take` is called.
+ */
 class SimulatedSocket implements OutboxSocket {
   readonly frames: (string | Uint8Array)[] = [];
   closed: { code: number; reason: string } | undefined;
@@ -143,7 +145,10 @@ export class Identity {
     return identity;
   }
 
-  /** Returns the same users at another time. By default their addresses may try without limit. */
+  /**
+   * Returns the same users at another time. By default their addresses may make any number of
+   * attempts.
+   */
   at(clock: ManualClock, attemptsPerSecond = 0): Auth {
     const random = new SeededRandom(1);
     const settings = { ...authSettings(), attemptsPerSecond };

@@ -92,7 +92,7 @@ function ticked(all: readonly Counted[], count: number): number {
   return all.filter(({ tickCount }) => tickCount === count).length;
 }
 
-/** Waits, repeatedly, until everything queued on the event loop has had its turn. */
+/** Waits repeatedly until everything queued on the event loop has run. */
 async function ticks(): Promise<void> {
   for (let tick = 0; tick < 10; tick += 1) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,6 +1,6 @@
 /**
- * Closes the sockets that hold too many unfinished messages, based on the system's count of
- * received bytes.
+ * Sockets with too many unfinished messages are closed, based on the system's count of received
+ * bytes.
  */
 import { expect, test } from "bun:test";
 import type { Peer, ReceivedBytes } from "../../../src/base/received_bytes.ts";
@@ -9,7 +9,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const MIB = 2 ** 20;
 const LOOK_MS = 100;
-/** The largest request head. */
+/** The size of the largest request head. */
 const HEAD_BYTES = 16 * 1024;
 
 /** A system that counts the bytes of connections. A connection's descriptor is the peer's port. */
@@ -82,7 +82,7 @@ interface Watch {
   readonly system: CountingSystem;
   readonly held: HeldMessages;
   readonly open: (count: number, userId?: string) => FakeSocket[];
-  /** Makes the next check look at all sockets. New ones are searched for at least once a second. */
+  /** Makes the next check cover all sockets. New ones are searched for at least once a second. */
   readonly lookAtAll: () => void;
 }
 

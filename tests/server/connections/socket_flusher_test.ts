@@ -1,6 +1,6 @@
 /**
  * Goal: a change to many sockets is written in slices, and later changes join the frames of the
- * sockets whose turn is still to come, in order. Method: a clock whose ticks the test controls.
+ * sockets that are still waiting, in order. Method: a clock whose ticks the test controls.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -78,7 +78,8 @@ test("frames of later changes share the write of sockets whose turn is still to 
   sendAll("a");
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
-  // Only a few sockets are written at first, since the author of the change is answered after them.
+  // Only a few sockets are written at first, since the response to the author of the change follows
+  // them.
   expect(early).toBe(32);
 
   sendAll("b");

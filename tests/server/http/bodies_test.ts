@@ -1,4 +1,4 @@
-/** `POST /v1/api/sql` bodies: the accepted ones, with every digit, and the refused ones. */
+/** The bodies of `POST /v1/api/sql`: accepted bodies, with every digit, and refused bodies. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { parseMultipart } from "../../../src/server/http/multipart.ts";

@@ -1,4 +1,7 @@
-/** How requests that arrive together are served together, and how long they may occupy the loop. */
+/**
+ * How requests that arrive together are served together, and how long they may occupy the event
+ * loop.
+ */
 import { expect, test } from "bun:test";
 import { RequestBatches } from "../../../src/server/http/request_batches.ts";
 import { ManualClock } from "../../support/manual_clock.ts";

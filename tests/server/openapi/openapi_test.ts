@@ -1,6 +1,6 @@
 /**
  * Goal: the description of the endpoints is correct. Method: it is compared with the server's route
- * table, its structure is checked by the rules of OpenAPI 3.1, and real answers are validated
+ * table, its structure is checked by the rules of OpenAPI 3.1, and real responses are validated
  * against its schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -142,7 +142,7 @@ test("openapi.json refers only to parts that it has", () => {
   }
 });
 
-/** Checks an answer against the description of its path and status. */
+/** Checks a response against the description of its path and status. */
 async function expectDescribed(path: string, method: string, init: RequestInit): Promise<number> {
   const answer = await server.fetch(path, { method, ...init });
   const { responses } = operation(path, method.toLowerCase());

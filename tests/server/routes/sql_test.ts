@@ -1,4 +1,4 @@
-/** The memory for the body of `POST /v1/api/sql` once its statements have ended. */
+/** The memory for the body of `POST /v1/api/sql` is released once its statements have ended. */
 import { expect, test } from "bun:test";
 import type { AnswerStream, SqlResponse } from "../../../src/sql/mod.ts";
 import { startTestServer } from "../../support/http.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: no consumer misses an event. Method: time passes, and acknowledgements arrive, while a
- * consumer has looked at the messages of its group but does not wait yet.
+ * Goal: no consumer misses an event. Method: time passes, and acknowledgements arrive, after a
+ * consumer has checked the messages of its group and before it waits.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -28,13 +28,13 @@ const VISIBILITY_MS = 60_000;
 const PLACE = { topicId: TOPIC, partition: 0, group: "g" } as const;
 const EARLIEST = { kind: "earliest" } as const;
 
-/** A clock whose time can pass between two looks at it, while no timer gets to run. */
+/** A clock whose time can pass between two reads of it, while no timer gets to run. */
 class PassingClock extends ManualClock {
   #passedMs = 0;
   #looksLeft = Infinity;
   #ms = 0;
 
-  /** Lets `ms` pass before the look at the time after `looks` others. */
+  /** Lets `ms` pass before the read of the time that follows `looks` other reads. */
   passAfter(looks: number, ms: number): void {
     this.#looksLeft = looks;
     this.#ms = ms;
@@ -45,7 +45,7 @@ class PassingClock extends ManualClock {
     return this.#looksLeft < 0;
   }
 
-  /** Lets no more time pass in this way. */
+  /** Stops letting time pass in this way. */
   settle(): void {
     this.#looksLeft = Infinity;
   }
@@ -90,7 +90,7 @@ async function write({ store }: World, key: string, value: number): Promise<void
   await store.durable(store.apply({ writes }).lastSeq);
 }
 
-/** Lets all work run that waits for no timer. */
+/** Runs all work that waits for no timer. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -109,8 +109,9 @@ function poll(
 }
 
 /**
- * A stream gets a message again although its delay ends while the stream fetches, before the look
- * at the time after `looks` others. @returns Whether the fetch looked that often.
+ * A stream gets a message again although its delay ends while the stream fetches, before the read
+ * of the time that follows `looks` other reads. @returns Whether the fetch read the time that
+ * often.
  */
 async function getsDelayedMessage(looks: number): Promise<boolean> {
   await using world = await open();

@@ -1,6 +1,6 @@
 /**
- * Goal: dead letters are deleted with their messages and topics, at a cost that follows what is
- * deleted.
+ * Goal: dead letters are deleted with their messages and topics, at a cost in proportion to the
+ * deleted ones.
  */
 import { expect, test } from "bun:test";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";
@@ -57,7 +57,7 @@ async function bury({ clock, groups, store }: World, key: string): Promise<void>
   await store.durable(store.appliedSeq);
 }
 
-/** Lets all recurring work of a time run. */
+/** Runs all recurring work of a period of time. */
 async function pass({ clock, topics }: World, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 600_000) {
     clock.advance(600_000);

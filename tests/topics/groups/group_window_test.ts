@@ -9,7 +9,7 @@ const EMPTY = { committed: 0, end: 0, acked: [], deliveries: [] };
 
 type State = "new" | "waiting" | "claimed" | "acknowledged";
 
-/** The offset that the cases use. Offset 0 stays claimed, so that the window keeps both. */
+/** The offset that the cases use. Offset 0 stays claimed, so that the window keeps both offsets. */
 const IT = 1;
 const NOW_MS = 100;
 const CONSUMER = 7;

@@ -38,7 +38,7 @@ const DEAD_TOPIC = 12;
 const PARTITIONS = 2;
 const VISIBILITY_MS = 1000;
 
-/** Few deliveries, so that messages become dead letters. */
+/** The maximum number of deliveries, which is low so that messages become dead letters. */
 const DELIVERIES_MAX = 4;
 
 const GROUPS = ["plain", "ordered", "exact"] as const;
@@ -56,7 +56,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A message that a consumer holds. */
+/** A message that has been delivered to a consumer. */
 interface Held {
   readonly message: TopicMessage;
   readonly group: GroupName;
@@ -72,15 +72,15 @@ class GroupsSimulation {
   clock = new ManualClock();
   /** The keys of all committed messages, by "partition offset". */
   readonly published = new Map<string, string>();
-  /** Durably acknowledged messages by group. */
+  /** The durably acknowledged messages by group. */
   readonly acked: Record<GroupName, Set<string>> = {
     plain: new Set(),
     ordered: new Set(),
     exact: new Set(),
   };
-  /** The messages with their holders. They end with the process. */
+  /** The delivered messages with their consumers. They end with the process. */
   held: Held[] = [];
-  /** Deliveries of this process. */
+  /** The number of deliveries of each message in this process. */
   deliveries = new Map<string, number>();
   redelivered = 0;
   /** The number of dead letters at the end. */
@@ -220,9 +220,9 @@ class GroupsSimulation {
     }
   }
 
-  /** The messages that became dead letters, each with its group in front of its name. */
+  /** Returns the messages that became dead letters, each with its group in front of its name. */
   async deadLetters({ store, topics }: World): Promise<string[]> {
-    // Nobody waits for the commits of dead letters.
+    // No caller waits for the commits of dead letters.
     await store.durable(store.appliedSeq);
     const log = defined(topics.log(DEAD_TOPIC), "the topic exists");
     await log.count();
@@ -249,7 +249,7 @@ class GroupsSimulation {
     this.forgetAcked();
   }
 
-  /** Acknowledges together with an effect, as a transaction does. */
+  /** Acknowledges a message together with an effect, as a transaction does. */
   async acknowledgeExactly({ groups, store }: World, message: TopicMessage): Promise<void> {
     const { offset, partition } = message;
     const name = nameOf(message);
@@ -294,7 +294,7 @@ class GroupsSimulation {
     this.closed += before - groups.figures().groups;
   }
 
-  /** Kills a consumer. Its messages go to others. */
+  /** Kills a consumer. Its messages go to other consumers. */
   vanish({ groups }: World): void {
     const row = groups.consumers().find(({ consumerId }) => consumerId !== undefined);
     if (row?.consumerId === undefined) return;
@@ -399,7 +399,7 @@ test("groups lose nothing, and get again only what is not acknowledged", async (
   expect(buried).toBeGreaterThan(0);
 }, 300_000);
 
-/** Faults of the state machine. Each must be found. */
+/** Faults of the state machine, each of which must be found. */
 const FAULTS: Readonly<Record<string, () => void>> = {
   "an acknowledgement acknowledges the next message, too": () => {
     // oxlint-disable-next-line typescript/unbound-method -- it is called on its window below

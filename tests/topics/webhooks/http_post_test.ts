@@ -1,5 +1,5 @@
 /**
- * Goal: a request goes only to a checked address, whatever the DNS answers and when. Method: a
+ * Goal: a request goes only to a checked address, whatever DNS responses arrive and when. Method: a
  * resolver controlled by the test, and a receiver on this machine that counts its requests.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
