@@ -82,7 +82,7 @@ interface FormState {
   readonly submit: (event: SubmitEvent<HTMLFormElement>) => void;
 }
 
-/** Passes the fields to `send` by name, and keeps the outcome. */
+/** Passes the fields to `send` by name, and stores the outcome. */
 function useForm(send: (field: (name: string) => string) => Promise<void>): FormState {
   const [failure, setFailure] = useState<Failure>();
   const [isBusy, setBusy] = useState(false);
@@ -112,7 +112,8 @@ export function SetupForm({
   readonly asksForCode: boolean;
   readonly onDone: (user: string, password: string) => Promise<void>;
   /**
-   * Called if another user finished the setup first, or the answer to a successful setup was lost.
+   * Called if another user finished the setup first, or the response to a successful setup was
+   * lost.
    */
   readonly onTaken: () => void;
 }): ReactNode {

@@ -42,7 +42,10 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
   }
 }
 
-/** No column shows more characters of a cell, and a megabyte in each row would stop the page. */
+/**
+ * The maximum number of characters of a cell in a column, because a megabyte in each row would stop
+ * the page.
+ */
 const LINE_CHARACTERS_MAX = 500;
 
 /** Returns the beginning of a text as one line, with line breaks marked. */

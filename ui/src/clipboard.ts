@@ -10,8 +10,8 @@ export async function copyText(text: string): Promise<boolean> {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      // Refused, for example because the page is in the background. The old method needs no
-      // permission.
+      // The browser refuses to copy, for example because the page is in the background. The old
+      // method needs no permission.
     }
   }
   const field = document.createElement("textarea");

@@ -6,7 +6,7 @@ let signedOut: () => void = () => undefined;
 export const db: Client = createClient({
   url: location.origin,
   session: "cookie",
-  // The page formats cells by type itself, down to microseconds.
+  // The page formats cells itself, by type and down to microseconds.
   values: "wire",
   // The user sees the failure and decides whether to retry.
   maxRetries: 0,

@@ -29,7 +29,7 @@ SELECT * FROM demo.tides;
 
 export const MOVE_MS = 1000;
 
-/** The number of changes in one tide of the example. */
+/** The number of changes in one cycle of the example. */
 const MOVES_PER_TIDE = 60;
 
 export function isExample(sql: string): boolean {

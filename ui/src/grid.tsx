@@ -42,7 +42,7 @@ export interface GridProps {
   readonly row: (index: number) => GridRow;
   /** Placed left of the copy button. */
   readonly footer: ReactNode;
-  /** Reads further rows, if there are any. */
+  /** Reads more rows, if there are any. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /**
    * Whether rows may appear and disappear above. The visible and current rows then keep their
@@ -58,7 +58,7 @@ const CHARACTERS_MAX = 48;
 const PADDING = 24;
 /** The number of rows that determine the width of a column. */
 const SAMPLE_ROWS = 60;
-/** A row that becomes visible later than this after its change no longer lights up. */
+/** The maximum time after a change within which a row that becomes visible still lights up. */
 const LIGHT_MS_MAX = 400;
 
 interface Position {
@@ -66,7 +66,7 @@ interface Position {
   readonly column: number;
 }
 
-/** Style variables, so that header and rows share them. */
+/** The style variables that header and rows share. */
 interface ColumnWidths {
   readonly "--columns": string;
   /** The width of all columns together. */

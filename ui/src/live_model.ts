@@ -1,14 +1,14 @@
 /**
- * The current rows of a live query, and the proof that no change was missed.
+ * The current rows of a live query, and the check that no change was missed.
  *
  * Rows keep their place in a Map, which is ordered by first arrival: a change replaces its row in
  * place, and a new row goes to the end. A deleted row stays for a moment, marked, and is then
  * removed. The screen shows a copy, which is rarely renewed under load, so a burst of changes costs
  * only a burst of Map writes.
  *
- * A change is correct if it matches the held rows: an update names the version it replaces, an
- * insert finds no row, a delete finds one. Any other change means that one was missed, except for
- * rows beyond those kept here.
+ * A change is correct if it matches the rows kept here: an update names the version that it
+ * replaces, an insert finds no row, and a delete finds one. Any other change means that a change
+ * was missed, except for rows beyond those kept here.
  */
 import {
   type CellObject,
@@ -45,7 +45,7 @@ export interface LiveCounts {
   readonly resumes: number;
   /** The number of rows and changes in the last resume. */
   readonly replayed: number;
-  /** The position that the last resume started from. */
+  /** The position from which the last resume started. */
   readonly resumedFrom: number | undefined;
   /** Whether the rows were read again, because the table was altered or history is incomplete. */
   readonly isRestarted: boolean;
@@ -56,7 +56,7 @@ export interface LiveCounts {
   readonly p99: number | undefined;
 }
 
-/** Deleted rows remain visible for this long. */
+/** The time for which deleted rows remain visible. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 

@@ -1,5 +1,5 @@
 /**
- * The live view of a query: its rows, the newest first, and the delivery figures beside them.
+ * The live view of a query: its rows, the newest first, and the delivery figures beside the rows.
  */
 import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
@@ -42,7 +42,7 @@ export function LivePanel({ isExample, query, renderError }: LivePanelProps): Re
         <button
           type="button"
           aria-pressed={isPaused}
-          // The rows held at the end can still be shown.
+          // The rows that a paused view had at the end can still be shown.
           disabled={status === "ended" && !isPaused}
           onClick={() => setPaused(!isPaused)}
         >

@@ -7,7 +7,8 @@ import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
 /**
- * The maximum number of rows to follow, as more would only fill the browser. The newest are kept.
+ * The maximum number of rows to follow, which are the newest. More rows would only fill the
+ * browser.
  */
 const SNAPSHOT_ROWS_MAX = 10_000;
 

@@ -15,7 +15,10 @@ export interface PageState {
   readonly text: string | undefined;
 }
 
-/** Longer texts are remembered but not put into the address. */
+/**
+ * The maximum length of a text in the address. Longer texts are remembered but not put into the
+ * address.
+ */
 const ADDRESS_CHARACTERS_MAX = 8000;
 
 const PASSWORD = /(\bpassword\s*)(?:'(?:[^']|'')*'?|"(?:[^"]|"")*"?)/gi;

@@ -33,7 +33,7 @@ export interface ResultsProps {
 /** Each run needs a fresh instance: give it a key. */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
-  // The last rows are usually wanted; a failure must be seen.
+  // Users usually want the last rows, but they must see a failure.
   const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);

@@ -1,13 +1,13 @@
 /**
- * Reads the answer to a run only as far as the user looks. The statements run once: the server
- * pauses the last one until the user asks for more of its rows.
+ * Reads the results of a run only as far as the user scrolls. The statements run once: the server
+ * pauses the last one until the user requests more of its rows.
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
-/** The number of rows to read before the user asks for more. */
+/** The number of rows to read before the user requests more. */
 const FIRST_ROWS = 1000;
 
-/** Reading more rows than this at once would freeze the page. */
+/** The maximum number of rows to read at once, because reading more would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /**
@@ -62,7 +62,7 @@ export class RunReader {
     });
   }
 
-  /** Reads as many further rows as there are already. @throws The error that ended the run. */
+  /** Reads as many more rows as there are already. @throws The error that ended the run. */
   readMore(): Promise<void> {
     return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
   }

@@ -4,7 +4,10 @@
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
-/** Words that are mostly column names are left out, although they are keywords of the grammar. */
+/**
+ * The keywords to highlight. Words that are mostly column names are left out, although they are
+ * keywords of the grammar.
+ */
 export const KEYWORDS: string =
   "abort add all alter always analyze and any as asc auto_increment before begin between both " +
   "by cascade case cast check collate column commit conflict constraint create cross cube " +

@@ -21,8 +21,8 @@ export interface TableListProps {
 }
 
 /**
- * The number of rows to preview: enough to see the contents of a table, but never a million rows in
- * one click.
+ * The number of rows in a preview, enough to show the contents of a table, but not a million rows
+ * after one click.
  */
 const PREVIEW_ROWS = 1000;
 

@@ -1,7 +1,8 @@
 /**
  * Connects a live query to React. Events go into the model at once; the screen follows with the
- * next frame when it is quiet, and ten times a second under load. While paused, the screen keeps
- * its contents and the model continues, so that no event has to be held back or processed later.
+ * next frame if few events arrive, and ten times a second under load. While paused, the screen
+ * keeps its contents and the model continues, so that no event has to be held back or processed
+ * later.
  */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { LiveEvent, LiveQuery, LiveStatus, ServerError } from "../../src/client/mod.ts";
@@ -10,7 +11,7 @@ import { db } from "./database.ts";
 import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
 import type { FollowedQuery } from "./live_query.ts";
 
-/** The interval between two drawings: one frame when quiet, much longer under load. */
+/** The interval between two drawings: one frame if few events arrive, much longer under load. */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
 /** The code with which the server refuses `last_rows` for a query that is followed as a whole. */
@@ -108,8 +109,9 @@ export function useLive(
 }
 
 /**
- * Follows a query: with its newest rows if it is about the rows of one table, which the server
- * knows, and as it is written otherwise. The model keeps the rows, so the client need not.
+ * Follows a query. If the query is about the rows of one table, which the server decides, it begins
+ * with the newest rows. Otherwise it is followed as written. The model keeps the rows, so the
+ * client need not.
  */
 function follow(
   { lastRows, sql, whole }: Pick<FollowedQuery, "lastRows" | "sql" | "whole">,

@@ -1,11 +1,12 @@
 /**
- * Ties the editor's text to the address and to the browser's storage. Typed text replaces the
- * newest step of the history; a text that was run remains as a step to return to.
+ * Connects the editor's text with the address and with the browser's storage. Typed text replaces
+ * the newest step of the history. A text that was run remains as a step to which the user can
+ * return.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
 
-/** The delay before a change is saved: saving at every keystroke would be too often. */
+/** The delay before a change is saved, because saving at every keystroke would be too often. */
 const KEEP_MS = 250;
 
 interface Kept {

@@ -21,7 +21,7 @@ interface Answer {
   /** Whether the user stopped the run. */
   readonly isStopped: boolean;
   /**
-   * Whether the server ended the run after its first rows, because the page did not read on or the
+   * Whether the server ended the run after its first rows, because the page stopped reading or the
    * run was killed.
    */
   readonly isLeft: boolean;
@@ -43,7 +43,7 @@ const NO_QUERY: Failure = {
   place: undefined,
 };
 
-/** An answer with more rows to read. */
+/** A result with more rows to read. */
 export interface Reading {
   /** Whether a read is in progress. */
   readonly isBusy: boolean;
@@ -88,7 +88,7 @@ export function useRuns(
   onAnswer: (entries: readonly ReadEntry[]) => void,
 ): Runs {
   const count = useRef(0);
-  /** Ends the unread answer of the previous run. */
+  /** Ends the unread result of the previous run. */
   const latest = useRef<AbortController>(undefined);
   useEffect(() => () => latest.current?.abort(), []);
   const [outcome, setOutcome] = useState<Outcome>({ kind: "none" });
@@ -177,7 +177,7 @@ async function answerOf(reader: RunReader, place: (error: unknown) => Failure): 
   }
 }
 
-/** Shows an answer, and updates it as further rows are read. */
+/** Shows a result, and updates it as more rows are read. */
 function readingOf({
   abort,
   answer: first,
