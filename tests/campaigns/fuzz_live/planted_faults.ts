@@ -57,6 +57,30 @@ const REPLACEMENTS = {
     line: 'const deletes = changes.filter(({ type }) => type === "delete");',
     instead: "const deletes: LiveChange[] = [];",
   },
+  // The first row that a commit removes stays in the joins of a maintained query.
+  weights: {
+    file: "sql/maintain/join_changes.ts",
+    line: "[change.removed, -1],",
+    instead: "[change.removed.slice(1), -1],",
+  },
+  // A left join of a maintained query drops rows without a match.
+  outerCounts: {
+    file: "sql/maintain/join_changes.ts",
+    line: "all = [...extended.tuples, ...all.filter((_, index) => !matched.has(index))];",
+    instead: "all = matched.size > 0 ? extended.tuples : all;",
+  },
+  // A window is not filled again after its margin was used up.
+  topkRefill: {
+    file: "sql/maintain/maintained_result.ts",
+    line: "if (window.isShort) {",
+    instead: "if (window.isShort && before.length > 1e6) {",
+  },
+  // The minimum of a group stays after its row was deleted.
+  minAfterDelete: {
+    file: "sql/maintain/tallies.ts",
+    line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",
+    instead: "else if (kept.value === null) kept.isUnknown = true;",
+  },
 } as const satisfies Readonly<Record<string, Replacement>>;
 
 export type PlantedFault = keyof typeof REPLACEMENTS;
