@@ -35,6 +35,7 @@ import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
+import { SMALL_WORDS } from "./write_cases/small_words.ts";
 import { TEXT_SEARCH } from "./write_cases/text_search.ts";
 import { VALUES } from "./write_cases/values.ts";
 import { WALK_CASES } from "./write_cases/walks.ts";
@@ -84,6 +85,7 @@ const files = [
   NOT_FINITE,
   JSON_PARTS,
   JSON_PATHS,
+  SMALL_WORDS,
   TEXT_SEARCH,
 ].filter(({ name }) => only === undefined || name === only);
 const programs = postgresPrograms();

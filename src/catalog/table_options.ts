@@ -34,6 +34,7 @@ export function tableOptionsFrom(
   settings: readonly OptionSetting[],
 ): { kind: TableKind; options: TableOptions } {
   refuseTwice(settings);
+  const own = settings.filter(isOwn);
   const typeSetting = settings.find(({ name }) => name.toUpperCase() === "TYPE");
   const type = typeSetting === undefined ? undefined : kindFrom(typeSetting);
   if (type !== undefined && prefix !== undefined && type !== prefix) {
@@ -47,7 +48,7 @@ export function tableOptionsFrom(
   const options = apply(
     kind,
     {},
-    settings.filter((setting) => setting !== typeSetting),
+    own.filter((setting) => setting !== typeSetting),
   );
   if (kind === "stream" && options.ttlSeconds === undefined) {
     throw new DatabaseError(
@@ -69,7 +70,22 @@ export function changedTableOptions(
   settings: readonly OptionSetting[],
 ): TableOptions {
   refuseTwice(settings);
-  return apply(kind, current, settings);
+  return apply(kind, current, settings.filter(isOwn));
+}
+
+/**
+ * The storage parameters of PostgreSQL, which tune parts that do not exist here. They say nothing
+ * about the contents of a table, so they are accepted without effect, as dumps contain them.
+ */
+const STORAGE_PARAMETER =
+  /^(?:toast\.)?(?:fillfactor|(?:log_)?autovacuum_\w+|parallel_workers|toast_tuple_target|user_catalog_table|vacuum_(?:index_cleanup|truncate))$/;
+
+function isStorageParameter(name: string): boolean {
+  return STORAGE_PARAMETER.test(name.toLowerCase());
+}
+
+function isOwn({ name }: Pick<OptionSetting, "name">): boolean {
+  return !isStorageParameter(name);
 }
 
 /** Returns the options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
@@ -79,7 +95,7 @@ export function resetTableOptions(
   names: readonly Omit<OptionSetting, "value">[],
 ): TableOptions {
   const reset = new Set<string>();
-  for (const setting of names) {
+  for (const setting of names.filter(isOwn)) {
     const { key } = ruleFor(kind, setting);
     if (key === "ttlSeconds") {
       throw new DatabaseError(

@@ -46,8 +46,8 @@ const ISO = new RegExp(
   "i",
 );
 
-/** Matches a time without colons: `040506`, or `0405` without seconds. */
-const TIME_DIGITS = /^(\d{2})(\d{2})(\d{2})?$/;
+/** Matches a time without colons: `040506.789`, or `0405` without seconds. */
+const TIME_DIGITS = new RegExp(String.raw`^T?(\d{2})(\d{2})(?:(\d{2})(\.\d*)?)?${ZONE}$`, "i");
 
 const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
 
@@ -261,7 +261,8 @@ class DateTimeReader {
       case "zone":
         return this.#setZone(zoneFromText(text));
       case "date":
-        return this.#hasDate() ? this.#takeAfterDate(text) : this.#takeDate(text);
+        if (this.#next === "julian") return this.#takeJulianWithZone(text);
+        return this.#hasDay() ? this.#takeAfterDate(text) : this.#takeDate(text);
       case "number":
         return this.#takeNumber(text);
       case "word":
@@ -273,6 +274,11 @@ class DateTimeReader {
     const isCivil =
       this.#year !== undefined && this.#month !== undefined && this.#day !== undefined;
     return isCivil || this.#days !== undefined || this.#dayOfYear !== undefined;
+  }
+
+  /** Whether the month and the day are known, so that a further word is the name of a zone. */
+  #hasDay(): boolean {
+    return this.#hasDate() || (this.#month !== undefined && this.#day !== undefined);
   }
 
   #takeTime(text: string): boolean {
@@ -332,6 +338,14 @@ class DateTimeReader {
     this.#days = Number(whole) - JULIAN_OF_1970;
     if (fraction === undefined) return true;
     return this.#setMicros(Math.round(Number(`0.${fraction}0`) * MICROS_PER_DAY));
+  }
+
+  #takeJulianWithZone(text: string): boolean {
+    this.#next = undefined;
+    const match = /^(\d+)(-\d+)$/.exec(text);
+    if (match === null) return false;
+    const [, days = "", zone = ""] = match;
+    return this.#takeJulian(days) && this.#setZone(zoneFromText(zone));
   }
 
   /** Reads digits without separators: a date until there is one, then a time. */

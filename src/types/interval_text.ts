@@ -36,7 +36,7 @@ const UNITS: readonly (readonly [readonly string[], Unit])[] = [
   [["year", "years", "y", "yr", "yrs"], { part: "months", count: 12 }],
   [["decade", "decades", "dec", "decs"], { part: "months", count: 120 }],
   [["century", "centuries", "c", "cent"], { part: "months", count: 1200 }],
-  [["millennium", "millennia", "mil", "mils"], { part: "months", count: 12_000 }],
+  [["millennium", "millennia", "millenniums", "mil", "mils"], { part: "months", count: 12_000 }],
 ];
 
 const UNIT_BY_WORD: ReadonlyMap<string, Unit> = new Map(
@@ -136,7 +136,7 @@ export function pad2(value: number): string {
 
 /** As in PostgreSQL, a number may follow `@`, a unit of one letter and `mon` without a space. */
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(\.\d*)?)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
+  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}))?(\.\d*)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
   const parts = new Parts(fields);
@@ -263,13 +263,14 @@ function unitOf(word: string, isSpaced: boolean): Unit | "bare" | undefined {
   return UNIT_BY_WORD.get(word.toLowerCase());
 }
 
-/** Reads `hh:mm[:ss]`; two numbers mean `mm:ss` if the fields are MINUTE TO SECOND. */
+/** Reads `hh:mm[:ss]`; two numbers mean `mm:ss` before a fraction, and in MINUTE TO SECOND. */
 function addClock(
   sum: Sum,
   match: RegExpExecArray,
   [first, last]: readonly IntervalField[],
 ): boolean {
-  const isShort = match[4] === undefined && first === "minute" && last === "second";
+  const isOfMinutes = match[5] !== undefined || (first === "minute" && last === "second");
+  const isShort = match[4] === undefined && isOfMinutes;
   const [hours, minutes, rest] = isShort
     ? [0, Number(match[2]), match[3] ?? "0"]
     : [Number(match[2]), Number(match[3]), match[4] ?? "0"];

@@ -89,7 +89,16 @@ export function zoneFromText(text: string): TimeZone | undefined {
     const offset = hours * 3600 + minutes * 60 + seconds;
     return { kind: "fixed", offsetSeconds: match[1] === "-" ? 0 - offset : offset };
   }
-  return namedZone(name);
+  return namedZone(name) ?? posixZone(name);
+}
+
+/** Reads `GMT+8`, which is 8 hours west of UTC, as in POSIX. */
+function posixZone(name: string): TimeZone | undefined {
+  const [, sign, hours = "", minutes = "0"] =
+    /^[A-Z]{3,6}([+-])(\d{1,2})(?::?(\d{2}))?$/.exec(name) ?? [];
+  if (sign === undefined || Number(hours) > 15 || Number(minutes) > 59) return undefined;
+  const size = Number(hours) * 3600 + Number(minutes) * 60;
+  return { kind: "fixed", offsetSeconds: sign === "+" ? 0 - size : size };
 }
 
 function namedZone(name: string): TimeZone | undefined {

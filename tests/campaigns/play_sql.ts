@@ -15,6 +15,8 @@
  *     accepted   only PostgreSQL refuses;
  *     wrong      the rows differ.
  *
+ * A temporary table is an ordinary one on Tidemark, and is dropped at the end of its script.
+ *
  * A transaction in which something is defined is played without its BEGIN and COMMIT on Tidemark,
  * which defines outside of transactions only.
  *
@@ -49,6 +51,7 @@ const environment = {
 };
 const judge = new Judge();
 const reasons = new Map<string, number>();
+const temporaries = new Map<string, string>();
 const totals = { queries: noCounts(), others: noCounts() };
 
 await using postgres = await openPostgresPlayer();
@@ -62,6 +65,7 @@ for (const [reason, count] of [...reasons].toSorted(([, a], [, b]) => b - a).sli
 async function playFile(file: string): Promise<void> {
   await postgres.begin();
   tidemark.begin();
+  temporaries.clear();
   const queries = noCounts();
   const others = noCounts();
   const statements = statementsOf(readFileSync(file, "utf8"), environment);
@@ -77,12 +81,16 @@ async function playFile(file: string): Promise<void> {
     (kind === "queries" ? queries : others)[verdict] += 1;
     totals[kind][verdict] += 1;
   }
+  for (const [name, kind] of [...temporaries].toReversed()) {
+    await tidemark.play({ sql: `DROP ${kind} IF EXISTS ${name} CASCADE`, line: 0 });
+  }
   print(`${basename(file)} queries`, queries);
   print(`${basename(file)} others`, others);
 }
 
 async function playStatement(statement: ScriptStatement, file: string): Promise<Verdict> {
   const { sql } = statement;
+  noteTemporary(sql);
   let ours = await tidemark.play(forTidemark(statement));
   // A setting that only one side has would change the form of that side's later results.
   if (/^set\b/i.test(sql) && ours.kind === "failure") return "omitted";
@@ -105,6 +113,18 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
     );
   }
   return verdict;
+}
+
+/** The temporary objects of the script, which end with it on PostgreSQL's side, by their name. */
+const TEMPORARY =
+  /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
+const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
+
+function noteTemporary(sql: string): void {
+  const [, kind, name] = TEMPORARY.exec(sql) ?? [];
+  if (kind !== undefined && name !== undefined) temporaries.set(name, kind);
+  const into = INTO_TEMPORARY.exec(sql)?.[1];
+  if (into !== undefined) temporaries.set(into, "TABLE");
 }
 
 /**

@@ -134,6 +134,11 @@ export function resolveFunction(
   return { overload: { ...overload, evaluate }, argumentTypes: types, result };
 }
 
+/** Whether a function takes any number of arguments, so that VARIADIC can give them as an array. */
+export function isVariadicFunction(name: string): boolean {
+  return FUNCTIONS.get(name)?.overloads.some(({ variadic }) => variadic !== undefined) === true;
+}
+
 /** Returns the form that fits the arguments best; among equal forms, the first one. */
 export function bestFit<Form extends Signature>(
   forms: readonly Form[],

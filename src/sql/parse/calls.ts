@@ -54,7 +54,8 @@ function parseArguments(cursor: Cursor, call: Mutable<ExprCall>): void {
   const args: Expr[] = [];
   const argNames: (string | undefined)[] = [];
   do {
-    if (cursor.is("variadic")) cursor.refuse("VARIADIC");
+    if (call.isVariadic === true) cursor.fail("found an argument after VARIADIC", cursor.start);
+    if (cursor.accept("variadic")) call.isVariadic = true;
     // `:=` is PostgreSQL's older spelling of `=>`.
     const isNamed = cursor.isName() && (cursor.isAhead(1, "=>") || cursor.isAhead(1, ":="));
     argNames.push(isNamed ? cursor.takeName().name : undefined);

@@ -25,6 +25,7 @@ import type {
   TableLike,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
+import { acceptCollation } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseForeignKey, parseReferences } from "./foreign_keys.ts";
 import { parseNameOrString, parseOptions, parseUserName } from "./options.ts";
@@ -320,7 +321,9 @@ function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint |
     case "references":
       return parseReferences(cursor, start, { columns: [column], constraintName });
     case "collate":
-      return cursor.refuse("COLLATE of a column", 'text compares by code point, as COLLATE "C"');
+      if (constraintName !== undefined) return cursor.unexpected("a constraint");
+      acceptCollation(cursor);
+      return parseColumnConstraint(cursor, column);
     default:
       if (constraintName !== undefined) {
         cursor.couldBe("primary", "unique", "not", "null", "check", "default");

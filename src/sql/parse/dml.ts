@@ -20,7 +20,7 @@ import {
 import { isSelectNode } from "./ast/query_nodes.ts";
 import { requireListed } from "./bounds.ts";
 import type { Cursor, Word } from "./cursor.ts";
-import { parseFromList, parseTargetAlias } from "./from.ts";
+import { parseFromList, parseTableName, parseTargetAlias } from "./from.ts";
 import { parseParenthesised, parseSubscript } from "./primary.ts";
 import { beginsQuery, parseQuery } from "./select.ts";
 import { parseItems } from "./select_block.ts";
@@ -216,10 +216,7 @@ export function parseTruncate(cursor: Cursor, start: number): TruncateStatement 
   cursor.accept("table");
   const tables: QName[] = [];
   do {
-    // ONLY and * have no effect, because tables do not inherit from one another.
-    cursor.accept("only");
-    tables.push(cursor.qname("a table"));
-    cursor.accept("*");
+    tables.push(parseTableName(cursor));
     requireListed(cursor, tables.length, "tables of one TRUNCATE");
   } while (cursor.accept(","));
   const identity = cursor.acceptOneOf("restart", "continue");
@@ -236,7 +233,7 @@ export function parseTruncate(cursor: Cursor, start: number): TruncateStatement 
 
 export function parseTarget(cursor: Cursor, isUpdate: boolean): QNameAliased {
   const start = cursor.token;
-  const { name, schema } = cursor.qname("a table");
+  const { name, schema } = parseTableName(cursor);
   if (cursor.is("(")) refuseFunction(cursor, { name, schema, _location: cursor.since(start) });
   const alias = isUpdate && cursor.is("set") ? undefined : parseTargetAlias(cursor);
   return { name, schema, alias, _location: cursor.since(start) };

@@ -150,7 +150,7 @@ function parseSource(cursor: Cursor): From[] {
 function parseTable(cursor: Cursor): FromTable {
   const start = cursor.token;
   countSource(cursor);
-  const { name, schema } = cursor.qname("a table");
+  const { name, schema } = parseTableName(cursor);
   let systemTime: FromTable["systemTime"];
   if (cursor.is("for") && cursor.isAhead(1, "system_time")) {
     cursor.expectAll("for", "system_time", "as", "of");
@@ -168,6 +168,16 @@ function parseTable(cursor: Cursor): FromTable {
     systemTime,
     _location,
   };
+}
+
+/** Parses `[ONLY] t [*]`. No table inherits from another, so neither word means anything. */
+export function parseTableName(cursor: Cursor): QName {
+  const isOnly = cursor.accept("only");
+  const isEnclosed = isOnly && cursor.accept("(");
+  const name = cursor.qname("a table");
+  if (isEnclosed) cursor.expect(")");
+  else if (!isOnly) cursor.accept("*");
+  return name;
 }
 
 /** Parses `[AS] name` after a table or subquery. */

@@ -7,6 +7,7 @@ import type {
   IndexedExpression,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
+import { acceptCollation } from "./collations.ts";
 import type { Cursor } from "./cursor.ts";
 import {
   acceptBehaviour,
@@ -15,6 +16,7 @@ import {
   parseQNames,
   parseSourced,
 } from "./ddl.ts";
+import { parseOptions } from "./options.ts";
 import { Token } from "./text/lexer.ts";
 
 /** Parses the rest after `CREATE [UNIQUE] INDEX`. */
@@ -86,9 +88,7 @@ function parseMethod(cursor: Cursor): "gin" | undefined {
 
 function parseIndexedColumn(cursor: Cursor): IndexedColumn {
   const part = parseIndexedPart(cursor);
-  if (cursor.is("collate")) {
-    cursor.refuse("COLLATE of an index", 'text compares by code point, as COLLATE "C"');
-  }
+  acceptCollation(cursor);
   acceptOperatorClass(cursor);
   const order = cursor.acceptOneOf("asc", "desc");
   const nulls = cursor.accept("nulls") ? cursor.expectOneOf("first", "last") : undefined;
@@ -119,7 +119,7 @@ function parseInvertedColumn(cursor: Cursor): IndexedColumn {
 
 /** The names of btree operator classes whose order is the same as the order of an index here. */
 const OPERATOR_CLASS =
-  /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea)_ops$/;
+  /^(?:text_pattern|varchar_pattern|bpchar_pattern|text|varchar|bpchar|int[248]|numeric|float[48]|date|time|timestamp|timestamptz|interval|uuid|bool|bytea|name|enum|array|record)_ops$/;
 
 /** The operator classes of gin, which name the terms of an inverted index. */
 const INVERTED_CLASS = /^(?:gin_trgm|tsvector|jsonb|jsonb_path|array)_ops$/;
@@ -136,6 +136,18 @@ function acceptOperatorClass(cursor: Cursor): void {
   cursor.token += 1;
 }
 
+/** The storage parameters of PostgreSQL's indexes, which tune parts that do not exist here. */
+const INDEX_PARAMETER =
+  /^(?:fillfactor|deduplicate_items|buffering|fastupdate|gin_pending_list_limit|pages_per_range|autosummarize)$/;
+
+function acceptParameters(cursor: Cursor): void {
+  const { start } = cursor;
+  cursor.expect("with");
+  const other = parseOptions(cursor).find(({ name }) => !INDEX_PARAMETER.test(name));
+  if (other !== undefined)
+    cursor.refuse(`the parameter ${other.name} of an index`, undefined, start);
+}
+
 function refuseClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "include":
@@ -144,7 +156,7 @@ function refuseClauses(cursor: Cursor): void {
         "leave it out: an index always finds the whole row",
       );
     case "with":
-      return cursor.refuse("WITH (…) of an index");
+      return acceptParameters(cursor);
     case "tablespace":
       return cursor.refuse(
         "TABLESPACE",

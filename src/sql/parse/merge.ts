@@ -10,7 +10,6 @@ import { literalValuesToRows } from "./text/literal_nodes.ts";
 export function parseMerge(cursor: Cursor): MergeStatement {
   const start = cursor.token;
   cursor.expectAll("merge", "into");
-  cursor.accept("only");
   const into = parseTarget(cursor, false);
   cursor.expect("using");
   const source = parseFromItem(cursor);

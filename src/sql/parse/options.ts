@@ -15,7 +15,7 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
   const entries: OptionEntry[] = [];
   do {
     const start = cursor.token;
-    const name = cursor.label("an option").name.toLowerCase();
+    const name = parseOptionName(cursor);
     cursor.expect("=");
     const value = parseOptionValue(cursor);
     entries.push({ name, value, _location: cursor.since(start) });
@@ -23,6 +23,13 @@ export function parseOptions(cursor: Cursor): OptionEntry[] {
   } while (cursor.accept(","));
   cursor.expect(")");
   return entries;
+}
+
+/** Parses `name`, or `toast.name` of PostgreSQL. */
+function parseOptionName(cursor: Cursor): string {
+  const name = cursor.label("an option").name.toLowerCase();
+  if (!cursor.accept(".")) return name;
+  return `${name}.${cursor.label("an option").name.toLowerCase()}`;
 }
 
 // Parses a literal or a bare word.

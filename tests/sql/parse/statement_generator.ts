@@ -440,6 +440,7 @@ export class StatementGenerator {
       () => "string_agg(DISTINCT a, ',' ORDER BY a DESC NULLS LAST)",
       () => "percentile_cont(0.5) WITHIN GROUP (ORDER BY a)",
       () => `f(a => ${this.expression()})`,
+      () => `concat(1, VARIADIC ${this.#leaf()})`,
       () => "(- a)",
       () => `(@ ${this.#leaf()})`,
       () => `(${this.#leaf()} COLLATE "C")`,

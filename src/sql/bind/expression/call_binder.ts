@@ -5,7 +5,12 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { casterFor, type DataType, isInteger, type Value } from "../../../types/mod.ts";
 import { isAggregate } from "../../functions/aggregate/aggregates.ts";
 import { SNOWFLAKE_ID } from "../../functions/ids.ts";
-import { functionExists, namedForm, resolveFunction } from "../../functions/registry.ts";
+import {
+  functionExists,
+  isVariadicFunction,
+  namedForm,
+  resolveFunction,
+} from "../../functions/registry.ts";
 import {
   NEXTVAL,
   NUMBERING_FUNCTIONS,
@@ -32,6 +37,7 @@ import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { boundInOrder, checkNames } from "./named_arguments.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
+import { bindVariadic } from "./variadic_calls.ts";
 
 export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind): BoundExpression {
   const { name, schema } = call.function;
@@ -66,6 +72,7 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     default:
       break;
   }
+  refuseVariadic(call);
   if (isTableFunction(name)) return bindExpansion(call, context, bind);
   if (isAggregate(name)) return bindAggregate(call, context, bind);
   const counts = countsOfHypothetical(call);
@@ -77,6 +84,13 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     });
   }
   return bindScalar(call, context, bind);
+}
+
+/** @throws {DatabaseError} FUNCTION_NOT_FOUND if no function of the name takes VARIADIC. */
+function refuseVariadic(call: ExprCall): void {
+  const { name } = call.function;
+  if (call.isVariadic !== true || isVariadicFunction(name)) return;
+  throw unknownFunction(name, [], call);
 }
 
 function bindMergeAction(call: ExprCall, { mergeAction }: ExpressionContext): BoundExpression {
@@ -112,6 +126,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
     ? (node, at) => bind(withoutRegclass(node), at)
     : bind;
   const args = boundInOrder(call, namedForm(name), (argument) => bindArgument(argument, context));
+  if (call.isVariadic === true) return bindVariadic(call, args);
   const [value, other] = args;
   if (name === "nullif" && value !== undefined && other !== undefined && args.length === 2) {
     return bindNullif(value, other, call);

@@ -17,6 +17,7 @@ import {
   valueFromNumberText,
 } from "../../../types/mod.ts";
 import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast/ast.ts";
+import { isOwnCollation } from "../../parse/collations.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
 import { columnValue } from "../bound_nodes.ts";
@@ -269,7 +270,7 @@ function bindCollate(
   { operand, collation }: Extract<Expr, { type: "collate" }>,
   context: ExpressionContext,
 ): BoundExpression {
-  if (collation.name === "C" || collation.name === "c") return bindExpression(operand, context);
+  if (isOwnCollation(collation.name)) return bindExpression(operand, context);
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot use collation "${collation.name}": text is ordered by code point`,

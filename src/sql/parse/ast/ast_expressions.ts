@@ -369,6 +369,8 @@ export interface ExprCall extends AstNode {
    * (extension).
    */
   readonly argNames?: readonly (string | undefined)[] | undefined;
+  /** Whether VARIADIC precedes the last argument (extension). */
+  readonly isVariadic?: true | undefined;
   readonly distinct?: "all" | "distinct" | undefined;
   readonly orderBy?: readonly OrderByStatement[] | undefined;
   readonly filter?: Expr | undefined;

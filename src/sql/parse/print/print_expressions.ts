@@ -362,7 +362,13 @@ export function callText(call: ExprCall, query: QueryPrinter): string {
   }
   const named = call.args.map((arg, index) => {
     const argName = call.argNames?.[index];
-    return argName === undefined ? text(arg) : `${nameText(argName)} => ${text(arg)}`;
+    const isVariadic = call.isVariadic === true && index === call.args.length - 1;
+    const before = isVariadic
+      ? "VARIADIC "
+      : argName === undefined
+        ? ""
+        : `${nameText(argName)} => `;
+    return before + text(arg);
   });
   const distinct = call.distinct === undefined ? "" : `${call.distinct.toUpperCase()} `;
   const order = call.orderBy === undefined ? "" : ` ${orderByText(call.orderBy, query)}`;

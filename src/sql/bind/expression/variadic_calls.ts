@@ -1,0 +1,103 @@
+/**
+ * Calls with VARIADIC: the last argument is an array whose elements are the last arguments of the
+ * function. How many there are is known only in the run, so the function is resolved for each
+ * number of elements that occurs.
+ */
+import {
+  type ArrayValue,
+  casterFor,
+  type DataType,
+  elementsOf,
+  sameType,
+  TEXT,
+  type Value,
+} from "../../../types/mod.ts";
+import type { CallDeps } from "../../functions/base/function.ts";
+import { isVariadicFunction, resolveFunction } from "../../functions/registry.ts";
+import type { ExprCall } from "../../parse/ast/ast.ts";
+import { unknownFunction } from "../binding.ts";
+import type { BoundExpression } from "../bound_expressions.ts";
+import { castTo } from "./casts.ts";
+import { castArgument } from "./integer_parameters.ts";
+import { arrayTypeOf } from "./types.ts";
+
+type EvaluateCall = (values: readonly Value[], call: CallDeps) => Value;
+
+/** The largest number of elements for which a resolved function is kept. */
+const COUNT_KEPT_MAX = 64;
+
+/** @throws {DatabaseError} FUNCTION_NOT_FOUND */
+export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): BoundExpression {
+  const { name } = call.function;
+  const fixed = args.slice(0, -1);
+  const array = variadicArray(args.at(-1), call);
+  const given = [...fixed.map(({ type }) => type), array.type.element];
+  const single = isVariadicFunction(name) ? resolveFunction(name, given) : undefined;
+  if (single === undefined) throw unknownFunction(name, given, call);
+  const { argumentTypes, overload, result } = single;
+  const evaluators = new Map<number, EvaluateCall>();
+  const evaluatorOf = (count: number): EvaluateCall => {
+    const known = evaluators.get(count);
+    if (known !== undefined) return known;
+    const types = [...argumentTypes.slice(0, fixed.length), ...repeated(array.type.element, count)];
+    const made = evaluatorFor(call, types, fixed.length);
+    if (count <= COUNT_KEPT_MAX) evaluators.set(count, made);
+    return made;
+  };
+  return {
+    kind: "call",
+    type: result.kind === "array" ? arrayTypeOf(result.element) : result,
+    name,
+    args: [
+      ...fixed.map((argument, i) =>
+        castArgument(argument, { to: argumentTypes[i] ?? argument.type, node: call }),
+      ),
+      array.value,
+    ],
+    evaluate: (values, deps) => {
+      const list = values.at(-1) ?? null;
+      if (list === null) return null;
+      const elements = elementsOf(list as ArrayValue);
+      return evaluatorOf(elements.length)([...values.slice(0, -1), ...elements], deps);
+    },
+    seesNull: overload.seesNull === true,
+    volatility: overload.volatility,
+  };
+}
+
+/** An untyped literal is an array of text. */
+function variadicArray(
+  value: BoundExpression | undefined,
+  call: ExprCall,
+): { readonly value: BoundExpression; readonly type: DataType & { kind: "array" } } {
+  const type: DataType = { kind: "array", element: TEXT };
+  if (value?.type.kind === "array") return { value, type: value.type };
+  if (value?.type.kind === "unknown") {
+    return { value: castTo(value, { to: type, mode: "implicit", node: call }), type };
+  }
+  throw unknownFunction(call.function.name, value === undefined ? [] : [value.type], call);
+}
+
+function evaluatorFor(
+  call: ExprCall,
+  types: readonly DataType[],
+  fixedCount: number,
+): EvaluateCall {
+  const resolved = resolveFunction(call.function.name, types);
+  if (resolved === undefined) throw unknownFunction(call.function.name, types, call);
+  const { argumentTypes, overload } = resolved;
+  const casts = types.map((type, i) => {
+    const to = argumentTypes[i] ?? type;
+    if (i < fixedCount || sameType(type, to)) return undefined;
+    return casterFor(type, to, "implicit");
+  });
+  return (values, deps) => {
+    const read = values.map((value, i) => (value === null ? null : (casts[i]?.(value) ?? value)));
+    if (overload.seesNull !== true && read.includes(null)) return null;
+    return overload.evaluate(read, deps, argumentTypes);
+  };
+}
+
+function repeated(type: DataType, count: number): DataType[] {
+  return Array.from({ length: count }, () => type);
+}
