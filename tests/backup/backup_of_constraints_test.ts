@@ -56,4 +56,4 @@ test("a restored database keeps its unique index, its sequence and its foreign k
   expect(await restored.rows("SELECT count(*) FROM members WHERE team = 'again'")).toEqual([[10]]);
   const [[id] = []] = await restored.rows("INSERT INTO teams (code) VALUES ('new') RETURNING id");
   expect(Number(id)).toBeGreaterThan(51);
-}, 60_000);
+});

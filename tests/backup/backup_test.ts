@@ -150,7 +150,7 @@ test("a backup under load contains every commit up to its seq, and none above it
     expect(Number(seqAfter)).toBeGreaterThan(highest);
   }
   expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
-}, 60_000);
+});
 
 test("RESTORE prepares, a restart finishes, and no id is issued twice", async () => {
   const root = freshDirectory();
@@ -209,7 +209,7 @@ test("RESTORE prepares, a restart finishes, and no id is issued twice", async ()
   expect((await server.sql("SELECT 1", { token: carol })).status).toBe(401);
   await server.restart();
   expect(await contentOf(server, "t")).toHaveLength(2);
-}, 30_000);
+});
 
 /**
  * Returns a backup with every kind of file. It is made once, for the tests that damage copies of
@@ -289,7 +289,7 @@ test("damage to any file of a backup is found by verify, and refused by restore"
       rmSync(copy, { recursive: true });
     }
   }
-}, 60_000);
+});
 
 test("a prepared restore that is damaged before its restart is refused, and can be cancelled", async () => {
   const root = freshDirectory();
@@ -324,7 +324,7 @@ test("a prepared restore that is damaged before its restart is refused, and can 
   const { results } = await ask(restored, "SELECT id FROM t ORDER BY id");
   expect(results[0]?.rows).toEqual([[1], [2]]);
   await restored.close();
-}, 60_000);
+});
 
 test("a directory that is not a backup, or a newer one, is refused and changes nothing", async () => {
   const backup = await backupCopy();
@@ -387,7 +387,7 @@ test("a restore that fails anywhere is completed by the next attempt", async () 
     rmSync(target, { recursive: true });
   }
   expect(failures).toBeGreaterThan(20);
-}, 60_000);
+});
 
 test("a server that is killed during a backup leaves a complete one, or none", async () => {
   const root = freshDirectory();
@@ -421,7 +421,7 @@ test("a server that is killed during a backup leaves a complete one, or none", a
     expect(body.error?.message ?? "").toContain(isBegun ? refusal : "");
   }
   expect(unfinished).toBeGreaterThan(0);
-}, 60_000);
+});
 
 test("BACKUP and RESTORE name directories below the allowed ones only, and are for D and Y", async () => {
   const root = freshDirectory();

@@ -377,7 +377,7 @@ test("a backup under load is restored to many seqs by archive and log, and never
     rmSync(target, { recursive: true });
   }
   expect(fromArchive).toBeGreaterThan(points.length / 6);
-}, 120_000);
+});
 
 test("a point in a commit of many files, after log that is already in segments", async () => {
   const place = freshPlace();
@@ -407,7 +407,7 @@ test("a point in a commit of many files, after log that is already in segments",
     expect(maintain("verify", [target])).toMatchObject({ code: 0 });
     rmSync(target, { recursive: true });
   }
-}, 60_000);
+});
 
 test("RESTORE … TO a seq and a moment of a running server, with no client at a lost position", async () => {
   const place = freshPlace();
@@ -670,7 +670,7 @@ test("a backup that does not lead to the point is refused, and changes nothing",
     expect(existsSync(join(copy, "restore")), why).toBe(false);
   }
   expect(treeOf(target, ["LOCK", "tmp"])).toEqual(before);
-}, 60_000);
+});
 
 test("a log that does not begin with that of the backup is refused", async () => {
   const world = await theWorld();

@@ -235,7 +235,7 @@ test("CatalogDatabase notices damage, or gives the correct answer, whichever byt
     }
   }
   expect(noticed).toBeGreaterThan(0);
-}, 30_000);
+});
 
 test("SqliteFile.open says where to look if a directory is at the catalog's path", () => {
   const path = freshPath();

@@ -52,7 +52,7 @@ beforeAll(async () => {
   for (const [, name = ""] of text.matchAll(/^# TYPE (\w+) counter$/gm)) {
     if (!labelsByMetric.has(name)) labelsByMetric.set(name, new Set(["instance"]));
   }
-}, 60_000);
+});
 
 async function metricsText(): Promise<string> {
   const archive = mkdtempSync(join(tmpdir(), "tidemark-board-"));

@@ -79,7 +79,6 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_REFERENCES))
     ).toEqual([undefined, [[80]]]);
     await database.close();
   },
-  30_000,
 );
 
 /** The first format whose directory has an enum type, NaN and infinity. */
@@ -110,7 +109,6 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_ENUMS))(
     expect(await rowsFrom("INSERT INTO app.diary VALUES (5, 'ok')")).toBe("INVALID_VALUE");
     await database.close();
   },
-  30_000,
 );
 
 /** The first format whose directory has policies. */

@@ -24,7 +24,7 @@ beforeAll(async () => {
   await database.rows("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 500) g");
   await database.rows("STORAGE FLUSH TABLE t");
   await database.rows("CREATE INDEX t_computed ON t (right(v, 2)) WHERE id > 100");
-}, 60_000);
+});
 
 afterAll(removeDirectories);
 
@@ -112,7 +112,7 @@ describe("the file of an inverted index", () => {
     await database.rows("CREATE INDEX ON t USING gin (v gin_trgm_ops)");
     await database.rows("INSERT INTO t SELECT g, 'word' || g FROM generate_series(1, 500) g");
     await database.rows("STORAGE FLUSH TABLE t");
-  }, 60_000);
+  });
 
   test.each<readonly [what: string, harm: (file: string) => void]>([
     ["is missing", (file) => rmSync(file)],

@@ -44,7 +44,7 @@ let killed: string;
 
 beforeAll(async () => {
   killed = await killedDirectory();
-}, 60_000);
+});
 
 afterAll(removeDirectories);
 
@@ -694,7 +694,7 @@ describe("repair of a damaged log", () => {
     }
     expect(stopCount).toBeGreaterThan(10);
     expect(stopCount).toBeLessThan(100);
-  }, 60_000);
+  });
 
   test("gives up changes that the catalog's own log has after damage, and keeps a copy", () => {
     const path = copyOf(killed);

@@ -77,7 +77,7 @@ test("consume handles each message once through SIGKILL and SIGTERM of the serve
   expect(handled.toSorted((left, right) => left - right)).toEqual(range(sent));
   expect(most).toBe(4);
   db.close();
-}, 120_000);
+});
 
 test("consume redelivers a message after its handler threw, and reports the error", async () => {
   const { db, server } = await withTopic();
@@ -105,7 +105,7 @@ test("consume redelivers a message after its handler threw, and reports the erro
   expect(deliveries).toEqual([1, 2]);
   expect(errors).toEqual(["0: not now"]);
   db.close();
-}, 120_000);
+});
 
 test("consume stops in order: its running handler is acknowledged, and no other begins", async () => {
   const { db, server } = await withTopic();
@@ -129,7 +129,7 @@ test("consume stops in order: its running handler is acknowledged, and no other 
   expect({ begun, hasSeenSignal }).toEqual({ begun: 1, hasSeenSignal: true });
   await until(async () => Number(await lag(server)) === 9);
   db.close();
-}, 120_000);
+});
 
 test("consume rejects for an unknown topic, a missing right, KILL CONSUMER and wrong arguments", async () => {
   const { db, server } = await withTopic();
@@ -156,4 +156,4 @@ test("consume rejects for an unknown topic, a missing right, KILL CONSUMER and w
   );
   expect(() => topic.consume({ group: "g" }, "no" as never)).toThrow(TypeError);
   db.close();
-}, 120_000);
+});

@@ -172,7 +172,7 @@ test.each<[string, Parameter[], RegExp]>([
   [
     "SELECT $1::timestamp",
     [1_795_000_000_000],
-    /^Cannot send parameter 1: it is a number where the statement has TIMESTAMP; send a Date, as new Date\(ms\), or ISO text/,
+    /^Cannot send parameter 1: it is a number where the statement has TIMESTAMP; send a Date, as new Date\(ms\), or an ISO string/,
   ],
   ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement has DATE/],
   ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* has TIME;/],
@@ -186,7 +186,7 @@ test.each<[string, Parameter[], RegExp]>([
   [
     "SELECT $1",
     [[{ a: 2n ** 60n }]],
-    /^Cannot send "a" of item 1 of parameter 1: JSON cannot represent 1152921504606846976; send text/,
+    /^Cannot send "a" of item 1 of parameter 1: JSON cannot represent 1152921504606846976; send a string/,
   ],
   ["SELECT $1", [new Map()], /^Cannot send parameter 1: it is an object of Map, but should be/],
   ["SELECT $1", [/a/], /it is an object of RegExp/],

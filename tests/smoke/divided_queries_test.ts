@@ -7,7 +7,7 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 import { amountOf } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 
-const MS_MAX = 60_000;
+const MS_MAX = 180_000;
 
 const ROW_COUNT = 300_000;
 

@@ -15,38 +15,31 @@ const CALLS = "openat,write,writev,pwrite64,pwritev,sendto,sendmsg,fdatasync,fsy
 const ROUNDS = 8;
 const CLIENTS = 8;
 
-testUnless(straceMissing())(
-  "a commit is written, made durable, then answered",
-  async () => {
-    const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
-    const file = join(directory, "trace");
-    // With -D, the traced process keeps the process id under which it was started.
-    const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
-    const markers: string[] = [];
-    {
-      await using server = await startReadyServer({ wrapper });
-      await server.rows("CREATE TABLE default.t (id BIGINT PRIMARY KEY, v TEXT)");
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const batch = Array.from(
-          { length: CLIENTS },
-          (_, client) => `marker-${round}-${client}-end`,
-        );
-        markers.push(...batch);
-        // Several commits run at once, so that they share a sync.
-        await Promise.all(
-          batch.map((marker, client) =>
-            server.rows("INSERT INTO default.t VALUES ($1, $2) RETURNING v", {
-              params: [round * CLIENTS + client, marker],
-            }),
-          ),
-        );
-      }
-      server.kill("SIGTERM");
-      await server.exited();
+testUnless(straceMissing())("a commit is written, made durable, then answered", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
+  const file = join(directory, "trace");
+  // With -D, the traced process keeps the process id under which it was started.
+  const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
+  const markers: string[] = [];
+  {
+    await using server = await startReadyServer({ wrapper });
+    await server.rows("CREATE TABLE default.t (id BIGINT PRIMARY KEY, v TEXT)");
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const batch = Array.from({ length: CLIENTS }, (_, client) => `marker-${round}-${client}-end`);
+      markers.push(...batch);
+      // Several commits run at once, so that they share a sync.
+      await Promise.all(
+        batch.map((marker, client) =>
+          server.rows("INSERT INTO default.t VALUES ($1, $2) RETURNING v", {
+            params: [round * CLIENTS + client, marker],
+          }),
+        ),
+      );
     }
-    const calls = parseTrace(await Bun.file(file).text());
-    rmSync(directory, { recursive: true, force: true });
-    expect(orderFaults(calls, markers, (path) => path.endsWith(".wal"))).toEqual([]);
-  },
-  60_000,
-);
+    server.kill("SIGTERM");
+    await server.exited();
+  }
+  const calls = parseTrace(await Bun.file(file).text());
+  rmSync(directory, { recursive: true, force: true });
+  expect(orderFaults(calls, markers, (path) => path.endsWith(".wal"))).toEqual([]);
+});

@@ -115,4 +115,4 @@ test("COPY, topics, segments, the log, a restart and a backup keep the labels", 
   expect(await rows(restored)).toEqual(expected);
   await restored.rows("ALTER TYPE app.mood ADD VALUE 'best'");
   expect(await restored.rows("SELECT enum_last(NULL::app.mood)")).toEqual([["best"]]);
-}, 60_000);
+});

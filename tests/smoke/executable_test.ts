@@ -11,7 +11,7 @@ import { COMPILED, type ServerProcess, startReadyServer } from "../support/serve
 
 const ROOT: string = join(import.meta.dir, "../..");
 
-const BUILD_MS_MAX = 120_000;
+const BUILD_MS_MAX = 300_000;
 
 let directory: string;
 let program: string;

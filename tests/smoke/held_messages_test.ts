@@ -61,5 +61,4 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     for (const { socket } of senders) socket.destroy();
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
   },
-  60_000,
 );

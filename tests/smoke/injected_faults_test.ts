@@ -18,7 +18,7 @@ import {
 } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-const MS_MAX = 20_000;
+const MS_MAX = 120_000;
 
 const directory = mkdtempSync(join(tmpdir(), "tidemark-injected-"));
 const control = join(directory, "bug.json");

@@ -79,4 +79,4 @@ test("a row keeps its _key in snapshots, changes, resumes and messages", async (
   expect(told2).toEqual(
     [first, second, first, second, first].map((key) => `{"_key":${JSON.stringify(key)}}`),
   );
-}, 60_000);
+});

@@ -138,4 +138,4 @@ test("keys, indexes, zone maps and merges of segments find them, after a restart
   await check();
   await server.restart("SIGTERM");
   await check();
-}, 60_000);
+});

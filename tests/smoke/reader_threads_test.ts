@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-const MS_MAX = 60_000;
+const MS_MAX = 180_000;
 
 const ROW_COUNT = 100_000;
 
@@ -483,9 +483,10 @@ describe("the files that a reader has read are removed", () => {
       expect(mappedOf(folder)).not.toEqual([]);
       await server.rows(`KILL QUERY '${queryId}'`);
       await running;
-      await until(() => segmentsIn(folder).every((name) => !replaced.includes(name)));
-      // The current versions, and their history.
-      expect(segmentsIn(folder)).toHaveLength(2);
+      // The current versions and their history are left. A merge of the server's own may have made
+      // a segment that was replaced too.
+      await until(() => segmentsIn(folder).length === 2);
+      expect(segmentsIn(folder).filter((name) => replaced.includes(name))).toEqual([]);
       await until(() =>
         mappedOf(folder).every((path) => replaced.every((name) => !path.endsWith(`/${name}`))),
       );

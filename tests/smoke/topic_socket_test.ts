@@ -14,7 +14,7 @@ let count = 0;
 beforeAll(async () => {
   server = await startReadyServer({ config: { limits: { topic_visibility_secs: 2 } } });
   await server.rows("CREATE NAMESPACE app");
-}, 30_000);
+});
 
 afterAll(async () => {
   await server.stop();
@@ -260,7 +260,7 @@ test("KILL CONSUMER, DROP TOPIC, a revoked session and a stopping server end a c
   const restarted = server.restart();
   expect(await client.expect("topic_error")).toMatchObject({ code: "SHUTTING_DOWN", ended: true });
   await restarted;
-}, 30_000);
+});
 
 test("a message that is delivered too often goes to the dead-letter topic", async () => {
   const dead = await newTopic();
@@ -304,7 +304,7 @@ test("a message that is delivered too often goes to the dead-letter topic", asyn
   await consume(again, names, { group_id: "g" });
   await silence(again);
   again.close();
-}, 30_000);
+});
 
 describe("bad input", () => {
   const open = { type: "consume", id: "c", topic_id: "app.feed", group_id: "g" };

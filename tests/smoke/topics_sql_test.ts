@@ -14,7 +14,7 @@ beforeAll(async () => {
   service = await server.createUser("sam", "service");
   uma = await server.createUser("uma");
   await server.rows("CREATE NAMESPACE app");
-}, 60_000);
+});
 
 afterAll(async () => {
   await server.stop();

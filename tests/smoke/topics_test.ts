@@ -17,7 +17,7 @@ let count = 0;
 beforeAll(async () => {
   server = await startReadyServer({ config: { limits: { topic_visibility_secs: 1 } } });
   await server.rows("CREATE NAMESPACE app");
-}, 30_000);
+});
 
 afterAll(async () => {
   await server.stop();

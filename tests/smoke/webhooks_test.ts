@@ -157,7 +157,7 @@ test("CREATE WEBHOOK delivers each new row once, signed, and system.webhooks sho
   await insert(server, 200);
   expect((await server.sql("SHOW WEBHOOKS")).body).toMatchObject({ results: [{ row_count: 0 }] });
   expect(receiver.ids).not.toContain(200);
-}, 120_000);
+});
 
 test("ALTER WEBHOOK goes on at the new URL where it was, and /metrics counts its requests", async () => {
   const { receiver, server } = await start();
@@ -186,7 +186,7 @@ test("ALTER WEBHOOK goes on at the new URL where it was, and /metrics counts its
   const metrics = await metricsNow();
   expect(metrics).toContain('tidemark_webhook_requests_total{outcome="delivered"} 12\n');
   expect(metrics).toContain('tidemark_webhook_requests_total{outcome="failed"} 0\n');
-}, 120_000);
+});
 
 /** A message that has failed several times waits for longer than other conditions of tests. */
 const RETRY_MS_MAX = 90_000;
@@ -250,7 +250,7 @@ test("an ordered webhook sends no change of a row before the earlier ones are ac
     .filter(({ id }) => id === 1)
     .map(({ text }) => (JSON.parse(text) as { payload: { note: string } }).payload.note);
   expect(notes).toEqual(["n1", "n1", "n1", "second", "third"]);
-}, 120_000);
+});
 
 test("a webhook continues after SIGTERM and SIGKILL: nothing is lost, and only messages in flight arrive twice", async () => {
   const { receiver, server } = await start();
@@ -272,7 +272,7 @@ test("a webhook continues after SIGTERM and SIGKILL: nothing is lost, and only m
   expect(ascending(receiver.ids)).toEqual(range(sent));
   // Each kill can repeat the requests in flight, and those whose acknowledgement was not durable.
   expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
-}, 120_000);
+});
 
 test.skipIf(!hasOpenssl)(
   "a webhook over https checks the certificate against the name in its URL",
@@ -310,7 +310,6 @@ test.skipIf(!hasOpenssl)(
     ]);
     expect(paths).toEqual(["/0"]);
   },
-  120_000,
 );
 
 function makeCertificate(name: string, { cert, key }: { cert: string; key: string }): void {
@@ -336,7 +335,7 @@ test("CREATE WEBHOOK is refused for a host that is not listed, and for an invali
     expect(body.error?.message, url).toContain(expected);
   }
   expect(await server.rows("SELECT * FROM system.webhooks")).toEqual([]);
-}, 120_000);
+});
 
 test("a webhook whose host is no longer listed delivers nothing and says so, until it is listed again", async () => {
   const { receiver, server } = await start();
@@ -360,4 +359,4 @@ test("a webhook whose host is no longer listed delivers nothing and says so, unt
   await server.restart();
   await until(() => receiver.ids.length === 2);
   expect(receiver.ids).toEqual([1, 2]);
-}, 120_000);
+});

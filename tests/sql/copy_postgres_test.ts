@@ -52,7 +52,7 @@ describeUnless(missing)("beside PostgreSQL", () => {
       INSERT INTO x.a VALUES ${ROWS.join(", ")}`);
     await engine.run(`CREATE NAMESPACE x; CREATE TABLE x.a (${COLUMNS}); CREATE TABLE x.z (${COLUMNS});
       INSERT INTO x.a VALUES ${ROWS.join(", ")}`);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await postgres.stop();

@@ -39,7 +39,7 @@ describeUnless(missing)("a dump of pg_dump", () => {
     for (const name of ["schema.sql", "rows.sql"]) {
       run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", join(FIXTURES, name));
     }
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await postgres.stop();
@@ -95,26 +95,22 @@ describeUnless(missing)("a dump of pg_dump", () => {
   test.each([
     ["with COPY", []],
     ["with --inserts", ["--inserts"]],
-  ])(
-    "%s loads as it is",
-    async (_form, options) => {
-      await using server = await startReadyServer({
-        config: { performance: { request_timeout: 0 } },
-      });
-      // The user who loads a dump is accepted as the owner of its tables.
-      const token = await server.createUser("bench", "dba");
-      const dump = run("pg_dump", ...options);
-      const { body } = await server.sql(dump, { token });
-      expect(body.error).toBeUndefined();
-      let count = 0;
-      for (const name of RELATIONS) {
-        const rows = theirRows(name);
-        expect([name, await ourRows(server, name)]).toEqual([name, rows]);
-        count += rows.length;
-      }
-      expect(count).toBeGreaterThan(650);
-      await expectConstraints(server);
-    },
-    120_000,
-  );
+  ])("%s loads as it is", async (_form, options) => {
+    await using server = await startReadyServer({
+      config: { performance: { request_timeout: 0 } },
+    });
+    // The user who loads a dump is accepted as the owner of its tables.
+    const token = await server.createUser("bench", "dba");
+    const dump = run("pg_dump", ...options);
+    const { body } = await server.sql(dump, { token });
+    expect(body.error).toBeUndefined();
+    let count = 0;
+    for (const name of RELATIONS) {
+      const rows = theirRows(name);
+      expect([name, await ourRows(server, name)]).toEqual([name, rows]);
+      count += rows.length;
+    }
+    expect(count).toBeGreaterThan(650);
+    await expectConstraints(server);
+  });
 });

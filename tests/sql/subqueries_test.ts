@@ -618,7 +618,7 @@ describe("limits", () => {
     const sql =
       "WITH RECURSIVE n AS (SELECT 1 AS i FROM generate_series(1, 100) UNION ALL SELECT i FROM n) SELECT count(*) FROM n";
     expect(await engine.failure(sql, { timeoutMs: 60_000 })).toBe("LIMIT_EXCEEDED@1");
-  }, 60_000);
+  });
 });
 
 // Goal: a key that is computed on either side of such a join is its own column. Method: the same

@@ -512,7 +512,7 @@ describe("many rows", () => {
       "SELECT s FROM (SELECT id, sum(x) OVER (ORDER BY id DESC) AS s FROM n) q WHERE id = 0",
     );
     expect(last).toEqual(await engine.printed("SELECT sum(x) FROM n"));
-  }, 20_000);
+  });
 
   test("the memory and the time of the statement bound them", async () => {
     const wide = "SELECT count(*) FROM (SELECT array_agg(id) OVER (ORDER BY id) FROM n) q(a)";

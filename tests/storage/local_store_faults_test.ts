@@ -871,7 +871,7 @@ test("LocalStore recovers from a crash before any disk operation", async () => {
   expect(moments.length).toBeGreaterThan(200);
 
   for (const moment of moments) await checkMoment(moment, options);
-}, 30_000);
+});
 
 async function checkMoment(moment: Moment, options: object): Promise<void> {
   const { disk, manifest, acked, pending, operation } = moment;

@@ -302,7 +302,7 @@ const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thoro
 
 test("LocalStore answers as a list of versions does, through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});
-}, 60_000);
+});
 
 test("LocalStore does the same when commits span log files and the log is recycled", async () => {
   // Each file contains a few commits, so most commits are rolled, released and read back in parts.
@@ -310,7 +310,7 @@ test("LocalStore does the same when commits span log files and the log is recycl
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     await simulate(seed + 1000, options);
   }
-}, 60_000);
+});
 
 test("LocalStore does the same while segments are merged", async () => {
   let mergeCount = 0;
@@ -319,4 +319,4 @@ test("LocalStore does the same while segments are merged", async () => {
     mergeCount += await simulate(seed + 2000, { flushSteps: 35, ...mergeBounds });
   }
   expect(mergeCount).toBeGreaterThan(seedCount);
-}, 60_000);
+});

@@ -35,10 +35,10 @@ const isTest: boolean = process.env["NODE_ENV"] === "test";
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
 /** The time within which a server must print its address, or else it has failed. */
-const START_MS_MAX = 20_000;
+const START_MS_MAX = 60_000;
 
 /** The maximum time for output to arrive after the address. */
-const OUTPUT_MS_MAX = 20_000;
+const OUTPUT_MS_MAX = 60_000;
 
 export type ConfigValue = string | number | boolean | readonly string[];
 

@@ -4,7 +4,10 @@
  */
 const LOOK_MS = 2;
 
-const WAIT_MS_MAX = 20_000;
+/**
+ * Much longer than any condition takes, because a machine with other work may be many times slower.
+ */
+const WAIT_MS_MAX = 60_000;
 
 /**
  * Resolves once the condition holds.

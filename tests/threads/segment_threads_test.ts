@@ -254,5 +254,4 @@ testUnless(programMissing("prlimit", "util-linux"))(
     const { exitCode, stdout } = Bun.spawnSync(command);
     expect([exitCode, stdout.toString()]).toEqual([7, "STORAGE_UNAVAILABLE\n"]);
   },
-  20_000,
 );

@@ -99,7 +99,6 @@ test.each(Array.from({ length: SEEDS }, (_, seed) => seed))(
       [MESSAGES - 1],
     ]);
   },
-  120_000,
 );
 
 test("messages came again, and effects that were committed already were refused", () => {

@@ -317,7 +317,7 @@ test("a restore gives the same offset to the same change, and continues after it
   } finally {
     rmSync(root, { recursive: true });
   }
-}, 30_000);
+});
 
 /** Reads all messages of a topic, partition by partition. */
 async function allOf(namespace: string, name: string): Promise<TopicMessage[]> {

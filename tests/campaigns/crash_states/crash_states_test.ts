@@ -33,22 +33,18 @@ test("the store keeps what it was told in every crash state, and a seed reproduc
     mergeCount += merges;
   }
   expect(mergeCount).toBeGreaterThan(0);
-}, 60_000);
+});
 
 test("topics keep offsets, acknowledgements and effects in every crash state", async () => {
   const first = await topicStates({ stateCount: TOPIC_STATES, seed });
   expect(first.findings).toEqual([]);
   expect(first.acknowledged).toBeGreaterThan(0);
-}, 60_000);
+});
 
-test.each(TOPIC_FAULTS)(
-  "an injected fault of topics is found: %s",
-  async (injected) => {
-    const { findings } = await topicStates({ stateCount: 10_000, seed, injected });
-    expect(findings.length).toBe(1);
-  },
-  60_000,
-);
+test.each(TOPIC_FAULTS)("an injected fault of topics is found: %s", async (injected) => {
+  const { findings } = await topicStates({ stateCount: 10_000, seed, injected });
+  expect(findings.length).toBe(1);
+});
 
 test.each(INJECTED_FAULTS.filter((injected) => !LATE.has(injected)))(
   "an injected fault is found: %s",
@@ -56,5 +52,4 @@ test.each(INJECTED_FAULTS.filter((injected) => !LATE.has(injected)))(
     const { findings } = await crashStates({ stateCount: 10_000, seed, injected });
     expect(findings.length).toBe(1);
   },
-  60_000,
 );

@@ -18,7 +18,7 @@ beforeAll(async () => {
     CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba;
     CREATE TABLE app.jobs (id INT PRIMARY KEY, kind TEXT, size INT, note TEXT);
     CREATE USER TABLE app.notes (id INT PRIMARY KEY, text TEXT)`);
-}, 60_000);
+});
 afterAll(() => engine[Symbol.asyncDispose]());
 beforeEach(() => {
   engine.userId = "root";

@@ -13,7 +13,7 @@ beforeAll(async () => {
     CREATE USER dora WITH PASSWORD 'Correct-horse-9' ROLE dba;
     CREATE TOPIC app.t;
     CREATE TOPIC app.other`);
-}, 60_000);
+});
 afterAll(() => engine[Symbol.asyncDispose]());
 beforeEach(() => {
   engine.userId = "root";

@@ -42,7 +42,7 @@ test("parseStatements, generated statements have the tree of pgsql-ast-parser", 
     compared += 1;
   }
   expect(refused).toBeLessThan(STATEMENTS / 50);
-}, 60_000);
+});
 
 test.each([
   "SELECT -1, - 2, -a, +1, -1.5",

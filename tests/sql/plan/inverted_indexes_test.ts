@@ -40,7 +40,7 @@ beforeAll(async () => {
         `DELETE FROM ${table} WHERE id % 700 = 0`,
     );
   }
-}, 60_000);
+});
 afterAll(() => engine[Symbol.asyncDispose]());
 
 async function planOf(sql: string): Promise<string> {
@@ -216,7 +216,7 @@ describe("answers stay those of a table without indexes", () => {
         expect({ condition, rows: answers[0] }).toEqual({ condition, rows: answers[1] });
       }
     }
-  }, 120_000);
+  });
 });
 
 test("rows of each user are found apart", async () => {

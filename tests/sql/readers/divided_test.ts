@@ -154,7 +154,7 @@ describe("readers that divide a query answer like the event loop", () => {
       await change(`UPDATE d.t SET n = NULL, big = big + 1 WHERE id % ${7 + below(10)} = 1`);
       for (const read of READS) await both(read);
     }
-  }, 60_000);
+  });
 
   test("and leave a reader to a query that finds none free", async () => {
     await change("CREATE TABLE d.many (id INT PRIMARY KEY) WITH (TYPE = 'SHARED')");

@@ -40,7 +40,7 @@ beforeEach(async () => {
   topics.onDone = () => {
     written += 1;
   };
-}, 60_000);
+});
 afterEach(async () => {
   expect(topics.openAcks).toBe(0);
   await engine[Symbol.asyncDispose]();
@@ -189,7 +189,7 @@ test("a long transaction acknowledges with its commit as well", async () => {
   );
   expect(failure).toStartWith("ALREADY_ACKNOWLEDGED");
   expect(await engine.rows("SELECT count(*) FROM effects WHERE note = 'y'")).toEqual([[0]]);
-}, 60_000);
+});
 
 test("a request with an idempotency key acknowledges once, and answers as before", async () => {
   const idempotency = { key: "m0", digest: "d" };

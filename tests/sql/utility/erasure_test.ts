@@ -349,4 +349,4 @@ test("a kill while an erasure runs leaves the user complete, or continues it", a
       "SELECT logical_rows FROM (SELECT coalesce(sum(row_count), 0) AS logical_rows FROM system.segments WHERE table_name = 'n') q",
     ),
   ).toEqual([["0"]]);
-}, 30_000);
+});

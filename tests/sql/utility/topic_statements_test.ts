@@ -20,7 +20,7 @@ beforeAll(async () => {
     CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;
     CREATE TOPIC app.feed PARTITIONS 2`);
   topicId = engine.database.catalog.topic("app", "feed")?.topicId ?? -1;
-}, 60_000);
+});
 afterAll(() => engine[Symbol.asyncDispose]());
 beforeEach(() => {
   engine.userId = "root";
@@ -155,7 +155,7 @@ test("limits.max_result_rows bounds the messages of one CONSUME", async () => {
   expect(await small.failure("CONSUME FROM feed FROM EARLIEST LIMIT 4")).toStartWith(
     "VALUE_OUT_OF_RANGE",
   );
-}, 60_000);
+});
 
 test("a check of CONSUME and ACK names faults and does nothing", async () => {
   topics.publish(topicId);
@@ -217,4 +217,4 @@ test("CONSUME ends at its time limit, and with KILL QUERY, and tells the topics 
   await own.run(`KILL QUERY '${String(queryId)}'`);
   expect((await killed).error?.code).toBe("CANCELLED");
   expect(signals[1]?.aborted).toBe(true);
-}, 60_000);
+});

@@ -210,7 +210,7 @@ test("a crash before any operation of a merge changes nothing", async () => {
     expect(everything(again), `crash before ${operation}`).toEqual(before);
     await again.close();
   }
-}, 20_000);
+});
 
 test("a disk that fails once, anywhere in a merge, changes nothing, and the merge is done later", async () => {
   for (let nth = 1, isPast = false; !isPast; nth += 3) {
@@ -247,7 +247,7 @@ test("a disk that fails once, anywhere in a merge, changes nothing, and the merg
     expect(everything(again), `operation ${nth}, ${code}`).toEqual(before);
     await again.close();
   }
-}, 20_000);
+});
 
 test("a scan that was opened before a merge reads on from the files that the merge replaced", async () => {
   const disk = new SimulatedDisk();

@@ -301,7 +301,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.flush(1);
     expectRows(again, expected);
     await again.close();
-  }, 90_000);
+  });
 
   test("a crash before its last part is durable leaves nothing of it", async () => {
     const disk = new SimulatedDisk();
@@ -489,7 +489,7 @@ test("an insert by columns finds the keys of all memtables that wait for a flush
   await store.durable(store.appliedSeq);
   expect(store.liveRowCount(1, 0)).toBe(2 * MANY + 3);
   await store.close();
-}, 30_000);
+});
 
 test("a commit that an owner began before being erased is refused", async () => {
   const store = await openStore({ definitions: [TABLE] });

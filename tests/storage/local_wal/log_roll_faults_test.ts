@@ -153,7 +153,6 @@ test.each([
     }
     expect(ends.size, "a fault is fatal, or refuses commits, or does no harm").toBe(3);
   },
-  60_000,
 );
 
 test.each(["sync", "relaxed"] as const)(

@@ -248,7 +248,7 @@ test("changesOfAll and versions read what a held history has, as a plain list do
       throw new Error(`seed ${seed}`, { cause: error });
     }
   }
-}, 120_000);
+});
 
 test("holdHistory: without a hold, replaced versions go when their history is over", async () => {
   const clock = new ManualClock();

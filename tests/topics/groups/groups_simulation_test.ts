@@ -444,33 +444,29 @@ const FAULTS: Readonly<Record<string, () => void>> = {
   },
 };
 
-test.each(Object.entries(FAULTS))(
-  "the simulation finds that %s",
-  async (_name, inject) => {
-    // oxlint-disable-next-line typescript/unbound-method -- they are put back where they were
-    const { ack, expire, isHeldByKey, plan } = GroupWindow.prototype;
-    // oxlint-disable-next-line typescript/unbound-method -- it is put back where it was
-    const { burialOf } = DeadLetters.prototype;
-    const isStored = Object.getOwnPropertyDescriptor(ConsumerGroup.prototype, "isStored");
-    inject();
-    let found = false;
-    try {
-      for (let seed = 1; seed <= 10 && !found; seed += 1) {
-        const run = new GroupsSimulation(seed).run();
-        found = await Promise.race([
-          run.then(
-            () => false,
-            () => true,
-          ),
-          Bun.sleep(20_000).then(() => true),
-        ]);
-      }
-    } finally {
-      Object.assign(GroupWindow.prototype, { ack, expire, isHeldByKey, plan });
-      DeadLetters.prototype.burialOf = burialOf;
-      Object.defineProperty(ConsumerGroup.prototype, "isStored", defined(isStored, "a getter"));
+test.each(Object.entries(FAULTS))("the simulation finds that %s", async (_name, inject) => {
+  // oxlint-disable-next-line typescript/unbound-method -- they are put back where they were
+  const { ack, expire, isHeldByKey, plan } = GroupWindow.prototype;
+  // oxlint-disable-next-line typescript/unbound-method -- it is put back where it was
+  const { burialOf } = DeadLetters.prototype;
+  const isStored = Object.getOwnPropertyDescriptor(ConsumerGroup.prototype, "isStored");
+  inject();
+  let found = false;
+  try {
+    for (let seed = 1; seed <= 10 && !found; seed += 1) {
+      const run = new GroupsSimulation(seed).run();
+      found = await Promise.race([
+        run.then(
+          () => false,
+          () => true,
+        ),
+        Bun.sleep(20_000).then(() => true),
+      ]);
     }
-    expect(found).toBe(true);
-  },
-  120_000,
-);
+  } finally {
+    Object.assign(GroupWindow.prototype, { ack, expire, isHeldByKey, plan });
+    DeadLetters.prototype.burialOf = burialOf;
+    Object.defineProperty(ConsumerGroup.prototype, "isStored", defined(isStored, "a getter"));
+  }
+  expect(found).toBe(true);
+});

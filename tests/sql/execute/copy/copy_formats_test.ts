@@ -98,7 +98,7 @@ describe.each(FORMATS)("the format %s", (format) => {
         expect(error.message).toMatch(/(?:line|row) \d|already exists|must not be NULL/);
       }
     }
-  }, 60_000);
+  });
 
   test("that ends at any byte is refused with its place, or is fewer rows", async () => {
     await engine.run("INSERT INTO x.p VALUES (12, 34, 'three')");
