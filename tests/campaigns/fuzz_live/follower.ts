@@ -65,7 +65,10 @@ export class Follower {
       this.begin(socket);
       return false;
     }
-    this.#subscribe(socket, new ResultFollower({ ...this.#options(), held }), held.seq);
+    // The position in a pong may be later than the last change of the rows.
+    const position = held.isComplete ? (this.position ?? 0) : 0;
+    const from = Math.max(held.seq, position);
+    this.#subscribe(socket, new ResultFollower({ ...this.#options(), held }), from);
     return true;
   }
 
@@ -81,8 +84,9 @@ export class Follower {
 
   #subscribe(socket: FollowerSocket, rows: ResultFollower, from?: number): void {
     this.#rows = rows;
-    const { params, sql } = this.asked;
-    this.#subscription = socket.subscribe({ id: this.id, sql, params, from, follower: rows });
+    const { params, sql, way } = this.asked;
+    const { id } = this;
+    this.#subscription = socket.subscribe({ id, sql, params, way, from, follower: rows });
   }
 
   #options(): { readonly onState: (state: FollowedState) => void } {

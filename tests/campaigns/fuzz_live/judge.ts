@@ -16,6 +16,8 @@ export interface Asked {
   readonly token: string;
   readonly sql: string;
   readonly params: readonly unknown[];
+  /** The way that the subscription asks for; undefined to leave it to the server. */
+  readonly way: "evaluated" | undefined;
 }
 
 /** A complete state of a follower. */
@@ -57,7 +59,8 @@ export class Judge {
    * rows.
    */
   async select(asked: Asked, seq?: number): Promise<Selected> {
-    const key = JSON.stringify([asked, seq]);
+    const { params, sql, token } = asked;
+    const key = JSON.stringify([token, sql, params, seq]);
     const known = this.#selected.get(key);
     if (known !== undefined) return await known;
     const selecting = this.#select(asked, seq);

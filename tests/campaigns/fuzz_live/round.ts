@@ -129,7 +129,8 @@ export class Round {
     for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
       for (const user of users) {
         const token = this.#options.tokens[user] ?? "";
-        const follower = new Follower(`${name}-${index}-${user}`, { sql, params, token });
+        const way = chance.below(4) === 0 ? "evaluated" : undefined;
+        const follower = new Follower(`${name}-${index}-${user}`, { sql, params, token, way });
         const own = this.#connections.filter((each) => each.user === user);
         const connection = chance.pick(own);
         this.#followers.set(follower, connection);

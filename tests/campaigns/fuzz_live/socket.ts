@@ -18,6 +18,7 @@ export interface SubscribeOptions {
   readonly params: readonly unknown[];
   /** The position to resume from; undefined for a first subscription. */
   readonly from: number | undefined;
+  readonly way: "evaluated" | undefined;
   readonly follower: ResultFollower;
 }
 
@@ -58,12 +59,15 @@ export class FollowerSocket {
     return this.#isOpen;
   }
 
-  subscribe({ follower, from, id, params, sql }: SubscribeOptions): SocketSubscription {
+  subscribe({ follower, from, id, params, sql, way }: SubscribeOptions): SocketSubscription {
     const subscription = new SocketSubscription(id, follower, (message) => this.#send(message));
     this.#subscriptions.set(id, subscription);
     follower.subscription = subscription;
-    const options = from === undefined ? {} : { options: { from_seq_id: from } };
-    const spec = { id, sql, params, namespace_id: "fuzz", ...options };
+    const options = {
+      ...(from === undefined ? {} : { from_seq_id: from }),
+      ...(way === undefined ? {} : { way }),
+    };
+    const spec = { id, sql, params, namespace_id: "fuzz", options };
     this.#send({ type: "subscribe", subscription: spec });
     return subscription;
   }
