@@ -46,6 +46,7 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
   const startMs = performance.now();
   const totals: Totals = {
     queries: 0,
+    maintained: 0,
     followers: 0,
     commits: 0,
     states: 0,
@@ -53,6 +54,15 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     selects: 0,
     restarts: 0,
     findings: 0,
+  };
+  const print = (lastSeed: number): void => {
+    const seconds = ((performance.now() - startMs) / 1000).toFixed(0);
+    process.stdout.write(
+      `${seconds} s: seeds ${firstSeed} to ${lastSeed}, ${totals.queries} queries, ` +
+        `${totals.maintained} of them maintained, ${totals.followers} followers, ` +
+        `${totals.commits} commits, ${totals.states} states, ${totals.resumes} resumes, ` +
+        `${totals.restarts} restarts, ${totals.selects} SELECTs: ${totals.findings} findings\n`,
+    );
   };
   const report = (finding: string): void => {
     totals.findings += 1;
@@ -74,15 +84,9 @@ async function run(firstSeed: number, fault?: PlantedFault): Promise<number> {
     const queryCount = Math.min(QUERIES_PER_ROUND, count - totals.queries);
     const round = { server, tokens, seed, queryCount, burstCount: bursts };
     await new Round(round, totals, report).run();
+    print(seed);
     seed += 1;
     if (fault !== undefined && totals.findings > 0) break;
   }
-  const seconds = ((performance.now() - startMs) / 1000).toFixed(0);
-  process.stdout.write(
-    `${seconds} s: seeds ${firstSeed} to ${seed - 1}, ${totals.queries} queries, ` +
-      `${totals.followers} followers, ${totals.commits} commits, ${totals.states} states, ` +
-      `${totals.resumes} resumes, ${totals.restarts} restarts, ${totals.selects} SELECTs: ` +
-      `${totals.findings} findings\n`,
-  );
   return totals.findings;
 }

@@ -58,10 +58,10 @@ function changesOf(tables: readonly FollowedTable[], chance: Chance): string[] {
     case 12:
       return [
         `INSERT INTO ${name} (id, i, j, t) SELECT n, n % 7, n % 5, CASE n % 3 WHEN 0 THEN 'a' WHEN 1 THEN 'b' END ` +
-          `FROM generate_series(${100 + id}, ${100 + 2 * id}) AS g(n) ON CONFLICT DO NOTHING`,
+          `FROM generate_series(100, ${100 + 5 * id}) AS g(n) ON CONFLICT DO NOTHING`,
       ];
     case 13:
-      return [`DELETE FROM ${name} WHERE id >= ${100 + id}`];
+      return [`DELETE FROM ${name} WHERE id >= ${chance.pick([id, 100 + id, 100 + 4 * id])}`];
     case 14:
       return [`DELETE FROM ${name} WHERE id = ${id}`, insertOf(table, id, chance)];
     case 15:

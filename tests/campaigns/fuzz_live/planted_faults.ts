@@ -57,29 +57,29 @@ const REPLACEMENTS = {
     line: 'const deletes = changes.filter(({ type }) => type === "delete");',
     instead: "const deletes: LiveChange[] = [];",
   },
-  // The first row that a commit removes stays in the joins of a maintained query.
+  // A removed row of a join counts as an added one.
   weights: {
     file: "sql/maintain/join_changes.ts",
     line: "[change.removed, -1],",
-    instead: "[change.removed.slice(1), -1],",
+    instead: "[change.removed, 1],",
   },
-  // A left join of a maintained query drops rows without a match.
-  outerCounts: {
+  // The first match of a row does not take back the row without a match.
+  outer_counts: {
     file: "sql/maintain/join_changes.ts",
-    line: "all = [...extended.tuples, ...all.filter((_, index) => !matched.has(index))];",
-    instead: "all = matched.size > 0 ? extended.tuples : all;",
+    line: "add(this.#completed(before, { from: part, seqOf: at(after) }), -1);",
+    instead: "add(this.#completed(before, { from: part, seqOf: at(upTo) }), -1);",
   },
-  // A window is not filled again after its margin was used up.
-  topkRefill: {
-    file: "sql/maintain/maintained_result.ts",
-    line: "if (window.isShort) {",
-    instead: "if (window.isShort && before.length > 1e6) {",
+  // A window of ORDER BY … LIMIT is not filled again when its margin is used up.
+  topk_refill: {
+    file: "sql/maintain/row_window.ts",
+    line: "return !this.#isWhole && this.#rows.length < this.#end;",
+    instead: "return false;",
   },
-  // The minimum of a group stays after its row was deleted.
-  minAfterDelete: {
+  // The least value of a group stays after it was removed.
+  min_after_delete: {
     file: "sql/maintain/tallies.ts",
     line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",
-    instead: "else if (kept.value === null) kept.isUnknown = true;",
+    instead: "",
   },
 } as const satisfies Readonly<Record<string, Replacement>>;
 

@@ -107,16 +107,20 @@ function itemOf(tables: readonly Table[], chance: Chance, alias: string): From {
   };
 }
 
-/** Returns an equality of two columns, most often of keys. */
+/** Returns an equality of two columns, most often of keys that an index may serve. */
 function equality(left: From, right: From, chance: Chance): string {
-  const sort = chance.below(5) === 0 ? chance.pick(["text", "bool"] as const) : "int";
-  const of = (from: From): readonly Column[] => {
-    const fitting = from.columns.filter((column) => column.sort === sort);
-    return fitting.length > 0 ? fitting : from.columns.filter((column) => column.sort === "int");
-  };
-  const [one, other] = [chance.pick(of(left)), chance.pick(of(right))];
-  if (one.sort !== other.sort) return `${left.ids.at(-1)} = ${right.ids[0]}`;
-  return `${one.name} = ${other.name}`;
+  if (chance.below(4) > 0) {
+    const of = ({ ids }: From): string => {
+      const alias = chance.pick(ids).split(".")[0] ?? "";
+      return `${alias}.${chance.pick(["id", "i", "j"])}`;
+    };
+    return `${of(left)} = ${of(right)}`;
+  }
+  const sort = chance.pick(["text", "bool", "int"] as const);
+  const of = (from: From): readonly Column[] => from.columns.filter((each) => each.sort === sort);
+  const [ours, theirs] = [of(left), of(right)];
+  if (ours.length === 0 || theirs.length === 0) return `${left.ids.at(-1)} = ${right.ids[0]}`;
+  return `${chance.pick(ours).name} = ${chance.pick(theirs).name}`;
 }
 
 function scopeOf({ columns }: From, chance: Chance): Scope {
@@ -145,10 +149,23 @@ function joinQuery(sources: Sources, words: readonly string[]): string {
   return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text}${where(from, chance)}${order}`;
 }
 
-/** Aggregates whose value does not depend on the order of the rows. */
-const AGGREGATES: readonly string[] = [
+/** Aggregates from which a row can be removed again. */
+const REMOVING_AGGREGATES: readonly string[] = [
   "count(*)",
   "count(a.t)",
+  "sum(a.j)",
+  "avg(a.m)",
+  "min(a.j)",
+  "max(a.j)",
+  "min(a.id)",
+  "max(a.u)",
+  "min(a.ts)",
+  "bool_or(a.b)",
+];
+
+/** Aggregates whose value does not depend on the order of the rows. */
+const AGGREGATES: readonly string[] = [
+  ...REMOVING_AGGREGATES,
   "count(DISTINCT a.i)",
   "sum(a.i)",
   "sum(a.m)",
@@ -171,14 +188,17 @@ const AGGREGATES: readonly string[] = [
 function groupQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, ALL_JOINS.slice(0, 2), chance.below(3) === 0 ? 2 : 1);
+  const isSimple = chance.below(2) === 0;
   const keys = Array.from({ length: [0, 1, 1, 1, 2][chance.below(5)] ?? 1 }, () =>
-    chance.below(4) > 0
+    isSimple || chance.below(4) > 0
       ? chance.pick(["a.i", "a.j", "a.t", "a.b", "a.i % 3", "coalesce(a.t, 'none')"])
       : textOf(expressionOf(chance.pick(SORTS), 1, scopeOf(from, chance))),
   );
-  const calls = Array.from({ length: 1 + chance.below(3) }, () =>
-    chance.below(4) > 0 ? chance.pick(AGGREGATES) : textOf(aggregateOf(scopeOf(from, chance)).call),
-  );
+  const calls = Array.from({ length: 1 + chance.below(3) }, () => {
+    if (isSimple) return chance.pick(REMOVING_AGGREGATES);
+    if (chance.below(4) > 0) return chance.pick(AGGREGATES);
+    return textOf(aggregateOf(scopeOf(from, chance)).call);
+  });
   const group = keys.length === 0 ? "" : ` GROUP BY ${keys.map((_, i) => i + 1).join(", ")}`;
   const having = chance.below(3) === 0 ? ` HAVING count(*) > ${chance.below(3)}` : "";
   const list = [...keys, ...calls];

@@ -45,6 +45,8 @@ export interface RoundOptions {
 
 export interface Totals {
   queries: number;
+  /** Queries that are maintained from the changes of their tables. */
+  maintained: number;
   followers: number;
   commits: number;
   states: number;
@@ -125,6 +127,7 @@ export class Round {
     const isRun = await this.#asks(ADMIN, { sql, params: parameters[0] ?? [] });
     if (!isRun) return;
     this.#totals.queries += 1;
+    if (await this.#isMaintained(sql, parameters[0] ?? [])) this.#totals.maintained += 1;
     const users = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
     for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
       for (const user of users) {
@@ -138,6 +141,17 @@ export class Round {
         if (connection.socket !== undefined) follower.begin(connection.socket);
       }
     }
+  }
+
+  /** Whether the server maintains the result from the changes of its tables. */
+  async #isMaintained(sql: string, params: readonly unknown[]): Promise<boolean> {
+    const { body } = await this.#options.server.sql(`EXPLAIN SUBSCRIBE TO ${sql}`, {
+      params,
+      namespace: "fuzz",
+    });
+    return (
+      body.results[0]?.rows?.flat().some((line) => /^ *maintained:/.test(String(line))) === true
+    );
   }
 
   async #asks(user: string, { params, sql }: { sql: string; params: readonly unknown[] }) {
