@@ -1,11 +1,11 @@
 /**
- * Delivers messages to people, such as links for new passwords, to the program of the operator that
- * sends them on: one signed request each, as webhooks of topics are signed. Without such a program,
- * in development, the log has them.
+ * Passes messages to people, such as links for new passwords, to a program of the operator that
+ * sends them. Each message is one request, signed like the webhooks of topics. Without such a
+ * program, in development, the messages are in the log.
  *
- * Nothing waits for a delivery, because the time of an answer would tell whether an account exists.
- * A message that cannot be delivered after some attempts is given up, and so are messages beyond a
- * bound: a person who waits asks again.
+ * No request waits for a delivery, because the time of a response would reveal whether an account
+ * exists. A message that cannot be delivered after some attempts is given up, as are messages
+ * beyond a bound: a person who waits can request another one.
  */
 import type { AccountNotice } from "./auth/mod.ts";
 import type { OnBug } from "./base/bugs.ts";
@@ -24,15 +24,15 @@ export interface AccountNoticesOptions {
   readonly onBug: OnBug;
 }
 
-/** The waits after failed attempts. After the last one, the message is given up. */
+/** The waits after failed attempts. After the last wait, the message is given up. */
 const RETRY_MS = [1000, 5000, 30_000] as const;
 
 const TIMEOUT_MS = 10_000;
 
-/** The number of messages that may wait for their delivery, a few hundred kilobytes. */
+/** The maximum number of messages that wait for their delivery, a few hundred kilobytes. */
 const WAITING_MAX = 1000;
 
-/** The number of requests at a time. */
+/** The maximum number of requests at a time. */
 const RUNNING_MAX = 4;
 
 export class AccountNotices {
@@ -54,7 +54,7 @@ export class AccountNotices {
     this.#post = posting({ clock, hosts });
   }
 
-  /** Delivers a message at some time. */
+  /** Queues a message for delivery. */
   add(notice: AccountNotice): void {
     const { config, log } = this.#options;
     const { type, userId: user } = notice;

@@ -1,13 +1,13 @@
 /**
- * One-time links by mail: a new password for somebody who has forgotten the old one, and the proof
- * that an address belongs to its user. The operator's program delivers them.
+ * Creates one-time links that are sent by mail: for a new password after the old one was forgotten,
+ * and to prove that an address belongs to its user. The operator's program delivers them.
  *
  *     reset_link ──notice with a token──► mail ──► reset by the token ──► new password, all
  *                                                                         sessions ended
  *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
  *
  * A token is signed like those of sessions and names the token version of its user, so that a new
- * password, by the token or otherwise, ends it. Nothing is stored for it.
+ * password, by the token or otherwise, invalidates the token. The server stores no state for it.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -54,11 +54,11 @@ const TOKEN_LENGTH_MAX = 4096;
 const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
-/** The number of messages that one account gets in an hour, so that nobody floods its mailbox. */
+/** The maximum number of messages to one account in an hour, so that nobody floods its mailbox. */
 const NOTICES_MAX = 3;
 const NOTICES_WINDOW_MS = 3_600_000;
 
-/** The number of accounts whose messages are counted, which takes a few megabytes. */
+/** The maximum number of accounts whose messages are counted, which takes a few megabytes. */
 const COUNTED_MAX = 20_000;
 
 export class AccountLinks {
@@ -71,7 +71,7 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link for a new password to the address of an account. The answer is the same if there
+   * Sends a link for a new password to the address of an account. The response is the same if there
    * is no such account, or no address.
    *
    * @throws {AuthError}
@@ -119,7 +119,11 @@ export class AccountLinks {
     return { message: "The password is set: log in" };
   }
 
-  /** Sends a link for the verification of the caller's address once more. @throws {AuthError} */
+  /**
+   * Sends another link for the verification of the caller's address.
+   *
+   * @throws {AuthError}
+   */
   async sendVerifyLink(principal: Principal, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -161,7 +165,7 @@ export class AccountLinks {
     this.#notify(user, "verify_email");
   }
 
-  /** Returns the one account that a name or an address means, if its password may be reset. */
+  /** Returns the account that a name or an address identifies, if its password may be reset. */
   #resettable(name: string): UserEntry | undefined {
     const { catalog, isRootManaged, logins } = this.#options;
     const byAddress = catalog.usersByEmail(name);
@@ -208,7 +212,11 @@ export class AccountLinks {
     return true;
   }
 
-  /** Returns the user of the token of a link. @throws {AuthError} invalid_link */
+  /**
+   * Returns the user whom the token of a link names.
+   *
+   * @throws {AuthError} invalid_link
+   */
   #userOf(
     token: string,
     type: "reset" | "verify",

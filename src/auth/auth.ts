@@ -41,7 +41,7 @@ export interface AuthSettings {
   readonly accessLifetimeSeconds: number;
   readonly refreshLifetimeSeconds: number;
   readonly allowRemoteSetup: boolean;
-  /** Whether setup asks for the code that the start prints. */
+  /** Whether setup requires the code that the server prints when it starts. */
   readonly hasSetupCode: boolean;
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
@@ -91,7 +91,7 @@ export class Auth {
   readonly #signUps: SignUps;
   /** Links for new passwords, and the verification of addresses. */
   readonly links: AccountLinks;
-  /** What users do with their own accounts. */
+  /** The operations of users on their own accounts. */
   readonly ownAccount: OwnAccount;
   readonly #bearers: Bearers;
 
@@ -166,7 +166,10 @@ export class Auth {
     return this.#setup.status();
   }
 
-  /** The code that setup asks for, to be printed at the start; undefined if it asks for none. */
+  /**
+   * The code that setup requires, to be printed when the server starts; undefined if it requires
+   * none.
+   */
   get setupCode(): string | undefined {
     return this.#setup.code;
   }
@@ -186,7 +189,7 @@ export class Auth {
   }
 
   /**
-   * Makes an account of role `user`. The answer is the same if the name is taken.
+   * Creates an account of role `user`. The response is the same if the name is taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
    * @param guest The guest that gets a login instead, if its token came with the request.
@@ -196,7 +199,7 @@ export class Auth {
     return this.#signUps.signUp(body, caller, guest);
   }
 
-  /** Makes an account for a guest, and begins its session. @throws {AuthError} */
+  /** Creates an account for a guest, and begins its session. @throws {AuthError} */
   beginAsGuest(caller: Caller): Promise<LoginBody> {
     return this.#signUps.beginAsGuest(caller);
   }

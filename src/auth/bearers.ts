@@ -51,7 +51,7 @@ interface RecentUse {
   seenMs: number;
 }
 
-/** The precision of "last seen". */
+/** The precision of the times at which users were last seen, in milliseconds. */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {

@@ -68,7 +68,7 @@ export class Logins {
   }
 
   /**
-   * Returns the user whom a name means at a login: an id, a further login name, or a verified
+   * Returns the user whom a name identifies at a login: an id, a further login name, or a verified
    * address if such logins are on.
    */
   userNamed(name: string): UserEntry | undefined {

@@ -1,6 +1,7 @@
 /**
- * What users do with their own accounts: another password, and the end of the account. Both ask for
- * the password again, under the limits for logins, because a page may have been left open.
+ * The operations of users on their own accounts: changing the password and deleting the account.
+ * Both require the password again, under the limits for logins, because a page may have been left
+ * open.
  */
 import type { Log } from "../base/log.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
@@ -39,7 +40,7 @@ export class OwnAccount {
   }
 
   /**
-   * Sets another password, ends all sessions of the user, and begins a new one.
+   * Changes the password, ends all sessions of the user, and begins a new one.
    *
    * @throws {AuthError} @throws {DatabaseError} MANAGED_BY_CONFIG
    */
@@ -67,8 +68,8 @@ export class OwnAccount {
   }
 
   /**
-   * Drops the caller's own account. Its rows are erased after the same time as after DROP USER. A
-   * guest has no password to ask for.
+   * Drops the caller's own account. Its rows are erased after the same time as after DROP USER. No
+   * password is required of a guest.
    *
    * @throws {AuthError}
    */
@@ -106,7 +107,10 @@ export class OwnAccount {
   }
 }
 
-/** A program with a service token is not the person to whom the account belongs. */
+/**
+ * Refuses service tokens: a program with such a token is not the person to whom the account
+ * belongs.
+ */
 function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;
   throw new AuthError("forbidden", "A service token cannot change the account: log in");

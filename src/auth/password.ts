@@ -24,7 +24,7 @@ export interface PasswordPolicy {
 
 /**
  * Returns the form of a password that is hashed and compared, as RFC 8265 defines it: Unicode form
- * NFC, with every blank as the ordinary space. Keyboards differ in how they write both.
+ * NFC, with every blank as an ordinary space. Keyboards differ in how they encode both.
  */
 function preparedPassword(password: string): string {
   return password.replace(/\p{Zs}/gu, " ").normalize("NFC");

@@ -201,7 +201,7 @@ export function policyRoleFor(
   return role === "user" || role === "service" ? role : undefined;
 }
 
-/** The part of the catalog that says who owns a table's namespace. */
+/** The part of the catalog that determines who owns a table's namespace. */
 interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
@@ -220,7 +220,7 @@ export function policiesOf({ policies = [] }: TableEntry, role: Role): readonly 
   return policies.filter(({ roles }) => roles?.some((each) => each === role) !== false);
 }
 
-/** Returns true if a policy is about a command. */
+/** Returns true if a policy applies to a command. */
 export function isPolicyFor({ command }: PolicyEntry, asked: PolicyCommand): boolean {
   return command === "all" || command === asked;
 }
@@ -423,8 +423,8 @@ export function mayManageUser(
 }
 
 /**
- * Returns true if the caller may create a user. A back end of role `service` may create those whom
- * it serves, of role `user`.
+ * Returns true if the caller may create a user. A back end of role `service` may create users of
+ * role `user`.
  */
 export function mayCreateUser(
   principal: Principal,

@@ -32,7 +32,7 @@ export interface SetupOptions {
   policy: PasswordPolicy;
   random: Random;
   isRemoteAllowed: boolean;
-  /** Whether setup asks for a code, which only those who started the server have seen. */
+  /** Whether setup requires a code, which only the people who started the server have seen. */
   hasCode: boolean;
   /**
    * Uses up one attempt from the caller's bucket.
@@ -55,7 +55,7 @@ export const EMAIL_LENGTH_MAX = 320;
 export class Setup {
   readonly #options: SetupOptions;
   #last: Promise<unknown> = Promise.resolve();
-  /** Another one with each start. */
+  /** The code of this process. Each start creates another code. */
   readonly #code: string | undefined;
 
   constructor(options: SetupOptions) {
@@ -63,7 +63,7 @@ export class Setup {
     this.#code = options.hasCode ? newCode(options.random) : undefined;
   }
 
-  /** The code that setup asks for; undefined if it asks for none, or is done. */
+  /** The code that setup requires; undefined if it requires none, or has been done. */
   get code(): string | undefined {
     return this.isNeeded() ? this.#code : undefined;
   }
@@ -229,7 +229,7 @@ export class Setup {
   }
 }
 
-/** The characters of a code, without those that people take for one another. */
+/** The characters of a code, without those that people confuse. */
 const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
 /** The groups of a code and the characters of each, together 58 random bits. */
@@ -242,7 +242,7 @@ function newCode(random: Random): string {
   return Array.from({ length: CODE_GROUPS }, group).join("-");
 }
 
-/** Ignores case, blanks and hyphens, which people leave out. */
+/** Compares two codes without case, blanks and hyphens, which people leave out. */
 function isSameCode(given: string, code: string): boolean {
   const [left, right] = [given, code].map((text) => {
     const letters = text.toUpperCase().replace(/[\s-]/g, "");

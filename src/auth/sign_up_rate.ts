@@ -1,6 +1,6 @@
 /**
- * Limits the accounts that strangers make, from all addresses together. Every attempt counts,
- * because an answer must not tell whether the attempt made an account.
+ * Limits the number of accounts that strangers create, over all addresses. Every attempt counts,
+ * because a response must not reveal whether the attempt created an account.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { AuthError } from "./auth_error.ts";
@@ -8,11 +8,11 @@ import { AuthError } from "./auth_error.ts";
 export class SignUpRate {
   readonly #clock: Clock;
   readonly #perHour: number;
-  /** The attempts that may follow now; an hour refills it. */
+  /** The number of attempts that may follow now. It is refilled within an hour. */
   #left: number;
   #atMs: number;
 
-  /** @param options.perHour 0 means no limit. */
+  /** @param options.perHour The number of attempts per hour; 0 means no limit. */
   constructor({ clock, perHour }: { clock: Clock; perHour: number }) {
     this.#clock = clock;
     this.#perHour = perHour;

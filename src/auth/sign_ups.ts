@@ -1,5 +1,5 @@
 /**
- * Sign-up: people make accounts of role `user` for themselves, by a name, by an address or as
+ * Sign-up: people create accounts of role `user` for themselves, by a name, by an address or as
  * anonymous guests, and guests become users who log in.
  *
  *                    ┌──guest──► account guest-…, with a session, without a login
@@ -7,10 +7,11 @@
  *                    └──signup──► account with a login name and a password
  *
  * Invariants:
- * - The answer to a sign-up and its time do not tell whether the name or the address was free. The
- *   client finds out by logging in, under the limits for logins.
- * - The name of a dropped account cannot be taken by a sign-up, because rows of others may name it.
- * - A guest keeps its id for ever. Its login name is a further name.
+ * - The response to a sign-up and its time do not reveal whether the name or the address was free.
+ *   The client finds out by logging in, under the limits for logins.
+ * - The name of a dropped account cannot be taken by a sign-up, because rows of other users may
+ *   name it.
+ * - A guest keeps its id for ever. Its login name is an additional name.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -53,7 +54,7 @@ export interface SignUpsOptions {
 }
 
 interface SignUpRequest {
-  /** The name to log in by; undefined for a sign-up by address alone. */
+  /** The name by which to log in; undefined for a sign-up by address alone. */
   readonly name: string | undefined;
   readonly password: string;
   readonly email: string | undefined;
@@ -66,12 +67,12 @@ const CODE_LENGTH_MAX = 128;
 /** The beginning of the ids of guests. No sign-up may choose a name that begins like this. */
 const GUEST_PREFIX = "guest-";
 
-/** The number of accounts with one address of which none has been verified. */
+/** The maximum number of accounts with one address of which none has been verified. */
 const UNVERIFIED_MAX = 3;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The number of guests that one call drops, which takes one tick. */
+/** The maximum number of guests that one call drops, which takes one tick. */
 const DROPPED_AT_ONCE_MAX = 50;
 
 export class SignUps {
@@ -85,10 +86,11 @@ export class SignUps {
   }
 
   /**
-   * Makes an account, or gives a guest a login. The answer is the same if the name is taken.
+   * Creates an account, or gives a guest a login. The response is the same if the name is taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
-   * @param sender The user whose token came with the request. Only a guest matters.
+   * @param sender The user whose token came with the request. Any user other than a guest is
+   * ignored.
    * @throws {AuthError}
    */
   async signUp(body: unknown, caller: Caller, sender: Principal | undefined): Promise<MessageBody> {
@@ -114,7 +116,7 @@ export class SignUps {
     };
   }
 
-  /** Makes an account for a guest, and begins its session. @throws {AuthError} */
+  /** Creates an account for a guest, and begins its session. @throws {AuthError} */
   async beginAsGuest(caller: Caller): Promise<LoginBody> {
     const { bucket, catalog, isSetupNeeded, random, sessions, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -157,7 +159,7 @@ export class SignUps {
     const { catalog, invitations, log } = this.#options;
     const { email, invitation: code, name } = request;
     const invitation = code === undefined ? undefined : invitations.usable(code);
-    // Another sign-up may have used it up while the password was hashed.
+    // Another sign-up may have used up the invitation while the password was hashed.
     if (code !== undefined && invitation === undefined) return;
     if (this.#isTaken(request)) return;
     if (invitation !== undefined) {
@@ -176,7 +178,10 @@ export class SignUps {
     }
   }
 
-  /** Creates or changes the account. Returns its id; undefined if the guest has gone meanwhile. */
+  /**
+   * Creates or changes the account. Returns its id; undefined if the guest has been dropped in the
+   * meantime.
+   */
   #accountOf(
     { email, name }: SignUpRequest,
     { guest, passwordHash }: { guest: Principal | undefined; passwordHash: string },
@@ -201,7 +206,7 @@ export class SignUps {
       ...(name === undefined ? {} : { loginName: name }),
       ...(email === undefined ? {} : { email }),
     });
-    // The password raised the token version: the guest logs in as a user now.
+    // The new password has raised the token version, so the guest has to log in again as a user.
     sessionEnds.endUser(userId);
     return userId;
   }
@@ -267,7 +272,9 @@ export class SignUps {
 /** An address has one @, and no blank or control character. Only a message to it proves more. */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
-/** Returns why a name cannot be chosen, as the end of a sentence; undefined if it can. */
+/**
+ * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can.
+ */
 function nameFault(name: string): string | undefined {
   if (name.toLowerCase() === ROOT_USER_ID) return `it should not be "${ROOT_USER_ID}"`;
   if (name.includes("@")) return 'it should have no @; send an address as "email"';

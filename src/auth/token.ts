@@ -19,7 +19,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Role } from "../catalog/mod.ts";
 
-/** `reset` and `verify` are one-time links, which open nothing. */
+/** `reset` and `verify` are the types of one-time links, which give no other access. */
 export type TokenType = "access" | "refresh" | "reset" | "verify";
 
 /** The claims of a token of this server. Times are Unix seconds. */
@@ -165,7 +165,7 @@ export class Tokens {
   }
 }
 
-/** Returns the claims that SQL may read. The others identify the token and its session. */
+/** Returns the claims that SQL may read. The other claims identify the token and its session. */
 export function publicClaims({ email, role, userId }: TokenClaims): Record<string, string> {
   return { iss: ISSUER, sub: userId, role, ...(email === null ? {} : { email }) };
 }

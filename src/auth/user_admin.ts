@@ -37,7 +37,7 @@ export interface CreateUserRequest {
   /** The role of the new user; `user` if absent. */
   readonly role?: Role;
   readonly email?: string;
-  /** JSON text of an object. */
+  /** The JSON text of an object. */
   readonly metadata?: string;
 }
 
@@ -50,7 +50,7 @@ export interface AlterUserRequest {
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
-  /** JSON text of an object. */
+  /** The JSON text of an object. */
   readonly metadata?: string;
 }
 
@@ -292,7 +292,7 @@ export class UserAdmin {
 /** The properties that an ALTER USER statement can change. */
 const CHANGES = ["password", "role", "email", "metadata"] as const;
 
-/** The maximum size of a user's metadata, all of which is in memory. */
+/** The maximum size of a user's metadata. The metadata of all users is in memory. */
 const METADATA_BYTES_MAX = 16 * 1024;
 
 /** @throws {DatabaseError} INVALID_VALUE */

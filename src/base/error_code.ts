@@ -9,7 +9,7 @@
 
 /** The code of every failure that can be reported to a caller. */
 export type ErrorCode =
-  // The text of the request.
+  // Codes for the text of the request.
   | "EMPTY_SQL"
   | "BATCH_PARSE_ERROR"
   | "INVALID_SQL"
@@ -17,7 +17,7 @@ export type ErrorCode =
   | "UNSUPPORTED_FEATURE"
   | "INVALID_PARAMETER"
   | "PARAMS_WITH_BATCH"
-  // Names and definitions.
+  // Codes for names and definitions.
   | "INVALID_NAME"
   | "RESERVED_NAME"
   | "INVALID_DEFINITION"
@@ -32,7 +32,7 @@ export type ErrorCode =
   | "OBJECT_NOT_FOUND"
   | "ALREADY_EXISTS"
   | "DEPENDENT_OBJECTS"
-  // Values.
+  // Codes for values.
   | "TYPE_MISMATCH"
   | "UNSUPPORTED_TYPE"
   | "INVALID_VALUE"
@@ -41,13 +41,13 @@ export type ErrorCode =
   | "VALUE_OUT_OF_RANGE"
   | "DIVISION_BY_ZERO"
   | "DIMENSION_MISMATCH"
-  // Constraints.
+  // Codes for constraints.
   | "NOT_NULL_VIOLATION"
   | "CHECK_VIOLATION"
   | "FOREIGN_KEY_VIOLATION"
   | "DUPLICATE_KEY"
   | "CARDINALITY_VIOLATION"
-  // Rights and operations.
+  // Codes for rights and operations.
   | "INVALID_OPERATION"
   | "READ_ONLY_OBJECT"
   | "SYSTEM_COLUMN"
@@ -56,7 +56,7 @@ export type ErrorCode =
   | "WHERE_REQUIRED"
   | "PERMISSION_DENIED"
   | "WEAK_PASSWORD"
-  // Transactions and budgets.
+  // Codes for transactions and budgets.
   | "TRANSACTION_OPEN"
   | "TRANSACTION_REQUIRED"
   | "INVALID_TRANSACTION_STATE"
@@ -73,18 +73,18 @@ export type ErrorCode =
   | "STATEMENT_TIMEOUT"
   | "CANCELLED"
   | "SHUTTING_DOWN"
-  // Files.
+  // Codes for files.
   | "MISSING_FILE"
   | "EXTRA_FILE"
   | "FILE_TOO_LARGE"
   | "TOO_MANY_FILES"
   | "INVALID_MIME_TYPE"
   | "FILE_NOT_FOUND"
-  // History.
+  // Codes for history.
   | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
-  // The machine on which the server runs.
+  // Codes for the machine on which the server runs.
   | "DISK_FULL"
   | "STORAGE_UNAVAILABLE"
   | "DATA_DAMAGED"

@@ -1,15 +1,18 @@
 /**
- * The active accounts by what else they are found by: a further login name, the folded form of
- * their names, and their address. An account changes only by being removed and added again.
+ * The active accounts by their aliases: an additional login name, the folded form of their names,
+ * and their address. An account is changed by removing it and adding it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
 
 export class AccountAliases {
   readonly #byLoginName = new Map<string, UserEntry>();
-  /** By folded name. Accounts that older versions made may share one; then one of them is here. */
+  /**
+   * The accounts by folded name. Several accounts that older versions created may share a name, and
+   * then one of them is listed.
+   */
   readonly #byFolded = new Map<string, UserEntry>();
-  /** By address in lower case. */
+  /** The accounts by address in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
   named(loginName: string): UserEntry | undefined {

@@ -3,7 +3,7 @@
  *
  * Invariants:
  * - A login name belongs to at most one undropped account, and no two accounts have login names
- *   that people would take for one another. Accounts that older versions made may be exceptions.
+ *   that people would confuse. Accounts that older versions created may be exceptions.
  * - An owner number belongs to one account forever. A name that is used again after DROP USER gets
  *   another number, so the rows of the dropped account never appear under the new one.
  * - A token version is never used twice for a name, so a token of a dropped account is not valid
@@ -79,7 +79,7 @@ export class Accounts {
   /** The dropped accounts that still own rows. They are few, and every CREATE USER checks them. */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
-  /** The active accounts by their further names and addresses. */
+  /** The active accounts by their additional names and addresses. */
   readonly #aliases = new AccountAliases();
   /** The token version of the newest dropped account of each name. */
   readonly #droppedVersions = new Map<string, number>();

@@ -46,7 +46,7 @@ export interface NewUser {
  */
 export interface UserChange {
   readonly role?: Role;
-  /** Another address is not verified. */
+  /** The address. A changed address is not verified. */
   readonly email?: string;
   readonly emailVerifiedAtMs?: number;
   readonly loginName?: string;
@@ -64,7 +64,7 @@ export interface SetupUsers {
 
 /** Other entries that change in the same transaction as a table. */
 export interface Dependents {
-  /** Views to drop. */
+  /** The views to drop. */
   readonly views?: readonly ViewEntry[];
   /** Views, each of which replaces the view with the same viewId. */
   readonly changedViews?: readonly ViewEntry[];
@@ -142,7 +142,7 @@ export interface Catalog {
   viewById(viewId: number): ViewEntry | undefined;
   /** Replaces the view that has the same viewId. */
   changeView(entry: ViewEntry): void;
-  /** Changes all of the views in one step. */
+  /** Changes all of the views in one transaction. */
   changeViews(entries: readonly ViewEntry[]): void;
   /** Drops either all of the views or no view. */
   dropViews(entries: readonly ViewEntry[]): void;
@@ -235,7 +235,8 @@ export interface Catalog {
   /** Returns the users with an address, whether or not it is verified. Case does not matter. */
   usersByEmail(email: string): readonly UserEntry[];
   /**
-   * Returns the user whose login name people would take for this one; undefined if there is none.
+   * Returns the user whose login name people would confuse with this one; undefined if there is
+   * none.
    */
   userLike(name: string): UserEntry | undefined;
   /** @throws {DatabaseError} ALREADY_EXISTS, also for a name that looks like that of a user. */

@@ -62,7 +62,7 @@ export class DefinedTypes {
     }
   }
 
-  /** Returns a column as its type and its domain are now. */
+  /** Returns a column with the current state of its type and its domain. */
   currentColumn<Column extends Pick<ColumnEntry, "domain" | "type">>(column: Column): Column {
     const { domain, type } = column;
     const current = { ...column, type: this.current(type) };

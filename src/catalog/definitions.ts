@@ -450,7 +450,7 @@ export class Definitions {
     if (entry.domain !== undefined) this.#renewTablesOf(entry.typeId);
   }
 
-  /** Gives the columns of a domain the domain as it is now. */
+  /** Replaces a domain in the columns that have it by its current state. */
   #renewTablesOf(typeId: number): void {
     for (const table of this.#byId.values()) {
       if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;

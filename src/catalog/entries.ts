@@ -31,7 +31,7 @@ export interface NamespaceEntry {
 export interface ColumnEntry {
   readonly columnId: number;
   readonly name: string;
-  /** The type of the values; of a column with a domain, the type below the domain. */
+  /** The type of the values. For a column with a domain, it is the domain's base type. */
   readonly type: DataType;
   /** The domain whose conditions every value meets; absent if the column has none. */
   readonly domain?: DomainType;
@@ -168,22 +168,24 @@ export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
 
 /**
  * A rule of a SHARED table of ACCESS_LEVEL 'RESTRICTED': the rows that its roles may read or write.
- * Several policies of one command permit what at least one of them permits. The texts use the names
- * that tables and columns had when they were written.
+ * If a command has several policies, a row is permitted if at least one of them permits it. The
+ * texts use the names that tables and columns had when they were written.
  */
 export interface PolicyEntry {
-  /** Unique among the policies of the table. */
+  /** The name, which is unique among the policies of the table. */
   readonly name: string;
   readonly command: PolicyCommand;
-  /** Absent for both roles. */
+  /** The roles to which the policy applies; absent for both roles. */
   readonly roles?: readonly PolicyRole[];
-  /** The condition on stored rows, as SQL text; absent if the policy is about new rows only. */
+  /** The condition on stored rows, as SQL text; absent if the policy applies to new rows only. */
   readonly using?: string;
-  /** The condition on new rows; absent if `using` decides about them, too. */
+  /** The condition on new rows; absent if `using` applies to them, too. */
   readonly check?: string;
   /** The namespace of unqualified names in the texts. */
   readonly searchNamespace: string;
-  /** The table itself, then the tables that the texts read, as they were named. */
+  /**
+   * The table itself, followed by the tables that the texts read, with their names at that time.
+   */
   readonly tables: readonly PolicyTable[];
   /** The user with whose rights the policy reads other tables. */
   readonly owner: string;
@@ -300,7 +302,7 @@ export interface ViewEntry {
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** The seq of its newest definition; absent in an entry of an earlier version. */
+  /** The seq of the newest definition; absent in an entry of an earlier version. */
   readonly changedSeq?: number;
 }
 
@@ -354,7 +356,7 @@ export interface TypeEntry {
   readonly name: string;
   /** The labels of an enum type in order. */
   readonly labels: readonly EnumLabel[];
-  /** Present if the type is a domain. */
+  /** The rules of a domain; absent for other types. */
   readonly domain?: DomainRules;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
@@ -474,13 +476,13 @@ export interface TopicEntry {
 export interface UserEntry {
   /** The id, which is also a login name. */
   readonly userId: string;
-  /** A further login name: that of a guest who has become a user. */
+  /** An additional login name: that of a guest who has become a user. */
   readonly loginName?: string;
   readonly role: Role;
   readonly email: string | undefined;
-  /** When the user proved to receive the mail of the address; absent if never. */
+  /** The time at which the user proved to receive mail at the address; absent if never. */
   readonly emailVerifiedAtMs?: number | undefined;
-  /** JSON text of an object that administrators set. */
+  /** The JSON text of an object that administrators set. */
   readonly metadata?: string;
   readonly authType: "password" | "oauth" | "internal" | "guest";
   /** The argon2id hash; absent if no password was ever set. Only authentication reads it. */

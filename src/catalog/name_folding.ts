@@ -1,6 +1,6 @@
 /**
- * Finds user names that people would take for one another, as RFC 8265 asks of the names of
- * accounts: two accounts must not differ only in case, width or look-alike letters.
+ * Finds user names that people would confuse, as RFC 8265 requires for the names of accounts: two
+ * accounts must not differ only in case, width or look-alike letters.
  *
  * The folded form decides only whether a new name may be taken. A name itself is compared in
  * Unicode form NFC, with its case.
@@ -11,13 +11,13 @@
 
 /** Letters of other scripts, each followed by the Latin letter that it looks like. */
 const LOOK_ALIKES =
-  // Cyrillic
+  // Cyrillic letters.
   "АAаaВBЕEеeЅSѕsІIіiЈJјjКKМMНHОOоoРPрpСCсcТTУYуyХXхxҮYүyһhԁdԚQԛqԜWԝwӀl" +
-  // Greek
+  // Greek letters.
   "ΑAαaΒBΕEΖZΗHΙIιiΚKκkΜMΝNνvΟOοoΡPρpΤTΥYυuΧXχxϲcϹCϳj" +
-  // Armenian
+  // Armenian letters.
   "ՕOօoՍUսuՏSոnցgհhզq" +
-  // Latin letters beside the alphabet
+  // Latin letters outside the alphabet.
   "ıiɑaɡgɩiʟLɪiʏYɴNʀRʜHꞲJ";
 
 const LATIN_OF = new Map<string, string>();
@@ -25,7 +25,7 @@ for (let index = 0; index < LOOK_ALIKES.length; index += 2) {
   LATIN_OF.set(LOOK_ALIKES.charAt(index), LOOK_ALIKES.charAt(index + 1));
 }
 
-/** Returns a text that two names share if people would take one for the other. */
+/** Returns a string that two names share if people would confuse them. */
 export function foldedUserName(name: string): string {
   const compatible = name.normalize("NFKC");
   const latin = Array.from(compatible, (letter) => LATIN_OF.get(letter) ?? letter).join("");

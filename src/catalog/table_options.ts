@@ -224,7 +224,7 @@ export function accessLevelOf({
 
 /**
  * Returns true if users may read rows of a table that they may not have read before: more users may
- * read it, or other policies decide about its rows.
+ * read it, or the policies that decide about its rows have changed.
  */
 export function isOpened(before: TableEntry, after: TableEntry): boolean {
   const [was, is] = [accessLevelOf(before), accessLevelOf(after)];

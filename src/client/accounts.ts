@@ -1,6 +1,7 @@
 /**
- * What people do with their accounts by themselves: sign-up, guests, another password, the end of
- * the account, links by mail. The server refuses each of them until its configuration turns it on.
+ * The operations of people on their own accounts: sign-up, guests, a new password, the deletion of
+ * the account, links by mail. The server refuses each operation until its configuration turns it
+ * on.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
@@ -17,16 +18,16 @@ export interface SignUpFields {
 
 export interface AccountCalls {
   /**
-   * Makes an account, or gives the guest of this session a login, and logs in.
+   * Creates an account, or gives the guest of this session a login, and logs in.
    *
    * @returns Undefined for a sign-up by address alone: the link that the server sends has to be
    *   followed before the login.
    * @throws {ServerError} unauthorized if the name is taken, as far as the server tells.
    */
   signUp(fields: SignUpFields): Promise<Identity | undefined>;
-  /** Makes an account for a guest, and begins its session. */
+  /** Creates an account for a guest, and begins its session. */
   beginAsGuest(): Promise<Identity>;
-  /** Sets another password. Ends all other sessions of the user. */
+  /** Changes the password. Ends all other sessions of the user. */
   changePassword(password: string, newPassword: string): Promise<Identity>;
   /** Deletes the account and ends the session. A guest gives no password. */
   deleteAccount(password?: string): Promise<void>;
@@ -34,7 +35,7 @@ export interface AccountCalls {
   sendResetLink(user: string): Promise<void>;
   /** Sets a new password by the token of a link. Does not log in. */
   resetPassword(token: string, password: string): Promise<void>;
-  /** Sends the link that verifies one's own address once more. */
+  /** Sends another link that verifies the user's own address. */
   sendVerifyLink(): Promise<void>;
   /** Verifies an address by the token of a link. */
   verifyEmail(token: string): Promise<void>;
@@ -89,7 +90,7 @@ export function accountsBy(session: Session): AccountCalls {
   };
 }
 
-/** The server does not tell whether a name was free, so the login has to. */
+/** The server does not reveal whether a name was free, so the login has to show it. */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);

@@ -105,7 +105,7 @@ export interface Topic {
 
 export interface Client extends Statements, Copies {
   readonly session: Session;
-  /** What people do with their accounts by themselves, if the server permits it. */
+  /** The operations of people on their own accounts, if the server permits them. */
   readonly account: AccountCalls;
   /**
    * Runs `work` in a transaction, and commits it if `work` succeeds. If `work` throws, everything

@@ -45,7 +45,7 @@ export interface SetupFields {
   readonly password: string;
   readonly root_password: string;
   readonly email?: string;
-  /** The code that the server printed when it started, if it asks for one. */
+  /** The code that the server printed when it started, if it requires one. */
   readonly setup_code?: string;
 }
 
@@ -162,7 +162,7 @@ export class Session {
     return await this.loginBy("/v1/api/auth/login", { user, password });
   }
 
-  /** Begins the session with which an endpoint answers. @internal */
+  /** Begins the session that an endpoint returns. @internal */
   async loginBy(
     path: string,
     body: object,
@@ -175,8 +175,10 @@ export class Session {
   }
 
   /**
-   * Lets no renewal of the connection begin while the session may be replaced, because the server
-   * ends the old session first. @internal
+   * Prevents renewals of the connection's token while the session may be replaced, because the
+   * server ends the old session first.
+   *
+   * @internal
    */
   async exclusively<T>(work: () => Promise<T>): Promise<T> {
     const working = work();

@@ -3,7 +3,7 @@
  *
  *     TIMESTAMP, DATETIME   Date in UTC; microseconds are truncated to milliseconds
  *     DATE                  Date, at midnight UTC
- *                           infinity, in each of these, is the number Infinity
+ *                           infinity of these types is the number Infinity
  *     TIME                  text, "14:30:00.25": JavaScript has no time-of-day type
  *     JSON, JSONB           the parsed value
  *     BYTES                 Uint8Array

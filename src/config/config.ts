@@ -323,7 +323,7 @@ function faultsBetween(
   return { faults, warnings };
 }
 
-/** Checks that links can be sent, if there are any. */
+/** Checks that links can be sent, if any feature requires links. */
 function checkNotices(
   auth: Config["auth"],
   {

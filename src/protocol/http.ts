@@ -175,7 +175,7 @@ export interface TopicNackBody {
 export interface AuthStatusBody {
   readonly needs_setup: boolean;
   readonly message: string;
-  /** Whether `setup_code` of the setup has to be the code that the server printed. */
+  /** Whether the setup requires `setup_code`, which the server printed when it started. */
   readonly setup_code_required: boolean;
   readonly oidc_providers: readonly {
     readonly name: string;
@@ -212,7 +212,7 @@ export interface PasswordRequestBody {
 
 /** The request body of `POST /v1/api/auth/delete`. */
 export interface DeleteRequestBody {
-  /** A guest has none. */
+  /** The password of the account; absent for a guest, who has no password. */
   readonly password?: string | null;
 }
 
@@ -283,7 +283,7 @@ export interface MeBody {
   readonly admin_ui_access: boolean;
 }
 
-/** The response to a request that returns nothing but a sentence. */
+/** The response to a request whose only result is a sentence. */
 export interface MessageBody {
   readonly message: string;
 }

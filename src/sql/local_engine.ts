@@ -57,7 +57,8 @@ export class LocalSqlEngine implements SqlEngine {
     this.#interactive = new InteractiveTransactions(this.#deps);
     environment.auth.onRevoked((it) => {
       environment.activity.transactions.endSession(it);
-      // The statements of a dropped user end, too. A user with a new password waits for its own.
+      // The statements of a dropped user end, too. The caller waits for the end of the statements
+      // of a user with a new password.
       const { activity, catalog } = environment;
       if (catalog.user(it.userId) === undefined) activity.running.endUser(it.userId);
     });

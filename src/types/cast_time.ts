@@ -60,8 +60,8 @@ function toDate(from: DataType, mode: CastMode): FoundCast {
 }
 
 /**
- * The days of 0001-01-01 and 9999-12-31. A number beyond them most likely counts in another unit,
- * so it is refused; texts have the whole range.
+ * The days of 0001-01-01 and 9999-12-31. A number beyond them most likely has another unit, so it
+ * is refused. Strings have the whole range.
  */
 const NUMBER_DAY_MIN = -719_162;
 const NUMBER_DAY_MAX = 2_932_896;

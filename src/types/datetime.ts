@@ -6,9 +6,9 @@
  * `number` between the years 1684 and 2255 and a bigint outside; {@linkcode splitTimestamp} hides
  * the difference. As in PostgreSQL, `infinity` is the largest and `-infinity` the smallest value of
  * 32 bits (dates) or 64 bits (timestamps), so that values are compared and stored like any other.
- * Arithmetic has to ask {@linkcode isFiniteDate} or {@linkcode isFiniteTimestamp} first.
+ * Arithmetic has to call {@linkcode isFiniteDate} or {@linkcode isFiniteTimestamp} first.
  *
- * Years count as astronomers count them: 0 is 1 BC, and -1 is 2 BC.
+ * Years are numbered as astronomers do: 0 is 1 BC, and -1 is 2 BC.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { MICROS_PER_DAY } from "./interval.ts";

@@ -35,7 +35,7 @@ interface DateTimeText {
   readonly days: number;
   /** Microseconds since midnight; undefined if the text has only a date. */
   readonly micros: number | undefined;
-  /** Undefined if the text names no zone. */
+  /** The zone in the text; undefined if the text names no zone. */
   readonly zone: TimeZone | undefined;
 }
 
@@ -115,7 +115,7 @@ function readDateTime(text: string, what: string, now: Now): DateTimeText {
   return { days, micros, zone };
 }
 
-/** There is no year 0 between 1 BC and 1 AD. */
+/** Converts a year of a text, because there is no year 0 between 1 BC and 1 AD. */
 function yearOf(year: number, text: string): number {
   if (year > 0) return year;
   throw new DatabaseError(
@@ -187,7 +187,7 @@ function monthOf(word: string): number | undefined {
   return word === "sept" ? 9 : MONTHS.get(word);
 }
 
-/** Whether a word keeps its meaning if a digit or a sign follows it without a space. */
+/** Returns whether a word keeps its meaning if a digit or a sign follows it without a space. */
 function isKeyword(word: string): boolean {
   return monthOf(word) !== undefined || WEEKDAY.test(word) || /^(?:t|j|ad|bc|am|pm)$/.test(word);
 }
@@ -220,7 +220,7 @@ function partsOf(text: string): readonly TextPart[] | undefined {
   return parts;
 }
 
-/** What a text has told so far. Each `#take…` returns whether the part has a meaning here. */
+/** Collects the parts of a text. Each `#take…` returns whether its part has a meaning here. */
 class DateTimeReader {
   readonly #text: string;
   readonly #now: Now;
@@ -331,7 +331,9 @@ class DateTimeReader {
     return this.#hasDate() ? this.#takeClockDigits(text) : this.#takePlace(text);
   }
 
-  /** The number of days since the beginning of 4714 BC. Its fraction is the time of the day. */
+  /**
+   * Reads the number of days since the beginning of 4714 BC. Its fraction is the time of the day.
+   */
   #takeJulian(text: string): boolean {
     if (this.#hasDate()) return false;
     const [whole = "", fraction] = text.split(".");
@@ -370,7 +372,7 @@ class DateTimeReader {
     this.#hasShortYear = text.length <= 2;
   }
 
-  /** Gives a number of a date the place that is still free. */
+  /** Assigns a number of a date to a place that is still free. */
   #takePlace(text: string): boolean {
     const value = Number(text);
     const isLong = text.length >= 3;
@@ -408,7 +410,9 @@ class DateTimeReader {
     return taken.join(" ");
   }
 
-  /** Of two numbers beside the name of a month, a short first one was the day, not the year. */
+  /**
+   * If two numbers are beside the name of a month, a short first number was the day, not the year.
+   */
   #takeDayOrYear(text: string): boolean {
     if (!this.#hasNamedMonth || text.length <= 2) {
       this.#day = Number(text);
@@ -423,7 +427,7 @@ class DateTimeReader {
   #takeMonth(month: number): boolean {
     if (this.#hasNamedMonth) return false;
     if (this.#month !== undefined) {
-      // The number before the name was the day.
+      // The number before the month was the day.
       if (this.#day !== undefined) return false;
       this.#day = this.#month;
     }

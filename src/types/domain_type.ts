@@ -1,8 +1,9 @@
 /**
  * Defines domains: conditions over the values of another type, under a name.
  *
- * A value of a domain is a value of the type below it, so expressions know nothing of domains. The
- * conditions are checked where a value gets the domain: by a cast, and when a row is written.
+ * A value of a domain is a value of its base type, so expressions do not distinguish domains. The
+ * conditions are checked where a value is converted to the domain: by a cast, and when a row is
+ * written.
  */
 import { type DataType, typeName } from "./data_type.ts";
 import { qualifiedTypeName } from "./enum_type.ts";
@@ -17,7 +18,7 @@ export interface DomainRules {
   /** The type of the values. */
   readonly base: DataType;
   readonly notNull: boolean;
-  /** The DEFAULT of columns that have none of their own, as SQL text. */
+  /** The DEFAULT of columns that declare none, as SQL text. */
   readonly defaultSql?: string;
   readonly checks: readonly DomainCheck[];
 }

@@ -52,7 +52,8 @@ export function enumName(type: EnumType): string {
 }
 
 /**
- * Returns the name of a type that users define, with its namespace unless it is the default one.
+ * Returns the name of a type that users define. The namespace is included unless it is the default
+ * one.
  */
 export function qualifiedTypeName({
   name,

@@ -142,7 +142,7 @@ function isInfiniteMoment(value: Value): boolean {
   return typeof value === "bigint" && !isFiniteTimestamp(value);
 }
 
-/** JSON has no form for an infinite moment, so it is a string. */
+/** JSON cannot represent an infinite timestamp, so it is a string. */
 function timestampCell(value: Value): unknown {
   return isInfiniteMoment(value) ? textFromTimestamp(value as Whole) : wholeCell(value);
 }

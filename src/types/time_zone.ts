@@ -9,7 +9,7 @@ import type { Whole } from "./value.ts";
 
 export type TimeZone =
   | { readonly kind: "fixed"; readonly offsetSeconds: number }
-  /** An abbreviation whose offset has changed: each with the second of its first use. */
+  /** An abbreviation whose offset has changed. Each offset has the second of its first use. */
   | { readonly kind: "changed"; readonly offsets: readonly (readonly [number, number])[] }
   | {
       readonly kind: "named";
@@ -55,7 +55,7 @@ const ABBREVIATIONS: ReadonlyMap<string, number> = new Map([
   ...["HST"].map((name) => [name, -10] as const),
 ]);
 
-/** Russia kept the time of summer from 2011-03-27 to 2014-10-26, and called it MSK. */
+/** Russia stayed on summer time from 2011-03-27 to 2014-10-26, and called it MSK. */
 const CHANGED_ABBREVIATIONS: ReadonlyMap<string, TimeZone> = new Map([
   [
     "MSK",

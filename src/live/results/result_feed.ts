@@ -1,6 +1,6 @@
 /**
  * Follows the changes of one maintained query for all of its results. Results that differ only in
- * values such as that of `user_id = $1` share a feed, and a change reaches only those that it
+ * values such as that of `user_id = $1` share a feed, and a change reaches only the results that it
  * concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
@@ -17,9 +17,9 @@ import type { Evaluated, Evaluations } from "./evaluations.ts";
 export interface FedGroup {
   /** Follows changes up to the feed's seq. */
   follow(changes: JoinChanges): void;
-  /** Leaves the feed, and is evaluated. */
+  /** Makes the group leave the feed, to be evaluated. */
   beginAnew(): void;
-  /** Passes the seq of the feed on to subscriptions that wait for it. */
+  /** Passes the seq of the feed on to the subscriptions that wait for it. */
   notifyWaiting(): void;
   fail(error: unknown): void;
 }
@@ -28,7 +28,7 @@ export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
-  /** The turns of feeds, which do not wait for long evaluations. */
+  /** Schedules the work of feeds, which does not wait for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
   /** Called when the last group has left. */
   readonly onEmpty: (feed: ResultFeed) => void;
@@ -41,7 +41,9 @@ export class ResultFeed implements Evaluated {
   readonly #waiting = new Set<FedGroup>();
   #seq: Seq = SEQ_ZERO;
   #isDue = false;
-  /** Whether a group is about to join, so that the feed goes on if all others leave. */
+  /**
+   * Whether a group is about to join, so that the feed continues even if all other groups leave.
+   */
   #isJoined = false;
 
   constructor(options: ResultFeedOptions) {

@@ -75,7 +75,7 @@ export interface ResultHost {
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
   /** Called when a group has no members left. */
   forget(group: ResultGroup): void;
-  /** Lets a group know of commits that change its tables. */
+  /** Notifies a group of commits that change its tables. */
   watch(group: ResultGroup): void;
   /** Ends {@linkcode watch}. */
   unwatch(group: ResultGroup): void;
@@ -272,7 +272,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   #newEvaluation(): ResultEvaluation {
     if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
     this.#isWayKnown = true;
-    // From here on, the feed tells of changes.
+    // From this point, the feed reports changes.
     if (this.#maintainer !== undefined) this.#host.unwatch(this);
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
   }
@@ -294,7 +294,10 @@ export class ResultGroup implements Evaluated, FedGroup {
     if (this.#maintainer !== undefined) feed?.leave(this, this.#maintainer.partition);
   }
 
-  /** Is evaluated again after each change, as a query that cannot be maintained. */
+  /**
+   * Stops following changes: the query is evaluated again after each change, like a query that
+   * cannot be maintained.
+   */
   #stopFollowing(): void {
     this.#leaveFeed();
     this.#maintainer = undefined;
@@ -394,7 +397,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   #countBytes(): void {
     const { budget } = this.#host;
-    // The rows may fit without what is kept beside them.
+    // The rows may fit the budget without the memory of the maintained query.
     if (this.#maintainer !== undefined && !budget.admits(this, this.stateBytes)) {
       this.#stopFollowing();
     }

@@ -22,7 +22,7 @@ export interface FollowedResultsOptions
   readonly stateBytesMax: number;
 }
 
-/** What has to know of commits that change some tables. */
+/** An object that is notified of commits that change some tables. */
 interface TableReader {
   reads(tableId: number, owner: number): boolean;
   noteChange(): void;
@@ -45,7 +45,7 @@ export class FollowedResults {
   readonly #groups = new Map<string, ResultGroup>();
   /** All groups, including each group whose place in `#groups` a newer one took. */
   readonly #all = new Set<ResultGroup>();
-  /** Feeds, and groups without a feed, by the id of each table that they read. */
+  /** The feeds, and the groups without a feed, by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<TableReader>>();
   readonly #feeds = new Map<JoinChangeSource, ResultFeed>();
   readonly #feedTurns: Evaluations<Evaluated>;

@@ -1,6 +1,6 @@
 /**
  * The operations of `/v1/api/auth/…` with which people manage accounts by themselves, by the last
- * path segment. Each is off until the configuration turns it on.
+ * path segment. Each operation is off until the configuration turns it on.
  */
 import type { Operation } from "../http/operation.ts";
 import { SESSION_COOKIES } from "./operations.ts";

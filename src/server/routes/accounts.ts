@@ -1,6 +1,6 @@
 /**
- * `/v1/api/auth/…`: what people do with accounts by themselves: sign-up, guests, their own password
- * and account, links by mail. The `auth` layer makes all decisions.
+ * The routes of `/v1/api/auth/…` with which people manage their own accounts: sign-up, guests,
+ * their password and account, links by mail. The `auth` layer makes all decisions.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
@@ -102,8 +102,8 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
 }
 
 /**
- * A page of another origin that the configuration does not name could otherwise make the browsers
- * of its visitors create accounts.
+ * Refuses pages of other origins that the configuration does not list, because they could make the
+ * browsers of their visitors create accounts.
  *
  * @throws {HttpError} forbidden
  */

@@ -1,5 +1,5 @@
 /**
- * Reads the requests of `/v1/api/auth/…` and sets the cookies of their answers: bodies, tokens in
+ * Reads the requests of `/v1/api/auth/…` and sets the cookies of their responses: bodies, tokens in
  * headers and cookies.
  */
 import type { Auth } from "../../auth/mod.ts";

@@ -21,7 +21,9 @@ import type {
 /** A right that a statement needs. It is checked at every execution. */
 export type Requirement =
   | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
-  /** The table is read or written under these policies; undefined for all of its rows. */
+  /**
+   * The rows of the table that these policies permit are read or written; all rows if undefined.
+   */
   | {
       readonly action: "rows";
       readonly table: TableEntry;

@@ -1,6 +1,6 @@
 /**
- * The rows that a statement may read and change in the tables that it names: which policies decide
- * about them, and where the tables that policies read come from.
+ * The rows that a statement may read and change in the tables that it names: the policies that
+ * decide about these rows, and the source of the tables that policies read.
  *
  * Every query is bound with a {@linkcode RowRights}, so no table can be read without a decision.
  */
@@ -8,8 +8,8 @@ import type { PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 
 export interface RowRights {
   /**
-   * Whether the caller needs the right to read each table. It does not in the text of a policy,
-   * which reads tables with the rights of its owner.
+   * Whether the caller needs the right to read each table. The text of a policy does not need it,
+   * because it reads tables with the rights of the policy's owner.
    */
   readonly needsRight: boolean;
   /** Returns the policies that permit rows of a table; undefined if every row is permitted. */
@@ -18,7 +18,7 @@ export interface RowRights {
   tableById(tableId: number): TableEntry | undefined;
 }
 
-/** Returns the rights to every row of tables that the caller need not be able to read. */
+/** Returns the rights to every row of tables, which the caller need not have the right to read. */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
   return { needsRight: false, policiesFor: () => undefined, tableById };
 }

@@ -195,7 +195,10 @@ function requireKeyScale(
   });
 }
 
-/** Returns the domain of a new type, which existing rows have to meet if it is a new one. */
+/**
+ * Returns the domain of a new type whose conditions existing rows have to meet; undefined if the
+ * domain does not change.
+ */
 function demandedDomain(
   { columnId, domain: before }: ColumnEntry,
   { altering, definition }: { definition: DataTypeDef; altering: Altering },

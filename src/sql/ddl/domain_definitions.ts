@@ -1,11 +1,11 @@
 /**
- * CREATE DOMAIN and ALTER DOMAIN. DROP DOMAIN is a DROP TYPE.
+ * Executes CREATE DOMAIN and ALTER DOMAIN. DROP DOMAIN is a DROP TYPE.
  *
- * A domain has a type of its own below it: a domain over another domain takes over the conditions
- * that the other one has at that moment.
+ * The base type of a domain is never a domain: a domain over another domain copies the current
+ * conditions of the other one.
  *
- * A change that demands more of the values is checked against the rows of all tables that have
- * columns of the domain, as ALTER TABLE checks those of one table.
+ * A stricter condition is checked against the rows of all tables that have columns of the domain,
+ * as ALTER TABLE checks the rows of one table.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";

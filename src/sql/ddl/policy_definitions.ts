@@ -1,9 +1,10 @@
 /**
- * CREATE POLICY, ALTER POLICY, DROP POLICY, and the short form OWNER_COLUMN of CREATE TABLE.
+ * Executes CREATE POLICY, ALTER POLICY, DROP POLICY, and the short form OWNER_COLUMN of CREATE
+ * TABLE.
  *
- * A policy belongs to its table: it is dropped with it, and it is kept when the table or one of its
- * columns is renamed. It has an owner, with whose rights it reads other tables: the user who wrote
- * its conditions.
+ * A policy belongs to its table: it is dropped with the table, and is kept when the table or one of
+ * its columns is renamed. The owner of a policy is the user who wrote its conditions. The policy
+ * reads other tables with the rights of its owner.
  */
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -88,7 +89,7 @@ const DONE: Readonly<Record<PolicyDefinition["type"], string>> = {
   "drop policy": "dropped",
 };
 
-/** Policies that would have no effect are refused. @throws {DatabaseError} INVALID_OPERATION */
+/** Refuses policies that would have no effect. @throws {DatabaseError} INVALID_OPERATION */
 function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
   const level = accessLevelOf(table);
   if (node.type === "drop policy" || level === "RESTRICTED") return;
@@ -165,7 +166,9 @@ function withAlteredPolicy(
   return { ...table, policies };
 }
 
-/** Writes the conditions of a policy anew, with those that ALTER POLICY leaves as they are. */
+/**
+ * Rewrites the conditions of a policy. Conditions that ALTER POLICY does not name stay the same.
+ */
 function alteredTexts(
   { _location, check, using }: AlterPolicyStatement,
   before: PolicyEntry,
@@ -264,7 +267,7 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
 
 const OWNER_COLUMN = "owner_column";
 
-/** An option of CREATE TABLE that stands for policies, and the other options. */
+/** An option of CREATE TABLE that is short for policies, and the other options. */
 export interface OwnerOption {
   readonly options: readonly OptionEntry[] | undefined;
   /** The entry of OWNER_COLUMN, if there is one. */
@@ -291,8 +294,8 @@ export function withoutOwnerOption(options: readonly OptionEntry[] | undefined):
 }
 
 /**
- * Adds the policies for which OWNER_COLUMN stands: everybody reads the rows, and the user whom the
- * column names writes them.
+ * Adds the policies of OWNER_COLUMN: everybody may read the rows, and the user whom the column
+ * names may write them.
  *
  * @throws {DatabaseError} INVALID_OPTION, COLUMN_NOT_FOUND, PERMISSION_DENIED
  */
@@ -334,7 +337,7 @@ export function withOwnerPolicies(
   }, table);
 }
 
-/** The policies of OWNER_COLUMN, and whose rows each condition permits. */
+/** The policies of OWNER_COLUMN, with the rows that each condition permits. */
 const OWNER_POLICIES = [
   { name: "everybody_reads", command: "select", using: "everybody", check: undefined },
   { name: "owner_inserts", command: "insert", using: undefined, check: "owner" },

@@ -2,9 +2,8 @@
  * Reads the conditions of a new policy: binds them once, and determines the tables and columns that
  * they need.
  *
- * A condition may only read SHARED tables of which its owner has every row: what it reads of a
- * USER table would depend on who asks, and the policies of other tables would apply to nobody in
- * particular.
+ * A condition may only read SHARED tables whose owner may read every row. The rows of a USER table
+ * would depend on the caller, and the policies of other tables would apply to no particular user.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -64,7 +63,7 @@ export function policyTexts(
   };
 }
 
-/** A table under the names by which the conditions call it. */
+/** A table with the names that the conditions use for it. */
 interface ReadTable {
   readonly namespace: string;
   readonly name: string;
@@ -195,7 +194,7 @@ function unreadable(name: string, why: string, node: AstNode): DatabaseError {
   });
 }
 
-/** Whether an expression, or a query in it, compares a column with itself. */
+/** Returns whether an expression, or a query in it, compares a column with itself. */
 function comparesWithItself(expression: BoundExpression): boolean {
   if (expression.kind === "compare" && expression.left.kind === "column") {
     if (sameExpression(expression.left, expression.right)) return true;

@@ -28,7 +28,7 @@ export function removedColumns(
     const column = columns.find((each) => each.name === name);
     if (column === undefined || !isGone(column)) return [];
     const isCascading = change.behaviour === "cascade";
-    // CASCADE also drops the columns that are computed from it.
+    // CASCADE also drops the columns that are computed from the dropped column.
     const gone = isCascading ? columns.filter(isGone) : [column];
     const columnIds = new Set(gone.map(({ columnId }) => columnId));
     const removed = { tableId, columnIds };
@@ -55,7 +55,7 @@ export function viewsWithout(
 /** The policies that are dropped together with columns of a table. */
 interface RemovedPolicies {
   readonly own: readonly PolicyEntry[];
-  /** Those of other tables. */
+  /** The policies of other tables. */
   readonly others: readonly PlacedPolicy[];
 }
 

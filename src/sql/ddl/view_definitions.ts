@@ -335,8 +335,8 @@ function viewNamed(
 }
 
 /**
- * ALTER VIEW … RENAME TO. Views that read the view keep their text, in which it has its former
- * name.
+ * Executes ALTER VIEW … RENAME TO. Other views that read the view keep their text, which contains
+ * the former name.
  *
  * @throws {DatabaseError} TABLE_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME
  */

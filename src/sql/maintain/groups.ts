@@ -129,7 +129,9 @@ export class Groups {
     return this.#refreshed([...touched]);
   }
 
-  /** Computes the results that the group itself does not tell any more from all of its rows. */
+  /**
+   * Computes results that the state of the group no longer contains, from all rows of the group.
+   */
   #refill({ count, keys, number }: Group, read: ReadGroup | undefined): void {
     const unknown = [...this.#tallies.entries()].filter(([, tally]) => tally.isUnknown(number));
     if (unknown.length === 0 || count === 0) return;

@@ -128,14 +128,14 @@ export class ChangesOfJoin implements JoinChangeSource {
   }
 
   /**
-   * Returns the changes of the partitions that somebody follows. A tuple may be added and removed
+   * Returns the changes of the partitions that have followers. A tuple may be added and removed
    * again.
    */
   between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {
     try {
       return this.#between(range);
     } catch (error) {
-      // The evaluations that follow find the rows, or report why they cannot.
+      // The subsequent evaluations find the rows, or report why they cannot.
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
     }
@@ -228,7 +228,7 @@ export class ChangesOfJoin implements JoinChangeSource {
     });
   }
 
-  /** Completes rows of a source by rows of the core, in the partitions that somebody follows. */
+  /** Completes rows of a source with rows of the core, in the partitions that have followers. */
   #alongRoute(
     source: number,
     rows: readonly Row[],

@@ -18,7 +18,7 @@ import type { JoinShape, Source } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** Finds rows of a source by values of some of its columns. */
+/** An access to the rows of a source by values of some of its columns. */
 export interface SourceAccess<Value = BoundExpression> {
   /** The index; undefined for the primary key. */
   readonly index: IndexEntry | undefined;
@@ -29,7 +29,7 @@ export interface SourceAccess<Value = BoundExpression> {
 /** The part of a key of GROUP BY by which the rows of a group are found. */
 export interface GroupAccess {
   readonly source: number;
-  /** The values are indexes of keys. */
+  /** An access whose values are indexes of keys. */
   readonly access: SourceAccess<number>;
 }
 
@@ -159,7 +159,7 @@ export class JoinRoutes {
     return this.#accessBy(source, values);
   }
 
-  /** Returns the most selective access by some columns, whose values are given by column id. */
+  /** Returns the most selective access by some columns whose values are given, by column id. */
   #accessBy<Value>(
     source: number,
     values: ReadonlyMap<number, Value>,

@@ -76,8 +76,8 @@ interface OpenPart extends SourceGroup {
 /**
  * Reads the joins of a query.
  *
- * @param isOwn Whether an expression has a value of the subscriber. Absent, no condition becomes a
- *   term of a partition.
+ * @param isOwn Whether an expression has a value of the subscriber. If absent, no condition becomes
+ * a term of a partition.
  * @throws {NotMaintained}
  */
 export function joinShapeOf(

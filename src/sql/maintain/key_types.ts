@@ -1,7 +1,7 @@
 /** The types of keys by which maintained queries look rows up and group them. */
 import type { DataType } from "../../types/mod.ts";
 
-/** Whether equal values of a type are always the same value, so that a key finds all of them. */
+/** Returns whether equal values of a type are always identical, so that a key finds all of them. */
 export function isKeyType({ kind }: DataType): boolean {
   return KEY_TYPES.has(kind);
 }

@@ -48,7 +48,7 @@ export interface MaintainedQueryOptions {
   readonly principal: Principal;
   readonly store: ReadStore;
   readonly context: ExecutionContext;
-  /** Whether a call depends on the caller. */
+  /** Returns whether a call depends on the caller. */
   readonly isOfCaller: (name: string) => boolean;
 }
 
@@ -79,7 +79,7 @@ export class MaintainedQuery {
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
-  /** How the rows of a group are found, to compute a minimum again. */
+  /** The access by which the rows of a group are found, to compute a minimum again. */
   readonly #groupAccess: GroupAccess | undefined;
 
   /** @throws {NotMaintained} */
@@ -97,7 +97,7 @@ export class MaintainedQuery {
     );
     const owners = shape.sources.map(({ table }) => ownerOf(principal, table));
     this.#stages = stagesOf(model, { shape, tuples: space.places, context });
-    // Compiled once here, so that a query which cannot be maintained is known to be one.
+    // The stages are compiled once here, to find out whether the query can be maintained.
     if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
     this.changes = new ChangesOfJoin({ shape, routes, space, store, owners });
     this.#window = windowOf(model.select, options);
@@ -154,7 +154,7 @@ export class MaintainedQuery {
   }
 }
 
-/** Finds values of the subscriber in expressions. */
+/** Finds the subscriber's own values in expressions. */
 class Ownership {
   readonly #isOfCaller: (name: string) => boolean;
 
@@ -162,7 +162,7 @@ class Ownership {
     this.#isOfCaller = isOfCaller;
   }
 
-  /** Whether an expression reads a parameter, or depends on the caller. */
+  /** Returns whether an expression reads a parameter, or depends on the caller. */
   readonly isOwn = (expression: BoundExpression): boolean =>
     expression.kind === "slot" || this.#isCall(expression) || someChild(expression, this.isOwn);
 

@@ -5,9 +5,9 @@
  *        ▲                  │
  *        └── cannot follow ─┘
  *
- * A result begins with the rows of the seed, an ordinary statement, and begins anew whenever a
- * change cannot be followed at less cost. Invariant: after `apply` with all changes up to a seq,
- * the rows are those of the SELECT at that seq, including their number where rows are equal.
+ * A result begins with the rows of the seed, an ordinary statement. It begins again whenever
+ * evaluating the seed costs less than following a change. Invariant: after `apply` with all changes
+ * up to a seq, the rows are those of the SELECT at that seq, including the number of equal rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -26,7 +26,7 @@ export interface MaintainedResultOptions {
   readonly readGroup: ((upTo: Seq) => ReadGroup) | undefined;
 }
 
-/** The approximate memory of a row that a window keeps, beside the result. */
+/** The approximate memory of a row that a window keeps in addition to the result. */
 const WINDOW_ROW_BYTES = 200;
 
 export class MaintainedResult {
@@ -37,7 +37,7 @@ export class MaintainedResult {
     this.#options = options;
   }
 
-  /** The approximate memory that is kept beside the rows of the result. */
+  /** The approximate memory that is kept in addition to the rows of the result. */
   get bytes(): number {
     const { groups, window } = this.#options;
     return (groups?.bytes ?? 0) + (window?.rowCount ?? 0) * WINDOW_ROW_BYTES;
@@ -53,7 +53,7 @@ export class MaintainedResult {
     return window.shown;
   }
 
-  /** Follows changes. Returns undefined if the result has to begin anew. */
+  /** Follows changes. Returns undefined if the result has to begin again. */
   apply(joined: JoinChanges): RowChanges | undefined {
     if (!this.#isFollowed) return undefined;
     this.#isFollowed = false;
@@ -62,7 +62,7 @@ export class MaintainedResult {
       this.#isFollowed = changes !== undefined;
       return changes;
     } catch (error) {
-      // The evaluation that follows finds the rows, or reports why it cannot.
+      // The subsequent evaluation finds the rows, or reports why it cannot.
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
     }

@@ -1,13 +1,11 @@
-/**
- * Finds policies by name, and those whose texts need a table or a column.
- */
+/** Finds policies by name, and policies whose texts need a table or a column. */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { Name } from "../parse/ast/ast.ts";
 import type { Removal } from "./views.ts";
 
-/** A policy, and the table whose rows it is about. */
+/** A policy, and the table to whose rows it applies. */
 export interface PlacedPolicy {
   readonly table: TableEntry;
   readonly policy: PolicyEntry;
@@ -50,7 +48,11 @@ export function policiesNeeding(
   });
 }
 
-/** Refuses a removal that policies would not survive. @throws {DatabaseError} DEPENDENT_OBJECTS */
+/**
+ * Refuses a removal of objects that policies need.
+ *
+ * @throws {DatabaseError} DEPENDENT_OBJECTS
+ */
 export function refusePolicies(
   what: string,
   dependents: readonly PlacedPolicy[],

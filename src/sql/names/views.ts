@@ -104,7 +104,7 @@ function renamedIn(
   return undefined;
 }
 
-/** Returns the view that a name in the text means, also if the view has another name by now. */
+/** Returns the view that a name in the text means, even if the view has been renamed. */
 function viewIn(
   { views }: ViewEntry,
   { name, namespace }: { namespace: string; name: string },

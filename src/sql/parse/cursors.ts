@@ -1,6 +1,4 @@
-/**
- * DECLARE, FETCH, MOVE and CLOSE.
- */
+/** Parses DECLARE, FETCH, MOVE and CLOSE. */
 import type {
   CloseCursorStatement,
   DeclareCursorStatement,
@@ -13,14 +11,14 @@ import { Token } from "./text/lexer.ts";
 
 const CURSOR = "a cursor";
 
-/** `DECLARE name [BINARY] [INSENSITIVE] [[NO] SCROLL] CURSOR [WITH HOLD] FOR query`. */
+/** Parses `DECLARE name [BINARY] [INSENSITIVE] [[NO] SCROLL] CURSOR [WITH HOLD] FOR query`. */
 export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatement {
   cursor.expect("declare");
   const name = cursor.name(CURSOR);
   let isScroll: boolean | undefined;
   for (;;) {
     if (cursor.is("binary")) cursor.refuse("BINARY cursors", "leave BINARY out");
-    // Every cursor reads the state in which it was declared.
+    // Accepts INSENSITIVE, because every cursor reads the state in which it was declared.
     if (cursor.accept("insensitive") || cursor.accept("asensitive")) continue;
     if (cursor.acceptAll("no", "scroll")) isScroll = false;
     else if (cursor.accept("scroll")) isScroll = true;
@@ -39,7 +37,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   return { type: "declare cursor", name, isScroll, isHeld, query, _location };
 }
 
-/** `FETCH [direction] [FROM | IN] name`, and MOVE. */
+/** Parses `FETCH [direction] [FROM | IN] name`, and MOVE. */
 export function parseFetch(cursor: Cursor, start: number): FetchStatement {
   const type = cursor.expectOneOf("fetch", "move");
   const direction = parseDirection(cursor);
@@ -88,7 +86,7 @@ function parseDirection(cursor: Cursor): FetchDirection {
   }
 }
 
-/** A number of rows, or ALL, which is infinite. */
+/** Parses a number of rows, or ALL, which is infinite. */
 function acceptCount(cursor: Cursor): number | undefined {
   if (cursor.accept("all")) return Number.POSITIVE_INFINITY;
   return isNumber(cursor) ? expectNumber(cursor) : undefined;
@@ -105,7 +103,7 @@ function expectNumber(cursor: Cursor): number {
   return isNegative ? 0 - count : count;
 }
 
-/** `CLOSE name | ALL`. */
+/** Parses `CLOSE name | ALL`. */
 export function parseClose(cursor: Cursor, start: number): CloseCursorStatement {
   cursor.expect("close");
   const name = cursor.accept("all") ? undefined : cursor.name(CURSOR);

@@ -245,7 +245,7 @@ function acceptUnique(cursor: Cursor): boolean {
   return true;
 }
 
-/** `CHECK (…)`. */
+/** Parses `CHECK (…)`. */
 export function parseCheck(
   cursor: Cursor,
   start: number,
@@ -279,7 +279,7 @@ export function parseColumn(cursor: Cursor): CreateColumnDef {
   };
 }
 
-/** `constraint…` of a column or a domain with this name. */
+/** Parses `constraint…` of a column or a domain with this name. */
 export function parseColumnConstraints(cursor: Cursor, name: Name): ColumnConstraint[] {
   const constraints: ColumnConstraint[] = [];
   for (;;) {

@@ -82,8 +82,8 @@ export function parseFormat(cursor: Cursor): "text" | "json" {
 
 /**
  * Parses a user id: `'x'`, `"x"` or x. The id is the login name, which an external system may
- * define, so it keeps its case even without quotes. Its letters are in Unicode form NFC, in which
- * ids are compared.
+ * define, so it keeps its case even without quotes. The result is in Unicode form NFC, in which ids
+ * are compared.
  */
 export function parseUserName(cursor: Cursor): UserName {
   const { kind, start } = cursor;

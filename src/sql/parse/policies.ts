@@ -59,7 +59,7 @@ export function parseDropPolicy(cursor: Cursor, start: number): DropPolicyStatem
   const name = cursor.name("a policy");
   cursor.expect("on");
   const table = cursor.qname("a table");
-  // Nothing depends on a policy.
+  // No object depends on a policy, so CASCADE and RESTRICT have no effect.
   acceptBehaviour(cursor);
   return { type: "drop policy", name, table, ifExists, _location: cursor.since(start) };
 }

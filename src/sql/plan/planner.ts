@@ -77,7 +77,7 @@ export function planSelect(given: BoundSelect): QueryPlan {
   return planOutputs(select, node);
 }
 
-/** Whether WHERE or the rule of a table tests a membership. */
+/** Returns whether WHERE or the rule of a table tests a membership. */
 function holdsMembership(
   where: readonly Condition[],
   on: ReadonlyMap<BoundFrom, readonly Condition[]>,

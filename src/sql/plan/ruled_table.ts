@@ -6,7 +6,7 @@
  *            └► the other conditions, and the rest of the rule, above the scan
  *                 └► scan
  *
- * A condition of the statement that may fail on a row would tell of the row by its error. It is
+ * A condition of the statement that may fail on a row would reveal the row by its error. It is
  * therefore tested above the rule. All other conditions are tested with the rule, so both choose
  * the keys and indexes by which rows are found.
  */

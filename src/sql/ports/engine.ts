@@ -406,7 +406,7 @@ export interface ResultChanges {
   readonly added: readonly (readonly WireCell[])[];
 }
 
-/** Combinations of table rows that are added to the joins of a query, or removed from them. */
+/** Combinations of table rows that are added to the joins of a query or removed from them. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
@@ -415,19 +415,19 @@ export interface JoinChanges {
   readonly upTo: Seq;
 }
 
-/** A step from the state at one seq to that at a later one. */
+/** A step between the states at two seqs. */
 export interface ChangeRange {
   readonly after: Seq;
-  /** At most the visible seq. */
+  /** The end of the step, at most the visible seq. */
   readonly upTo: Seq;
-  /** Whether somebody follows a partition. */
+  /** Returns whether a partition has followers. */
   readonly isWanted: (partition: string) => boolean;
 }
 
 /** Computes the changes of the tables of a query once for all of its results. */
 export interface JoinChangeSource {
   /**
-   * Returns the changes by partition. Returns undefined if following them would take longer than
+   * Returns the changes by partition; undefined if following them would take longer than
    * evaluations, or is impossible.
    */
   between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined;
@@ -435,15 +435,18 @@ export interface JoinChangeSource {
 
 /** Keeps a result up to date from the changes of its tables. */
 export interface ResultMaintainer {
-  /** The changes that this result follows. Results with the same source follow them together. */
+  /**
+   * The source of the changes that this result follows. Results with the same source follow them
+   * together.
+   */
   readonly source: JoinChangeSource;
   /** The partition of the changes that concerns this result. */
   readonly partition: string;
   /** Evaluates the query at the newest visible seq, so that changes can be followed from there. */
   begin(): ResultEvaluation;
-  /** Follows changes. Returns undefined if the result has to begin anew. */
+  /** Follows changes. Returns undefined if the result has to begin again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
-  /** The approximate memory that is kept beside the rows. */
+  /** The approximate memory that is kept in addition to the rows. */
   readonly bytes: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Finds the comparisons of a followed query that time changes: a column on one side, the clock on
- * the other, as in `at > NOW() - INTERVAL '1 hour'`.
+ * Finds the comparisons of a followed query whose result changes with time: a column on one side,
+ * and the clock on the other, as in `at > NOW() - INTERVAL '1 hour'`.
  *
  *     column ──► 09:10  09:25  09:40 ┆        10:02
  *                                    ┆ clock = NOW() - INTERVAL '1 hour', which only moves forward
@@ -9,8 +9,7 @@
  *                                         value ahead
  *
  * Invariant: the clock side of a term never moves back, and reads nothing but the time and values
- * that are fixed when a client subscribes. Every other use of the time is left for its caller to
- * refuse.
+ * that are fixed when a client subscribes. The caller refuses every other use of the time.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -29,8 +28,8 @@ export interface ClockTerm {
   readonly type: DataType;
   readonly clock: BoundExpression;
   /**
-   * Whether the comparison changes when the clock passes a value; otherwise, when the clock reaches
-   * the value.
+   * Whether the comparison changes when the clock passes a value. If not, it changes when the clock
+   * reaches the value.
    */
   readonly isPassed: boolean;
 }
@@ -41,7 +40,7 @@ export interface ClockTerms {
   readonly calls: ReadonlySet<BoundExpression>;
 }
 
-/** Functions that return the time of the statement, and grow with it. */
+/** The functions that return the time of the statement or grow with it. */
 const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "now",
   "transaction_timestamp",
@@ -51,7 +50,7 @@ const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_date",
 ]);
 
-/** Functions of a moment, in this position, that never move back while the moment moves forward. */
+/** Functions that never move back while their argument in this position moves forward. */
 const RISING: Readonly<Record<string, number>> = {
   "+": 0,
   "-": 0,
@@ -121,7 +120,7 @@ function termsOf(comparison: BoundComparison, sources: ColumnSources): FoundTerm
   return { terms, clock };
 }
 
-/** Whether an expression reads the time, and only moves forward with it. */
+/** Returns whether an expression reads the time, and only moves forward with it. */
 function isClock(expression: BoundExpression): boolean {
   if (expression.kind === "cast") {
     return isMoment(expression) && isMoment(expression.operand) && isClock(expression.operand);
@@ -139,7 +138,7 @@ function isRisingCall({ args, name }: ExpressionOf<"call">): boolean {
   const position = RISING[name];
   if (position === undefined) return false;
   const [first, second] = args;
-  // The clock may stand on either side of a sum.
+  // The clock may be on either side of a sum.
   const isSum = name === "+" && second !== undefined && isClock(second);
   const moving = isSum ? second : args[position];
   const others = args.filter((argument) => argument !== moving);
@@ -150,7 +149,7 @@ function isMoment({ type }: BoundExpression): boolean {
   return MOMENT_KINDS.has(type.kind);
 }
 
-/** Whether the value of an expression is known when a client subscribes. */
+/** Returns whether the value of an expression is known when a client subscribes. */
 function isFixed(expression: BoundExpression): boolean {
   const isCall = expression.kind === "call" && expression.volatility !== "immutable";
   const isRead = expression.kind === "subquery" || expression.kind === "outer";
@@ -168,11 +167,11 @@ function isClockCall(expression: BoundExpression): boolean {
 
 type ComparedColumn = Pick<ClockTerm, "casts" | "columnId" | "table">;
 
-/** Follows the columns of derived tables, groups and outer references to stored columns. */
+/** Traces the columns of derived tables, groups and outer references to stored columns. */
 class ColumnSources {
   /** The expressions from which a column takes its values, by the id of the column. */
   readonly #columns = new Map<number, BoundExpression[]>();
-  /** The same for values of enclosing queries, by the id of the reference. */
+  /** The expressions behind values of enclosing queries, by the id of the reference. */
   readonly #outer = new Map<number, BoundExpression[]>();
   /** All queries that were added. */
   readonly queries = new Set<BoundSelect>();
@@ -182,7 +181,7 @@ class ColumnSources {
     if (this.queries.has(select)) return;
     this.queries.add(select);
     for (const { argument, column, form } of select.aggregates) {
-      // The smallest and the largest value of a column are values of the column.
+      // The smallest and the largest value of a column are themselves values of the column.
       if (argument !== undefined && (form.name === "min" || form.name === "max")) {
         add(this.#columns, column.id, argument);
       }
@@ -192,13 +191,16 @@ class ColumnSources {
     for (const expression of expressionsIn(select)) this.#addExpression(expression);
   }
 
-  /** Returns the stored columns of a value; undefined if it is no value of such columns. */
+  /**
+   * Returns the stored columns from which a value comes; undefined if it does not come from stored
+   * columns alone.
+   */
   columnsOf(
     value: BoundExpression,
     casts: readonly DataType[] = [],
     above: ReadonlySet<BoundExpression> = new Set(),
   ): readonly ComparedColumn[] | undefined {
-    // The rows of a recursive query come from themselves.
+    // The rows of a recursive query come from the query itself.
     if (above.has(value)) return [];
     const seen = new Set([...above, value]);
     switch (value.kind) {

@@ -49,13 +49,13 @@ export interface WholeQuery
    * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
    * it has to be evaluated again after each change.
    *
-   * @throws {DatabaseError} if a definition has changed.
+   * @throws {DatabaseError} If a definition has changed.
    */
   maintained(): MaintainedPlan | string;
 }
 
 export interface WholeQueryCaller extends LiveCaller {
-  /** The texts that were planned before; absent if the plan is not kept. */
+  /** The texts that were planned earlier; absent if the plan is not kept. */
   readonly texts?: FollowedTexts | undefined;
 }
 
@@ -75,7 +75,7 @@ export function planFollowedQuery(
   const owned = withOwner(catalog, principal);
   const place = { sql: request.sql, types, namespace };
   const known = texts?.find(place);
-  // For a caller who may not read everything, the binder finds the error that hides no less.
+  // If the caller may not read everything, the binder finds the error that reveals the least.
   const isKnown = known?.mayRead(owned) === true;
   const text = isKnown ? known : newFollowedText(deps, place, { ledger, principal: owned });
   if (!isKnown) texts?.remember(place, text);

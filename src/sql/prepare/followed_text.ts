@@ -4,9 +4,9 @@
  *
  * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
  * list if they are not in it. A text does not depend on the caller or on values of parameters, so
- * all subscribers to it share it. Invariant: two evaluations with the same values, at the same seq
- * and time, give the same rows. The time may be compared with a column, so that the next change is
- * known. Other functions whose values change by themselves are refused.
+ * all subscribers to a text share it. Invariant: two evaluations with the same values, at the same
+ * seq and time, give the same rows. The time may be compared with a column, because the next change
+ * is then known. Other functions whose values change without a commit are refused.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -84,10 +84,10 @@ export interface TextPlace {
   readonly namespace: string;
 }
 
-/** The number of texts that are kept, beside those of open subscriptions. */
+/** The maximum number of texts that are kept besides the texts of open subscriptions. */
 const TEXTS_MAX = 256;
 
-/** Keeps the newest texts, for further subscribers. */
+/** Keeps the newest texts for other subscribers. */
 export class FollowedTexts {
   readonly #catalog: Pick<Catalog, "version">;
   readonly #texts = new Map<string, FollowedText>();
@@ -173,7 +173,7 @@ export function newFollowedText(
   };
 }
 
-/** Whether a user may read the rows, with the present role of the user. */
+/** Returns whether a user may read the rows, with the current role of the user. */
 function mayReadNow(
   catalog: LivePlanDeps["catalog"],
   requirements: readonly Requirement[],

@@ -165,7 +165,7 @@ export function planLiveQuery(
 
 /**
  * Tests the rule of the table before the conditions of the query: a row that policies hide is not
- * in the result, whatever the query does with it.
+ * in the result, whatever the conditions of the query.
  */
 function withRule(
   select: BoundSelect,
@@ -218,7 +218,9 @@ function compiledOver(
   };
 }
 
-/** Whether the subscriber may still read the same rows of the table, with its current role. */
+/**
+ * Returns whether the subscriber may still read the same rows of the table, with its current role.
+ */
 function mayReadNow(
   catalog: Catalog,
   principal: Principal,

@@ -1,6 +1,6 @@
 /**
  * The plans by which the results of one text are maintained. Subscribers share a plan if their
- * values differ only in what divides the rows among them, such as `WHERE user_id = $1`.
+ * values differ only in the terms that divide the rows among them, such as `WHERE user_id = $1`.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -19,7 +19,7 @@ import { FIXED_FUNCTIONS, type LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 import { newContext, type StatementContext } from "./statement_context.ts";
 
-/** A query that is maintained, and the statement with which each result begins. */
+/** A maintained query, and the statement with which each result begins. */
 interface SharedPlan {
   readonly query: MaintainedQuery;
   readonly seed: StatementToRun;
@@ -53,18 +53,18 @@ export interface MaintainedPlansOptions {
   readonly terms: readonly WindowTerm[] | undefined;
 }
 
-/** The minimum number of plans that are looked through. */
+/** The minimum number of plans among which unused ones are looked for. */
 const PLANS_MIN = 64;
 
 export class MaintainedPlans {
   readonly #deps: LivePlanDeps;
   readonly #options: MaintainedPlansOptions;
-  /** Why no result of this text is maintained. */
+  /** The reason why no result of this text is maintained. */
   #reason: string | undefined;
   /** The values of a subscriber on which a plan depends, once there is a plan. */
   #values: MaintainedQuery["values"] | undefined;
   readonly #plans = new Map<string, WeakRef<SharedPlan>>();
-  /** The number of plans from which unused ones are looked for. */
+  /** The number of plans above which unused ones are looked for. */
   #sizeToLook = PLANS_MIN;
 
   constructor(deps: LivePlanDeps, options: MaintainedPlansOptions) {
@@ -72,7 +72,7 @@ export class MaintainedPlans {
     this.#options = options;
   }
 
-  /** Returns the reason if there is no plan. @throws {DatabaseError} */
+  /** Returns the plan of a subscriber, or the reason why there is none. @throws {DatabaseError} */
   planFor(subscriber: Subscriber): MaintainedPlan | string {
     try {
       return this.#reason ?? this.#planFor(subscriber);
@@ -124,14 +124,14 @@ export class MaintainedPlans {
     return plan;
   }
 
-  /** Plans live as long as their results. */
+  /** Removes unused plans. A plan lives as long as its results. */
   #forgetUnused(): void {
     if (this.#plans.size < this.#sizeToLook) return;
     for (const [key, plan] of this.#plans) if (plan.deref() === undefined) this.#plans.delete(key);
     this.#sizeToLook = Math.max(PLANS_MIN, 2 * this.#plans.size);
   }
 
-  /** Binds without a limit of time, because the request of the subscriber may have ended. */
+  /** Binds without a time limit, because the request of the subscriber may have ended. */
   #binding(principal: Principal): Parameters<typeof prepare>[1] {
     const { namespace, types } = this.#options;
     const statement = new StatementBinding(types, { statistics: statisticsOf(this.#deps) });

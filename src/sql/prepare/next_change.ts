@@ -3,9 +3,9 @@
  *
  * A statement finds the smallest value of the column that the clock has not reached. The moment at
  * which the clock reaches it is found by bisection, so a clock may be any expression that does not
- * move back: a day, or the start of an hour, as well as NOW() minus an interval. The statement does
- * not know the other conditions of the query. So a moment may turn out to change no row, and none
- * is missed.
+ * move back: a day, or the start of an hour, as well as NOW() minus an interval. The statement
+ * ignores the other conditions of the query, so no moment is missed, but some moments change no
+ * row.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -31,7 +31,7 @@ import type { LivePlanDeps } from "./live_planner.ts";
 import { type PreparedQuery, prepare } from "./prepared.ts";
 
 /**
- * The longest time until the next look. The wall clock may be set forward, which no timer notices.
+ * The maximum time until the next check. The wall clock may be set forward, which no timer notices.
  */
 const LOOK_MS_MAX = 3_600_000;
 
@@ -39,13 +39,16 @@ const LOOK_MS_MAX = 3_600_000;
 export interface NextChange {
   readonly node: SelectStatement;
   readonly types: readonly DataType[];
-  /** Returns the smallest value ahead as text, or no row. Its parameter is the clock. */
+  /**
+   * The statement that returns the smallest value ahead as text, or no row. Its parameter is the
+   * clock.
+   */
   readonly prepared: PreparedQuery;
   /** Returns the clock at the time of a context. */
   readonly clock: (context: ExecutionContext) => Value;
-  /** Returns whether the clock has come so far that the comparison with a value has changed. */
+  /** Returns whether the clock has advanced so far that the comparison with a value has changed. */
   readonly isOver: (clock: Value, value: Value) => boolean;
-  /** Reads a value that the statement returned. */
+  /** Parses a value that the statement returned. */
   readonly valueOf: (text: string) => Value;
 }
 
@@ -84,7 +87,7 @@ export function nextChangeOf(
 
 /**
  * Returns the first millisecond after `nowMs` at which a condition holds that never ends once it
- * holds, or the time of the next look.
+ * holds, or the time of the next check.
  */
 export function firstMsAfter(nowMs: number, holds: (atMs: number) => boolean): number {
   let before = nowMs;

@@ -1,7 +1,7 @@
 /**
  * The plan cache. The literals of a statement are lifted out of its text, so that one plan serves
  * `VALUES ('hello', 3)` with any literals. Statements that do not take the fast path, such as those
- * of an open transaction, have plans by their whole texts.
+ * of an open transaction, have plans that are found by the whole text.
  *
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It depends on the caller only through the policies that apply: all
@@ -52,17 +52,20 @@ export interface CacheKey {
 
 interface CachedPlans {
   readonly catalogVersion: number;
-  /** The plans of one text, each for other policies. The newest is the last. */
+  /** The plans of one text, one for each set of policies. The newest is the last. */
   readonly plans: readonly CachedPlan[];
 }
 
 interface CachedPlan {
   readonly prepared: Prepared;
-  /** The numbers of the parameters that the statement uses, for a plan by its whole text. */
+  /**
+   * The numbers of the parameters that the statement uses; present in a plan that is found by the
+   * whole text.
+   */
   readonly usedParameters?: readonly number[];
 }
 
-/** A statement by its whole text, with the other values that its plan depends on. */
+/** A whole text, with the other values on which its plan depends. */
 export interface WholeText {
   readonly sql: string;
   readonly namespace: string;
@@ -75,7 +78,10 @@ export type TextPlan = Required<CachedPlan>;
 /** The maximum length of a whole text with a plan. */
 const WHOLE_LENGTH_MAX = 4096;
 
-/** The maximum number of plans of one text: few policies apply to one role and not to another. */
+/**
+ * The maximum number of plans of one text. It is low, because policies rarely differ between
+ * callers other than by role.
+ */
 const PLANS_OF_TEXT_MAX = 4;
 
 /** The key of a text at its last look-up, with the conditions under which it is valid. */
@@ -165,7 +171,7 @@ export class PlanCache {
     const { version } = this.#catalog;
     const before = this.#entries.get(text);
     if (before !== undefined) this.#remove(text, before);
-    // A plan for the same policies is outgrown.
+    // An earlier plan for the same policies is replaced.
     const others = before?.catalogVersion === version ? before.plans : [];
     const kept = others.filter((each) => !this.#isFor(principal, each));
     const plans = [...kept, plan].slice(-PLANS_OF_TEXT_MAX);
@@ -205,7 +211,7 @@ function textOf(namespace: string, types: readonly DataType[]): string {
   return `${text}\u0000`;
 }
 
-/** The keys of whole texts differ from those of texts whose literals were lifted out. */
+/** Returns a key that differs from the keys of texts whose literals were lifted out. */
 function wholeKeyOf({ namespace, sql, types }: WholeText): string {
   return `\u0001${textOf(namespace, types)}${sql}`;
 }

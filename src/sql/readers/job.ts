@@ -82,7 +82,10 @@ export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as cons
 
 /** The relations to which the names in a statement resolve, including those in its views. */
 export interface NamedRelations {
-  /** The names of the policies that apply to the caller, by table; absent for a table without. */
+  /**
+   * The names of the policies that apply to the caller, by table; absent for a table without
+   * policies.
+   */
   readonly policies: ReadonlyMap<number, readonly string[]>;
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];

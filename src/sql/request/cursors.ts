@@ -1,23 +1,23 @@
 /**
  * The cursors of a request, or of a transaction that spans requests.
  *
- * A cursor holds the rows that its query had when it was declared, which are those of the snapshot
- * of its transaction. It is a list and a position in it:
+ * A cursor contains the rows that its query had when the cursor was declared, in the snapshot of
+ * its transaction. It is a list of rows, and a position in the list:
  *
  *     0            1    2    …    n            n + 1
  *     before the   rows                        after the last row
  *     first row
  *
- * - The rows of all cursors together have a bound.
+ * - The memory for the rows of all cursors is limited.
  * - A cursor ends with its transaction, or when the transaction returns to a savepoint from before
- *   it. One that was declared WITH HOLD goes on until the request ends, or the transaction that
+ *   it. A cursor declared WITH HOLD lasts until the end of the request, or of the transaction if it
  *   spans several requests.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { DeclareCursorStatement, FetchDirection, Name } from "../parse/ast/ast.ts";
 import type { StatementResult } from "../ports/engine.ts";
 
-/** The number of cursors that may be open at the same time. */
+/** The maximum number of cursors that are open at the same time. */
 const CURSORS_MAX = 1000;
 
 interface OpenCursor {
@@ -26,9 +26,9 @@ interface OpenCursor {
   readonly rows: readonly (readonly unknown[])[];
   readonly bytes: number;
   readonly isHeld: boolean;
-  /** Whether it moves forward only. */
+  /** Whether the cursor moves forward only. */
   readonly isForward: boolean;
-  /** From 0, before the first row, to the number of rows + 1, after the last one. */
+  /** The position: 0 before the first row, and the number of rows + 1 after the last row. */
   position: number;
 }
 
@@ -39,7 +39,7 @@ export class Cursors {
   readonly #bytesMax: number;
   readonly #byName = new Map<string, OpenCursor>();
 
-  /** @param bytesMax The size of the rows of all cursors. */
+  /** @param bytesMax The maximum size of the rows of all cursors. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -63,7 +63,7 @@ export class Cursors {
   }
 
   /**
-   * @param answer The answer of the query of the cursor, with all its rows.
+   * @param answer The result of the cursor's query, with all its rows.
    * @throws {DatabaseError} TRANSACTION_LIMIT
    */
   open({ isHeld, isScroll, name: node }: DeclareCursorStatement, answer: StatementResult): void {
@@ -94,7 +94,8 @@ export class Cursors {
   }
 
   /**
-   * Moves a cursor. Returns an answer with the rows over which it has moved, in its direction.
+   * Moves a cursor. Returns a result with the rows over which the cursor has moved, in its
+   * direction.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
    */
@@ -132,7 +133,7 @@ export class Cursors {
     return new Set(this.#byName.values());
   }
 
-  /** Closes the cursors that were opened since. */
+  /** Closes the cursors that were opened since a savepoint. */
   returnTo(mark: CursorsMark): void {
     for (const cursor of this.#byName.values()) {
       if (!mark.has(cursor)) this.#byName.delete(cursor.name);
@@ -149,7 +150,7 @@ export class Cursors {
   }
 }
 
-/** Whether a direction leads backward even where there is nothing to read. */
+/** Returns whether a direction leads backward, even if there is nothing to read. */
 function isBackward({ count, kind }: FetchDirection): boolean {
   return kind === "backward" ? count > 0 : kind !== "absolute" && count < 0;
 }
@@ -157,7 +158,7 @@ function isBackward({ count, kind }: FetchDirection): boolean {
 interface Move {
   /** The position after the move. */
   readonly after: number;
-  /** The positions of the rows that are read, in their order. */
+  /** The positions of the rows that are read, in the order of reading. */
   readonly read: readonly number[];
 }
 
@@ -198,7 +199,7 @@ function backward(
   return { after: Math.max(position - count, 0), read };
 }
 
-/** Reads the row at a position, if there is one. */
+/** Returns the row at a position, if there is one. */
 function at(position: number, rowCount: number): Move {
   const after = Math.max(0, Math.min(position, rowCount + 1));
   return { after, read: after >= 1 && after <= rowCount ? [after] : [] };

@@ -228,7 +228,7 @@ async function nextChangeMs(
       atSeq: () => seq,
     });
     const [text] = rows?.[0] ?? [];
-    // Without a value ahead, only a commit changes the comparison.
+    // If no value is ahead, only a commit changes the comparison.
     if (typeof text !== "string") continue;
     const value = valueOf(text);
     const ms = firstMsAfter(nowMs, (atMs) => isOver(clockAt(atMs), value));

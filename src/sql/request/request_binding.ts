@@ -47,7 +47,7 @@ const KEPT_MAX = 1000;
 /** A statement of the text, between binding and execution. */
 export interface BoundUnit {
   readonly node: Statement;
-  /** The text of the request, if the statement is all of it and written there in this form. */
+  /** The text of the request, if the statement is the whole text in this form. */
   readonly text?: string | undefined;
   /** The prepared form of a statement that reads or writes rows, while it is kept. */
   prepared: Prepared | undefined;
@@ -308,8 +308,8 @@ export class RequestBinding {
   }
 
   /**
-   * Takes the known plan of a statement if the caller has the rights for it. Otherwise the
-   * statement is bound, which finds the right error.
+   * Uses the cached plan of a statement if the caller has the rights for it. Otherwise the
+   * statement is bound, to find the correct error.
    */
   #takePlan(unit: BoundUnit, whole: WholeText): boolean {
     const { deps, principal } = this.#options;

@@ -47,7 +47,10 @@ function bytesIn(items: readonly unknown[]): ArrayValue {
   });
 }
 
-/** Whether the cell of a date or time is infinite, and therefore a string and no number. */
+/**
+ * Returns whether the cell of a date or time is infinite, and therefore a string instead of a
+ * number.
+ */
 export function isInfinityCell(cell: unknown): cell is string {
   return cell === "infinity" || cell === "-infinity";
 }

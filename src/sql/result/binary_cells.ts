@@ -103,7 +103,7 @@ function writeValue(bytes: GrowingBytes, type: DataType, value: Value): void {
   }
 }
 
-/** Infinite moments have the same form whatever the epoch. */
+/** An infinite date or timestamp has the same form in every epoch. */
 function writeDate(bytes: GrowingBytes, days: number): void {
   bytes.int32(isFiniteDate(days) ? days - EPOCH_DAYS : days);
 }

@@ -39,7 +39,7 @@ const MAY = {
   read: mayRead,
   "read-history": mayReadHistory,
   write: mayWrite,
-  // The owner of the policy has the right: a policy without it is not in force.
+  // The owner of the policy has the right, because a policy whose owner lacks it is not in force.
   "policy-read": () => true,
 };
 
@@ -66,7 +66,9 @@ export function meetsAll(
   return true;
 }
 
-/** Whether policies permit the caller the same rows as the caller for whom a plan was made. */
+/**
+ * Returns whether policies permit the caller the same rows as the caller for whom a plan was made.
+ */
 export function hasSameRows(
   requirements: readonly Requirement[],
   principal: Principal,
@@ -128,7 +130,7 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
   requireRun(principal, statement, named);
 }
 
-/** Reports that other policies apply to the caller now than when the plan was made. */
+/** Reports that the policies that apply to the caller have changed since the plan was made. */
 function policiesChanged({ name, namespace }: TableEntry): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",

@@ -8,7 +8,7 @@ import { mayRead, type Principal, policiesOf, policyRoleFor } from "../../auth/m
 import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/mod.ts";
 import type { RowRights } from "../bind/row_rights.ts";
 
-/** The part of the catalog that decides about policies. */
+/** The part of the catalog on which decisions about policies depend. */
 export type PolicyCatalog = Pick<Catalog, "namespace" | "tableById" | "user">;
 
 /** Returns the rights of a caller to rows, for binding its statements. */
@@ -34,7 +34,7 @@ export function policiesFor(
   return policiesOf(table, role).filter((policy) => isInForce(policy, catalog));
 }
 
-/** Whether the same policies apply in two cases. */
+/** Returns whether the same policies apply in two cases. */
 export function areSamePolicies(
   some: readonly PolicyEntry[] | undefined,
   others: readonly PolicyEntry[] | undefined,
@@ -43,7 +43,9 @@ export function areSamePolicies(
   return some.length === others.length && some.every((policy, index) => policy === others[index]);
 }
 
-/** Whether the owner of a policy still has every row of the tables that the policy reads. */
+/**
+ * Returns whether the owner of a policy still has every row of the tables that the policy reads.
+ */
 export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog): boolean {
   const user = catalog.user(owner);
   if (user === undefined) return false;
@@ -54,7 +56,7 @@ export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog
   });
 }
 
-/** Whether a user may read every row of a SHARED table. */
+/** Returns whether a user may read every row of a SHARED table. */
 export function hasEveryRow(
   principal: Principal,
   table: TableEntry,

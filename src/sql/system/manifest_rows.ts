@@ -33,7 +33,7 @@ export type ManifestDeps = Pick<SqlEnvironment, "catalog" | "store">;
 /** Returns one row for each visible table, by namespace and name. */
 export function manifestRows({ catalog, store }: ManifestDeps, principal: Principal): Row[] {
   const filesOf = segmentsByTable(store);
-  // The figures of a table would tell of rows that policies hide.
+  // The figures of a table would reveal rows that policies hide.
   const tables = visibleTables(catalog, principal).filter(
     (table) => !isRuledFor(principal, table, catalog),
   );

@@ -1,6 +1,4 @@
-/**
- * Policies: `system.policies` and SHOW POLICIES.
- */
+/** The rows of `system.policies` and SHOW POLICIES. */
 import { mayAlter, type Principal } from "../../auth/mod.ts";
 import type { PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 import { BOOLEAN, DATETIME, type Row, TEXT } from "../../types/mod.ts";

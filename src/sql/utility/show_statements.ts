@@ -157,7 +157,7 @@ function showTopics(
   return rowsResult(SHOW_TOPICS_COLUMNS, topicRows(deps, namespace?.name), asUser);
 }
 
-/** Lists the policies of one table, or those of all tables. */
+/** Lists the policies of one table, or of all tables. */
 function showPolicies(
   deps: ShowDeps,
   { table: named }: ShowPoliciesStatement,

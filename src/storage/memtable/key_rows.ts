@@ -94,7 +94,7 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** The growth of lists with few keys. */
+/** The factor by which lists with few keys grow. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 

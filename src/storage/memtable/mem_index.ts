@@ -94,7 +94,7 @@ export class MemIndex {
     if (this.#count >= end) return;
     this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
     const start = this.#count;
-    // Most commits have one row, for which a list would cost more than its key.
+    // Most commits have one row, for which a list would cost more than the key of the row.
     const keys = end - start === 1 ? undefined : this.keysWithin(start, end);
     for (let row = start; row < end; row += 1) {
       const replacement = replacedBy[row] ?? 0;

@@ -2,9 +2,9 @@
  * Binds the conditions that policies set on the rows that a change writes.
  *
  * UPDATE, DELETE and MERGE find only rows that policies permit, because the target table has its
- * rule like any other table in FROM. This file is about everything else: new rows, stored rows that
- * ON CONFLICT or MERGE meets, and the parents to which rows refer. A parent that is hidden from the
- * caller counts as missing, or foreign keys would tell which rows exist.
+ * rule like any other table in FROM. This file handles all other rows: new rows, stored rows that
+ * ON CONFLICT or MERGE matches, and the parents to which rows refer. A parent that is hidden from
+ * the caller counts as missing, because foreign keys would otherwise reveal which rows exist.
  *
  * As in PostgreSQL, a row that an UPDATE writes, or that RETURNING shows, must meet a policy for
  * SELECT too.
@@ -31,7 +31,7 @@ export interface RowTest {
   readonly policies: readonly string[];
 }
 
-/** A condition that holds if the caller may read the parent of a row, or if it has none. */
+/** A condition that holds if the caller may read the parent of a row, or if the row has none. */
 export interface ParentTest {
   readonly key: ForeignKeyEntry;
   readonly parent: TableEntry;
@@ -43,19 +43,19 @@ export interface BoundGuard {
   readonly table: TableEntry;
   /** The columns of the table, in its order. */
   readonly columns: readonly BoundColumn[];
-  /** For new rows of an INSERT. */
+  /** The conditions on new rows of an INSERT. */
   readonly inserted: readonly RowTest[];
-  /** For the rows that an UPDATE writes. */
+  /** The conditions on the rows that an UPDATE writes. */
   readonly updated: readonly RowTest[];
-  /** For stored rows that ON CONFLICT or MERGE updates. */
+  /** The conditions on stored rows that ON CONFLICT or MERGE updates. */
   readonly replaced: readonly RowTest[];
-  /** For stored rows that MERGE deletes. */
+  /** The conditions on stored rows that MERGE deletes. */
   readonly removed: readonly RowTest[];
-  /** For rows that refer to other rows. */
+  /** The conditions on rows that refer to other rows. */
   readonly parents: readonly ParentTest[];
 }
 
-/** What a statement does to rows. */
+/** The effects of a statement on rows. */
 export interface GuardedChange {
   readonly table: TableEntry;
   readonly node: AstNode;
@@ -68,7 +68,7 @@ export interface GuardedChange {
   readonly returns: boolean;
 }
 
-/** Returns undefined if no policy concerns the rows. */
+/** Returns the conditions; undefined if no policy concerns the rows. */
 export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | undefined {
   const { node, table } = change;
   const { rights, statement } = deps;

@@ -1,5 +1,5 @@
 /**
- * Casts to domains: the value is cast to the type below the domain, and then checked against the
+ * Casts to domains: the value is cast to the base type of the domain, and then checked against the
  * conditions of the domain.
  */
 import { assert } from "../../../base/assert.ts";
@@ -34,7 +34,7 @@ export function bindDomainCheck(
 /**
  * Returns the value, checked against the conditions of a domain.
  *
- * @param value A value of the type below the domain.
+ * @param value A value of the base type of the domain.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE
  */
 export function checkedByDomain(
@@ -44,7 +44,7 @@ export function checkedByDomain(
   const { checks, notNull } = domain;
   if (checks.length === 0 && !notNull) return value;
   if (isVolatile(value)) {
-    // Each condition computes the value again, and would see another one.
+    // Each condition would compute the volatile value again, with another result.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot cast this expression to domain ${domainName(domain)}: it gives another value each time`,

@@ -1,8 +1,8 @@
 /**
  * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * This is the only place where a table enters a query, so the right to read it is recorded here,
- * and its policies become a part of it.
+ * This is the only place where a table enters a query, so this file records the right to read the
+ * table, and adds the conditions of its policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";

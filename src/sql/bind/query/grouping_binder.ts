@@ -127,7 +127,7 @@ export function* bindGroups(
 }
 
 /**
- * Finds the output that a grouping expression means. With grouping sets, as in PostgreSQL, two
+ * Finds the output to which a grouping expression refers. With grouping sets, as in PostgreSQL, two
  * outputs of the same expression are two keys, because one may be in a set without the other.
  */
 class OutputKeys {
@@ -141,7 +141,7 @@ class OutputKeys {
     this.#places = new ExpressionPlaces(this.#expressions);
   }
 
-  /** Returns the output that a name or a position has given, or the first equal one. */
+  /** Returns the output that a name or a position identifies, or else the first equal output. */
   outputOf(expression: BoundExpression): BoundExpression | undefined {
     if (this.#own.has(expression)) return expression;
     const place = this.#places.find(expression);

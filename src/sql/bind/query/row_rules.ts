@@ -1,13 +1,14 @@
 /**
  * Binds the policies of a table as conditions on its rows.
  *
- * The condition on the rows that a statement reads becomes a part of the table in FROM, so it holds
- * wherever the table stands: in a join, in a view, in a query of an expression. The conditions on
- * rows that a statement writes are tested when the rows are known (`change/row_guard.ts`).
+ * The condition on the rows that a statement reads becomes a part of the table in FROM, so it
+ * applies wherever the table is used: in a join, in a view, in a query of an expression. The
+ * conditions on rows that a statement writes are tested when the rows are known
+ * (`change/row_guard.ts`).
  *
- * A policy is bound anew for each statement, over the columns of the table in that statement. Its
- * text keeps its meaning: in it, tables and columns have the names that they had when it was
- * written. It sees no name of the statement around it.
+ * A policy is bound anew for each statement, over the columns of the table in that statement. The
+ * text of a policy keeps its meaning: in it, tables and columns have the names that they had when
+ * it was written. The names of the surrounding statement are not visible in it.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -37,7 +38,7 @@ export interface RuledTable {
   readonly table: TableEntry;
   /** The columns, each of which comes from a column of the table. */
   readonly columns: readonly BoundColumn[];
-  /** The name of the table in the statement, where errors of the policies are reported. */
+  /** The mention of the table in the statement, at which errors of the policies are reported. */
   readonly node: AstNode;
 }
 
@@ -97,7 +98,7 @@ function checkOf(policy: PolicyEntry): PolicyText {
   return { policy, sql: policy.check ?? policy.using };
 }
 
-/** Joins the conditions of policies, of which one is enough. */
+/** Joins the conditions of several policies, one of which has to hold. */
 function permitted(
   ruled: RuledTable,
   texts: readonly PolicyText[],
@@ -169,7 +170,7 @@ function parsed(policy: PolicyEntry, sql: string): Expr {
   return tree;
 }
 
-/** Returns the columns that the texts of a policy know, under their names there. */
+/** Returns the columns that are visible to the texts of a policy, by their names in these texts. */
 function namedAsIn(own: PolicyTable | undefined, columns: readonly BoundColumn[]): BoundColumn[] {
   return (own?.columns ?? []).flatMap(({ columnId, name }) => {
     const column = columns.find(({ origin }) => origin?.columnId === columnId);
@@ -192,7 +193,7 @@ function sourceIn({ searchNamespace, tables }: PolicyEntry, rights: RowRights): 
   };
 }
 
-/** Returns the columns that a table had when the policy was written, as far as they still exist. */
+/** Returns the columns that a table had when the policy was written and still has. */
 function columnsThen({ columns }: TableEntry, { columns: then }: PolicyTable): ColumnEntry[] {
   return then.flatMap(({ columnId, name }) => {
     const column = columns.find((each) => each.columnId === columnId);

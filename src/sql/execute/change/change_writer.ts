@@ -169,7 +169,7 @@ export class ChangeWriter {
     if (this.#mayTakeLong && this.#context.mayLeave) throw SLICE_OVER;
   }
 
-  /** Tests changes against policies, and takes them. @throws {DatabaseError} PERMISSION_DENIED */
+  /** Tests changes against policies, and adds them. @throws {DatabaseError} PERMISSION_DENIED */
   add(changes: readonly RowChange[]): void | Promise<void> {
     const place = { context: this.#context, elsewhere: this.#elsewhere };
     return whenThere(this.#guard?.require(changes, place), () => this.#take(changes));

@@ -3,7 +3,7 @@
  * written: a row that no policy permits fails the statement.
  *
  * The tests come before every check that reads other rows (unique keys, foreign keys), so that a
- * refused row tells nothing about them.
+ * refused row reveals nothing about other rows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
@@ -143,8 +143,8 @@ function replacedRows(changes: readonly RowChange[]): readonly Row[] {
 }
 
 /**
- * Returns the rows that refer to a key to which they did not refer before, other than those whose
- * parent is among the rows of the same step.
+ * Returns the rows that refer to a key for the first time, except those whose parent is among the
+ * rows of the same step.
  */
 function referring(
   table: TableEntry,

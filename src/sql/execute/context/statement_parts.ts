@@ -7,7 +7,7 @@
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
 
-/** The changes of one part. */
+/** The changes that one part of a statement makes. */
 export interface HeldChanges {
   readonly rowCount: number;
   /** Stages the changes, in bounded pieces of work. */

@@ -225,7 +225,7 @@ function wholeAt(bytes: Buffer, at: number): Whole {
   return Number.isSafeInteger(value) ? value : wholeFromBigint(bytes.readBigInt64BE(at));
 }
 
-/** Infinite moments have the same form whatever the epoch. */
+/** An infinite date or timestamp has the same form in every epoch. */
 function dateSince(days: number): number {
   return isFiniteDate(days) ? checkDate(days + EPOCH_DAYS) : days;
 }

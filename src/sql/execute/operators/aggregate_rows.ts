@@ -26,7 +26,7 @@ export interface AggregateRowsOptions extends SpillOptions {
   readonly isGrouped: boolean;
 }
 
-/** Rows, with the ids of their groups. */
+/** Rows, each with the id of its group. */
 export interface GroupedRows {
   /** The group of each row; if undefined, all rows are in group 0. */
   readonly groups: BatchGroups | undefined;

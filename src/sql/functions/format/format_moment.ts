@@ -10,7 +10,7 @@ import {
 } from "../../../types/mod.ts";
 
 export interface Moment {
-  /** The year as its era counts it. */
+  /** The year as counted in its era. */
   readonly year: number;
   readonly isBeforeChrist: boolean;
   readonly month: number;

@@ -247,7 +247,7 @@ export class RegexSearch {
     let steps = 1 + threads.count * (slotCount >> 1);
     for (let thread = 0; thread < threads.count; thread += 1) {
       const start = thread * slotCount;
-      // A match that begins earlier is preferred to all that begin later.
+      // A match that begins earlier is preferred to all matches that begin later.
       if (this.#hasMatched && (threads.slots[start] ?? 0) > (this.#best[0] ?? 0)) break;
       for (let slot = 0; slot < slotCount; slot += 1)
         slots[slot] = threads.slots[start + slot] ?? 0;
@@ -261,7 +261,7 @@ export class RegexSearch {
     return steps;
   }
 
-  /** Ends the threads that could only find a longer match than the one that is known. */
+  /** Ends the threads that could only find a longer match than the known one. */
   #keepEarlier(): void {
     const next = this.#next;
     const start = this.#best[0] ?? 0;
@@ -270,7 +270,7 @@ export class RegexSearch {
     }
   }
 
-  /** Keeps the match of the thread that is followed if it is better than the one that is known. */
+  /** Keeps the match of the current thread if it is better than the known one. */
   #noteMatch(at: number): void {
     if (!this.#isBetter(at)) return;
     const best = this.#best;
@@ -278,7 +278,7 @@ export class RegexSearch {
     this.#hasMatched = true;
   }
 
-  /** Whether a match of the thread that is followed is better than the one that is known. */
+  /** Returns whether a match of the current thread is better than the known one. */
   #isBetter(at: number): boolean {
     if (!this.#hasMatched) return true;
     const start = this.#slots[0] ?? 0;

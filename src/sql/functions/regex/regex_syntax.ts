@@ -45,7 +45,9 @@ export type RegexNode =
       /** The maximum number of repetitions; undefined means unbounded. */
       readonly max: number | undefined;
       readonly isLazy: boolean;
-      /** Whether it was written as `{m}`, which prefers neither long nor short matches. */
+      /**
+       * Whether the repetition was written as `{m}`, which prefers neither long nor short matches.
+       */
       readonly isFixed: boolean;
     }
   | { readonly kind: "group"; readonly item: RegexNode; readonly index: number };

@@ -98,7 +98,7 @@ export interface BasicDataTypeDef extends QName {
   readonly intervalFields?: readonly IntervalFieldWord[] | undefined;
   /** The type to which a name from CREATE TYPE has been resolved (extension). */
   readonly definedType?: DataType | undefined;
-  /** Own: the domain, if the name is one. `definedType` is then the type below it. */
+  /** The domain, if the name is one (extension). `definedType` is then its base type. */
   readonly domain?: DomainType | undefined;
 }
 

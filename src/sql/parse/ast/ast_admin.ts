@@ -90,9 +90,9 @@ export interface ExecutePreparedStatement extends AstNode {
 export interface DeclareCursorStatement extends AstNode {
   readonly type: "declare cursor";
   readonly name: Name;
-  /** Absent if neither SCROLL nor NO SCROLL was written. */
+  /** Whether SCROLL or NO SCROLL was written; absent for neither. */
   readonly isScroll?: boolean | undefined;
-  /** WITH HOLD. */
+  /** True if WITH HOLD was written. */
   readonly isHeld?: true | undefined;
   readonly query: SelectStatement;
 }
@@ -103,7 +103,7 @@ export interface FetchStatement extends AstNode {
   readonly name: Name;
 }
 
-/** The count is infinite for ALL. */
+/** The direction of a FETCH or MOVE. The count is infinite for ALL. */
 export interface FetchDirection {
   readonly kind: "absolute" | "backward" | "forward" | "relative";
   readonly count: number;
@@ -111,7 +111,7 @@ export interface FetchDirection {
 
 export interface CloseCursorStatement extends AstNode {
   readonly type: "close cursor";
-  /** Absent for ALL. */
+  /** The name of the cursor; absent for ALL. */
   readonly name?: Name | undefined;
 }
 
@@ -260,7 +260,7 @@ export interface ShowTopicsStatement extends AstNode {
   readonly namespace?: Name | undefined;
 }
 
-/** `SHOW POLICIES [ON t]`. */
+/** The statement `SHOW POLICIES [ON t]`. */
 export interface ShowPoliciesStatement extends AstNode {
   readonly type: "show policies";
   readonly table?: QName | undefined;

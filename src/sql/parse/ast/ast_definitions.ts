@@ -482,7 +482,7 @@ export interface CreateViewStatement extends AstNode {
   readonly source: string;
 }
 
-/** `ALTER VIEW name RENAME TO to`. */
+/** The statement `ALTER VIEW name RENAME TO to`. */
 export interface AlterViewStatement extends AstNode {
   readonly type: "alter view";
   readonly name: QName;
@@ -512,18 +512,18 @@ export interface CreateUserStatement extends AstNode {
   readonly internal?: true | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
-  /** JSON text. */
+  /** The metadata as JSON text. */
   readonly metadata?: string | undefined;
 }
 
-/** ALTER USER, with exactly one of the four changes. */
+/** The statement ALTER USER, with exactly one of the four changes. */
 export interface AlterUserStatement extends AstNode {
   readonly type: "alter user";
   readonly name: UserName;
   readonly password?: string | undefined;
   readonly role?: Name | undefined;
   readonly email?: string | undefined;
-  /** JSON text. */
+  /** The metadata as JSON text. */
   readonly metadata?: string | undefined;
 }
 

@@ -3,12 +3,12 @@
  */
 import type { AstNode, Expr, Name, QName } from "./ast.ts";
 
-/** Statements that change the policies of a table. */
+/** A statement that changes the policies of a table. */
 export type PolicyDefinition = CreatePolicyStatement | AlterPolicyStatement | DropPolicyStatement;
 
 export type PolicyCommandWord = "all" | "select" | "insert" | "update" | "delete";
 
-/** What CREATE POLICY and ALTER POLICY say of roles and rows. */
+/** The clauses of CREATE POLICY and ALTER POLICY about roles and rows. */
 export interface PolicyClauses {
   /** The words after TO; `public` stands for every role. Absent without TO. */
   readonly roles?: readonly Name[] | undefined;
@@ -24,7 +24,10 @@ export interface CreatePolicyStatement extends PolicyClauses, AstNode {
   readonly command?: PolicyCommandWord | undefined;
 }
 
-/** ALTER POLICY: RENAME TO, which `to` is the name of, or at least one of the other clauses. */
+/**
+ * The statement ALTER POLICY: either RENAME TO, with the new name in `to`, or at least one of the
+ * other clauses.
+ */
 export interface AlterPolicyStatement extends PolicyClauses, AstNode {
   readonly type: "alter policy";
   readonly name: Name;

@@ -107,7 +107,7 @@ interface RenameType extends AstNode {
   readonly to: Name;
 }
 
-/** DROP TYPE or DROP DOMAIN. */
+/** The statement DROP TYPE or DROP DOMAIN. */
 export interface DropTypeStatement extends AstNode {
   readonly type: "drop type";
   readonly isDomain?: true | undefined;
