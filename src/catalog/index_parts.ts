@@ -1,5 +1,6 @@
-/** Describes the parts of an index key: columns of the table, and expressions. */
+/** Describes the indexes of a table, and the parts of their keys: columns and expressions. */
 import type { DataType, TermKind } from "../types/mod.ts";
+import { keyNameOf } from "./declared_keys.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 
 /** One part of the key of an index: a column or an expression. */
@@ -62,4 +63,34 @@ export function dependsOn(
 export function computesFrom(index: IndexEntry, columnId: number): boolean {
   const { columnIds, where } = index;
   return dependsOn(index, columnId) && (where !== undefined || !columnIds.includes(columnId));
+}
+
+/** The id of the index in the order of a primary key. No column and no other index has it. */
+export const KEY_INDEX_ID = 0;
+
+const keyIndexes = new WeakMap<TableEntry, IndexEntry | undefined>();
+
+/**
+ * Returns the indexes by which rows of a table can be found and ordered: the secondary indexes, and
+ * one in the order of a primary key of several columns, which the catalog does not list.
+ */
+export function readIndexesOf(table: TableEntry): readonly IndexEntry[] {
+  const { indexes = [] } = table;
+  if (!keyIndexes.has(table)) keyIndexes.set(table, keyIndexOf(table));
+  const keyIndex = keyIndexes.get(table);
+  return keyIndex === undefined ? indexes : [...indexes, keyIndex];
+}
+
+function keyIndexOf(table: TableEntry): IndexEntry | undefined {
+  const { kind, primaryKey } = table;
+  const name = keyNameOf(table);
+  if (kind === "stream" || primaryKey.length < 2 || name === undefined) return undefined;
+  return {
+    indexId: KEY_INDEX_ID,
+    name,
+    columnIds: primaryKey,
+    isUnique: false,
+    isConstraint: false,
+    state: "ready",
+  };
 }

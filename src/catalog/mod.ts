@@ -62,7 +62,9 @@ export {
   type IndexPart,
   indexPartsOf,
   isInverted,
+  KEY_INDEX_ID,
   operatorClassOf,
+  readIndexesOf,
 } from "./index_parts.ts";
 export type { JournalEntry } from "./journal.ts";
 export {

@@ -16,7 +16,7 @@ import {
   catalogPathOf,
   checkCatalog,
 } from "../catalog/mod.ts";
-import { storedIndexOf, tableNamesOf } from "../sql/mod.ts";
+import { storedIndexesOf, tableNamesOf } from "../sql/mod.ts";
 import {
   type CheckListener,
   checkBlobs,
@@ -246,10 +246,11 @@ function checkIndexesOf(
       (entry.home === undefined || paths.holdsAll === true || !missing.has(entry.home.storageId)),
   );
   const indexesOf = (tableId: number): IndexOutline[] => {
-    const { columns = [], indexes = [] } = catalog?.tableById(tableId) ?? {};
-    return indexes.map((index) => ({
+    const table = catalog?.tableById(tableId);
+    const stored = table === undefined ? [] : (storedIndexesOf(table) ?? []);
+    return stored.map((index) => ({
       indexId: index.indexId,
-      columns: indexColumnsOf(columns, storedIndexOf({ columns }, index)),
+      columns: indexColumnsOf(table?.columns ?? [], index),
     }));
   };
   return checkIndexes({ disk, paths, entries, indexesOf }, files);

@@ -11,7 +11,7 @@ export {
   tableDefinition,
   tableNamesOf,
 } from "./ddl/table_definition.ts";
-export { storedIndexOf } from "./execute/build/stored_index.ts";
+export { storedIndexesOf } from "./execute/build/stored_index.ts";
 export {
   type FileAccess,
   type FilePath,

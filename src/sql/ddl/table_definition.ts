@@ -4,7 +4,7 @@
 import { HOUR_MS } from "../../base/clock.ts";
 import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
 import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
-import { storedIndexOf } from "../execute/build/stored_index.ts";
+import { storedIndexesOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
 
 /** The values of options that a table does not set itself. */
@@ -44,7 +44,7 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
       missing,
     })),
     keyColumnIds: table.primaryKey,
-    indexes: table.indexes?.map((index) => storedIndexOf(table, index)),
+    indexes: storedIndexesOf(table),
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
     // STREAM tables do not have this option: their rows expire before compression would pay off.
     compression: table.kind === "stream" ? "none" : compression,

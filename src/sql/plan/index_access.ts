@@ -9,7 +9,13 @@
  * The conditions are always tested above the scan, so there may be too many keys, but never too
  * few.
  */
-import { type IndexEntry, indexPartsOf, isInverted, type TableEntry } from "../../catalog/mod.ts";
+import {
+  type IndexEntry,
+  indexPartsOf,
+  isInverted,
+  readIndexesOf,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import type { BoundExpression, ComparisonOperator } from "../bind/bound_expressions.ts";
 import { asKeysOf, excludesNull, guardsFor, withoutCondition } from "../bind/change/index_terms.ts";
 import { conjunctsOf, sameExpression } from "../bind/walk.ts";
@@ -43,7 +49,7 @@ export function indexesFor(
   table: TableEntry,
   conditions: readonly Condition[],
 ): readonly IndexAccess[] | undefined {
-  const { indexes = [] } = table;
+  const indexes = readIndexesOf(table);
   if (indexes.length === 0 || conditions.length === 0) return undefined;
   const found = indexes
     .filter(({ state }) => state === "ready")

@@ -8,7 +8,7 @@
  * other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
  * transaction has staged rows.
  */
-import { type IndexEntry, isInverted, type TableEntry } from "../../catalog/mod.ts";
+import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
 import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import type { BoundColumn, BoundExpression, BoundSort } from "../bind/bound_expressions.ts";
 import { asKeysOf } from "../bind/change/index_terms.ts";
@@ -76,7 +76,7 @@ export function indexOrderOf(
   if (first !== undefined && isUniqueAccess(first)) return undefined;
   const below = keys.map((key) => expressionBelow(input, key.expression));
   let best: OrderedIndex | undefined;
-  for (const index of table.indexes ?? []) {
+  for (const index of readIndexesOf(table)) {
     if (isInverted(index)) continue;
     const known = indexes.find((access) => access.index === index);
     if (known === undefined && !isReadable(index)) continue;

@@ -14,7 +14,7 @@
  * A join between three rows and a million rows then reads only three of the million. The same
  * applies to EXISTS and recursion.
  */
-import type { IndexEntry } from "../../catalog/mod.ts";
+import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import { isNumberType } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { conjunctsOf, isSure, isVolatile } from "../bind/walk.ts";
@@ -77,7 +77,7 @@ function filterOfSide(
   if (!areFewKeys(read, 1)) return undefined;
   const { primaryKey } = read.table;
   // An index contains only the current rows.
-  const indexes = read.past === undefined ? (read.table.indexes ?? []) : [];
+  const indexes = read.past === undefined ? readIndexesOf(read.table) : [];
   const columnIds = keysOfRead.map((key) => (key === undefined ? undefined : storedColumnId(key)));
   const partOf = (columnId: number): JoinedPart | undefined => {
     const position = columnIds.indexOf(columnId);

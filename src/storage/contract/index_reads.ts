@@ -58,6 +58,11 @@ export interface StoredIndex {
   readonly isUnique: boolean;
   readonly state: IndexState;
   /**
+   * Whether older segments may lack the file of the index, because nobody builds it for them. The
+   * index is not read until merges have replaced these segments.
+   */
+  readonly isOptional?: boolean | undefined;
+  /**
    * The seq above which new duplicates were refused. Absent if the index never contained unchecked
    * rows.
    */

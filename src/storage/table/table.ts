@@ -157,9 +157,12 @@ export class StoredTable {
 
   /** Returns an index that may be read; undefined if it is not ready. */
   readyIndex(indexId: number): TableIndex | undefined {
-    return this.#indexes.find(
+    const index = this.#indexes.find(
       ({ stored }) => stored.indexId === indexId && stored.state === "ready",
     );
+    if (index?.stored.isOptional !== true) return index;
+    const isWhole = this.segments.every(({ entry }) => entry.indexIds?.includes(indexId) === true);
+    return isWhole ? index : undefined;
   }
 
   /**

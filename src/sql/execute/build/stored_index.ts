@@ -1,7 +1,19 @@
 /** Translates the catalog entry of an index into the store's definition of the index. */
-import { type IndexEntry, indexPartsOf, type TableEntry } from "../../../catalog/mod.ts";
+import {
+  type IndexEntry,
+  indexPartsOf,
+  KEY_INDEX_ID,
+  readIndexesOf,
+  type TableEntry,
+} from "../../../catalog/mod.ts";
 import type { StoredExpression, StoredIndex } from "../../../storage/mod.ts";
 import { nameText } from "../../parse/print/print_expressions.ts";
+
+/** Returns the store's definitions of the indexes of a table. */
+export function storedIndexesOf(table: TableEntry): readonly StoredIndex[] | undefined {
+  const indexes = readIndexesOf(table).map((index) => storedIndexOf(table, index));
+  return indexes.length === 0 ? undefined : indexes;
+}
 
 /** Returns the store's definition of an index. */
 export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEntry): StoredIndex {
@@ -14,6 +26,7 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
     ...(expressions.length === 0 ? {} : { expressions }),
     isUnique,
     state,
+    ...(indexId === KEY_INDEX_ID && { isOptional: true }),
     enforcedSeq,
   };
 }

@@ -4,7 +4,12 @@
  * scan.
  */
 import type { Seq } from "../../../base/seq.ts";
-import type { ForeignKeyEntry, IndexEntry, TableEntry } from "../../../catalog/mod.ts";
+import {
+  type ForeignKeyEntry,
+  type IndexEntry,
+  readIndexesOf,
+  type TableEntry,
+} from "../../../catalog/mod.ts";
 import type { OrderedScan, ReadStore } from "../../../storage/mod.ts";
 import { type Row, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext, IncomingReference } from "../context/execution_context.ts";
@@ -109,10 +114,10 @@ function indexedRows(
  * Among the indexes that begin with the referring columns, returns the one with the fewest columns.
  */
 function indexFor(
-  { indexes = [] }: TableEntry,
+  table: TableEntry,
   { columnIds: referring }: ForeignKeyEntry,
 ): IndexEntry | undefined {
-  return indexes
+  return readIndexesOf(table)
     .filter(({ columnIds, state, where }) => {
       const first = new Set(columnIds.slice(0, referring.length));
       const begins = referring.every((columnId) => first.has(columnId));
