@@ -129,7 +129,14 @@ export class Auth {
       this.#serviceTokens,
       this.#lastSeen,
     ];
-    this.#bearers = new Bearers({ ...shared, sessions, serviceTokens, lastSeen });
+    this.#bearers = new Bearers({
+      ...shared,
+      sessions,
+      serviceTokens,
+      lastSeen,
+      secret: settings.jwtSecret,
+      refreshLifetimeSeconds,
+    });
     this.#setup = new Setup({
       ...shared,
       isRemoteAllowed: settings.allowRemoteSetup,
@@ -240,6 +247,14 @@ export class Auth {
     options?: { readonly mayBeCookie?: boolean },
   ): Principal {
     return this.#bearers.authenticateHeader(header, caller, options);
+  }
+
+  /**
+   * Returns the principal for a signed URL of a file. See {@linkcode Bearers.authenticateFileUrl}.
+   * @throws {AuthError}
+   */
+  authenticateFileUrl(access: string, fileId: string, caller: Caller): Principal {
+    return this.#bearers.authenticateFileUrl(access, fileId, caller);
   }
 
   /**

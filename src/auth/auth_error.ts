@@ -110,6 +110,22 @@ export function tokenExpired(): AuthError {
   );
 }
 
+/** The error for a URL of a file that no standing session has signed. */
+export function invalidFileUrl(): AuthError {
+  return new AuthError(
+    "INVALID_CREDENTIALS",
+    "The URL of the file is not valid, or its session has ended: SELECT FILE_URL(…) returns a new one",
+  );
+}
+
+/** The error for a URL of a file whose time is over. */
+export function fileUrlExpired(): AuthError {
+  return new AuthError(
+    "TOKEN_EXPIRED",
+    "The URL of the file has expired: SELECT FILE_URL(…) returns a new one",
+  );
+}
+
 /** The error for an expired service token, which cannot be renewed. */
 export function serviceTokenExpired(): AuthError {
   return new AuthError(

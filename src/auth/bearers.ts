@@ -10,12 +10,15 @@ import type { Catalog, ServiceTokenEntry, UserEntry } from "../catalog/mod.ts";
 import type { MeBody } from "../protocol/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
 import {
+  fileUrlExpired,
   invalidCredentials,
+  invalidFileUrl,
   noToken,
   notBearer,
   serviceTokenExpired,
   tokenExpired,
 } from "./auth_error.ts";
+import { type FileUrlSession, fileAccessFrom, fileUrlKey, isFileSignature } from "./file_urls.ts";
 import type { LastSeen } from "./last_seen.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import type { Principal } from "./principal.ts";
@@ -31,7 +34,14 @@ export interface BearersOptions {
   sessions: Sessions;
   bucket: AuthBucket;
   lastSeen: LastSeen;
+  /** The key of the server's signatures. */
+  secret: Uint8Array;
+  /** The lifetime of a refresh token, for which the end of a session is remembered at least. */
+  refreshLifetimeSeconds: number;
 }
+
+/** The longest time for which the URL of a file may be valid. */
+const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
  * The cached result of checking a token. The account and the revocations are checked again whenever
@@ -125,6 +135,52 @@ export class Bearers {
     throw bucket.failedToken(invalidCredentials(), caller);
   }
 
+  /**
+   * Returns the principal for a signed URL of a file (`file_urls.ts`): the user whose session
+   * signed it, if that session stands.
+   *
+   * @param access The parameter of the URL.
+   * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
+   */
+  authenticateFileUrl(access: string, fileId: string, caller: Caller): Principal {
+    const { bucket, clock, secret } = this.#options;
+    const parts = fileAccessFrom(access);
+    const bearer = parts === undefined ? undefined : this.#bearerOf(parts.session);
+    const { tokenHash } = bearer ?? {};
+    if (
+      parts === undefined ||
+      bearer === undefined ||
+      !isFileSignature(secret, parts, { fileId, tokenHash })
+    ) {
+      throw bucket.failedToken(invalidFileUrl(), caller);
+    }
+    if (clock.nowMs() >= parts.until * 1000) throw bucket.failedToken(fileUrlExpired(), caller);
+    return bearer.principal;
+  }
+
+  /** Returns the principal of a session that stands. */
+  #bearerOf(
+    session: FileUrlSession,
+  ): { readonly principal: Principal; readonly tokenHash?: string } | undefined {
+    const { catalog, serviceTokens, sessions } = this.#options;
+    if (session.kind === "login") {
+      const user = sessions.userBehind(session);
+      if (user === undefined) return undefined;
+      const claims = publicClaims({ ...user, email: user.email ?? null });
+      return { principal: { ...this.#identity(user), claims, sessionId: session.sessionId } };
+    }
+    const token = catalog.serviceTokens.named(session.name);
+    if (token === undefined || serviceTokens.isExpired(token)) return undefined;
+    const user = catalog.user(token.userId);
+    if (user === undefined) return undefined;
+    const tokenScope = scopeOf(token);
+    const scoped = tokenScope === undefined ? {} : { tokenScope };
+    return {
+      principal: { ...this.#identity(user), sessionId: sessionOf(token), ...scoped },
+      tokenHash: token.secretHash,
+    };
+  }
+
   /** @throws {AuthError} */
   #authenticated(claims: TokenClaims, caller: Caller): Principal {
     const { bucket, clock, tokens } = this.#options;
@@ -135,6 +191,8 @@ export class Bearers {
     const user = age === "early" ? undefined : this.#liveUserBehind(claims);
     if (user === undefined) throw bucket.failedToken(invalidCredentials(), caller);
     if (age === "expired") throw bucket.failedToken(tokenExpired(), caller);
+    const { refreshLifetimeSeconds, secret } = this.#options;
+    const { role, sessionId, tokenVersion, userId } = claims;
     return this.#begin(claims, {
       isStanding: () => this.#liveUserBehind(claims) !== undefined,
       principal: {
@@ -142,6 +200,12 @@ export class Bearers {
         claims: publicClaims(claims),
         sessionId: claims.sessionId,
         tokenEndMs: tokens.endMs(claims),
+        fileUrlKey: fileUrlKey(
+          secret,
+          { kind: "login", userId, sessionId, tokenVersion, role },
+          // The end of a session is forgotten after its newest tokens have expired.
+          { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
+        ),
       },
     });
   }
@@ -164,6 +228,11 @@ export class Bearers {
       principal: {
         ...this.#identity(user),
         sessionId: sessionOf(token),
+        fileUrlKey: fileUrlKey(
+          this.#options.secret,
+          { kind: "token", name: token.name },
+          { secondsMax: FILE_URL_SECONDS_MAX, tokenHash: token.secretHash },
+        ),
         ...(token.expiresAtMs === undefined ? {} : { tokenEndMs: token.expiresAtMs }),
         ...(tokenScope === undefined ? {} : { tokenScope }),
       },

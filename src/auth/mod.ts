@@ -6,6 +6,7 @@ export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";
 export { Auth, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
+export { signedFileUrl } from "./file_urls.ts";
 export type { CreateInvitationRequest } from "./invitations.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
@@ -29,7 +30,7 @@ export {
   requireWrite,
   type StatementClass,
 } from "./permissions.ts";
-export type { Principal, TokenScope } from "./principal.ts";
+export type { FileUrlKey, Principal, TokenScope } from "./principal.ts";
 export {
   isLoopbackHost,
   keptSecret,

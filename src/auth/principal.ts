@@ -15,6 +15,15 @@ export interface TokenScope {
   readonly namespaces: ReadonlySet<string> | undefined;
 }
 
+/** The key with which a session signs URLs of files (`file_urls.ts`). */
+export interface FileUrlKey {
+  /** The session, as it stands in the URL. */
+  readonly session: string;
+  readonly key: string;
+  /** The longest time for which a URL may be valid, in seconds. */
+  readonly secondsMax: number;
+}
+
 export interface Principal {
   readonly userId: string;
   readonly role: Role;
@@ -44,4 +53,6 @@ export interface Principal {
    * The limits of a service token, which also apply inside EXECUTE AS; absent if there are none.
    */
   readonly tokenScope?: TokenScope;
+  /** The key for FILE_URL(). Absent inside EXECUTE AS, and for internal callers. */
+  readonly fileUrlKey?: FileUrlKey | undefined;
 }

@@ -57,6 +57,11 @@ const REVOCATION_MARGIN_MS = 5 * 60_000;
 /** The origin of a request, limited to the logged fields. */
 type TokenSource = Pick<Caller, "address" | "requestId">;
 
+/** The claims that identify a session. */
+export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVersion" | "userId"> {
+  readonly role: string;
+}
+
 export class Sessions {
   readonly #options: SessionsOptions;
   /**
@@ -177,7 +182,7 @@ export class Sessions {
   }
 
   /** Returns the user to whom a token belongs, without checking the times of the token. */
-  userBehind(claims: TokenClaims): UserEntry | undefined {
+  userBehind(claims: SessionClaims): UserEntry | undefined {
     const { catalog } = this.#options;
     const user = catalog.user(claims.userId);
     if (user === undefined) return undefined;

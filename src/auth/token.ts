@@ -166,7 +166,11 @@ export class Tokens {
 }
 
 /** Returns the claims that SQL may read. The other claims identify the token and its session. */
-export function publicClaims({ email, role, userId }: TokenClaims): Record<string, string> {
+export function publicClaims({
+  email,
+  role,
+  userId,
+}: Pick<TokenClaims, "email" | "role" | "userId">): Record<string, string> {
   return { iss: ISSUER, sub: userId, role, ...(email === null ? {} : { email }) };
 }
 

@@ -25,6 +25,7 @@ import type { ConsumeOptions, MessageHandler } from "./consumer.ts";
 import { type Copies, copiesBy } from "./copy.ts";
 import { type Credentials, requireCredentials } from "./credentials.ts";
 import { type ClientEnvironment, globalEnvironment, withLongTimers } from "./environment.ts";
+import { type Files, filesBy } from "./files.ts";
 import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
 import type { LiveOptions } from "./live_options.ts";
@@ -107,6 +108,7 @@ export interface Client extends Statements, Copies {
   readonly session: Session;
   /** The operations of people on their own accounts, if the server permits them. */
   readonly account: AccountCalls;
+  readonly files: Files;
   /**
    * Runs `work` in a transaction, and commits it if `work` succeeds. If `work` throws, everything
    * is undone, and the error is thrown. If another transaction changed the same rows first, `work`
@@ -166,11 +168,13 @@ export function createClient(options: ClientOptions): Client {
     storage: options.storage,
     onState: guarded<ConnectionState>(environment, (state) => options.onConnection?.(state)),
   });
+  const statements = statementsBy({ session, values });
   const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
     account: accountsBy(session),
-    ...statementsBy({ session, values }),
+    files: filesBy(url, statements),
+    ...statements,
     ...copiesBy(session),
     transaction: (work, given = {}) => runTransaction(work, given, { session, values, retries }),
     live<Row extends object>(sql: string, given: LiveOptions<Row>) {

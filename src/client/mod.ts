@@ -25,6 +25,7 @@ export type {
   SocketHandlers,
 } from "./environment.ts";
 export { ConnectionError, ServerError } from "./errors.ts";
+export type { Files, FileUrlOptions } from "./files.ts";
 export type { LiveQuery } from "./live.ts";
 export type { LiveEvent, LiveOptions, LiveStatus } from "./live_options.ts";
 export type { Parameter } from "./parameters.ts";

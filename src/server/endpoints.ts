@@ -21,7 +21,7 @@ import { authRoutes } from "./routes/auth.ts";
 import type { AuthRouteOptions } from "./routes/auth_requests.ts";
 import { clientRoutes } from "./routes/client.ts";
 import { copyRoute } from "./routes/copy.ts";
-import { fileResponse } from "./routes/files.ts";
+import { type FileRouteOptions, fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
 import { openApiRoute } from "./routes/openapi.ts";
@@ -141,14 +141,16 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
 /** Returns the subtrees: files, and the admin page if enabled. */
 function prefixesOf(
   options: ServerOptions,
-  { clientMemory: { bodies } }: ServerParts,
+  { clientMemory: { bodies }, cors }: ServerParts,
 ): readonly PrefixRoute[] {
-  const { auth, config, sql } = options;
+  const { auth, config, files: access, sql } = options;
+  const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
+  const forFiles: FileRouteOptions = { auth, files: access, mayUseCookies };
   const files: Omit<PrefixRoute, "operation" | "prefix"> = {
     template: "{namespace}/{table}/{sub}/{stored_name}",
     method: "GET",
     shape: "B",
-    handle: (exchange, rest) => fileResponse(options, exchange, rest),
+    handle: (exchange, rest) => fileResponse(forFiles, exchange, rest),
   };
   return [
     { ...files, prefix: "/v1/files/", operation: fileOperation("file") },

@@ -5,7 +5,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { createClient } from "../../src/client/mod.ts";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
 
 let server: ServerProcess;
 let ann: string;
@@ -263,4 +265,169 @@ describe("an upload that fails leaves nothing behind", () => {
     const { status, body } = await server.sql(INSERT, { token: ann, params: [90, "x"] });
     expect([status, body.error?.code]).toEqual([400, "INVALID_INPUT"]);
   });
+});
+
+describe("a signed URL", () => {
+  let owner: string;
+
+  beforeAll(async () => {
+    owner = await server.createUser("una");
+    const sql = "INSERT INTO app.docs (id, name, file) VALUES (700, 'u', FILE('x'))";
+    await upload({ sql, parts: { "file:x": textFile("signed bytes", "ä 1.txt") }, token: owner });
+  });
+
+  async function urlOf(token: string, expression = "FILE_URL(file)"): Promise<string> {
+    const sql = `SELECT ${expression} FROM app.docs WHERE id = 700`;
+    const [[url] = []] = await server.rows(sql, { token });
+    return String(url);
+  }
+
+  const read = (url: string, headers: Record<string, string> = {}): Promise<Response> =>
+    server.get(url, headers);
+
+  async function refusal(url: string): Promise<unknown> {
+    const answer = await read(url);
+    const { error } = (await answer.json()) as { error: { code: string; message: string } };
+    return [answer.status, error.code, error.message];
+  }
+
+  const NOT_VALID = [
+    401,
+    "INVALID_CREDENTIALS",
+    "The URL of the file is not valid, or its session has ended: SELECT FILE_URL(…) returns a new one",
+  ];
+
+  test("serves the bytes without a header, by ranges, to pages of any origin", async () => {
+    const url = await urlOf(owner);
+    expect(url).toMatch(/^\/v1\/files\/\d+\/%C3%A4%201\.txt\?access=[\w-]+\.\d+\.[\w-]{43}$/);
+    const whole = await read(url);
+    expect([whole.status, await whole.text()]).toEqual([200, "signed bytes"]);
+    expect(whole.headers.get("cross-origin-resource-policy")).toBe("cross-origin");
+    expect(whole.headers.get("content-disposition")).toStartWith("inline;");
+    const part = await read(url, { Range: "bytes=7-11" });
+    expect([part.status, await part.text()]).toEqual([206, "bytes"]);
+    const saved = await read(`${url}&download=1`);
+    expect(saved.headers.get("content-disposition")).toStartWith("attachment;");
+    const tag = whole.headers.get("etag") ?? "";
+    expect((await read(url, { "If-None-Match": tag })).status).toBe(304);
+  });
+
+  test("is refused if any part of it is changed", async () => {
+    const url = await urlOf(owner);
+    const { id } = await referenceOf(700, "app.docs", owner);
+    const [before = "", end = "", signature = ""] = url.split(".").slice(-3);
+    expect(before).toContain("access=");
+    for (const changed of [
+      url.replace(end, String(Number(end) + 1)),
+      url.replace(signature, signature.replaceAll(/[a-z]/g, "A")),
+      url.replace(id, String(Number(id) + 1)),
+      url.replace(/access=[\w-]+/, "access=e30"),
+      url.replace(/access=.*/, "access="),
+    ]) {
+      expect(await refusal(changed)).toEqual(NOT_VALID);
+    }
+  });
+
+  test("expires", async () => {
+    const url = await urlOf(owner, "FILE_URL(file, 1)");
+    await until(async () => (await read(url)).status === 401);
+    expect(await refusal(url)).toEqual([
+      401,
+      "TOKEN_EXPIRED",
+      "The URL of the file has expired: SELECT FILE_URL(…) returns a new one",
+    ]);
+    for (const seconds of ["0", "-1", "1e9", "'nan'::double"]) {
+      const { body } = await server.sql(`SELECT FILE_URL(file, ${seconds}) FROM app.docs`, {
+        token: owner,
+      });
+      expect(body.error?.message).toMatch(/a session may sign for 1 to 604800 s$/);
+    }
+  });
+
+  test("of a file that the signer may not read is not found, whether the file exists or not", async () => {
+    const cell = JSON.stringify(await referenceOf(700, "app.docs", owner));
+    const missing = JSON.stringify({ id: "1", name: "x" });
+    for (const text of [cell, missing]) {
+      const [[url] = []] = await server.rows("SELECT FILE_URL($1::TEXT)", {
+        params: [text],
+        token: ann,
+      });
+      const id = (JSON.parse(text) as Reference).id;
+      expect(await refusal(String(url))).toEqual([404, "FILE_NOT_FOUND", `File ${id} not found`]);
+    }
+  });
+
+  test("ends with its session, and with its row", async () => {
+    const login = await server.login("una");
+    const [first, second] = [await urlOf(login.access_token), await urlOf(owner)];
+    expect((await read(first)).status).toBe(200);
+    await server.post("/v1/api/auth/logout", {}, { Authorization: `Bearer ${login.access_token}` });
+    expect(await refusal(first)).toEqual(NOT_VALID);
+    expect((await read(second)).status).toBe(200);
+    await server.rows("DELETE FROM app.docs WHERE id = 700", { token: owner });
+    expect((await read(second)).status).toBe(404);
+  });
+
+  test("ends with its service token, also if the name is used again", async () => {
+    const sql = "INSERT INTO app.logos (id, file) VALUES (701, FILE('x'))";
+    await upload({ sql, parts: { "file:x": textFile("logo") }, token: server.token });
+    const create = "CREATE TOKEN badge FOR USER una";
+    const secretOf = async (): Promise<string> => String((await server.rows(create))[0]?.[1]);
+    const select = "SELECT FILE_URL(file) FROM app.logos WHERE id = 701";
+    const [[url] = []] = await server.rows(select, { token: await secretOf() });
+    expect((await read(String(url))).status).toBe(200);
+    await server.rows("DROP TOKEN badge");
+    expect(await refusal(String(url))).toEqual(NOT_VALID);
+    await secretOf();
+    expect(await refusal(String(url))).toEqual(NOT_VALID);
+  });
+
+  test.each([
+    ["../x", ".._x"],
+    ["..", "file"],
+    ["a\\b", "a_b"],
+    ["50% ?&#", "50%25%20%3F%26%23"],
+  ])("names the file %j in its path as %s", async (name, segment) => {
+    const params = [JSON.stringify({ id: "7", name })];
+    const [[url] = []] = await server.rows("SELECT FILE_URL($1::TEXT)", { params, token: ann });
+    expect(String(url)).toStartWith(`/v1/files/7/${segment}?access=`);
+  });
+
+  test.each([
+    ["SELECT FILE_URL('nothing')", "the value is no file"],
+    ["SELECT FILE_URL(1)", "the value is no file"],
+    [
+      "EXECUTE AS USER 'ann' (SELECT FILE_URL(file) FROM app.docs LIMIT 1)",
+      "runs for another user",
+    ],
+  ])("%s is refused", async (sql, reason) => {
+    const { body } = await server.sql(sql);
+    expect(body.error?.message).toContain(reason);
+  });
+});
+
+test("the cookie of a page of this server reads files, that of another page does not", async () => {
+  const sql = "INSERT INTO app.logos (id, file) VALUES (702, FILE('x'))";
+  await upload({ sql, parts: { "file:x": textFile("cookie") }, token: server.token });
+  const { id, sub } = await referenceOf(702, "app.logos");
+  const path = `/v1/files/app/logos/${sub}/${id}`;
+  const cookie = `tidemark_auth=${ann}`;
+  const own = await server.get(path, { Cookie: cookie, "Sec-Fetch-Site": "same-origin" });
+  expect([own.status, await own.text()]).toEqual([200, "cookie"]);
+  for (const site of ["same-site", "cross-site"]) {
+    expect((await server.get(path, { Cookie: cookie, "Sec-Fetch-Site": site })).status).toBe(401);
+  }
+});
+
+test("the client makes URLs of files", async () => {
+  const sql = "INSERT INTO app.logos (id, file) VALUES (703, FILE('x'))";
+  await upload({ sql, parts: { "file:x": textFile("by the client") }, token: server.token });
+  const db = createClient({ url: server.url, auth: { token: ann } });
+  const [row] = await db.query<{ file: string }>("SELECT file FROM app.logos WHERE id = 703");
+  const url = await db.files.url(row?.file ?? "", { seconds: 60, download: true });
+  const answer = await fetch(url);
+  expect(answer.headers.get("content-disposition")).toStartWith("attachment");
+  expect(await answer.text()).toBe("by the client");
+  const mistaken = await db.files.url(7 as never).catch(String);
+  expect(mistaken).toContain("the content of a FILE cell");
 });

@@ -231,7 +231,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     live,
     topics: NO_TOPICS,
     webhookFigures: () => NO_WEBHOOKS,
-    files: options.files?.({ catalog, store }) ?? { open: noFiles },
+    files: options.files?.({ catalog, store }) ?? { open: noFiles, openById: noFiles },
     uiAssets: undefined,
     clientAssets: loadClient(silentLog),
     clock,

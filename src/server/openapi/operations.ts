@@ -276,6 +276,12 @@ export function fileOperation(id: string): Operation {
         "user_id",
         "The owner of the file in a USER table; another user's file needs role dba or system",
       ),
+      inQuery(
+        "access",
+        "A signature. The whole URL comes from FILE_URL() in SQL, as " +
+          "/v1/files/{file id}/{name}?access=…, and needs no token",
+      ),
+      inQuery("download", "With 1, a browser saves the file instead of showing it"),
       inHeader("Range", "One range of bytes"),
       inHeader("If-Range", "The ETag that the range belongs to"),
       inHeader("If-None-Match", "ETags that the caller already has"),

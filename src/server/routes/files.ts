@@ -1,5 +1,11 @@
 /**
- * `GET /v1/files/{namespace}/{table}/{sub}/{stored_name}`: the bytes of a FILE cell.
+ * The bytes of a FILE cell.
+ *
+ *     GET /v1/files/{namespace}/{table}/{sub}/{stored_name}  with a bearer token, or with the cookie
+ *                                                            of a page of this server
+ *     GET /v1/files/{file id}/{any name}?access=…            a signed URL (`auth/file_urls.ts`)
+ *
+ * With `download=1`, a browser saves the file instead of showing it.
  */
 import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -10,10 +16,13 @@ import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
 import { invalidInput } from "../http/request_body.ts";
 import { plainHeaders } from "../http/responses.ts";
+import { bearerOrCookiePrincipal } from "./bearer_or_cookie.ts";
 
 export interface FileRouteOptions {
   readonly auth: Auth;
   readonly files: FileAccess;
+  /** Returns whether the page that sends a request may use its cookies. */
+  readonly mayUseCookies: (request: Request) => boolean;
 }
 
 const INLINE_TYPES: ReadonlySet<string> = new Set([
@@ -28,15 +37,36 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
 
 /** Answers with a file. `path` is the percent-encoded path after the prefix. */
 export async function fileResponse(
-  { auth, files }: FileRouteOptions,
+  options: FileRouteOptions,
   exchange: Exchange,
   path: string,
 ): Promise<Response> {
-  const { headers } = exchange.request;
-  const principal = auth.authenticateHeader(headers.get("authorization"), exchange);
+  const access = exchange.queryValue("access");
+  if (access !== undefined) return await signedResponse(options, exchange, { path, access });
+  const { auth, files, mayUseCookies } = options;
+  const principal = bearerOrCookiePrincipal(exchange, { auth, mayUseCookies });
   const userId = exchange.queryValue("user_id");
   const filePath = { ...filePathFrom(path), userId };
   return respond(exchange, await files.open(principal, filePath).catch(notThere));
+}
+
+/** Answers a signed URL. A page of any origin may show the file. */
+async function signedResponse(
+  { auth, files }: FileRouteOptions,
+  exchange: Exchange,
+  { access, path }: { access: string; path: string },
+): Promise<Response> {
+  const segments = path.split("/").map(decodedSegment);
+  const [fileId = ""] = segments;
+  if (segments.length > 2 || !/^\d{1,16}$/.test(fileId)) {
+    throw invalidInput(
+      "Cannot read a file: expected /v1/files/{id}/{name}, as FILE_URL returns it",
+    );
+  }
+  const principal = auth.authenticateFileUrl(access, fileId, exchange);
+  const response = respond(exchange, await files.openById(principal, fileId));
+  response.headers.set("Cross-Origin-Resource-Policy", "cross-origin");
+  return response;
 }
 
 /** An unknown table is an error in a statement, but here the path is just not found. */
@@ -73,7 +103,8 @@ function decodedSegment(segment: string): string {
 function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
   const request = exchange.request.headers;
   const tag = `"${entry.sha256}"`;
-  const headers = fileHeaders(entry, tag);
+  const isDownload = exchange.queryValue("download") === "1";
+  const headers = fileHeaders(entry, { tag, isDownload });
   headers.set("X-Request-ID", exchange.requestId);
   if (hasTag(request.get("if-none-match"), tag)) {
     headers.delete("Content-Type");
@@ -104,19 +135,23 @@ function withLength(headers: Headers, length: number): Headers {
   return headers;
 }
 
-function fileHeaders(entry: FileEntry, tag: string): Headers {
+function fileHeaders(
+  entry: FileEntry,
+  { isDownload, tag }: { tag: string; isDownload: boolean },
+): Headers {
   const headers = plainHeaders(entry.mime);
   headers.set("ETag", tag);
   headers.set("Cache-Control", "private, no-cache");
   headers.set("Accept-Ranges", "bytes");
   headers.set("Content-Security-Policy", "sandbox; default-src 'none'");
-  headers.set("Content-Disposition", dispositionOf(entry));
+  headers.set("Content-Disposition", dispositionOf(entry, isDownload));
   return headers;
 }
 
 /** Only content that a browser cannot run as a page of this server is shown inline. */
-function dispositionOf({ mime, name }: FileEntry): string {
-  const isInline = INLINE_TYPES.has(mime) || /^(?:audio|video)\//.test(mime);
+function dispositionOf({ mime, name }: FileEntry, isDownload: boolean): string {
+  const isHarmless = INLINE_TYPES.has(mime) || /^(?:audio|video)\//.test(mime);
+  const isInline = isHarmless && !isDownload;
   const ascii = name.replaceAll(/[^\x20-\x7e]/g, "_").replaceAll(/["\\%]/g, "_");
   const utf8 = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,

@@ -2,7 +2,7 @@
  * `GET /v1/api/live`: a subscription as server-sent events. The query string has the same fields as
  * the WebSocket message `subscribe`, and is read by the same function.
  */
-import type { Auth, Principal } from "../../auth/mod.ts";
+import type { Auth } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type LiveEngine, type LiveSink, SubscriptionError } from "../../live/mod.ts";
@@ -13,7 +13,6 @@ import type { SendBudget } from "../connections/send_budget.ts";
 import { refuseTooMany } from "../connections/upgrade.ts";
 import type { ServerConfig } from "../contract/options.ts";
 import { errorMessage, readSpec } from "../frames/client_message.ts";
-import { cookieOf } from "../http/cookies.ts";
 import { STREAM_WORD } from "../http/ended_stream.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type FieldNames, nearMissOf } from "../http/field_names.ts";
@@ -21,6 +20,7 @@ import { RETRY_SECONDS, refusedStream } from "../http/http_error.ts";
 import { acceptsGzip, empty, eventHeaders, openResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
 import { LIVE_OPERATION } from "../openapi/operations.ts";
+import { bearerOrCookiePrincipal } from "./bearer_or_cookie.ts";
 
 export interface LiveRouteOptions {
   readonly auth: Auth;
@@ -97,7 +97,7 @@ export function liveRoute(options: LiveRouteOptions): Route {
 
 function open(exchange: Exchange, options: LiveRouteOptions): Response {
   const { clock, config, connections, live } = options;
-  const principal = principalOf(exchange, options);
+  const principal = bearerOrCookiePrincipal(exchange, options);
   try {
     const spec = specFrom(exchange, config);
     refuseTooMany(exchange, { config, connections });
@@ -129,22 +129,6 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
     if (!(error instanceof SubscriptionError)) throw error;
     return refusal(exchange, error.response, clock);
   }
-}
-
-/**
- * Authenticates by bearer token or, without one, by cookie, since an EventSource cannot send a
- * header.
- */
-function principalOf(
-  exchange: Exchange,
-  { auth, mayUseCookies }: Pick<LiveRouteOptions, "auth" | "mayUseCookies">,
-): Principal {
-  const { request } = exchange;
-  const header = request.headers.get("authorization");
-  const mayBeCookie = header === null && mayUseCookies(request);
-  const cookie = mayBeCookie ? cookieOf(request, "tidemark_auth") : undefined;
-  const sent = cookie === undefined ? header : `Bearer ${cookie}`;
-  return auth.authenticateHeader(sent, exchange, { mayBeCookie: true });
 }
 
 /** @throws {SubscriptionError} */

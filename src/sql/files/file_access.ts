@@ -8,7 +8,7 @@
  * row. The bytes are verified against their checksum once, before any of them is sent.
  */
 import { isRuledFor, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
-import { DatabaseError } from "../../base/errors.ts";
+import { DatabaseError, isExpected } from "../../base/errors.ts";
 import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
 import { textFromValue } from "../../types/mod.ts";
@@ -46,6 +46,12 @@ export interface FileAccess {
    * DATA_DAMAGED
    */
   open(principal: Principal, path: FilePath): Promise<OpenFile>;
+  /**
+   * Opens a file of which only the id is known. The error does not tell whether the file exists.
+   *
+   * @throws {DatabaseError} FILE_NOT_FOUND, DATA_DAMAGED
+   */
+  openById(principal: Principal, fileId: string): Promise<OpenFile>;
 }
 
 interface FileAccessParts extends FileDeps {
@@ -73,6 +79,20 @@ export class LocalFileAccess implements FileAccess {
     if (bytes === undefined) throw damaged(entry, "its bytes are missing");
     await this.#verify(entry, bytes);
     return { entry, bytes };
+  }
+
+  async openById(principal: Principal, fileId: string): Promise<OpenFile> {
+    const { catalog } = this.#parts;
+    const entry = catalog.file(fileId);
+    const table = entry === undefined ? undefined : catalog.tableById(entry.tableId);
+    if (entry === undefined || table === undefined) throw notFoundById(fileId);
+    const { namespace, name } = table;
+    const { storedName, sub } = entry;
+    const path = { namespace, table: name, sub, storedName, userId: undefined };
+    return await this.open(principal, path).catch((error: unknown) => {
+      const isHidden = error instanceof DatabaseError && error.code !== "DATA_DAMAGED";
+      throw isHidden && isExpected(error) ? notFoundById(fileId) : error;
+    });
   }
 
   #table({ namespace, table: name }: FilePath, principal: Principal): TableEntry {
@@ -174,6 +194,10 @@ function notFound({ storedName, sub }: FilePath, { name, namespace }: TableEntry
     "FILE_NOT_FOUND",
     `File ${sub}/${storedName} not found in ${namespace}.${name}`,
   );
+}
+
+function notFoundById(fileId: string): DatabaseError {
+  return new DatabaseError("FILE_NOT_FOUND", `File ${fileId} not found`);
 }
 
 function invalid(message: string): DatabaseError {

@@ -23,6 +23,7 @@ import type { Overload, ParameterType, ScalarFunction, Signature } from "./base/
 import { BYTES_FUNCTIONS } from "./bytes.ts";
 import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
 import { ENUM_FUNCTIONS } from "./enums.ts";
+import { FILE_URL_FUNCTIONS } from "./file_url.ts";
 import { FORMAT_FUNCTIONS } from "./format/format.ts";
 import { ID_FUNCTIONS } from "./ids.ts";
 import { JSON_FUNCTIONS } from "./json/json.ts";
@@ -53,6 +54,7 @@ const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
     ...DATETIME_FUNCTIONS,
     ...DATETIME_MAKE_FUNCTIONS,
     ...ENUM_FUNCTIONS,
+    ...FILE_URL_FUNCTIONS,
     ...FORMAT_FUNCTIONS,
     ...ID_FUNCTIONS,
     ...JSON_BUILD_FUNCTIONS,

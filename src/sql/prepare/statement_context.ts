@@ -334,6 +334,7 @@ class OwnContext implements StatementContext {
       sessionUserId: principal.actorId,
       role: principal.role,
       claims: principal.claims,
+      fileUrlKey: principal.fileUrlKey,
       namespace: this.#namespace,
       version,
       clockMicros: () => clock.nowMs() * 1000,

@@ -4,6 +4,7 @@
  * `sql/functions/registry.ts` looks up functions. A function receives values in the form that
  * `types/value.ts` defines, already cast to the parameter types of the chosen overload.
  */
+import type { FileUrlKey } from "../../../auth/mod.ts";
 import type { DataType, Value, Vector, Whole } from "../../../types/mod.ts";
 
 /**
@@ -54,6 +55,8 @@ export interface CallDeps {
   readonly role: string;
   /** The claims of the caller's token by name; absent without a token. */
   readonly claims?: Readonly<Record<string, string>> | undefined;
+  /** The key for FILE_URL(); absent inside EXECUTE AS and without a session. */
+  readonly fileUrlKey?: FileUrlKey | undefined;
   readonly namespace: string;
   readonly version: string;
   /** Returns the current time in microseconds, for clock_timestamp(). */

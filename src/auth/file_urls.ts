@@ -1,0 +1,121 @@
+/**
+ * Signed URLs of files, for elements of a page that send no header: `<img>`, `<video>`, `<a>`.
+ *
+ *     /v1/files/{file id}/{name}?access={session}.{until}.{signature}
+ *
+ *     session    base64url of JSON: ["login", user, session id, token version, role] or
+ *                ["token", name of the service token]
+ *     until      Unix seconds, from which the URL is expired
+ *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
+ *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
+ *
+ * A signature only proves which session asked for the URL. Every use of the URL checks that the
+ * session stands and that its user may read the file, so anyone may sign the id of any file. The
+ * key differs by session, so it can be given to threads that run statements. A service token that
+ * is created again under its old name has another hash, so old URLs stay invalid.
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { FileUrlKey } from "./principal.ts";
+
+/** The session for which a URL was signed. */
+export type FileUrlSession =
+  | {
+      readonly kind: "login";
+      readonly userId: string;
+      readonly sessionId: string;
+      readonly tokenVersion: number;
+      readonly role: string;
+    }
+  | { readonly kind: "token"; readonly name: string };
+
+/** The parts of `access`. The signature has not been checked yet. */
+export interface FileAccessText {
+  readonly session: FileUrlSession;
+  readonly sessionText: string;
+  /** Unix seconds, exclusive. */
+  readonly until: number;
+  readonly signature: string;
+}
+
+/** @param secondsMax The longest time for which a URL may be valid. */
+export function fileUrlKey(
+  secret: Uint8Array,
+  session: FileUrlSession,
+  { secondsMax, tokenHash = "" }: { secondsMax: number; tokenHash?: string },
+): FileUrlKey {
+  const text = textOfSession(session);
+  return { session: text, key: keyOf(secret, text, tokenHash), secondsMax };
+}
+
+/**
+ * Returns the path and query of a signed URL.
+ *
+ * @param until Unix seconds, from which the URL is expired.
+ */
+export function signedFileUrl(
+  { key, session }: Pick<FileUrlKey, "key" | "session">,
+  { fileId, name, until }: { fileId: string; name: string; until: number },
+): string {
+  const signature = signatureOf(key, { session, until, fileId });
+  const safeName = name.toWellFormed().replaceAll(/[/\\\0]/g, "_");
+  const segment = /^\.*$/.test(safeName) ? "file" : encodeURIComponent(safeName);
+  return `/v1/files/${fileId}/${segment}?access=${session}.${until}.${signature}`;
+}
+
+/** Returns undefined if `access` does not have the form above. */
+export function fileAccessFrom(access: string): FileAccessText | undefined {
+  const [, sessionText = "", seconds = "", signature = ""] =
+    /^([\w-]{1,2000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
+  const session = sessionFrom(sessionText);
+  if (session === undefined) return undefined;
+  return { session, sessionText, until: Number(seconds), signature };
+}
+
+export function isFileSignature(
+  secret: Uint8Array,
+  { sessionText, signature, until }: FileAccessText,
+  { fileId, tokenHash = "" }: { fileId: string; tokenHash?: string | undefined },
+): boolean {
+  const key = keyOf(secret, sessionText, tokenHash);
+  const made = Buffer.from(signatureOf(key, { session: sessionText, until, fileId }));
+  const given = Buffer.from(signature);
+  return made.length === given.length && timingSafeEqual(made, given);
+}
+
+function textOfSession(session: FileUrlSession): string {
+  const parts =
+    session.kind === "token"
+      ? ["token", session.name]
+      : ["login", session.userId, session.sessionId, session.tokenVersion, session.role];
+  return Buffer.from(JSON.stringify(parts)).toString("base64url");
+}
+
+function sessionFrom(text: string): FileUrlSession | undefined {
+  let parts: unknown;
+  try {
+    parts = JSON.parse(Buffer.from(text, "base64url").toString());
+  } catch {
+    // A string that is not JSON was not signed here. The caller refuses it.
+    return undefined;
+  }
+  if (!Array.isArray(parts)) return undefined;
+  const [kind, name, sessionId, tokenVersion, role] = parts as unknown[];
+  if (typeof name !== "string") return undefined;
+  if (kind === "token") return { kind, name };
+  if (kind !== "login" || typeof sessionId !== "string") return undefined;
+  if (typeof tokenVersion !== "number" || typeof role !== "string") return undefined;
+  return { kind, userId: name, sessionId, tokenVersion, role };
+}
+
+function keyOf(secret: Uint8Array, session: string, tokenHash: string): string {
+  const text = `file urls\n${session}\n${tokenHash}`;
+  return new Bun.CryptoHasher("sha256", secret).update(text).digest("base64url");
+}
+
+function signatureOf(
+  key: string,
+  { fileId, session, until }: { session: string; until: number; fileId: string },
+): string {
+  const text = `${session}.${until}.${fileId}`;
+  return new Bun.CryptoHasher("sha256", key).update(text).digest("base64url");
+}

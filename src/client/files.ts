@@ -1,0 +1,59 @@
+/** URLs of files for the elements of a page, which send no header. */
+import {
+  type Call,
+  type FieldRules,
+  FLAG,
+  requireOptions,
+  requireRule,
+  type ValueRule,
+} from "./checks.ts";
+import type { RowObject, Statements } from "./statements.ts";
+
+export interface FileUrlOptions {
+  /** The time for which the URL is valid; *3600*. The server allows at most a week. */
+  readonly seconds?: number;
+  /** Whether a browser saves the file instead of showing it; *false*. */
+  readonly download?: boolean;
+}
+
+export interface Files {
+  /**
+   * Returns a URL under which a page can show a file that the user may read. It ends with the
+   * session of the user, and whenever the user may no longer read the row.
+   *
+   *     image.src = await db.files.url(row.picture);
+   *
+   * @param file The content of a FILE cell.
+   * @throws {ServerError}
+   */
+  url(file: object | string, options?: FileUrlOptions): Promise<string>;
+}
+
+const URL_OF: Call = {
+  doing: "make the URL of a file",
+  example: "db.files.url(row.picture, { seconds: 600 })",
+};
+
+const FILE: ValueRule = {
+  should: "the content of a FILE cell",
+  holds: (value) => typeof value === "string" || (typeof value === "object" && value !== null),
+};
+
+const RULES: FieldRules = {
+  seconds: { should: "a number of seconds", holds: (value) => typeof value === "number" },
+  download: FLAG,
+};
+
+/** @param url The address of the server, without a slash at the end. */
+export function filesBy(url: string, { query }: Pick<Statements, "query">): Files {
+  return {
+    async url(file, given = {}) {
+      requireRule("the file", file, FILE);
+      requireOptions(URL_OF, given, RULES);
+      const text = typeof file === "string" ? file : JSON.stringify(file);
+      const sql = "SELECT FILE_URL($1::TEXT, $2::DOUBLE) AS url";
+      const [row] = await query<RowObject & { url: string }>(sql, [text, given.seconds ?? 3600]);
+      return `${url}${row?.url ?? ""}${given.download === true ? "&download=1" : ""}`;
+    },
+  };
+}

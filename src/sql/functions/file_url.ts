@@ -1,0 +1,71 @@
+/** FILE_URL: a URL under which a page can show a file without a header. */
+import { type FileUrlKey, signedFileUrl } from "../../auth/mod.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { DOUBLE, TEXT, type Value } from "../../types/mod.ts";
+import { functionsNamed, overload } from "./base/define.ts";
+import type { CallDeps, ScalarFunction } from "./base/function.ts";
+
+const SECONDS_DEFAULT = 3600;
+
+/** The fields of a FILE cell that its URL contains. */
+interface FileReference {
+  readonly id: string;
+  readonly name: string;
+}
+
+export const FILE_URL_FUNCTIONS: readonly ScalarFunction[] = functionsNamed(
+  ["file_url"],
+  overload(["any", DOUBLE], TEXT, fileUrl, { optionalCount: 1, volatility: "volatile" }),
+);
+
+/** @throws {DatabaseError} INVALID_VALUE, UNSUPPORTED_FEATURE */
+function fileUrl(
+  [file = null, seconds = SECONDS_DEFAULT]: readonly Value[],
+  call: CallDeps,
+): Value {
+  const { fileUrlKey } = call;
+  if (fileUrlKey === undefined) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot sign the URL of a file: the statement runs for another user or without a session",
+      { hint: "the user for whom the URL is meant calls FILE_URL" },
+    );
+  }
+  const { id, name } = referenceFrom(file);
+  const lifetime = lifetimeFrom(seconds as number, fileUrlKey);
+  const until = Math.ceil(call.clockMicros() / 1e6) + lifetime;
+  return signedFileUrl(fileUrlKey, { fileId: id, name, until });
+}
+
+function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
+  if (seconds >= 1 && seconds <= secondsMax) return Math.floor(seconds);
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot sign the URL of a file for ${seconds} s: a session may sign for 1 to ${secondsMax} s`,
+  );
+}
+
+/** Accepts a FILE cell, and its JSON text as a client received it. */
+function referenceFrom(file: Value): FileReference {
+  const found = typeof file === "string" ? parsed(file) : undefined;
+  if (found !== undefined) return found;
+  throw new DatabaseError("INVALID_VALUE", "Cannot sign the URL of a file: the value is no file", {
+    hint: "pass a FILE column, or the content of a FILE cell",
+  });
+}
+
+function parsed(text: string): FileReference | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // A string that is not JSON is no file. The caller reports this.
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  if (!("id" in value && "name" in value)) return undefined;
+  const { id, name } = value;
+  if (typeof id !== "string" || !/^\d{1,16}$/.test(id) || typeof name !== "string")
+    return undefined;
+  return { id, name };
+}
