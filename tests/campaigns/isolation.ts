@@ -5,12 +5,14 @@
  * contains its owner's canary of 128 bits. The callers then send random queries, changes,
  * transactions, forms that ask for foreign data, and subscriptions. Nothing that is sent to a
  * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the caller
- * may not see. Queries and changes also run in a world where the caller is alone, and must have the
- * same result: rows that cannot be seen cannot be counted either. A leak is printed with its seed,
- * and the script exits with 1.
+ * may not see. One table shows its rows by policies, which change with the memberships that they
+ * read; their rules are also evaluated apart from the statements. Queries and changes also run in a
+ * world where the caller is alone, and must have the same result: rows that cannot be seen cannot
+ * be counted either. A leak is printed with its seed, and the script exits with 1.
  *
- * With `--inject`, some scans, reads by key and change reads use another owner, one kind after the
- * other, and the script exits with 1 unless each of them is found.
+ * With `--inject`, some scans, reads by key and change reads use another owner, and a policy shows
+ * rows that no other shows, one fault after the other, and the script exits with 1 unless each of
+ * them is found.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -26,7 +28,9 @@ const {
 } = readOptions({
   count: countOption("statements to send", 5000),
   seed: seedOption("the seed of the first round, as a run prints it"),
-  inject: flag("reads get another owner, in one way after the other; each has to be found"),
+  inject: flag(
+    "reads get another owner or too many rows, in one way after the other; each has to be found",
+  ),
 });
 
 if (inject) {

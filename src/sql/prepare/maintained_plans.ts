@@ -149,7 +149,8 @@ function keyOf(
   { slots: numbers, usesCaller }: MaintainedQuery["values"],
   { principal, slots }: Subscriber,
 ): string {
-  const caller = usesCaller ? [principal.userId, principal.role, principal.owner ?? null] : [];
+  const { claims, owner, role, userId } = principal;
+  const caller = usesCaller ? [userId, role, owner ?? null, claims ?? null] : [];
   const values = [...numbers].map((slot) => slots[slot] ?? null);
   return JSON.stringify([textOfRow(values), ...caller]);
 }

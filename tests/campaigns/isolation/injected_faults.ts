@@ -3,13 +3,18 @@
  */
 import type { Store } from "../../../src/storage/mod.ts";
 
-export const INJECTED_FAULTS = ["scan", "lookup", "changes"] as const;
+const READS = ["scan", "lookup", "changes"] as const;
 
 /** The kind of read that uses another owner. */
-export type InjectedFault = (typeof INJECTED_FAULTS)[number];
+type LeakyRead = (typeof READS)[number];
+
+/** A leaky read, or a policy of which the campaign does not know. */
+export type InjectedFault = LeakyRead | "policy";
+
+export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy"];
 
 /** The average number of reads between two faults. Changes are rarely read. */
-const INJECTED_EVERY: Readonly<Record<InjectedFault, number>> = {
+const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
   scan: 40,
   lookup: 20,
   changes: 2,
@@ -17,6 +22,7 @@ const INJECTED_EVERY: Readonly<Record<InjectedFault, number>> = {
 
 /** Makes some reads of a store return another owner's rows. */
 export function leakFrom(store: Store, injected: InjectedFault): void {
+  if (injected === "policy") return;
   let calls = 0;
   const ownerFor = (tableId: number, owner: number): number => {
     calls += 1;
@@ -28,7 +34,7 @@ export function leakFrom(store: Store, injected: InjectedFault): void {
     lookup: store.lookup.bind(store),
     changes: store.changes.bind(store),
   };
-  const leaky: Pick<Store, InjectedFault> = {
+  const leaky: Pick<Store, LeakyRead> = {
     scan: (id, read) => real.scan(id, { ...read, owner: ownerFor(id, read.owner) }),
     lookup: (id, read) => real.lookup(id, { ...read, owner: ownerFor(id, read.owner) }),
     changes: (id, read) => real.changes(id, { ...read, owner: ownerFor(id, read.owner) }),

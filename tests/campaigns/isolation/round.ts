@@ -11,6 +11,7 @@ import { COLUMN_TYPES, cellOf } from "../fuzz_sql/values.ts";
 import { formOf } from "./forms.ts";
 import { type InjectedFault, leakFrom } from "./injected_faults.ts";
 import { canaryIn, differenceOf, textOfAnswer } from "./judge.ts";
+import { PolicyGame } from "./policy_game.ts";
 import { type Watcher, watch } from "./watcher.ts";
 import { CALLERS, type Caller, mayActAs, World } from "./world.ts";
 
@@ -36,6 +37,7 @@ export class Round implements AsyncDisposable {
   readonly #lonely: ReadonlyMap<string, World>;
   /** The stored tables. Their columns do not include `mark`, which its default fills. */
   readonly #tables: StoredTable[] = [];
+  #game: PolicyGame | undefined;
   #watchers: { readonly caller: Caller; readonly watcher: Watcher }[] = [];
 
   private constructor(
@@ -100,6 +102,16 @@ export class Round implements AsyncDisposable {
     );
     for (const world of this.#worlds()) for (const sql of statements) await world.prepare(sql);
     for (const caller of CALLERS) await this.#fill(caller);
+    this.#game = await PolicyGame.open({
+      all: this.#all,
+      lonely: this.#lonely,
+      chance,
+      salt: this.#salt,
+      report: (what, sql) => {
+        this.#report(what, sql);
+      },
+      hasForgottenPolicy: this.#injected === "policy",
+    });
     if (this.#injected !== undefined) leakFrom(this.#all.database.store, this.#injected);
     this.#watchers = CALLERS.map((caller) => ({
       caller,
@@ -139,7 +151,9 @@ export class Round implements AsyncDisposable {
       }
       if (this.#chance.below(20) === 0)
         await this.#everywhere(`STORAGE FLUSH TABLE ${this.#anyTable()}`);
+      if (this.#chance.below(6) === 0) await this.#game?.move();
       if (this.#chance.below(4) === 0) await this.#form(caller);
+      else if (this.#chance.below(5) === 0) await this.#postForm(caller);
       else await this.#random(caller);
       if (this.#chance.below(25) === 0) this.#subscribe(caller);
       this.#readMessages();
@@ -168,12 +182,21 @@ export class Round implements AsyncDisposable {
     const sql = textOf(plain);
     const wrapped = owner === caller ? sql : `EXECUTE AS USER '${owner.name}' (${sql})`;
     const isInTransaction = chance.below(6) === 0;
+    const readsPosts = /\b(?:posts|heads)\b/.test(sql);
+    if (readsPosts) await this.#game?.showAlone(owner);
     const way = (text: string): string => (isInTransaction ? `BEGIN; ${text}; COMMIT` : text);
     const found = await this.#all.ask(caller.name, way(wrapped));
     const alone = await this.#lonely.get(owner.name)?.ask(owner.name, way(sql));
     // A caller that acts as another user must not learn that user's secrets from a message.
     this.#judge(wrapped, textOfAnswer(found), [caller, owner]);
     if (alone === undefined) return;
+    if (readsPosts) {
+      // A service that is acted for has the rights of a user.
+      if (owner !== caller && owner.role !== "user") return;
+      const marks = this.#game?.hiddenFrom([caller, owner]) ?? [];
+      this.#judgeMarks(wrapped, textOfAnswer(found), { caller, marks });
+      if (this.#game?.knowsPosts(owner) !== true) return;
+    }
     this.#totals.compared += 1;
     const difference = differenceOf(found, alone);
     if (difference !== undefined) this.#report(`${caller.name} is told ${difference}`, wrapped);
@@ -185,6 +208,16 @@ export class Round implements AsyncDisposable {
       ...this.#tables.map((table) => ({ name: table.name, columns: [...columnsOf(table), mark] })),
       { name: "board", columns: [{ name: "id", sort: "int" }, mark] },
       { name: "peek", columns: [{ name: "id", sort: "int" }, mark] },
+      {
+        name: "posts",
+        columns: [
+          { name: "id", sort: "int" },
+          { name: "room", sort: "int" },
+          { name: "author", sort: "text" },
+          mark,
+        ],
+      },
+      { name: "heads", columns: [{ name: "id", sort: "int" }, mark] },
     ];
   }
 
@@ -207,6 +240,26 @@ export class Round implements AsyncDisposable {
     if (answer.error?.code === "INTERNAL_ERROR") this.#report(answer.error.message, sql);
   }
 
+  /** Sends a form over the posts that policies show, sometimes on behalf of another user. */
+  async #postForm(caller: Caller): Promise<void> {
+    const chance = this.#chance;
+    const acted = chance.below(4) === 0 ? mayActAs(caller) : [];
+    // A service that is acted for has the rights of a user.
+    const users = acted.filter(({ role }) => role === "user");
+    const owner = users.length === 0 ? caller : chance.pick(users);
+    const hidden = this.#game?.hiddenFrom([caller, owner]) ?? [];
+    const asked = await this.#game?.ask(caller, owner);
+    if (asked === undefined) return;
+    const { answer, sql } = asked;
+    // A caller's own text may be returned.
+    this.#judgeMarks(sql, textOfAnswer(answer), {
+      caller,
+      marks: hidden.filter((mark) => !sql.includes(mark)),
+    });
+    this.#judge(sql, textOfAnswer(answer), [caller, owner]);
+    if (answer.error?.code === "INTERNAL_ERROR") this.#report(answer.error.message, sql);
+  }
+
   #subscribe(caller: Caller): void {
     const other = this.#chance.pick(CALLERS.filter((each) => each !== caller));
     const condition = this.#chance.pick([
@@ -216,7 +269,13 @@ export class Round implements AsyncDisposable {
       `upper(mark) <> '${other.name}'`,
     ]);
     const id = `s${this.#totals.statements}`;
-    const sql = `SELECT * FROM ${this.#anyTable()} WHERE ${condition}`;
+    const sql = this.#chance.pick([
+      `SELECT * FROM ${this.#anyTable()} WHERE ${condition}`,
+      "SELECT * FROM posts WHERE mark <> ''",
+      "SELECT p.id, p.mark, b.mark AS of_board FROM posts p LEFT JOIN board b ON b.id = p.id",
+      "SELECT room, count(*) AS n, max(mark) AS newest FROM posts GROUP BY room",
+      "SELECT id, mark FROM heads WHERE id > 3 ORDER BY id LIMIT 5",
+    ]);
     // A replay reads every change that exists, whereas a snapshot reads rows.
     const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
     const watcher = watch(this.#all, caller.name, { id, sql, options });
@@ -231,6 +290,8 @@ export class Round implements AsyncDisposable {
       if (text === "") continue;
       this.#totals.messages += text.split("\n").length;
       this.#judge("a subscription", text, [caller]);
+      const marks = this.#game?.neverShownTo(caller) ?? [];
+      this.#judgeMarks("a subscription", text, { caller, marks });
     }
   }
 
@@ -244,6 +305,15 @@ export class Round implements AsyncDisposable {
     const canary = canaryIn(text, foreign);
     if (canary !== undefined)
       this.#report(`${caller?.name ?? ""} is sent a foreign canary, ${canary}`, sql);
+  }
+
+  #judgeMarks(
+    sql: string,
+    text: string,
+    { caller, marks }: { caller: Caller; marks: readonly string[] },
+  ): void {
+    const canary = canaryIn(text, marks);
+    if (canary !== undefined) this.#report(`${caller.name} is sent a hidden post, ${canary}`, sql);
   }
 
   #report(what: string, sql: string): void {

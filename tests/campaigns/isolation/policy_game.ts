@@ -1,0 +1,316 @@
+/**
+ * A SHARED table whose rows are shown by policies. Root changes the policies, the memberships that
+ * they read, and the rows. The rules are also evaluated by root, as conditions written out: what a
+ * caller is sent, changes, or leaves behind must agree with them.
+ */
+import type { Chance } from "../../../scripts/support/chance.ts";
+import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { postForm } from "./policy_forms.ts";
+import { CALLERS, type Caller, type World } from "./world.ts";
+
+const ROOMS = 5;
+const POSTS_MAX = 40;
+
+/** Conditions of policies, for one caller. */
+const RULES: readonly string[] = [
+  "author = CURRENT_USER()",
+  "room = 0",
+  "id % 3 = 0 AND room > 1",
+  "CURRENT_ROLE() = 'service' AND room < 3",
+  "EXISTS (SELECT 1 FROM members m WHERE m.room = posts.room AND m.member = CURRENT_USER())",
+  "EXISTS (SELECT 1 FROM members m WHERE m.room = posts.room AND m.member = CURRENT_USER() AND m.is_head)",
+  "room IN (SELECT room FROM members WHERE member = CURRENT_USER())",
+  "author = CURRENT_USER() OR room IN (SELECT room FROM members WHERE member = CURRENT_USER())",
+  "(SELECT count(*) FROM members m WHERE m.member = CURRENT_USER()) > 1 AND room <> 2",
+  "NOT EXISTS (SELECT 1 FROM members m WHERE m.room = posts.room) AND author <> 'dora'",
+];
+
+const COMMANDS = ["ALL", "SELECT", "INSERT", "UPDATE", "DELETE"] as const;
+
+type Command = (typeof COMMANDS)[number];
+
+interface Policy {
+  readonly name: string;
+  readonly command: Command;
+  readonly role: "user" | "service" | "all";
+  readonly rule: string;
+}
+
+interface Post {
+  readonly id: string;
+  readonly text: string;
+  readonly mark: string;
+}
+
+/** A change by a caller, as its rules are before it. */
+interface Before {
+  readonly posts: readonly Post[];
+  readonly changeable: ReadonlySet<string>;
+}
+
+const MEMBERS =
+  "CREATE TABLE members (room INT, member TEXT, is_head BOOLEAN DEFAULT false, PRIMARY KEY (room, member)) WITH (ACCESS_LEVEL = 'RESTRICTED')";
+
+const POSTS = "CREATE TABLE posts (id INT PRIMARY KEY, room INT, author TEXT, mark TEXT)";
+const HEADS = "CREATE VIEW heads AS SELECT id, mark FROM posts WHERE room > 0";
+
+export interface PolicyGameParts {
+  readonly all: World;
+  readonly lonely: ReadonlyMap<string, World>;
+  readonly chance: Chance;
+  readonly salt: string;
+  readonly report: (what: string, sql: string) => void;
+  /** Whether some rows are shown by a policy of which the campaign does not know. */
+  readonly hasForgottenPolicy: boolean;
+}
+
+export class PolicyGame {
+  readonly #parts: PolicyGameParts;
+  #policies: Policy[] = [];
+  #marks = 0;
+  #names = 0;
+  /** The marks that each caller may have been sent by a subscription. */
+  readonly #shown = new Map<string, Set<string>>();
+  #posts: readonly Post[] = [];
+  /** The numbers of the posts that each caller sees. */
+  #visible = new Map<string, ReadonlySet<string>>();
+  /** The callers whose lonely worlds have other posts than they see now. */
+  readonly #stale = new Set<string>();
+
+  private constructor(parts: PolicyGameParts) {
+    this.#parts = parts;
+  }
+
+  static async open(parts: PolicyGameParts): Promise<PolicyGame> {
+    const game = new PolicyGame(parts);
+    const { all, lonely } = parts;
+    await all.prepare(`${MEMBERS}; ${POSTS} WITH (ACCESS_LEVEL = 'RESTRICTED'); ${HEADS}`);
+    for (const world of lonely.values()) {
+      await world.prepare(`${POSTS} WITH (ACCESS_LEVEL = 'PUBLIC'); ${HEADS}`);
+    }
+    await all.prepare(
+      "CREATE TABLE notes (id INT PRIMARY KEY, post INT REFERENCES posts (id)) WITH (ACCESS_LEVEL = 'RESTRICTED'); CREATE POLICY every ON notes USING (true)",
+    );
+    for (let id = 0; id < POSTS_MAX / 2; id += 1) await game.#insert(id);
+    for (let many = 0; many < 3; many += 1) await game.#createPolicy();
+    for (let many = 0; many < 6; many += 1) await game.#toggleMember();
+    if (parts.hasForgottenPolicy) {
+      await all.prepare("CREATE POLICY forgotten ON posts FOR SELECT USING (id % 7 = 5)");
+    }
+    await game.#look();
+    return game;
+  }
+
+  /** Makes the posts of a caller's lonely world those that it sees. */
+  async showAlone(caller: Caller): Promise<void> {
+    if (!this.#stale.delete(caller.name)) return;
+    const world = this.#parts.lonely.get(caller.name);
+    const seen = this.#visible.get(caller.name) ?? new Set();
+    const rows = this.#posts.filter(({ id }) => seen.has(id)).map(({ text }) => text);
+    const insert = rows.length === 0 ? "" : `; INSERT INTO posts VALUES ${rows.join(", ")}`;
+    await world?.prepare(`DELETE FROM posts${insert}`);
+  }
+
+  /** Whether policies show posts to a caller at all. Otherwise the table does not exist for it. */
+  knowsPosts({ role }: Caller): boolean {
+    return role === "dba" || this.#policiesFor(role, "SELECT").length > 0;
+  }
+
+  /** Returns the marks of posts that none of these callers sees. */
+  hiddenFrom(callers: readonly Caller[]): readonly string[] {
+    const seen = new Set(callers.flatMap(({ name }) => [...(this.#visible.get(name) ?? [])]));
+    return this.#posts.flatMap(({ id, mark }) => (seen.has(id) ? [] : [mark]));
+  }
+
+  /** Returns the marks that a caller has not seen since the first statement. */
+  neverShownTo({ name }: Caller): readonly string[] {
+    const shown = this.#shown.get(name);
+    return this.#posts.flatMap(({ mark }) => (shown?.has(mark) === true ? [] : [mark]));
+  }
+
+  /** Changes the policies, the memberships, an owner, or the posts. */
+  async move(): Promise<void> {
+    const { all, chance } = this.#parts;
+    switch (chance.below(8)) {
+      case 0:
+        await this.#createPolicy();
+        break;
+      case 1:
+        await this.#dropPolicy();
+        break;
+      case 2:
+      case 3:
+      case 4:
+        await this.#toggleMember();
+        break;
+      case 5:
+        await this.#insert(chance.below(POSTS_MAX));
+        break;
+      case 6: {
+        const { name } = chance.pick(CALLERS);
+        const set = chance.pick([`author = '${name}'`, `room = ${chance.below(ROOMS)}`]);
+        await all.prepare(
+          `UPDATE posts SET ${set}, mark = md5(mark) WHERE id = ${chance.below(POSTS_MAX)}`,
+        );
+        break;
+      }
+      default:
+        await all.prepare(`STORAGE FLUSH TABLE ${chance.pick(["posts", "members"])}`);
+    }
+    await this.#look();
+  }
+
+  /** Sends a form that asks for hidden posts or changes posts, and checks what it has changed. */
+  async ask(
+    caller: Caller,
+    owner: Caller,
+  ): Promise<{ readonly sql: string; readonly answer: SqlResponse }> {
+    const { all, chance } = this.#parts;
+    const form = postForm(chance, {
+      id: chance.below(POSTS_MAX),
+      room: chance.below(ROOMS),
+      hidden: this.hiddenFrom([owner])[0] ?? "none",
+      owner: owner.name,
+      mayDefine: caller.role === "dba" || owner.role === "dba",
+    });
+    const sql = caller === owner ? form : `EXECUTE AS USER '${owner.name}' (${form})`;
+    const before = await this.#beforeChange(owner);
+    const answer = await all.ask(caller.name, sql);
+    await this.#look();
+    await this.#judgeChange(owner, { before, sql });
+    return { sql, answer };
+  }
+
+  async #beforeChange(owner: Caller): Promise<Before> {
+    const [updatable, deletable] = await Promise.all([
+      this.#idsWhere(owner, ["SELECT", "UPDATE"]),
+      this.#idsWhere(owner, ["SELECT", "DELETE"]),
+    ]);
+    return { posts: this.#posts, changeable: new Set([...updatable, ...deletable]) };
+  }
+
+  async #judgeChange(
+    owner: Caller,
+    { before, sql }: { before: Before; sql: string },
+  ): Promise<void> {
+    const { report } = this.#parts;
+    const now = new Map(this.#posts.map((post) => [post.id, post.text]));
+    const earlier = new Map(before.posts.map((post) => [post.id, post.text]));
+    for (const { id, text } of before.posts) {
+      if (now.get(id) !== text && !before.changeable.has(id)) {
+        report(`${owner.name} changes post ${id}, which it may not change`, sql);
+      }
+    }
+    const written = this.#posts.filter(({ id, text }) => earlier.get(id) !== text);
+    if (written.length === 0) return;
+    const inserted = await this.#idsWhere(owner, ["INSERT"]);
+    const updated = await this.#idsWhere(owner, ["SELECT", "UPDATE"]);
+    for (const { id } of written) {
+      const may = earlier.has(id) ? updated : inserted;
+      if (!may.has(id)) report(`${owner.name} leaves a post ${id} that it may not write`, sql);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const before = this.#posts;
+    const rows = await this.#rows("SELECT id, room, author, mark FROM posts ORDER BY id");
+    this.#posts = rows.map(([id, room, author, mark]) => ({
+      id: String(id),
+      text: `(${String(id)}, ${String(room)}, '${String(author)}', '${String(mark)}')`,
+      mark: String(mark),
+    }));
+    const areSamePosts = JSON.stringify(before) === JSON.stringify(this.#posts);
+    for (const caller of CALLERS) {
+      const seen = await this.#idsWhere(caller, ["SELECT"]);
+      const known = this.#visible.get(caller.name) ?? new Set();
+      const areSame = known.size === seen.size && [...seen].every((id) => known.has(id));
+      if (!areSame || !areSamePosts) this.#stale.add(caller.name);
+      this.#visible.set(caller.name, seen);
+      const shown = this.#shown.get(caller.name) ?? new Set();
+      for (const { id, mark } of this.#posts) if (seen.has(id)) shown.add(mark);
+      this.#shown.set(caller.name, shown);
+    }
+  }
+
+  /** Returns the numbers of the posts for which policies permit all of these commands. */
+  async #idsWhere(caller: Caller, commands: readonly Command[]): Promise<ReadonlySet<string>> {
+    const isExempt = caller.role === "dba";
+    const condition = commands
+      .map((command) => (isExempt ? "true" : this.#ruleFor(caller, command)))
+      .join(" AND ");
+    const rows = await this.#rows(`SELECT id FROM posts WHERE ${condition}`);
+    return new Set(rows.map(([id]) => String(id)));
+  }
+
+  #ruleFor({ name, role }: Caller, command: Command): string {
+    const rules = this.#policiesFor(role, command).map(({ rule }) =>
+      rule.replaceAll("CURRENT_USER()", `'${name}'`).replaceAll("CURRENT_ROLE()", `'${role}'`),
+    );
+    return rules.length === 0 ? "false" : `(${rules.map((rule) => `(${rule})`).join(" OR ")})`;
+  }
+
+  #policiesFor(role: Caller["role"], command: Command): readonly Policy[] {
+    return this.#policies.filter(
+      (policy) =>
+        (policy.role === "all" || policy.role === role) &&
+        (policy.command === "ALL" || policy.command === command),
+    );
+  }
+
+  async #rows(sql: string): Promise<readonly (readonly unknown[])[]> {
+    const { error, results } = await this.#parts.all.ask("root", sql);
+    if (error !== undefined) throw new Error(`Cannot ask ${sql}`, { cause: error });
+    return results[0]?.rows ?? [];
+  }
+
+  async #insert(id: number): Promise<void> {
+    const { all, chance, salt } = this.#parts;
+    this.#marks += 1;
+    const { name } = chance.pick(CALLERS);
+    const mark = new Bun.CryptoHasher("md5").update(`${salt}post${this.#marks}`).digest("hex");
+    await all.prepare(
+      `INSERT INTO posts VALUES (${id}, ${chance.below(ROOMS)}, '${name}', '${mark}') ON CONFLICT (id) DO UPDATE SET room = EXCLUDED.room, author = EXCLUDED.author, mark = EXCLUDED.mark`,
+    );
+  }
+
+  async #toggleMember(): Promise<void> {
+    const { all, chance } = this.#parts;
+    const room = chance.below(ROOMS);
+    const { name } = chance.pick(CALLERS);
+    const place = `room = ${room} AND member = '${name}'`;
+    const found = await this.#rows(`SELECT 1 FROM members WHERE ${place}`);
+    await all.prepare(
+      found.length === 0
+        ? `INSERT INTO members VALUES (${room}, '${name}', ${chance.below(2) === 0})`
+        : `DELETE FROM members WHERE ${place}`,
+    );
+  }
+
+  async #createPolicy(): Promise<void> {
+    const { all, chance } = this.#parts;
+    this.#names += 1;
+    const policy: Policy = {
+      name: `p${this.#names}`,
+      command: chance.pick(["ALL", "SELECT", "SELECT", ...COMMANDS] as const),
+      role: chance.pick(["all", "all", "user", "service"] as const),
+      rule: chance.pick(RULES),
+    };
+    const to = policy.role === "all" ? "" : ` TO ${policy.role}`;
+    const clause = policy.command === "INSERT" ? "WITH CHECK" : "USING";
+    // Policies of several owners: each of them may read the memberships.
+    const { error } = await all.ask(
+      chance.pick(["root", "dora"]),
+      `CREATE POLICY ${policy.name} ON posts FOR ${policy.command}${to} ${clause} (${policy.rule})`,
+    );
+    if (error !== undefined) throw new Error(`Cannot create ${policy.rule}`, { cause: error });
+    this.#policies.push(policy);
+  }
+
+  async #dropPolicy(): Promise<void> {
+    const { all, chance } = this.#parts;
+    if (this.#policies.length < 2) return;
+    const dropped = chance.pick(this.#policies);
+    await all.prepare(`DROP POLICY ${dropped.name} ON posts`);
+    this.#policies = this.#policies.filter((policy) => policy !== dropped);
+  }
+}
