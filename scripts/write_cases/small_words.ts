@@ -1,6 +1,6 @@
 /**
- * Words of PostgreSQL that say little here: VARIADIC, ONLY, COLLATE, storage parameters and
- * operator classes.
+ * Smaller forms of PostgreSQL: VARIADIC, ONLY, COLLATE, storage parameters and operator classes,
+ * the columns of a table for the members of a JSON document, and the words of a tsvector as rows.
  */
 import type { CaseFile } from "./answer.ts";
 
@@ -18,7 +18,6 @@ const STATEMENTS: readonly string[] = [
   "SELECT x FROM (VALUES ('b'), ('a'), ('B')) v(x) ORDER BY x COLLATE \"C\"",
   "SELECT max(x COLLATE \"C\") FROM (VALUES ('b'), ('a'), ('B')) v(x)",
   'CREATE TABLE words (id INT PRIMARY KEY, t TEXT COLLATE "C" NOT NULL, u VARCHAR(9) COLLATE "POSIX") WITH (fillfactor = 70, autovacuum_enabled = off, toast.autovacuum_enabled = false)',
-  'CREATE TABLE broken (t TEXT COLLATE "nowhere")',
   "ALTER TABLE words SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.1)",
   "ALTER TABLE words RESET (fillfactor)",
   'CREATE INDEX ON words USING btree (t COLLATE "C" text_ops DESC, u varchar_ops) WITH (fillfactor = 90)',
@@ -35,10 +34,22 @@ const STATEMENTS: readonly string[] = [
   "SELECT interval '12:34.5678', interval '1 2:03.4567' day to second(2), interval '4 millenniums 5 centuries'",
   "SELECT ('2000-03-15 08:14:01 GMT+8'::timestamptz)::text, ('Wed Jul 11 10:51:14 America/New_York 2001'::timestamptz)::text, ('Wed Jul 11 10:51:14 PST-03:00 2001'::timestamptz)::text",
   "SELECT ('J2452271-08'::timestamptz)::text, '040506.789+08'::time::text, 'T040506.789-08'::time::text",
+  "CREATE TABLE people (id INT PRIMARY KEY, name TEXT, born DATE, tags TEXT[], pay NUMERIC(8,2))",
+  'INSERT INTO people SELECT * FROM json_populate_record(NULL::people, \'{"id": 1, "name": "Ada", "born": "1815-12-10", "tags": ["a", "b"], "pay": 12.345, "other": 7}\')',
+  'INSERT INTO people SELECT * FROM jsonb_populate_recordset(NULL::people, \'[{"id": 2, "name": null}, {"id": 3, "tags": []}]\')',
+  "SELECT id, name, born::text, tags::text, pay FROM people ORDER BY id",
+  'SELECT q.id, q.name FROM jsonb_populate_record(NULL::people, \'{"name": "x"}\') AS q',
+  'SELECT a, b FROM json_populate_record(NULL::people, \'{"id": 4, "name": "x"}\') AS q(a, b)',
+  "SELECT p.id, r.name FROM people p, json_populate_record(NULL::people, json_build_object('name', p.name || '!')) r ORDER BY p.id",
+  'SELECT * FROM json_populate_record(NULL::people, \'{"id": "x"}\')',
+  "SELECT * FROM unnest('base:7 spaceship:2,33A,34B,35C,36D strike'::tsvector)",
+  "SELECT lexeme, positions[1] FROM unnest('b:7 a:2,3'::tsvector) ORDER BY lexeme",
+  "SELECT $$'1 \\''2'3$$::tsvector, 'asd:1dc w:12B w:13*'::tsvector, $$'a''b''c'$$::tsvector",
+  "SELECT $$'' '1' '2'$$::tsvector",
 ];
 
 export const SMALL_WORDS: CaseFile = {
   name: "small_words",
-  about: "words that say little: VARIADIC, ONLY, COLLATE, storage parameters, operator classes",
+  about: "VARIADIC, ONLY, COLLATE, storage parameters, columns of tables for documents",
   statements: STATEMENTS,
 };

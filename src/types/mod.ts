@@ -229,6 +229,7 @@ export {
   textFromTsVector,
   tsVectorFromText,
   tsVectorOf,
+  tsWeightLetter,
   tsWeightOf,
 } from "./tsvector.ts";
 export { isNumberType, isTextType, isWholeType, typeOrder } from "./type_class.ts";

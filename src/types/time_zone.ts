@@ -196,7 +196,9 @@ export function offsetSecondsAtLocal(zone: TimeZone, local: Whole): number {
   const isBefore = offsetSecondsAt(zone, micros - before * 1_000_000) === before;
   const isAfter = offsetSecondsAt(zone, micros - after * 1_000_000) === after;
   if (isBefore && isAfter) return Math.min(before, after);
-  return isAfter ? after : before;
+  // An abbreviation has its new offset as soon as clocks should have changed.
+  const isSkipped = !isBefore && !isAfter;
+  return isAfter || (isSkipped && zone.kind === "changed") ? after : before;
 }
 
 /**

@@ -43,9 +43,9 @@ export function tsWeightLetter(weight: TsWeight): string {
   return WEIGHTS.charAt(weight);
 }
 
-/** Reads a word, its positions, and the spaces after them. */
+/** Reads a word, its positions, and the spaces after them, which a quoted word does not need. */
 const ENTRY =
-  /(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'\\]|\\[\s\S])(?:[^\s:\\]|\\[\s\S])*))(?::(\d+[A-Da-d*]?(?:,\d+[A-Da-d*]?)*))?(?:\s+|$)/uy;
+  /(?:'((?:[^'\\]|''|\\[\s\S])*)'|((?:[^\s:'\\]|\\[\s\S])(?:[^\s:\\]|\\[\s\S])*))(?::(\d+[A-Da-d*]*(?:,\d+[A-Da-d*]*)*))?(?:\s+|$|(?<='))/uy;
 
 /** Reads the words of a document. @throws {DatabaseError} INVALID_SQL, VALUE_TOO_LONG */
 export function tsVectorFromText(text: string): TsWord[] {
@@ -54,7 +54,7 @@ export function tsVectorFromText(text: string): TsWord[] {
   while (at < text.length) {
     ENTRY.lastIndex = at;
     const match = ENTRY.exec(text);
-    if (match === null) {
+    if (match === null || match[1] === "") {
       throw new DatabaseError(
         "INVALID_SQL",
         `Cannot read ${excerpt(text)} as tsvector: ${excerpt(text.slice(at))} is not a word with positions`,

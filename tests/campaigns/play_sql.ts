@@ -54,6 +54,11 @@ const reasons = new Map<string, number>();
 const temporaries = new Map<string, string>();
 const totals = { queries: noCounts(), others: noCounts() };
 
+/** The temporary objects of the script, which end with it on PostgreSQL's side, by their name. */
+const TEMPORARY =
+  /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
+const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
+
 await using postgres = await openPostgresPlayer();
 await using tidemark = await openTidemarkPlayer();
 for (const file of files) await playFile(file);
@@ -114,11 +119,6 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   }
   return verdict;
 }
-
-/** The temporary objects of the script, which end with it on PostgreSQL's side, by their name. */
-const TEMPORARY =
-  /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
-const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
 
 function noteTemporary(sql: string): void {
   const [, kind, name] = TEMPORARY.exec(sql) ?? [];

@@ -18,6 +18,7 @@ import type {
   FromStatement,
   FromTable,
   Name,
+  QName,
 } from "../../parse/ast/ast.ts";
 import { relocated } from "../../parse/ast/tree_parts.ts";
 import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
@@ -30,6 +31,7 @@ import { OuterReferences } from "./correlation.ts";
 import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
 import { bindPast, requireNow } from "./past_binder.ts";
+import { withRecordColumns } from "./record_columns.ts";
 import { noteRows, storedRule } from "./row_rules.ts";
 import {
   boundNow,
@@ -189,7 +191,13 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   }
   const name = item.type === "call" ? item.function.name : "ROWS FROM";
   const context = barePlace(deps, `the arguments of ${name}`);
-  const bound = bindCallItem(item, { context, bind: bindExpression });
+  const tableNamed = (node: QName): TableEntry => {
+    const table = deps.source.table(node, node);
+    noteRead(table, deps);
+    return table;
+  };
+  const call = item.type === "call" ? withRecordColumns(item, tableNamed) : item;
+  const bound = bindCallItem(call, { context, bind: bindExpression });
   const first = item.type === "call" ? item : item.calls[0];
   const alias = item.alias?.name ?? first?.function.name ?? name;
   const columns = renamed(bound.columns, item.alias?.columns, item).map((column) =>

@@ -182,6 +182,7 @@ class RegexParser {
     if (isLazy) this.#at += 1;
     const next = this.pattern[this.#at] ?? "";
     if (next !== "" && "*+?".includes(next)) throw this.#malformed("a quantifier follows another");
+    if (bounds.min === 1 && bounds.max === 1) return bounds.isFixed ? item : forced(item, isLazy);
     return { kind: "repeat", item, ...bounds, isLazy };
   }
 
@@ -331,6 +332,27 @@ class RegexParser {
       `Cannot read ${excerpt(this.pattern)} as a regular expression: ${what}`,
     );
   }
+}
+
+/**
+ * Returns an item whose match should be short or long, whatever it prefers itself: `(l*){1,1}?`
+ * matches as little as `l*?`.
+ */
+function forced(item: RegexNode, isLazy: boolean): RegexNode {
+  switch (item.kind) {
+    case "group":
+      return { ...item, item: forced(item.item, isLazy) };
+    case "sequence": {
+      const [only] = item.items;
+      if (only === undefined || item.items.length > 1) break;
+      return { ...item, items: [forced(only, isLazy)] };
+    }
+    case "repeat":
+      return { ...item, isLazy, isFixed: false };
+    default:
+      break;
+  }
+  return { kind: "repeat", item, min: 1, max: 1, isLazy, isFixed: false };
 }
 
 /**

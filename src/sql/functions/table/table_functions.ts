@@ -14,8 +14,12 @@ import {
   type Interval,
   type Row,
   rescale,
+  SMALLINT,
   TEXT,
   TIMESTAMP,
+  TSVECTOR,
+  tsVectorFromText,
+  tsWeightLetter,
   type Value,
   type Whole,
 } from "../../../types/mod.ts";
@@ -115,6 +119,24 @@ const UNNEST: TableForm = {
   },
 };
 
+/** The words of a document, with their positions and weights. */
+const UNNEST_WORDS: TableForm = {
+  parameters: [TSVECTOR],
+  columns: () => [
+    { name: "lexeme", type: TEXT },
+    { name: "positions", type: { kind: "array", element: SMALLINT } },
+    { name: "weights", type: TEXT_ARRAY },
+  ],
+  *rows([document]): Generator<Row> {
+    for (const { positions, word } of tsVectorFromText(document as string)) {
+      const isBare = positions.length === 0;
+      const places = isBare ? null : positions.map(({ at }) => at);
+      const weights = isBare ? null : positions.map(({ weight }) => tsWeightLetter(weight));
+      yield [word, places, weights];
+    }
+  },
+};
+
 function elementOf(type: DataType): DataType {
   return type.kind === "array" ? type.element : TEXT;
 }
@@ -165,7 +187,7 @@ const MATCHES: TableForm = {
 const FUNCTIONS: ReadonlyMap<string, TableFunction> = new Map(
   [
     { name: "generate_series", forms: [NUMBERS, moments(TIMESTAMP), moments(DATETIME)] },
-    { name: "unnest", forms: [UNNEST] },
+    { name: "unnest", forms: [UNNEST, UNNEST_WORDS] },
     { name: "generate_subscripts", forms: [SUBSCRIPTS] },
     { name: "string_to_table", forms: [STRING_PARTS] },
     { name: "regexp_split_to_table", forms: [PATTERN_PARTS] },
