@@ -49,6 +49,7 @@ export const TASKS: readonly Task[] = [
     abuse: "treats the server as badly as sockets can, beside an ordinary client",
     check_live: "follows changes through disconnects and restarts, and misses none",
     check_topics: "works through topics beside crashes, and does nothing twice",
+    account_times: "signs up by free and taken names, and compares the times of the answers",
     crash_states: "opens what losses of power at every step leave on a simulated disk",
     exhaustion: "sends statements that ask for more than the server has",
     fuzz_live: "follows random queries as a whole, and compares each state with the SELECT",

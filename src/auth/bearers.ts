@@ -227,6 +227,7 @@ export class Bearers {
       isStanding: () => serviceTokens.isStanding(token),
       principal: {
         ...this.#identity(user),
+        claims: publicClaims({ ...user, email: user.email ?? null }),
         sessionId: sessionOf(token),
         fileUrlKey: fileUrlKey(
           this.#options.secret,

@@ -77,6 +77,20 @@ test("a token opens HTTP, me, and the socket, as its user, and its last use is s
   socket.close();
 });
 
+test("a token's claims are those of its user, and a policy of a RESTRICTED table holds for it", async () => {
+  await server.rows(
+    `CREATE TABLE app.mail (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED');
+     INSERT INTO app.mail VALUES (1, 'ann'), (2, 'bob');
+     CREATE POLICY own ON app.mail FOR SELECT USING (who = CLAIM('sub'))`,
+  );
+  const [own, limited] = [
+    await tokenFor("ann"),
+    await tokenFor("ann", "SCOPES (READ, NAMESPACE other)"),
+  ];
+  expect(await server.rows("SELECT id FROM app.mail", { token: own })).toEqual([[1]]);
+  expect((await failure("SELECT id FROM app.mail", limited))[0]).toBe("TABLE_NOT_FOUND");
+});
+
 test("a token survives a restart, with its last use", async () => {
   const token = await tokenFor("mailer", "", "kept");
   await server.rows("SELECT 1", { token });

@@ -106,7 +106,14 @@ export function renewed(
 ): Principal | string {
   const answer = principalOrCode(auth, bearer, caller);
   if (typeof answer === "string") return answer;
-  return answer.userId === before.userId && answer.role === before.role ? answer : "OTHER_USER";
+  return identityOf(answer) === identityOf(before) ? answer : "OTHER_USER";
+}
+
+/** Returns what the rows of a subscription depend on, for comparison. */
+function identityOf({ claims = {}, role, tokenScope, userId }: Principal): string {
+  const scopeName = tokenScope?.tokenName ?? "";
+  const claimed = Object.entries(claims).map(([name, value]) => `${name}=${value}`);
+  return JSON.stringify([userId, role, scopeName, claimed.toSorted()]);
 }
 
 function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal | string {

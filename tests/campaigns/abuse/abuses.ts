@@ -54,6 +54,7 @@ export const ABUSE_NAMES = [
   "reconnect",
   "bodies",
   "unfinished",
+  "sign_ups",
 ] as const;
 
 export type AbuseName = (typeof ABUSE_NAMES)[number];
@@ -68,7 +69,47 @@ export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
   reconnect: openAndBreak,
   bodies: keepBodiesBack,
   unfinished: keepMessagesBack,
+  sign_ups: signUp,
 };
+
+/** The number of attempts in flight. */
+const ATTEMPTS_MAX = 2000;
+
+/**
+ * Signs up as fast as it can, by names that are free and taken, as guests, and asks for links. The
+ * server may accept an attempt or ask for a pause, and nothing else.
+ */
+async function signUp(attack: Attack): Promise<string> {
+  const { chance, server } = attack;
+  const password = "correct horse 9";
+  const counts = new Map<number, number>();
+  const pending = new Set<Promise<void>>();
+  let sent = 0;
+  const attempt = async (path: string, body: object): Promise<void> => {
+    const answer = await server.post(`/v1/api/auth/${path}`, body);
+    await answer.arrayBuffer();
+    counts.set(answer.status, (counts.get(answer.status) ?? 0) + 1);
+  };
+  await forSeconds(attack, async () => {
+    for (let each = 0; each < 100; each += 1) {
+      sent += 1;
+      const [path, body] = chance.pick([
+        ["signup", { user: `new_${sent}`, password }],
+        ["signup", { user: "mallory_0", password }],
+        ["guest", {}],
+        ["reset_link", { user: `new_${chance.below(100)}` }],
+      ] as const);
+      const request = attempt(path, body).finally(() => pending.delete(request));
+      pending.add(request);
+    }
+    while (pending.size > ATTEMPTS_MAX) await Promise.race(pending);
+  });
+  await Promise.all(pending);
+  const others = [...counts.keys()].filter((status) => ![200, 202, 429].includes(status));
+  if (others.length > 0) throw new Error(`Sign-ups were answered with ${others.join(", ")}`);
+  const answers = [...counts].map(([status, count]) => `${count} times ${status}`);
+  return `${sent} attempts to sign up: ${answers.join(", ")}`;
+}
 
 /** Opens sockets that subscribe to everything and read nothing while the server keeps sending. */
 async function readNothing(attack: Attack): Promise<string> {

@@ -57,6 +57,14 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         connections_per_ip: 0,
         requests_per_sec_per_ip: 0,
         auth_requests_per_sec_per_ip: 0,
+        signups_per_hour: 0,
+      },
+      auth: {
+        signup: "open",
+        guests: true,
+        password_reset: true,
+        // Nobody listens there, so that messages wait and are given up.
+        notice_url: "http://127.0.0.1:9/notices",
       },
     },
   });
