@@ -28,7 +28,7 @@ afterAll(removeCatalogs);
 const RIGHT = { user: "ada", password: PASSWORD };
 const WRONG = { user: "ada", password: "wrong horse 9" };
 
-test("Auth.login answers with the fields and times of the contract", async () => {
+test("Auth.login returns the fields and times of the contract", async () => {
   const { auth, clock } = configuredServer();
   clock.setWall(Date.parse("2026-11-21T10:00:00.250Z"));
   const answer = await auth.login({ username: "ada", password: PASSWORD }, LOCAL);
@@ -79,7 +79,7 @@ test("Auth.login refuses malformed bodies", async () => {
   }
 });
 
-test("Auth.login gives the same answer for every reason", async () => {
+test("Auth.login gives the same response for every reason", async () => {
   const server = configuredServer();
   addUser(server, "gone", "user");
   server.catalog.dropUser("gone");
@@ -292,7 +292,7 @@ test("Auth.refresh returns new tokens for the same session", async () => {
   );
 });
 
-test("Auth.refresh accepts a token whose answer was lost until its successor has been used", async () => {
+test("Auth.refresh accepts a token whose response was lost until its successor has been used", async () => {
   const { auth, clock } = configuredServer();
   const first = await auth.login(RIGHT, LOCAL);
   for (let lost = 0; lost < 3; lost += 1) {

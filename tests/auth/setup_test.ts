@@ -50,7 +50,7 @@ test("Auth.setup: exactly one of 50 parallel callers wins", async () => {
   expect(catalog.users()).toHaveLength(2);
 });
 
-test("Auth.setup answers 409 first, whoever calls and whatever the body", async () => {
+test("Auth.setup returns 409 first, whoever calls and whatever the body", async () => {
   const { auth } = newServer();
   await auth.setup(BODY, LOCAL);
 

@@ -192,7 +192,7 @@ test("SqliteFile.transaction undoes everything when its work throws", () => {
 // Goal: no damaged byte of a row is served. Method: damage bytes of a filled catalog one at a time;
 // opening and reading must either fail with an error that names the file or give the correct
 // result.
-test("CatalogDatabase notices damage, or gives the correct answer, whichever byte is damaged", () => {
+test("CatalogDatabase notices damage, or gives the correct result, whichever byte is damaged", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });

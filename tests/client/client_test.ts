@@ -427,7 +427,7 @@ test("live resumes a quiet table from the position of the heartbeat, and leaves 
   expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 50 } } });
 });
 
-test("live recovers from a socket without an answer, before it is open and before it is accepted", async () => {
+test("live recovers from a socket without a response, before it is open and before it is accepted", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   client.live("SELECT * FROM a.t", { onEvent: () => undefined });
@@ -655,7 +655,7 @@ test.each<[string, Answer]>([
   },
 );
 
-test("the last of two requested logins counts, whichever answers first", async () => {
+test("the last of two requested logins counts, whichever responds first", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const answer = hold(server, "/login");
@@ -667,7 +667,7 @@ test("the last of two requested logins counts, whichever answers first", async (
   expect(client.session.accessToken).toBe("bob");
 });
 
-test("a login whose answer arrives after a logout is ignored", async () => {
+test("a login whose response arrives after a logout is ignored", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const answer = hold(server, "/login");

@@ -66,22 +66,25 @@ async function collected(parts: AsyncIterable<ExecutionPart>): Promise<Execution
   return all;
 }
 
-test.each([1, 2, 3, 7, 64, 100_000])("an answer in pieces of %i bytes is whole", async (length) => {
-  const { client } = await clientOf(new TextEncoder().encode(BODY), length);
-  const parts = await collected(client.stream("SELECT 1"));
-  const rows = parts.flatMap((part) => (part.kind === "rows" ? part.rows : []));
-  expect(rows).toEqual(ROWS);
-  const entries = parts.flatMap((part) => (part.kind === "entry" ? [part] : []));
-  expect(entries.map(({ statement }) => statement)).toEqual([0, 1, 2]);
-  expect(entries.map(({ entry }) => entry)).toEqual([
-    { row_count: 1, message: 'Inserted "1" row(s)', as_user: "ada", last_seq: 5 },
-    { schema: SCHEMA, rows: [], row_count: 3, as_user: "ada" },
-    { schema: SCHEMA, rows: [], row_count: 0, as_user: "ada" },
-  ] as never);
-  expect(parts.at(-1)).toEqual({ kind: "end", tookMs: 1.5 });
-});
+test.each([1, 2, 3, 7, 64, 100_000])(
+  "a response in pieces of %i bytes is whole",
+  async (length) => {
+    const { client } = await clientOf(new TextEncoder().encode(BODY), length);
+    const parts = await collected(client.stream("SELECT 1"));
+    const rows = parts.flatMap((part) => (part.kind === "rows" ? part.rows : []));
+    expect(rows).toEqual(ROWS);
+    const entries = parts.flatMap((part) => (part.kind === "entry" ? [part] : []));
+    expect(entries.map(({ statement }) => statement)).toEqual([0, 1, 2]);
+    expect(entries.map(({ entry }) => entry)).toEqual([
+      { row_count: 1, message: 'Inserted "1" row(s)', as_user: "ada", last_seq: 5 },
+      { schema: SCHEMA, rows: [], row_count: 3, as_user: "ada" },
+      { schema: SCHEMA, rows: [], row_count: 0, as_user: "ada" },
+    ] as never);
+    expect(parts.at(-1)).toEqual({ kind: "end", tookMs: 1.5 });
+  },
+);
 
-test("no more is read than requested, and leaving the loop ends the answer", async () => {
+test("no more is read than requested, and leaving the loop ends the response", async () => {
   const { client, isCancelled, piecesRead } = await clientOf(new TextEncoder().encode(BODY), 16);
   const parts = client.stream("SELECT 1");
   await parts.next();
@@ -91,7 +94,7 @@ test("no more is read than requested, and leaving the loop ends the answer", asy
   expect(isCancelled()).toBe(true);
 });
 
-test("a failure after the first rows is thrown, and so is an invalid or incomplete answer", async () => {
+test("a failure after the first rows is thrown, and so is an invalid or incomplete response", async () => {
   const failed = BODY.replace(
     /"status".*/,
     '"status":"error","took":1,"error":{"code":"QUERY_TIMEOUT","message":"Too long"}}',

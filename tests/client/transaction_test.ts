@@ -119,7 +119,7 @@ test("transaction gives up after maxRetries conflicts, with pauses that grow", a
   expect(sent().filter((path) => path === "transactions")).toHaveLength(3);
 });
 
-test("transaction asks again for the outcome of a commit whose answer was lost", async () => {
+test("transaction asks again for the outcome of a commit whose response was lost", async () => {
   const { client, sent, server } = await scripted({ commit: [new Error("reset")] });
   expect(
     await settled(

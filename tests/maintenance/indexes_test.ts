@@ -152,7 +152,7 @@ describe("the file of an inverted index", () => {
     expect(maintain("verify", [path]).code).toBe(0);
   });
 
-  test("that is missing changes no answer", async () => {
+  test("that is missing changes no result", async () => {
     const path = copyOf(inverted);
     rmSync(indexFile(path));
     await using database = await OpenDirectory.open(path);

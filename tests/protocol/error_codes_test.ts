@@ -24,7 +24,7 @@ test("wireErrorOf knows every error code, and gives a reason exactly with SQL_EX
   }
 });
 
-test("wireErrorOf answers 400, but for the statuses that the contract names", () => {
+test("wireErrorOf returns 400, but for the statuses that the contract names", () => {
   const others = errorCodes()
     .map((errorCode) => [errorCode, wireErrorOf(errorCode).status] as const)
     .filter(([, status]) => status !== 400);

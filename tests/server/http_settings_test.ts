@@ -210,7 +210,7 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
   });
 });
 
-test("a server that stops waits for running requests, answers probes and refuses the rest", async () => {
+test("a server that stops waits for running requests, responds to probes and refuses the rest", async () => {
   const { script, started, release } = heldScript();
   await withServer({ script }, async (server) => {
     const running = server.sql({ sql: "slow" });
@@ -343,7 +343,7 @@ test("UI assets: type, caching, and the nonce in the page", async () => {
   });
 });
 
-test("performance.http_compression applies to /metrics as to every other answer", async () => {
+test("performance.http_compression applies to /metrics as to every other response", async () => {
   const encodingOf = async (isOn: boolean): Promise<string | null> => {
     let encoding: string | null = null;
     await withServer({ config: { performance: { http_compression: isOn } } }, async (server) => {

@@ -69,7 +69,7 @@ describe("a server with defaults", () => {
     if (status === 405) expect(response.headers.get("allow")).toMatch(/OPTIONS$/);
   });
 
-  test("every API answer has the security headers and may not be stored", async () => {
+  test("every API response has the security headers and may not be stored", async () => {
     for (const path of ["/v1/api/auth/status", "/nope", "/health", "/v1/api/sql"]) {
       const { headers } = await server.fetch(path);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
@@ -108,7 +108,7 @@ describe("a server with defaults", () => {
     expect([...response.headers.keys()].filter((name) => name.startsWith("access-"))).toEqual([]);
   });
 
-  test("probes answer", async () => {
+  test("probes get responses", async () => {
     const healthy = {
       status: "healthy",
       api_version: "v1",
@@ -179,7 +179,7 @@ describe("a server with defaults", () => {
     expect((await server.fetch("/ui/assets/missing.js")).status).toBe(404);
   });
 
-  test("POST /v1/api/sql answers results with status and time", async () => {
+  test("POST /v1/api/sql returns results with status and time", async () => {
     const response = await server.sql({ sql: "SELECT 7", params: [1.5, "x"] });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -283,7 +283,7 @@ describe("a server with defaults", () => {
     expect(server.requests.slice(before)).toMatchObject([{ format: "csv" }]);
   });
 
-  test("answers of 1 KiB and more are gzipped on request, and vary by it", async () => {
+  test("responses of 1 KiB and more are gzipped on request, and vary by it", async () => {
     const plain = await server.sql({ sql: "wide" }, { "Accept-Encoding": "identity" });
     expect(plain.headers.get("content-encoding")).toBeNull();
     expect(plain.headers.get("vary")).toBe("Accept-Encoding");
@@ -298,7 +298,7 @@ describe("a server with defaults", () => {
     expect(small.headers.get("content-encoding")).toBeNull();
   });
 
-  test("the gzip threshold counts the bytes of an answer, not its characters", async () => {
+  test("the gzip threshold counts the bytes of a response, not its characters", async () => {
     const euros = await server.sql({ sql: "euros" }, { "Accept-Encoding": "gzip" });
     expect(euros.headers.get("content-encoding")).toBe("gzip");
     expect(await euros.text()).toContain("€".repeat(400));

@@ -138,7 +138,7 @@ describe("sign-up", () => {
     expect(login["admin_ui_access"]).toBe(false);
   });
 
-  test("of a taken name, of one that looks like it, and of a dropped one get the same answer, and change nothing", async () => {
+  test("of a taken name, of one that looks like it, and of a dropped one get the same response, and change nothing", async () => {
     const user = newName("a");
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}'`);
     await server.rows(`CREATE USER ${user}old INTERNAL; DROP USER ${user}old`);
@@ -243,7 +243,7 @@ describe("a guest", () => {
     expect((await logIn(id))[0]).toBe(200);
   });
 
-  test("stays a guest if the name is taken, with the same answer", async () => {
+  test("stays a guest if the name is taken, with the same response", async () => {
     const guest = await newGuest();
     const free = await post("signup", { user: newName(), password: PASSWORD });
     expect(await post("signup", { user: "ada", password: OTHER }, guest.access_token)).toEqual(
@@ -367,7 +367,7 @@ describe("a link by mail", () => {
     expect(signatures).not.toContain(false);
   });
 
-  test("gets the same answer for an unknown name, for one without an address and for a known one", async () => {
+  test("gets the same response for an unknown name, for one without an address and for a known one", async () => {
     const user = newName();
     const email = `${user}@example.com`;
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);

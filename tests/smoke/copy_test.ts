@@ -130,7 +130,7 @@ test("a client that leaves stores nothing", async () => {
   expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
 });
 
-test("an answer waits for its reader, and ends with it", async () => {
+test("a response waits for its reader, and ends with it", async () => {
   const sql = "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 10000000)) TO STDOUT";
   const answer = await copy(sql);
   const reader = answer.body?.getReader();
@@ -140,7 +140,7 @@ test("an answer waits for its reader, and ends with it", async () => {
   await until(async () => (await running()).length === 0);
 });
 
-test("a late failure breaks the answer off", async () => {
+test("a late failure breaks the response off", async () => {
   const rows = "SELECT 1 / (150000 - n), repeat('x', 100) FROM generate_series(1, 200000) g(n)";
   const sql = `COPY (${rows}) TO STDOUT`;
   const answer = await copy(sql);

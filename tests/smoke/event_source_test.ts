@@ -112,7 +112,7 @@ describe("a refusal is the only event of a stream", () => {
   );
 });
 
-test("while the server stops, streams end last, and none is answered with 503", async () => {
+test("while the server stops, streams end last, and none gets status 503", async () => {
   const client = await open({ sql: "SELECT * FROM app.t" });
   await client.expect("subscription_ack");
   await client.expect("initial_data_batch");

@@ -66,7 +66,7 @@ test.each([
   expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
 });
 
-test("too many rows of an answer are sent as they are produced, until the time is up", async () => {
+test("too many rows of a response are sent as they are produced, until the time is up", async () => {
   let answer: SqlAnswer | undefined;
   // A busy machine needs longer for the first rows, before which the statement fails as a whole.
   for (let ms = 300; ms < 60_000 && answer?.status !== 200; ms *= 2) {

@@ -218,7 +218,7 @@ describe("a session", () => {
     expect(body.error?.message).toContain("it looks like the name of another user");
   });
 
-  test("a wrong password and an unknown name get the same answer", async () => {
+  test("a wrong password and an unknown name get the same response", async () => {
     const wrong = await server.post(LOGIN, { user: ADMIN, password: "wrong password" });
     const unknown = await server.post(LOGIN, { user: "nobody", password: "wrong password" });
     expect(wrong.status).toBe(401);
@@ -271,7 +271,7 @@ describe("a session", () => {
     expect(await server.rows("SELECT 1", { token: fourth.access_token })).toEqual([[1]]);
   });
 
-  test("refresh whose answers were lost works again, until one of its answers has been used", async () => {
+  test("refresh whose responses were lost works again, until one of its responses has been used", async () => {
     const refreshed = async (token: string): Promise<Login> =>
       (await (await server.post(REFRESH, { refresh_token: token })).json()) as Login;
     const { refresh_token: lost } = await server.login(ADMIN);

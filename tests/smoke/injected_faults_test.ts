@@ -210,7 +210,7 @@ describe("a bug in a statement ends its request", () => {
   );
 });
 
-describe("a bug in an answer ends its request", () => {
+describe("a bug in a response ends its request", () => {
   test.each<[stage: FaultStage, accept: string]>([
     ["ndjson", "application/x-ndjson"],
     ["csv", "text/csv"],

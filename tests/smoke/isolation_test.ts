@@ -364,7 +364,7 @@ describe("a request that is repeated by its key", () => {
     return [status, JSON.stringify(body)];
   };
 
-  test("answers its own user only", async () => {
+  test("returns its response to its own user only", async () => {
     const sql = "SELECT title FROM app.notes WHERE id = 777";
     expect(hasCanary((await repeat(sql, alice, "shared-key"))[1])).toBe(true);
     const [status, his] = await repeat(sql, bob, "shared-key");
@@ -375,7 +375,7 @@ describe("a request that is repeated by its key", () => {
     expect([refused, hasCanary(hers)]).toEqual([403, false]);
   });
 
-  test("answers no user who has lost the right to run it", async () => {
+  test("returns it to no user who has lost the right to run it", async () => {
     const asked = [
       "EXECUTE AS USER 'alice' (SELECT title FROM app.notes WHERE id = 777)",
       "SELECT secret FROM app.vault",

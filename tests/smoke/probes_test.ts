@@ -76,7 +76,7 @@ describe("a probe", () => {
 });
 
 describe("every path", () => {
-  test("answers HEAD like GET, without a body", async () => {
+  test("responds to HEAD like GET, without a body", async () => {
     const answer = await fetch(`${server.url}/health/live`, { method: "HEAD" });
     expect([answer.status, await answer.text()]).toEqual([200, ""]);
   });

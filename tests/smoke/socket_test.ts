@@ -73,7 +73,7 @@ async function follow(socket: SocketClient, spec: Spec): Promise<InitialDataBatc
 }
 
 describe("log-in", () => {
-  test("by header is answered without a message", async () => {
+  test("by header succeeds without a message", async () => {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     expect(await socket.next()).toEqual({
       type: "auth_success",
@@ -113,7 +113,7 @@ describe("log-in", () => {
     }
   });
 
-  test("by message is answered once requested, and shows the values in force", async () => {
+  test("by message gets a response once requested, and shows the values in force", async () => {
     const socket = await SocketClient.connect(server.url, { query: "?compress=FALSE" });
     const protocol = { serialization: "msgpack", compression: "gzip" };
     socket.send({ type: "authenticate", method: "jwt", token: server.token, protocol });

@@ -18,7 +18,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe("an answer", () => {
+describe("a response", () => {
   test("has a notice if milliseconds are stored as a moment", async () => {
     await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
     const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
@@ -252,7 +252,7 @@ describe("an idempotency key", () => {
   const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x') RETURNING id";
   const fields = { idempotency_key: "key-1" };
 
-  test("runs the request once and answers a repeat as the first time", async () => {
+  test("runs the request once and repeats its first response", async () => {
     const first = await server.sql(sql, { fields });
     const again = await server.sql(sql, { fields });
     expect(first.headers.get("Idempotency-Replayed")).toBeNull();

@@ -225,7 +225,7 @@ describe("the server says in terms of its configuration", () => {
 });
 
 describe("the server", () => {
-  test("answers --help and --version", async () => {
+  test("prints --help and --version", async () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
     for (const part of ["config.toml", "verify <data_path>", "repair <data_path>"]) {
@@ -468,7 +468,7 @@ describe("statements that outlast the time to stop", () => {
   const ENDLESS = "SELECT count(*) FROM generate_series(1, 9000000000)";
   const config = { server: { shutdown_timeout_secs: 0 } };
 
-  test("are answered 503 and rolled back, and the log counts them", async () => {
+  test("get status 503 and are rolled back, and the log counts them", async () => {
     await using server = await startReadyServer({ config });
     await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
     const asked = [
@@ -489,7 +489,7 @@ describe("statements that outlast the time to stop", () => {
     expect(await server.rows("SELECT id FROM default.t")).toEqual([]);
   });
 
-  test("say so at the end of an answer that has begun", async () => {
+  test("say so at the end of a response that has begun", async () => {
     await using server = await startReadyServer({ config });
     const answer = await server.post(
       "/v1/api/sql",

@@ -54,7 +54,7 @@ async function untilNoneRuns(): Promise<void> {
   await until(async () => (await runningQueries()).length === 0);
 }
 
-describe("a long answer", () => {
+describe("a long response", () => {
   test("has the shape of a short one", async () => {
     const { status, body } = await server.sql(LONG);
     expect(status).toBe(200);
@@ -123,7 +123,7 @@ describe("cells of every kind", () => {
     return { whole, parts };
   }
 
-  test("are the same bytes in a long answer as in short ones, as JSON", async () => {
+  test("are the same bytes in a long response as in short ones, as JSON", async () => {
     const { parts, whole } = await textsOf("application/json");
     const rowsIn = (text: string): string =>
       text.slice(text.indexOf('"rows":[') + 8, text.indexOf('],"row_count"'));

@@ -94,7 +94,7 @@ describe.each([
   ["JSON", false],
   ["MessagePack", true],
 ])("as %s", (_name, packs) => {
-  test("messages arrive as far as the credit goes, and acknowledgements are answered", async () => {
+  test("messages arrive as far as the credit goes, and acknowledgements get their responses", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
     const client = await connect(packs);

@@ -77,7 +77,7 @@ function offsetsOf({ messages }: TopicConsumeBody): number[] {
 }
 
 describe("POST /v1/api/topics/consume", () => {
-  test("answers with messages in the form of the wire contract", async () => {
+  test("returns messages in the form of the wire contract", async () => {
     const names = await newTopic();
     await insert(names, 7);
     const { has_more, messages, next_offset } = await read({ topic_id: names.topic });
@@ -142,7 +142,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(offsetsOf(late)).toEqual([2]);
   });
 
-  test("waits for a message, and answers within milliseconds of its commit", async () => {
+  test("waits for a message, and responds within milliseconds of its commit", async () => {
     const names = await newTopic();
     const waiting = read({ topic_id: names.topic, timeout_seconds: 30 });
     await until(async () => (await consumersOf(names)).length === 1);
@@ -152,7 +152,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(performance.now() - before).toBeLessThan(1000);
   });
 
-  test("answers without messages once its time is over", async () => {
+  test("responds without messages once its time is over", async () => {
     const names = await newTopic();
     const before = performance.now();
     const answer = await read({ topic_id: names.topic, timeout_seconds: 1 });
@@ -390,7 +390,7 @@ describe("bad input", () => {
     expect((await call(CONSUME, fields, service)).status).toBe(200);
   });
 
-  test("a missing token is answered as on every endpoint", async () => {
+  test("a missing token gets the same error as on every endpoint", async () => {
     const response = await fetch(server.url + CONSUME, { method: "POST", body: "{}" });
     const { error } = (await response.json()) as { error: { code: string } };
     expect([response.status, error.code]).toEqual([401, "MISSING_AUTHORIZATION"]);
@@ -489,7 +489,7 @@ test("an erased account takes its dead letters with it, also after a crash", asy
   expect(await letters("crashed")).toEqual([[1, ADMIN]]);
 });
 
-test("a stopping server answers requests that wait", async () => {
+test("a stopping server responds to requests that wait", async () => {
   const names = await newTopic();
   const waiting = read({ topic_id: names.topic, timeout_seconds: 60 });
   await until(async () => (await consumersOf(names)).length === 1);

@@ -157,7 +157,7 @@ describe("a transaction over HTTP", () => {
     expect(await stored()).toHaveLength(2);
   });
 
-  test("streams a long answer, and waits for its end", async () => {
+  test("streams a long response, and waits for its end", async () => {
     const tx = await Tx.open();
     const sql = "SELECT g, repeat('x', 100) FROM generate_series(1, 30000) g";
     const [rows, after] = await Promise.all([tx.sql(sql), tx.sql("DELETE FROM t WHERE id = 1")]);

@@ -191,7 +191,7 @@ test("ALTER WEBHOOK goes on at the new URL where it was, and /metrics counts its
 /** A message that has failed several times waits for longer than other conditions of tests. */
 const RETRY_MS_MAX = 90_000;
 
-test("a webhook delivers a message again after an error, a redirect and a slow answer, and tells why", async () => {
+test("a webhook delivers a message again after an error, a redirect and a slow response, and tells why", async () => {
   const { receiver, server } = await start();
   /** How rows fail, until the test has seen the reason. */
   const failures = new Map<number, () => Response | Promise<Response>>([

@@ -5,7 +5,7 @@ import { startServer } from "../support/server_process.ts";
 import { runSlt } from "../support/slt.ts";
 import { senderTo } from "../support/slt_server.ts";
 
-test("every example of the contract has its answer", async () => {
+test("every example of the contract has its result", async () => {
   await using server = await startServer();
   await server.setup();
   const text = await Bun.file(join(import.meta.dir, "contract/examples.slt")).text();

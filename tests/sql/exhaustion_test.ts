@@ -191,7 +191,7 @@ describe("long values that an expression makes of many rows", () => {
   });
 });
 
-test("a statement of thousands of outputs, conditions, branches or sums answers for all rows", async () => {
+test("a statement of thousands of outputs, conditions, branches or sums has results for all rows", async () => {
   const times = (count: number, item: (i: number) => string, between: string): string =>
     Array.from({ length: count }, (_, i) => item(i)).join(between);
   await engine.run("CREATE TABLE broad (id INT PRIMARY KEY)");

@@ -141,7 +141,7 @@ test("a result above limits.max_result_rows is an error, not cut", async () => {
   expect(await engine.rows("SELECT count(*) FROM big a, few b, few c")).toEqual([[4 * ROWS]]);
 });
 
-test("SHOW and DESCRIBE answer no more rows than limits.max_result_rows either", async () => {
+test("SHOW and DESCRIBE return no more rows than limits.max_result_rows either", async () => {
   await using few = await TestEngine.open({ config: "limits.max_result_rows = 4" });
   await few.run("CREATE TABLE narrow (id INT PRIMARY KEY, a INT)");
   expect(await few.rows("DESCRIBE narrow")).toHaveLength(4);

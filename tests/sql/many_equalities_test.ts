@@ -63,7 +63,7 @@ test("30,000 equalities are one look-up a row", async () => {
 
 const ROUNDS = amountOf({ usual: 15, thorough: 60 });
 
-test("an OR of equalities answers as one over expressions", async () => {
+test("an OR of equalities has the same result as one over expressions", async () => {
   const random = new SeededRandom(11);
   for (let round = 0; round < ROUNDS; round += 1) {
     const terms = Array.from({ length: 4 + random.below(12) }, () =>

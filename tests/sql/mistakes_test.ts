@@ -605,7 +605,7 @@ const REFUSED: readonly Mistake[] = [
   [
     "ALTER TABLE demo.kv ENABLE ROW LEVEL SECURITY",
     "ENABLE ROW LEV",
-    "policies decide about the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY",
+    "policies restrict the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY",
   ],
   [
     "ALTER TABLE demo.kv ADD COLUMN w TEXT, OWNER TO alice",

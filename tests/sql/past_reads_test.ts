@@ -58,7 +58,7 @@ const QUERIES = [
 ];
 
 for (const [place, options] of PLACES) {
-  test(`an earlier state ${place} equals the answers that queries gave then`, async () => {
+  test(`an earlier state ${place} equals the results that queries gave then`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run(FILL);
     const states: { seq: number; answers: (readonly (readonly unknown[])[])[] }[] = [];

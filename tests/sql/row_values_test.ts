@@ -28,7 +28,7 @@ test("a row is sent as the text of a JSON object, an array of rows as a list of 
   ]);
 });
 
-test("a reader answers with the same rows", async () => {
+test("a reader returns the same rows", async () => {
   await using elsewhere = await TestEngine.open({ readsElsewhere: true });
   const rows = "SELECT ROW(n, ARRAY[ROW(n, 'x')]) AS r FROM generate_series(1, 3) g(n)";
   const sql = `SELECT r, r::text AS form FROM (${rows}) s WHERE (r).f1 > 1 ORDER BY r DESC`;

@@ -415,7 +415,7 @@ test("several transactions and single statements follow each other in one text",
   expect(await engine.rows("SELECT id FROM t")).toEqual([[1]]);
 });
 
-describe("a request that fails answers with the entries that stay in effect", () => {
+describe("a request that fails returns the entries that stay in effect", () => {
   const kept = async (sql: string): Promise<readonly (string | undefined)[]> => {
     const { error, results } = await engine.ask(sql);
     expect(error).toBeDefined();

@@ -42,7 +42,7 @@ async function conditionOf(promise: Promise<unknown>): Promise<string | undefine
   return undefined;
 }
 
-test("every acknowledged commit was written and then synced before its writer was answered", async () => {
+test("every acknowledged commit was written and then synced before its writer got its response", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE] });
   await Promise.all(

@@ -300,7 +300,7 @@ async function simulate(seed: number, options: SimulationOptions): Promise<numbe
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 12 }) : 1;
 
-test("LocalStore answers as a list of versions does, through flushes and crashes", async () => {
+test("LocalStore returns what a list of versions returns, through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});
 });
 

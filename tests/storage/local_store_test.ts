@@ -62,7 +62,7 @@ test("apply is applied at once and visible only after the sync", async () => {
   await store.close();
 });
 
-test("onVisible is called with each changed partition once, before writers are answered", async () => {
+test("onVisible is called with each changed partition once, before writers get their responses", async () => {
   const store = await openStore({ definitions: [TABLE, OTHER] });
   const events: unknown[] = [];
   store.onVisible = (changed: readonly ChangedPartition[], seq: Seq) => {
@@ -707,7 +707,7 @@ test("liveRowCount follows commits as they become visible", async () => {
   await store.close();
 });
 
-test("relaxed durability answers before the sync", async () => {
+test("relaxed durability responds before the sync", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({
     disk,

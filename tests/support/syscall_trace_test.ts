@@ -15,12 +15,12 @@ function faultsOf(...lines: string[]): string[] {
   return orderFaults(parseTrace(lines.join("\n")), ["m1"], (path) => path.endsWith(".wal"));
 }
 
-test("orderFaults accepts write, then sync, then answer, also with calls of threads in between", () => {
+test("orderFaults accepts write, then sync, then response, also with calls of threads in between", () => {
   expect(faultsOf(WRITE, SYNC, ANSWER)).toEqual([]);
   expect(faultsOf(WRITE, SYNC_BEGINS, '12 read(3</x>, "", 1) = 1', SYNC_ENDS, ANSWER)).toEqual([]);
 });
 
-test("orderFaults accepts a write through a descriptor that syncs, then the answer", () => {
+test("orderFaults accepts a write through a descriptor that syncs, then the response", () => {
   expect(faultsOf(OPEN, WRITE, ANSWER)).toEqual([]);
   expect(faultsOf(OPEN, WRITE_BEGINS, '12 read(3</x>, "", 1) = 1', WRITE_ENDS, ANSWER)).toEqual([]);
 });

@@ -75,7 +75,7 @@ describe("SeqWatch", () => {
     expect(watch.reusedCount).toBe(1);
   });
 
-  test("counts an id that answered two commits", () => {
+  test("counts an id that two responses contain", () => {
     const watch = new SeqWatch();
     watch.acknowledged(5);
     watch.acknowledged(5);

@@ -404,7 +404,7 @@ test.each([
   ["SELECT a.id FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss", "it has a full join"],
   ["SELECT row_number() OVER (ORDER BY id) FROM shop.users", "it has window functions"],
   ["SELECT id FROM shop.users ORDER BY id OFFSET 2", "it has OFFSET without LIMIT"],
-  ["SELECT id FROM shop.users LIMIT 1", "its LIMIT has no order that tells all rows apart"],
+  ["SELECT id FROM shop.users LIMIT 1", "its LIMIT has no order that distinguishes all rows"],
   [
     "SELECT p.id FROM shop.products p JOIN shop.items i ON i.n = p.id",
     "no key or index finds the rows of shop.items that a change concerns",

@@ -159,7 +159,7 @@ async function expectDescribed(path: string, method: string, init: RequestInit):
 
 const PASSWORD = "correct horse 9";
 
-test("openapi.json describes the real answers, including refusals", async () => {
+test("openapi.json describes the real responses, including refusals", async () => {
   const token = await server.token();
   const post = (body: unknown, headers: Record<string, string> = {}): RequestInit => ({
     body: JSON.stringify(body),

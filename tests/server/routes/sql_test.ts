@@ -7,7 +7,7 @@ const LONG = `SELECT ${"1, ".repeat(10_000)}1`;
 
 const ENDED: SqlResponse = { results: [{ rowCount: 0, asUser: "ada" }] };
 
-test("SqlRoute releases the memory of a long text with the answer, and not before", async () => {
+test("SqlRoute releases the memory of a long text with the response, and not before", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: async ({ sqlUtf8 }) => {
@@ -23,7 +23,7 @@ test("SqlRoute releases the memory of a long text with the answer, and not befor
   await server.close();
 });
 
-test("SqlRoute keeps a long text whose answer continues as a stream", async () => {
+test("SqlRoute keeps a long text whose response continues as a stream", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: ({ sqlUtf8 }) => {

@@ -50,7 +50,7 @@ test("a statement that waits for long is refused for lack of memory", async () =
   expect(await waiting).toBe("MEMORY_EXCEEDED");
 });
 
-test("a part of an answer waits beyond the deadline of its statement, and ends when that is killed", async () => {
+test("a part of a response waits beyond the deadline of its statement, and ends when that is killed", async () => {
   const clock = new ManualClock();
   const pressure = { isTight: true };
   const gate = gateOf(clock, pressure);

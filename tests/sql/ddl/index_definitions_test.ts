@@ -160,7 +160,7 @@ test("a duplicate in the rows of another user is not shown", async () => {
   }
 });
 
-test("an index of a hidden table answers as a missing index", async () => {
+test("an index of a hidden table is refused like a missing index", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
   await engine.run("CREATE USER 'srv' WITH PASSWORD 'correct horse 9' ROLE service");

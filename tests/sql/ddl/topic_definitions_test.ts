@@ -204,7 +204,7 @@ test("a table without a primary key has no key to publish", async () => {
   await engine.run("DROP TABLE app.typing; DROP TOPIC app.t");
 });
 
-test("CLEAR TOPIC and DROP TOPIC answer with a job that has ended, and are audited", async () => {
+test("CLEAR TOPIC and DROP TOPIC return a job that has ended, and are audited", async () => {
   await engine.run("CREATE TOPIC app.gone");
   const before = topicOf("gone")?.clearedSeq;
   const [cleared] = await engine.rows("CLEAR TOPIC app.gone");

@@ -146,7 +146,7 @@ describe("rows are found", () => {
   });
 });
 
-describe("answers stay those of a table without indexes", () => {
+describe("results stay those of a table without indexes", () => {
   const words = ["cat", "hat", "tree", "running", "runs", "blue sky", "100%", "Zoë"];
 
   function randomRow(random: SeededRandom, id: number): string {

@@ -187,7 +187,7 @@ describe("EXPLAIN", () => {
     expect(inner).toMatchObject({ node: "Key Lookup", loops: 2, rows: 2 });
   });
 
-  test("ANALYZE shows durations with three decimals, as every answer does", async () => {
+  test("ANALYZE shows durations with three decimals, as every response does", async () => {
     for (const sql of ["SELECT a FROM t WHERE b > 2", "UPDATE u SET x = x WHERE id = 1"]) {
       const text = (await engine.rows(`EXPLAIN ANALYZE ${sql}`)).join("\n");
       const [[json] = []] = await engine.rows(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`);

@@ -14,7 +14,7 @@ import { until } from "../../support/until.ts";
 /** The number of rows, more than one answer contains. */
 const MANY = 1300;
 
-describe("a statement in a reader answers as on the event loop", () => {
+describe("a statement in a reader has the same result as on the event loop", () => {
   let here: TestEngine;
   let elsewhere: TestEngine;
   let divided: TestEngine;
@@ -228,7 +228,7 @@ describe("JobAnswers", () => {
     expect(over(() => [[["a", "b", "c"]]]).answer(question)).toEqual([["b"]]);
   });
 
-  test("answers in between while rows come slowly", () => {
+  test("returns parts in between while rows come slowly", () => {
     const slow = over(function* () {
       for (let step = 0; step < 3; step += 1) {
         clock.advance(2);

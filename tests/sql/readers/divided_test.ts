@@ -135,7 +135,7 @@ const VALUES = `SELECT g, nullif(g * 7 % 13, 5), nullif((g * 31 % 97) * 90071992
   nullif(g % 4, 1) > 1, TIMESTAMP '2026-01-01' + (g * 53 % 1000) * INTERVAL '1 hour',
   DATE '2026-01-01' + g * 13 % 300 FROM generate_series`;
 
-describe("readers that divide a query answer like the event loop", () => {
+describe("readers that divide a query return what the event loop returns", () => {
   test("over random changes", async () => {
     await change(`CREATE NAMESPACE d; CREATE TABLE d.t (id INT PRIMARY KEY, n INT, big BIGINT,
       exact DECIMAL(30,2), x DOUBLE, s TEXT, b BOOLEAN, t TIMESTAMP, d DATE)

@@ -21,7 +21,7 @@ function file(name: string): RequestParts {
   return { files: new Map([[name, { name: `${name}.txt`, mime: "text/plain", bytes }]]) };
 }
 
-describe("the answer is that of the event loop", () => {
+describe("the result is that of the event loop", () => {
   let here: TestEngine;
   let elsewhere: TestEngine;
 
@@ -211,7 +211,7 @@ describe("a reader", () => {
   const upsert =
     "INSERT INTO e.t VALUES (1, 5, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u) + t.v RETURNING v, (SELECT count(*) FROM e.t)";
 
-  test("that ends before it answers ends the change, which has written nothing", async () => {
+  test("that ends before it returns ends the change, which has written nothing", async () => {
     const heldReaders = new HeldReaders();
     await using engine = await TestEngine.open({ heldReaders, readsElsewhere: true });
     await engine.run(SETUP);

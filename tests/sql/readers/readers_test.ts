@@ -71,7 +71,7 @@ const READS = [
   "SELECT id, CASE WHEN id < 400 THEN 1 ELSE snowflake_id() END > 0 FROM r.t ORDER BY id",
 ] as const;
 
-describe("a reader answers like the event loop", () => {
+describe("a reader returns what the event loop returns", () => {
   test("over rows in memory, in segments, replaced and deleted ones", async () => {
     await change(`CREATE NAMESPACE r; CREATE TABLE r.t (id INT PRIMARY KEY, k INT, x DOUBLE, s TEXT,
       b BOOLEAN, big BIGINT, exact DECIMAL(30,2), t TIMESTAMP, d DATE, j JSONB, raw BYTES,

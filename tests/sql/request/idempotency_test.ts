@@ -37,7 +37,7 @@ function ask(sql: string, key: string, digest = sql): Promise<SqlResponse> {
 
 const count = async () => (await engine.rows("SELECT count(*) FROM t"))[0]?.[0];
 
-test("a repeat gets the first answer, whatever happened since", async () => {
+test("a repeat gets the first response, whatever happened since", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t SELECT id + 1, v FROM t RETURNING id, v, 1.5::decimal(3,2), 'x'";
   const first = await ask(sql, key);
@@ -66,7 +66,7 @@ test("all statements of a text are one transaction", async () => {
   ]);
 });
 
-test("BEGIN … COMMIT in the text answers its last_seq again", async () => {
+test("BEGIN … COMMIT in the text returns its last_seq again", async () => {
   const key = freshKey();
   const text = "BEGIN; INSERT INTO t VALUES (2, 1); COMMIT";
   const first = await ask(text, key);
@@ -77,7 +77,7 @@ test("BEGIN … COMMIT in the text answers its last_seq again", async () => {
   expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
 });
 
-test("without BEGIN, the last change has the last_seq, also when the answer is repeated", async () => {
+test("without BEGIN, the last change has the last_seq, also when the response is repeated", async () => {
   const key = freshKey();
   const text = "INSERT INTO t VALUES (2, 1); DELETE FROM t WHERE id = 9; SELECT 1";
   const first = await ask(text, key);
@@ -187,7 +187,7 @@ test("damaged records refuse the users who may need them, but no longer than the
   expect((await ask(sql, key)).isReplayed).toBe(true);
 });
 
-test("a long answer is kept as its counts", async () => {
+test("a long response is kept as its counts", async () => {
   const key = freshKey();
   const sql = "UPDATE t SET v = v + 1 RETURNING repeat('x', 1100000)";
   const [first] = (await ask(sql, key)).results;

@@ -117,7 +117,7 @@ describe("to its end", () => {
     expect([await totals(), await totals("u")]).toEqual([t, u]);
   });
 
-  test("RETURNING answers each row with the _seq that it has", async () => {
+  test("RETURNING returns each row with the _seq that it has", async () => {
     const returned = await engine.rows("UPDATE t SET v = v + id RETURNING id, v, _seq");
     expect(returned).toHaveLength(ROWS);
     expect(returned).toEqual([...(await engine.rows("SELECT id, v, _seq FROM t ORDER BY _seq"))]);

@@ -119,7 +119,7 @@ describe("PG_SLEEP takes its time", () => {
     expect(await engine.rows(sql, { params: [0] })).toEqual([[null, "", "", ""]]);
   });
 
-  test("while others are answered", async () => {
+  test("while others get their responses", async () => {
     await engine.run("CREATE TABLE t (id INT PRIMARY KEY)");
     const { answer } = await asleep("SELECT pg_sleep(60) FROM generate_series(1, 2)");
     await engine.run("INSERT INTO t VALUES (1)");

@@ -191,7 +191,7 @@ test("a long transaction acknowledges with its commit as well", async () => {
   expect(await engine.rows("SELECT count(*) FROM effects WHERE note = 'y'")).toEqual([[0]]);
 });
 
-test("a request with an idempotency key acknowledges once, and answers as before", async () => {
+test("a request with an idempotency key acknowledges once, and gets the same response as before", async () => {
   const idempotency = { key: "m0", digest: "d" };
   const text = "BEGIN; INSERT INTO effects VALUES (1, 'x'); ACK feed GROUP 'g' OFFSETS (0); COMMIT";
   const first = await engine.ask(text, { idempotency });

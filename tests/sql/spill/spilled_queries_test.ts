@@ -168,12 +168,12 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
 }
 
 describe("a statement beyond its memory", () => {
-  test.each(ORDERED)("answers in the same order: %s", async (sql) => {
+  test.each(ORDERED)("returns rows in the same order: %s", async (sql) => {
     expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test.each(UNORDERED)("answers the same: %s", async (sql) => {
+  test.each(UNORDERED)("returns the same rows: %s", async (sql) => {
     expect(sorted(await spilledRows(sql))).toEqual(sorted(await rowsOf(large, sql)));
     expect(temporaryFiles(small)).toEqual([]);
   });
@@ -192,7 +192,7 @@ describe("a statement beyond its memory", () => {
 const ROUNDS = amountOf({ usual: 4, thorough: 25 });
 const SEED = Number(process.env["SEED"] ?? 20_261_122);
 
-test(`random queries answer the same with little memory as with much (seed ${SEED})`, async () => {
+test(`random queries have the same result with little memory as with much (seed ${SEED})`, async () => {
   const random = new SeededRandom(SEED);
   const chosen = (from: readonly string[]): string => from[random.below(from.length)] ?? "";
   const columns = ["k", "b", "d", "f", "s", "j", "at", "flag", "i", "u", "id % 4000", "k % 4"];

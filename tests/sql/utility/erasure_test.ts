@@ -243,7 +243,7 @@ describe("PURGE", () => {
     expect(engine.database.catalog.erasures()).toEqual([]);
   });
 
-  test("answers without a job if there is no such user, and refuses what DROP USER refuses", async () => {
+  test("returns no job if there is no such user, and refuses what DROP USER refuses", async () => {
     expect((await engine.run("DROP USER IF EXISTS nobody PURGE"))[0]?.message).toBe(
       "User nobody does not exist",
     );

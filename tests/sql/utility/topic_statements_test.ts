@@ -80,7 +80,7 @@ test("CONSUME for a group acknowledges what it returns, unless NO ACK", async ()
   expect(topics.openAcks).toBe(0);
 });
 
-test("ACK answers with the last offset up to which a group has acknowledged everything", async () => {
+test("ACK returns the last offset up to which a group has acknowledged everything", async () => {
   for (let count = 0; count < 5; count += 1) topics.publish(topicId);
   const [result] = await engine.run("ACK app.feed GROUP 'g' OFFSETS (2, 1, 2)");
   expect(result?.schema?.map(({ name }) => name)).toEqual([

@@ -87,7 +87,7 @@ test("a large batch waits for the sync before it, and later writes for their own
   await Promise.all([store.close(), again.close()]);
 });
 
-test("commits that wait for a sync are written before the writers of that sync are answered", async () => {
+test("commits that wait for a sync are written before the writers of that sync get their responses", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   disk.mark("begin");

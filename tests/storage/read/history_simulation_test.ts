@@ -474,7 +474,7 @@ async function simulate(seed: number): Promise<number> {
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 3, thorough: 40 }) : 1;
 
-test("all reads answer as a list of versions does while merges move rows to history", async () => {
+test("all reads return what a list of versions returns while merges move rows to history", async () => {
   let historyCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     historyCount += await simulate(seed);

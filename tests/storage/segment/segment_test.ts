@@ -385,7 +385,7 @@ describe("ways to a row", () => {
     }
   });
 
-  test("hasTombstones answers without reading rows", () => {
+  test("hasTombstones returns without reading rows", () => {
     const input = plainInput([{ type: INT, values: [1, 2, 3] }]);
     const withNone = open(encodeSegment(input));
     expect(withNone.hasTombstones(0)).toBe(false);

@@ -61,7 +61,7 @@ test.each([
   expect(hosts).toEqual([]);
 });
 
-test("posting asks once for each request, so a second answer changes nothing", async () => {
+test("posting asks once for each request, so a second response changes nothing", async () => {
   const listed = ["hooks.example.com", "127.0.0.1"];
   const answer = await post(listed, [["127.0.0.1"], ["10.0.0.1"]]);
   expect(answer).toEqual({ isDelivered: true });
