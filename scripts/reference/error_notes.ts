@@ -163,7 +163,7 @@ export const HTTP_NOTES: Readonly<Record<string, string>> = {
   upgrade_required: "The endpoint speaks WebSocket only.",
   invalid_invitation: "The invitation is missing, unknown, used up or expired.",
   invalid_link: "The token of the link was used, has expired, or was replaced by a newer password.",
-  invalid_setup_code: "Setup asks for the code that the server printed when it started.",
+  invalid_setup_code: "Setup requires the code that the server printed when it started.",
   user_exists: "A user of this name exists.",
   weak_password: "The password breaks a rule of `auth`.",
 };

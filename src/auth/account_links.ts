@@ -80,14 +80,14 @@ export class AccountLinks {
     const { bucket, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasPasswordReset) {
-      throw turnedOff("The reset of passwords is off", "auth.password_reset = true");
+      throw turnedOff("Password reset is off", "auth.password_reset = true");
     }
     const name = textField(bodyFields(body), ["user"], NAME_LENGTH_MAX).normalize("NFC");
     await steadily(clock, () => {
       const user = this.#resettable(name);
       if (user !== undefined) this.#notify(user, "reset_password");
     });
-    return { message: "If the account exists and has an address, a message is on its way to it" };
+    return { message: "If the account exists and has an address, a message is being sent to it" };
   }
 
   /** Sets a new password by the token of a link. @throws {AuthError} */
@@ -95,7 +95,7 @@ export class AccountLinks {
     const { bucket, catalog, hasher, log, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasPasswordReset) {
-      throw turnedOff("The reset of passwords is off", "auth.password_reset = true");
+      throw turnedOff("Password reset is off", "auth.password_reset = true");
     }
     const fields = bodyFields(body);
     const token = textField(fields, ["token"], TOKEN_LENGTH_MAX);
@@ -116,7 +116,7 @@ export class AccountLinks {
     this.#options.onPassword(userId);
     log.info("password reset by a link", { user: userId, request: caller.requestId });
     this.#note(userId, caller, "reset password");
-    return { message: "The password is set: log in" };
+    return { message: "The password is set: log in with it" };
   }
 
   /**
@@ -128,7 +128,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("The verification of addresses is off", "auth.email_login = true");
+      throw turnedOff("Address verification is off", "auth.email_login = true");
     }
     await steadily(clock, () => {
       const user = catalog.user(principal.userId);
@@ -136,7 +136,7 @@ export class AccountLinks {
         this.requestVerification(user);
       }
     });
-    return { message: "If your address is not verified yet, a message is on its way to it" };
+    return { message: "If your address is not verified yet, a message is being sent to it" };
   }
 
   /** Marks the address of a user as verified by the token of a link. @throws {AuthError} */
@@ -144,7 +144,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("The verification of addresses is off", "auth.email_login = true");
+      throw turnedOff("Address verification is off", "auth.email_login = true");
     }
     const token = textField(bodyFields(body), ["token"], TOKEN_LENGTH_MAX);
     const { claims, user } = this.#userOf(token, "verify");
@@ -157,7 +157,7 @@ export class AccountLinks {
       catalog.changeUser(user.userId, { emailVerifiedAtMs: clock.nowMs() });
       this.#note(user.userId, caller, "verify email");
     }
-    return { message: "The address is verified: log in by it" };
+    return { message: "The address is verified: you can log in with it" };
   }
 
   /** Sends a link to the address of a user, which proves that it belongs to the user. */
@@ -179,7 +179,7 @@ export class AccountLinks {
     const { email, tokenVersion, userId } = user;
     if (email === undefined) return;
     if (!this.#mayNotify(userId)) {
-      log.warn("an account has got too many messages in an hour", { user: userId, type });
+      log.warn("an account received too many messages in an hour", { user: userId, type });
       return;
     }
     const issuedAt = Math.floor(clock.nowMs() / 1000);
@@ -243,6 +243,6 @@ export class AccountLinks {
 function invalidLink(): AuthError {
   return new AuthError(
     "invalid_link",
-    "The link is not valid any more: it was used, has expired or was replaced; ask for another one",
+    "The link is no longer valid: it was used, has expired or was replaced; request another one",
   );
 }

@@ -48,7 +48,7 @@ export class OwnAccount {
     const { bucket, onAudit, policy, sessions, settings, users } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.mayChangePassword) {
-      throw turnedOff("The change of one's own password is off", "auth.own_password = true");
+      throw turnedOff("Changing your own password is off", "auth.own_password = true");
     }
     requireLogin(principal);
     const { userId } = principal;
@@ -77,7 +77,7 @@ export class OwnAccount {
     const { bucket, catalog, log, onAudit, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.mayDeleteAccount) {
-      throw turnedOff("The deletion of one's own account is off", "auth.own_deletion = true");
+      throw turnedOff("Deleting your own account is off", "auth.own_deletion = true");
     }
     requireLogin(principal);
     const { role, userId } = principal;
@@ -93,7 +93,7 @@ export class OwnAccount {
     }
     catalog.dropUser(userId);
     sessionEnds.endUser(userId);
-    log.info("user deleted the own account", { user: userId, request: caller.requestId });
+    log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit({ ...sourceOf(caller), ...aboutOf(userId), action: "delete account", outcome: "ok" });
     return { message: "The account is deleted; its rows are erased after 30 days" };
   }

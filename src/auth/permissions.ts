@@ -263,7 +263,7 @@ export function requireMessages(
     if (table === undefined || !isRuledFor(principal, table, catalog)) continue;
     throw denied(
       `read topic ${namespace}.${name}`,
-      `it delivers whole rows of ${table.namespace}.${table.name}, about which policies decide for role ${principal.role}`,
+      `it delivers whole rows of ${table.namespace}.${table.name}, but policies restrict the rows for role ${principal.role}`,
       { hint: "consume it as role dba or higher" },
     );
   }

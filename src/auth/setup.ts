@@ -196,7 +196,7 @@ export class Setup {
     throw new AuthError(
       "invalid_setup_code",
       given === undefined
-        ? 'Setup asks for the code that the server printed when it started: send it as "setup_code"'
+        ? 'Setup requires the code that the server printed when it started: send it as "setup_code"'
         : "The setup code is not the one that the server printed when it last started",
     );
   }

@@ -31,7 +31,7 @@ export class SignUpRate {
       const waitMs = ((1 - this.#left) / this.#perHour) * HOUR_MS;
       throw new AuthError(
         "rate_limited",
-        "Too many sign-ups: the server makes a limited number of accounts an hour (limits.signups_per_hour)",
+        "Too many sign-ups: the server creates a limited number of accounts per hour (limits.signups_per_hour)",
         { retryAfterSeconds: Math.ceil(waitMs / 1000) },
       );
     }

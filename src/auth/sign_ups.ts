@@ -98,7 +98,10 @@ export class SignUps {
     bucket.takeAttempt(caller);
     if (settings.signUp === "off") throw turnedOff("Sign-up is off", 'auth.signup = "open"');
     if (isSetupNeeded()) {
-      throw new AuthError("setup_required", "The server needs first-time setup before a sign-up");
+      throw new AuthError(
+        "setup_required",
+        "The server needs first-time setup before users can sign up",
+      );
     }
     const isGuest = sender !== undefined && catalog.user(sender.userId)?.authType === "guest";
     const guest = isGuest ? sender : undefined;
@@ -111,7 +114,7 @@ export class SignUps {
     return {
       message:
         request.name === undefined
-          ? "If the address was free, a message is on its way to it, which completes the sign-up"
+          ? "If the address was free, a message is being sent to it, whose link completes the sign-up"
           : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
     };
   }
@@ -122,7 +125,10 @@ export class SignUps {
     bucket.takeAttempt(caller);
     if (!settings.hasGuests) throw turnedOff("Guests are off", "auth.guests = true");
     if (isSetupNeeded()) {
-      throw new AuthError("setup_required", "The server needs first-time setup before a guest");
+      throw new AuthError(
+        "setup_required",
+        "The server needs first-time setup before guests can use it",
+      );
     }
     this.#rate.take();
     const userId = GUEST_PREFIX + random.bytes(10).toHex();
@@ -259,7 +265,7 @@ export class SignUps {
       "invalid_invitation",
       code === undefined
         ? 'Sign-up needs an invitation: send its code as "invitation"'
-        : "The invitation is unknown, used up or expired: ask for another one",
+        : "The invitation is unknown, used up or expired: ask for another invitation",
     );
   }
 

@@ -183,7 +183,7 @@ const RULES = {
     signups_per_hour: whole(
       1000,
       [0],
-      "Number of sign-ups and guests in an hour, from all addresses together; 0 means no limit",
+      "Number of sign-ups and guests per hour, from all addresses together; 0 means no limit",
     ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
     live_state_bytes: whole(
@@ -324,7 +324,7 @@ const RULES = {
       environment: "TIDEMARK_ALLOW_REMOTE_SETUP",
     }),
     setup_code: maybeFlag(
-      "Whether first-time setup asks for a one-time code that the start prints; by default if " +
+      "Whether first-time setup requires a one-time code that the server prints when it starts; by default if " +
         "server.public_origin or security.trusted_proxies is set",
     ),
     jwt_expiry_hours: number(24, [0.01, 8760], "Hours until an access token expires", {
@@ -351,7 +351,7 @@ const RULES = {
     signup: word(
       "off",
       ["off", "open", "invitation"],
-      "Whether people may make accounts of role user for themselves, all or those with an invitation",
+      "Whether people may create accounts of role user for themselves: everyone, or people with an invitation",
     ),
     guests: flag(
       false,
@@ -360,7 +360,7 @@ const RULES = {
     guest_days: whole(
       30,
       [0, 3650],
-      "Days after which a guest who is not seen is dropped; 0 means never",
+      "Days without activity after which a guest is dropped; 0 means never",
     ),
     own_password: flag(false, "Whether users may change their own password over HTTP"),
     own_deletion: flag(
@@ -368,7 +368,7 @@ const RULES = {
       "Whether users of role user and service may delete their own account",
     ),
     password_reset: flag(false, "Whether users may get a link by mail that sets a new password"),
-    email_login: flag(false, "Whether users may verify their address by mail, and log in by it"),
+    email_login: flag(false, "Whether users may verify their address by mail, and log in with it"),
     notice_url: maybe("URL to which messages to people are posted, such as links by mail", {
       form: HTTP_URL,
     }),
@@ -381,7 +381,7 @@ const RULES = {
     }),
     notices_in_log: flag(
       false,
-      "Whether the log has these messages with their tokens, for development",
+      "Whether these messages are logged with their tokens, for development",
     ),
   },
   security: {

@@ -208,7 +208,7 @@ export class LocalLiveEngine implements LiveEngine {
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     if (wayFromSpec(spec) === "evaluated") {
       const what =
-        "way is for queries that are followed as a whole, and this one has rows of a table";
+        "way is for queries that are followed as a whole, and this query is followed row by row";
       const message = `Cannot subscribe "${spec.id}": ${what}`;
       throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
     }

@@ -10,7 +10,7 @@ const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
 
 const ACCEPTED = {
   202: {
-    description: "The same answer in the same time, whether or not there is such an account",
+    description: "The same response after the same time, whether or not there is such an account",
     content: jsonOf("Message"),
   },
 } as const;
@@ -30,10 +30,10 @@ export const ACCOUNT_OPERATIONS: Readonly<
   signup: {
     id: "signUp",
     tag: "auth",
-    summary: "Make an account of role user, or give a guest a login",
+    summary: "Create an account of role user, or give a guest a login",
     description:
       "Needs auth.signup. With the token of a guest, the guest keeps its account and its rows. The " +
-      "answer does not tell whether the name was free: the login does.",
+      "response does not reveal whether the name was free: the login does.",
     access: "any token or none",
     body: {
       content: jsonOf("SignUpRequest"),
@@ -51,8 +51,8 @@ export const ACCOUNT_OPERATIONS: Readonly<
   guest: {
     id: "beginAsGuest",
     tag: "auth",
-    summary: "Make an account for a guest and begin its session",
-    description: "Needs auth.guests. A guest who is not seen for auth.guest_days is dropped.",
+    summary: "Create an account for a guest and begin its session",
+    description: "Needs auth.guests. A guest without activity for auth.guest_days is dropped.",
     access: "anyone",
     answers: TOKENS,
     errors: { 403: ["forbidden"], 428: ["setup_required"], ...LIMITED },
@@ -60,7 +60,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   password: {
     id: "changePassword",
     tag: "auth",
-    summary: "Change one's own password, which ends all other sessions",
+    summary: "Change the caller's own password, which ends all other sessions",
     description: "Needs auth.own_password.",
     access: "bearer or cookie",
     body: {
@@ -79,7 +79,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   delete: {
     id: "deleteAccount",
     tag: "auth",
-    summary: "Delete one's own account",
+    summary: "Delete the caller's own account",
     description: "Needs auth.own_deletion. The rows of the account are erased after 30 days.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
@@ -121,7 +121,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   verify_link: {
     id: "sendVerifyLink",
     tag: "auth",
-    summary: "Send the link that verifies one's own address once more",
+    summary: "Send another link that verifies the caller's address",
     description: "Needs auth.email_login.",
     access: "bearer or cookie",
     answers: ACCEPTED,

@@ -228,7 +228,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     message: TEXT,
     setup_code_required: {
       ...FLAG,
-      description: "Whether setup asks for the code that the server printed when it started",
+      description: "Whether setup requires the code that the server printed when it started",
     },
     oidc_providers: {
       type: "array",
@@ -326,7 +326,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     email: optional({ ...TEXT_OR_NULL, maxLength: 320 }),
     setup_code: optional({
       ...TEXT_OR_NULL,
-      description: "The code that the server printed when it started, if it asks for one",
+      description: "The code that the server printed when it started, if setup requires it",
     }),
   }),
   SignUpRequest: strictBodyOf<SignUpRequestBody>({

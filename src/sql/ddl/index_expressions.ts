@@ -73,7 +73,7 @@ function termKindFor(
     `Cannot index "${name}" USING gin${by}: its type is ${typeName(type)}`,
     {
       position: operatorClass?._location.start ?? position,
-      hint: "an index USING gin takes TSVECTOR, JSONB, arrays, and TEXT with gin_trgm_ops",
+      hint: "an index USING gin accepts TSVECTOR, JSONB, arrays, and TEXT with gin_trgm_ops",
     },
   );
 }

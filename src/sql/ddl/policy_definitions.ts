@@ -96,7 +96,7 @@ function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
   const what =
     level === undefined
       ? `it is a ${table.kind.toUpperCase()} table, in which all users have their own rows`
-      : `its ACCESS_LEVEL is '${level}', and policies decide only with 'RESTRICTED'`;
+      : `its ACCESS_LEVEL is '${level}', and policies apply only with 'RESTRICTED'`;
   const hint = `ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
   throw new DatabaseError(
     "INVALID_OPERATION",
@@ -235,10 +235,12 @@ function requireClauses(
       position,
     });
   if (command === "insert" && using !== undefined) {
-    throw invalid("USING is about stored rows; write WITH CHECK (…) for new ones");
+    throw invalid("USING applies to stored rows; write WITH CHECK (…) for new rows");
   }
   if ((command === "select" || command === "delete") && check !== undefined) {
-    throw invalid("WITH CHECK is about new rows, which it does not write; write USING (…)");
+    throw invalid(
+      "WITH CHECK applies to new rows, which this command does not write; write USING (…)",
+    );
   }
   if (using !== undefined || check !== undefined) return;
   throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
@@ -309,7 +311,7 @@ export function withOwnerPolicies(
   if (accessLevelOf(table) !== "RESTRICTED") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot set OWNER_COLUMN: it stands for policies, which decide only in a SHARED table with ACCESS_LEVEL 'RESTRICTED'",
+      "Cannot set OWNER_COLUMN: it defines policies, which apply only to a SHARED table with ACCESS_LEVEL 'RESTRICTED'",
       { position },
     );
   }
@@ -352,7 +354,7 @@ function requireOwnPolicies(
 ): void {
   const namespace = catalog.namespace(name);
   requireRun(principal, "removeTable", {
-    action: "set OWNER_COLUMN, which stands for policies",
+    action: "set OWNER_COLUMN, which defines policies",
     position,
     ...(namespace === undefined ? {} : { namespace }),
   });

@@ -190,7 +190,7 @@ class PolicyReading {
 function unreadable(name: string, why: string, node: AstNode): DatabaseError {
   return new DatabaseError("INVALID_DEFINITION", `Cannot read ${name} in a policy: ${why}`, {
     position: node._location.start,
-    hint: "a policy reads SHARED tables of which its owner has every row",
+    hint: "a policy may read only SHARED tables in which its owner sees every row",
   });
 }
 

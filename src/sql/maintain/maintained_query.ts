@@ -406,7 +406,7 @@ function windowOf(
   if (limit === undefined && offset === undefined) return undefined;
   if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
   if (terms === undefined) {
-    throw new NotMaintained("its LIMIT has no order that tells all rows apart");
+    throw new NotMaintained("its LIMIT has no order that distinguishes all rows");
   }
   windowRowsOf(select, context);
   return { terms, ...boundsOf(select, context) };

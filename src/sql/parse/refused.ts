@@ -11,7 +11,7 @@ const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read
 const LIVE = "live queries deliver changes as they are committed";
 
 const OWN_ROWS =
-  "policies decide about the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY";
+  "policies restrict the rows of a SHARED table with ACCESS_LEVEL = 'RESTRICTED': CREATE POLICY";
 const COPYING = "COPY t FROM STDIN reads rows, and COPY t TO STDOUT writes them: POST /v1/api/copy";
 const ON_CONFLICT =
   "INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO UPDATE SET name = EXCLUDED.name";

@@ -86,7 +86,7 @@ export function planFollowedQuery(
   const hasOwnRows = isOfCaller || tables.some(({ owner }) => owner !== SHARED_OWNER);
   const plan = (): MaintainedPlan | string =>
     request.way === "evaluated"
-      ? "the subscription asks for it"
+      ? "the subscription requests it"
       : maintained.planFor({ principal: owned, slots: values });
   if (request.way === "maintained") requireMaintained(plan());
   return {

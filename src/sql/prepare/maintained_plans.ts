@@ -96,7 +96,7 @@ export class MaintainedPlans {
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
     const { changesByTime, node, terms } = this.#options;
-    if (changesByTime) throw new NotMaintained("its rows change by time");
+    if (changesByTime) throw new NotMaintained("its rows change with time");
     const core = coreOf(node);
     if (core === undefined) throw new NotMaintained("it is not one SELECT");
     const { principal } = subscriber;

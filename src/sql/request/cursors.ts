@@ -145,7 +145,7 @@ export class Cursors {
     if (cursor !== undefined) return cursor;
     throw new DatabaseError("OBJECT_NOT_FOUND", `Cannot find cursor "${name}": none is open`, {
       position: _location.start,
-      hint: "DECLARE … CURSOR FOR, within a transaction, opens one",
+      hint: "open one with DECLARE … CURSOR FOR, within a transaction",
     });
   }
 }

@@ -47,7 +47,7 @@ export function checkedByDomain(
     // Each condition would compute the volatile value again, with another result.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot cast this expression to domain ${domainName(domain)}: it gives another value each time`,
+      `Cannot cast this expression to domain ${domainName(domain)}: its value differs each time`,
       { position: node._location.start, hint: "compute it in a subquery, and cast its column" },
     );
   }
