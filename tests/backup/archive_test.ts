@@ -208,7 +208,9 @@ test("log files wait for an archive that an empty directory has replaced, and th
   await until(() => database.archiveLag()?.failure !== undefined);
   expect(database.archiveLag()?.failure).toContain("no longer has an archive of this database");
   expect(log.lines.find(({ level }) => level === "error")?.fields).toMatchObject({
-    hint: expect.stringContaining("mount or move back what was there; or restart the server"),
+    hint: expect.stringContaining(
+      "mount or move back the missing directory, or restart the server",
+    ),
   });
   expect(readdirSync(place.archive)).toEqual([]);
   rmSync(place.archive, { recursive: true });

@@ -841,7 +841,7 @@ test("BACKUP and RESTORE are in the log with their user, and the restore is in t
   const withdraw = `remove ${dataPath}/restore`;
   const message = String(results[0]?.rows?.[0]?.[5]);
   expect(message).toContain("the next start of the server continues from _seq");
-  expect(message).toContain(`to withdraw it before, ${withdraw}`);
+  expect(message).toContain(`to withdraw it before that, ${withdraw}`);
   await database.close();
   database = await databaseOn(dataPath, [root], bunDisk, log);
   const about = `"orderedBy":"root","path":"${target}"`;
@@ -875,7 +875,7 @@ test("restore explains its usage, and the faults of its arguments, before it rea
     [["b", "d", "-x"], "unknown option -x"],
     [["b", "d", "--archive"], "name a value after --archive"],
     [["b", "d", "--to-seq", "1", "--to-seq=2"], "name --to-seq only once"],
-    [["b", "d", "--archive", "a"], "--archive goes with --to-seq or --to-timestamp"],
+    [["b", "d", "--archive", "a"], "--archive needs --to-seq or --to-timestamp"],
     [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name only one point"],
     [
       ["/none", "d", "--to-seq", "abc"],

@@ -679,7 +679,7 @@ test("a log that does not begin with that of the backup is refused", async () =>
   const seq = String(await endOfArchive(world));
   const { code, said } = await restore([world.backup, target, "--archive", other, "--to-seq", seq]);
   expect(code, said).toBe(1);
-  expect(said).toContain("it is the log of another database, or damaged");
+  expect(said).toContain("it is damaged, or the log of another database");
 });
 
 /** Returns an archive with intact files of a different database that has the same name. */

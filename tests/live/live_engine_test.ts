@@ -114,7 +114,7 @@ test("parameters: numbers keep their digits, arrays and objects are INVALID_PARA
   const fixture = liveFixture();
   expect(refusal(() => fixture.open(ROOM, {}, { params: ["a", [1]] }))).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind parameter 2: a value of type object is no parameter",
+    message: "Cannot bind parameter 2: a value of type object is not a valid parameter",
   });
   expect(fixture.open(ROOM, {}, { params: ["a", 1, null, true] }).subscription.state).toBe(
     "following",

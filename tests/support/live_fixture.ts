@@ -204,6 +204,8 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
+  /** Stands for the policies that apply: queries under other policies share nothing. */
+  policyVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
@@ -254,7 +256,7 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
       fieldTypes: fields.map(({ type }) => type),
       keyFieldIndexes: [fields.findIndex(({ name }) => name === "id")],
       seqFieldIndex: fields.findIndex(({ name }) => name === "_seq"),
-      fingerprint: JSON.stringify([sql, known.parameter, this.schemaVersion]),
+      fingerprint: JSON.stringify([sql, known.parameter, this.policyVersion]),
       equality: known.equality,
       hasStar: known.hasStar ?? false,
       namedColumns: known.reads

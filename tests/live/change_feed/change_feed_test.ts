@@ -125,7 +125,7 @@ test("Feed stops between groups, and each gets each change once", () => {
 test("Feed copies no rows for a group that has all of them", () => {
   const { feed, insert, open, sql, store } = fixture();
   const opened = [1, 2, 3].map((version) => {
-    sql.schemaVersion = version;
+    sql.policyVersion = version;
     return open("SELECT * FROM chat.messages WHERE room = 'lobby'");
   });
   insert(message(1, "lobby"), message(2, "hall"), message(3, "lobby"));

@@ -183,7 +183,7 @@ test("types are shown with their labels and comments, and belong to their namesp
   );
   await engine.run("ALTER TYPE other.size OWNER TO root");
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'other'")).toEqual([
-    ["other", "size", ["S", "L"], "of shirts"],
+    ["other", "size", ["S", "L"], "of shirts", "enum", null, null],
   ]);
   await engine.run(
     "CREATE SHARED TABLE other.shirts (id INT PRIMARY KEY, s other.size, ss other.size[])",
