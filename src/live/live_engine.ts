@@ -47,7 +47,7 @@ import {
   requireSameMeaning,
   requireSameResult,
 } from "./replay/resume_meaning.ts";
-import type { ResultSubscription } from "./results/result_subscription.ts";
+import type { ResultSubscription, ResultSubscriptionHost } from "./results/result_subscription.ts";
 import { FollowedResults } from "./results/results.ts";
 import { PACE, type Pace, Scheduler, type Ticks, ticksOf } from "./scheduler/scheduler.ts";
 import { TickBudget } from "./scheduler/tick_budget.ts";
@@ -119,6 +119,8 @@ export class LocalLiveEngine implements LiveEngine {
   readonly #pace: Pace;
   readonly #scheduler: Scheduler;
   readonly #host: SubscriptionHost;
+  /** The host of all subscriptions to results. */
+  readonly #resultHost: ResultSubscriptionHost;
   readonly #feeds = new ChangeFeeds<LocalChangeFeed>();
   readonly #results: FollowedResults;
   readonly #times = new DeliveryTimes();
@@ -164,6 +166,11 @@ export class LocalLiveEngine implements LiveEngine {
       run: (subscription) => this.#scheduler.run(subscription),
       enqueue: (subscription) => this.#scheduler.enqueue(subscription),
       forget: (subscription) => this.#forget(subscription),
+    };
+    this.#resultHost = {
+      ...this.#host,
+      run: (subscription) => this.#scheduler.run(subscription),
+      forget: (subscription) => this.#forgetResult(subscription),
     };
     this.#results = new FollowedResults({
       store,
@@ -238,7 +245,7 @@ export class LocalLiveEngine implements LiveEngine {
     const effective = this.#startOfResult(start, { id: spec.id, principal, plan });
     const boundary = this.#store.visibleSeq;
     const subscription = this.#results.open({
-      host: { ...this.#host, run: (task) => this.#scheduler.run(task), forget: this.#forgetResult },
+      host: this.#resultHost,
       number: this.#newNumber(),
       spec,
       principal,
@@ -537,10 +544,10 @@ export class LocalLiveEngine implements LiveEngine {
     this.#arrivals.add();
   }
 
-  readonly #forgetResult = (subscription: ResultSubscription): void => {
+  #forgetResult(subscription: ResultSubscription): void {
     this.#results.forget(subscription);
     this.#discount(subscription);
-  };
+  }
 
   #forget(subscription: Subscription): void {
     this.#discount(subscription);

@@ -27,7 +27,7 @@ import type { QueryReaders } from "./readers/query_readers.ts";
 import { channelOf } from "./request/answer_stream.ts";
 import { failedResponse } from "./request/at_statement.ts";
 import { FastPath } from "./request/fast_path.ts";
-import { resultPlanOf } from "./request/followed_rows.ts";
+import { FollowedResult } from "./request/followed_rows.ts";
 import { type AnswerRecorder, IdempotentRequests } from "./request/idempotency.ts";
 import { InteractiveTransactions } from "./request/interactive_transactions.ts";
 import { type RequestOptions, RequestRunner } from "./request/request.ts";
@@ -221,7 +221,7 @@ export class LocalSqlEngine implements SqlEngine {
     const ledger = this.#newLedger(undefined);
     const texts = this.#texts;
     const query = planFollowedQuery(this.#deps, request, { principal, ledger, texts });
-    return { way: "result", plan: resultPlanOf(this.#deps, query, request) };
+    return { way: "result", plan: new FollowedResult(this.#deps, query, request) };
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {

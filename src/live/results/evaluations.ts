@@ -13,6 +13,9 @@ import type { CancelTimer, Clock } from "../../base/clock.ts";
 /** The rest after an evaluation, as a multiple of the time that the evaluation took. */
 const REST_PER_COST = 3;
 
+/** A shorter rest is not kept in mind: thousands of idle queries would each take memory for it. */
+const REST_MS_MIN = 5;
+
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
@@ -30,7 +33,6 @@ export interface Evaluated {
 interface Turn {
   restUntilMs: number;
   isUnderWay: boolean;
-  costMs: number | undefined;
   /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
@@ -69,11 +71,6 @@ export class Evaluations<Each extends Evaluated> {
     });
   }
 
-  /** Returns the time that the last evaluation of a query took; undefined before the first one. */
-  costMsOf(each: Each): number | undefined {
-    return this.#turns.get(each)?.costMs;
-  }
-
   /** Makes a query rest for at least `ms` after its current evaluation. */
   postpone(each: Each, ms: number): void {
     this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
@@ -91,7 +88,6 @@ export class Evaluations<Each extends Evaluated> {
     const turn: Turn = {
       restUntilMs: Number.NEGATIVE_INFINITY,
       isUnderWay: false,
-      costMs: undefined,
       isDue: false,
       cancelTimer: undefined,
     };
@@ -134,12 +130,15 @@ export class Evaluations<Each extends Evaluated> {
     const startMs = this.#clock.monotonicMs();
     if (await each.evaluate()) {
       const endMs = this.#clock.monotonicMs();
-      turn.costMs = endMs - startMs;
       turn.restUntilMs = Math.max(turn.restUntilMs, endMs + REST_PER_COST * (endMs - startMs));
     }
     turn.isUnderWay = false;
     this.#underWayCount -= 1;
-    if (turn.isDue && this.#turns.get(each) === turn) this.request(each);
+    const isKnown = this.#turns.get(each) === turn;
+    if (turn.isDue && isKnown) this.request(each);
+    else if (isKnown && turn.restUntilMs < this.#clock.monotonicMs() + REST_MS_MIN) {
+      this.#turns.delete(each);
+    }
     if (this.#queue.size > 0 && !this.#isPumping) void this.#pump();
   }
 }

@@ -36,7 +36,8 @@ export interface ResultFeedOptions {
 
 export class ResultFeed implements Evaluated {
   readonly #options: ResultFeedOptions;
-  readonly #groups = new Map<string, Set<FedGroup>>();
+  /** Most partitions have one group, which needs no set. */
+  readonly #groups = new Map<string, FedGroup | Set<FedGroup>>();
   /** Groups whose subscriptions wait for a later seq. */
   readonly #waiting = new Set<FedGroup>();
   #seq: Seq = SEQ_ZERO;
@@ -108,8 +109,11 @@ export class ResultFeed implements Evaluated {
   leave(group: FedGroup, partition: string): void {
     const groups = this.#groups.get(partition);
     this.#waiting.delete(group);
-    if (groups?.delete(group) !== true) return;
-    if (groups.size === 0) this.#groups.delete(partition);
+    const isMember = groups instanceof Set ? groups.delete(group) : groups === group;
+    if (!isMember) return;
+    if (groups === group || (groups instanceof Set && groups.size === 0)) {
+      this.#groups.delete(partition);
+    }
     if (this.#groups.size > 0 || this.#isJoined) return;
     this.#options.evaluations.forget(this);
     this.#options.onEmpty(this);
@@ -121,7 +125,16 @@ export class ResultFeed implements Evaluated {
   }
 
   #add(group: FedGroup, partition: string): void {
-    this.#groups.set(partition, (this.#groups.get(partition) ?? new Set()).add(group));
+    const groups = this.#groups.get(partition);
+    if (groups === undefined) this.#groups.set(partition, group);
+    else if (groups instanceof Set) groups.add(group);
+    else if (groups !== group) this.#groups.set(partition, new Set([groups, group]));
+  }
+
+  *#groupsOf(partition: string): Generator<FedGroup> {
+    const groups = this.#groups.get(partition);
+    if (groups instanceof Set) yield* groups;
+    else if (groups !== undefined) yield groups;
   }
 
   #followUpTo(upTo: Seq): void {
@@ -136,7 +149,7 @@ export class ResultFeed implements Evaluated {
         return;
       }
       for (const [partition, found] of changes) {
-        for (const group of this.#groups.get(partition) ?? []) group.follow(found);
+        for (const group of this.#groupsOf(partition)) group.follow(found);
       }
     } catch (error) {
       for (const group of this.#all()) group.fail(error);
@@ -146,6 +159,9 @@ export class ResultFeed implements Evaluated {
   }
 
   *#all(): Generator<FedGroup> {
-    for (const groups of this.#groups.values()) yield* groups;
+    for (const groups of this.#groups.values()) {
+      if (groups instanceof Set) yield* groups;
+      else yield groups;
+    }
   }
 }

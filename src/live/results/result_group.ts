@@ -27,7 +27,6 @@ import type {
 import type { Store } from "../../storage/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
-import type { QuerySpec } from "../delivery/groups.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import type { FedGroup, ResultFeed } from "./result_feed.ts";
 import { StepMessages } from "./result_messages.ts";
@@ -37,8 +36,9 @@ import {
   changesBetween,
   type NewState,
   newState,
-  ResultShape,
+  type ResultShape,
   type ResultState,
+  shapeOf,
 } from "./result_state.ts";
 import type { StateBudget } from "./state_budget.ts";
 
@@ -91,8 +91,6 @@ const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
   readonly #host: ResultHost;
-  /** The query that all members share. Each member has its own id and options. */
-  readonly asked: QuerySpec;
   /** Members may leave during an iteration, and a Set still visits each of the others once. */
   readonly #members = new Set<ResultMember>();
   #plan: ResultPlan;
@@ -105,6 +103,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   #isWayKnown = false;
   /** The feed of the changes; absent until the first rows, and during an evaluation. */
   #feed: ResultFeed | undefined;
+  /** The time that the last evaluation took. */
+  #costMs: number | undefined;
   #evaluationCount = 0;
   #followedCount = 0;
   /** The keys of changed rows; undefined until the first change after an evaluation. */
@@ -125,11 +125,10 @@ export class ResultGroup implements Evaluated, FedGroup {
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
 
-  constructor(host: ResultHost, plan: ResultPlan, asked: QuerySpec) {
+  constructor(host: ResultHost, plan: ResultPlan) {
     this.#host = host;
     this.#plan = plan;
-    this.#shape = new ResultShape(plan);
-    this.asked = asked;
+    this.#shape = shapeOf(plan);
   }
 
   get plan(): ResultPlan {
@@ -177,11 +176,10 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   get match(): ResultMatch {
-    const costMs = this.#host.evaluations.costMsOf(this);
     return {
       subscriptions: this.memberCount,
       stateBytes: this.stateBytes,
-      costMs,
+      costMs: this.#costMs,
       evaluations: this.#evaluationCount,
       followed: this.#followedCount,
     };
@@ -238,6 +236,7 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   async evaluate(): Promise<boolean> {
     const version = this.#version;
+    const startMs = this.#host.clock.monotonicMs();
     const isVoid = (): boolean => this.#version !== version || this.#isClosed;
     try {
       if (this.#needsReview) this.#reviewMembers();
@@ -256,6 +255,7 @@ export class ResultGroup implements Evaluated, FedGroup {
       this.#isUnderWay = false;
       this.#changedKeys = undefined;
       this.#evaluationCount += 1;
+      this.#costMs = this.#host.clock.monotonicMs() - startMs;
       this.#untilMs = rows.untilMs;
       this.#become(made);
       this.#joinFeed(made.state.seq);
@@ -450,7 +450,7 @@ export class ResultGroup implements Evaluated, FedGroup {
       if (typeof outcome === "string") this.#end(member, outcome);
       else this.#plan = outcome;
     }
-    this.#shape = new ResultShape(this.#plan);
+    this.#shape = shapeOf(this.#plan);
     this.#maintainer = undefined;
     this.#isWayKnown = false;
     this.#changedKeys = undefined;

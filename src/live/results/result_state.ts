@@ -120,6 +120,17 @@ export function changedState(
   return { state: { seq, rows: before.rows.with(changed), bytes }, changes: inOrder(changes) };
 }
 
+const SHAPES = new WeakMap<ResultPlan["fields"], ResultShape>();
+
+/** Returns the shape of a plan's rows, which all plans of one text share. */
+export function shapeOf({ fields, keyFields }: ResultPlan): ResultShape {
+  const known = SHAPES.get(fields);
+  if (known !== undefined) return known;
+  const shape = new ResultShape({ fields, keyFields });
+  SHAPES.set(fields, shape);
+  return shape;
+}
+
 /** Returns the changes that lead from one state to a later one. */
 export function changesBetween(
   before: ResultState,

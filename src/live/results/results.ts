@@ -5,7 +5,6 @@
 import type { Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
 import type { ChangedPartition } from "../../storage/mod.ts";
-import type { QuerySpec } from "../delivery/groups.ts";
 import type { Start } from "../subscription/subscribe_options.ts";
 import { type Evaluated, Evaluations } from "./evaluations.ts";
 import { ResultFeed } from "./result_feed.ts";
@@ -75,13 +74,7 @@ export class FollowedResults {
 
   /** Opens a subscription; {@linkcode begin} starts it. */
   open({ plan, ...options }: NewResultSubscription): ResultSubscription {
-    const { namespace_id, params, sql } = options.spec;
-    const asked: QuerySpec = {
-      sql,
-      ...(params === undefined ? {} : { params }),
-      ...(namespace_id === undefined ? {} : { namespace_id }),
-    };
-    const group = this.#joinable(plan) ?? this.#newGroup(plan, asked);
+    const group = this.#joinable(plan) ?? this.#newGroup(plan);
     const subscription = new ResultSubscription({ ...options, group });
     this.#subscriptions.add(subscription);
     return subscription;
@@ -144,8 +137,8 @@ export class FollowedResults {
     }
   }
 
-  #newGroup(plan: ResultPlan, asked: QuerySpec): ResultGroup {
-    const group = new ResultGroup(this.#host, plan, asked);
+  #newGroup(plan: ResultPlan): ResultGroup {
+    const group = new ResultGroup(this.#host, plan);
     this.#all.add(group);
     this.#groups.set(plan.fingerprint, group);
     this.#watch(group, plan.tables);

@@ -27,7 +27,7 @@ import { ChangesOfJoin } from "./join_changes.ts";
 import { type GroupAccess, JoinRoutes } from "./join_routes.ts";
 import { type JoinShape, joinShapeOf } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
-import { MaintainedResult } from "./maintained_result.ts";
+import { MaintainedResult, type MaintainedResultOptions } from "./maintained_result.ts";
 import { NotMaintained } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
 import { keptRowsOf, RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
@@ -79,6 +79,8 @@ export class MaintainedQuery {
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
+  /** The parts of results without groups and windows, which keep nothing of their own. */
+  #plain: MaintainedResultOptions | undefined;
   /** The access by which the rows of a group are found, to compute a minimum again. */
   readonly #groupAccess: GroupAccess | undefined;
 
@@ -144,6 +146,10 @@ export class MaintainedQuery {
   newResult(partition: string): MaintainedResult {
     const { groups, rowsOf } = this.#stages;
     const access = this.#groupAccess;
+    if (groups === undefined && this.#window === undefined) {
+      this.#plain ??= { groups, rowsOf, window: undefined, readGroup: undefined };
+      return new MaintainedResult(this.#plain);
+    }
     return new MaintainedResult({
       groups: groups === undefined ? undefined : new Groups(groups),
       rowsOf,

@@ -469,7 +469,7 @@ export interface ResultPlan {
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
   /** Whether a user may read the rows now. */
-  mayRead(principal: Principal): boolean;
+  readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
   /**

@@ -4,6 +4,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { digestKey } from "../../base/short_key.ts";
 import { DEFAULT_NAMESPACE } from "../../catalog/mod.ts";
 import { SHARED_OWNER } from "../../storage/mod.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";
@@ -35,8 +36,9 @@ import { type NextChange, nextChangeOf } from "./next_change.ts";
 import type { PreparedQuery } from "./prepared.ts";
 
 /** A bound query that is followed as a whole, for one subscriber. */
-export interface WholeQuery
-  extends Omit<FollowedText, "clockTerms" | "isOfCaller" | "maintained" | "written"> {
+export interface WholeQuery {
+  readonly text: FollowedText;
+  readonly way: LiveRequest["way"];
   readonly slots: readonly Value[];
   /** The caller, with an owner number. */
   readonly principal: Principal;
@@ -45,13 +47,6 @@ export interface WholeQuery
   readonly nextChanges: readonly NextChange[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
-  /**
-   * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
-   * it has to be evaluated again after each change.
-   *
-   * @throws {DatabaseError} If a definition has changed.
-   */
-  maintained(): MaintainedPlan | string;
 }
 
 export interface WholeQueryCaller extends LiveCaller {
@@ -79,28 +74,55 @@ export function planFollowedQuery(
   const isKnown = known?.mayRead(owned) === true;
   const text = isKnown ? known : newFollowedText(deps, place, { ledger, principal: owned });
   if (!isKnown) texts?.remember(place, text);
-  const { clockTerms, isOfCaller, maintained, written, ...shared } = text;
-  refuseUnfixed(text.select, { node: written, slots: values, clockTerms });
-  authorize(text.prepared.requirements, owned, catalog);
-  const tables = tablesOf(text.prepared, owned);
+  const { clockTerms, isOfCaller, prepared, select, written } = text;
+  refuseUnfixed(select, { node: written, slots: values, clockTerms });
+  authorize(prepared.requirements, owned, catalog);
+  const tables = tablesOf(prepared, owned);
   const hasOwnRows = isOfCaller || tables.some(({ owner }) => owner !== SHARED_OWNER);
-  const plan = (): MaintainedPlan | string =>
-    request.way === "evaluated"
-      ? "the subscription requests it"
-      : maintained.planFor({ principal: owned, slots: values });
-  if (request.way === "maintained") requireMaintained(plan());
-  return {
-    ...shared,
+  const query: WholeQuery = {
+    text,
+    way: request.way,
     slots: values,
     principal: owned,
     tables,
-    nextChanges: clockTerms.terms.map((term) => nextChangeOf(deps, term, owned)),
-    fingerprint: fingerprintOf(request, namespace, {
-      caller: hasOwnRows ? owned : undefined,
-      requirements: text.prepared.requirements,
-    }),
-    maintained: plan,
+    nextChanges: nextChangesOf(deps, clockTerms, owned),
+    // Each subscriber has its own, so a digest takes less memory than the text.
+    fingerprint: digestKey(
+      fingerprintOf(request, namespace, {
+        caller: hasOwnRows ? owned : undefined,
+        requirements: prepared.requirements,
+      }),
+    ),
   };
+  if (request.way === "maintained") requireMaintained(maintainedPlanOf(query));
+  return query;
+}
+
+const NO_CHANGES: readonly NextChange[] = [];
+
+function nextChangesOf(
+  deps: LivePlanDeps,
+  { terms }: ClockTerms,
+  principal: Principal,
+): readonly NextChange[] {
+  if (terms.length === 0) return NO_CHANGES;
+  return terms.map((term) => nextChangeOf(deps, term, principal));
+}
+
+/**
+ * Plans how the result is kept up to date from the changes of its tables. Returns the reason if it
+ * has to be evaluated again after each change.
+ *
+ * @throws {DatabaseError} If a definition has changed.
+ */
+export function maintainedPlanOf({
+  principal,
+  slots,
+  text,
+  way,
+}: WholeQuery): MaintainedPlan | string {
+  if (way === "evaluated") return "the subscription requests it";
+  return text.maintained.planFor({ principal, slots });
 }
 
 /** @throws {DatabaseError} UNSUPPORTED_FEATURE */
@@ -111,7 +133,18 @@ function requireMaintained(plan: MaintainedPlan | string): void {
   });
 }
 
-function tablesOf({ requirements }: PreparedQuery, principal: Principal): ResultTable[] {
+const SHARED_TABLES = new WeakMap<PreparedQuery, readonly ResultTable[]>();
+
+/** Returns the tables that a caller reads. Callers who read shared rows alone share the list. */
+function tablesOf(prepared: PreparedQuery, principal: Principal): readonly ResultTable[] {
+  const known = SHARED_TABLES.get(prepared);
+  if (known !== undefined) return known;
+  const tables = ownTablesOf(prepared, principal);
+  if (tables.every(({ owner }) => owner === SHARED_OWNER)) SHARED_TABLES.set(prepared, tables);
+  return tables;
+}
+
+function ownTablesOf({ requirements }: PreparedQuery, principal: Principal): ResultTable[] {
   const byId = new Map<number, ResultTable>();
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;

@@ -21,7 +21,7 @@ import type {
   ResultTable,
 } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
-import type { WholeQuery } from "../prepare/followed_query.ts";
+import { maintainedPlanOf, type WholeQuery } from "../prepare/followed_query.ts";
 import type { MaintainedPlan, StatementToRun } from "../prepare/maintained_plans.ts";
 import { firstMsAfter } from "../prepare/next_change.ts";
 import { type PastStore, requireHistory } from "../prepare/past_seqs.ts";
@@ -32,34 +32,71 @@ import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
-/** Completes a planned query with the functions that evaluate it. */
-export function resultPlanOf(
-  deps: FollowedRowsDeps,
-  query: WholeQuery,
-  request: LiveRequest,
-): ResultPlan {
-  const { changesByTime, fields, fingerprint, keyFields, principal, sort, tables } = query;
-  return {
-    principal,
-    tables,
-    changesByTime,
-    readsClock: query.nextChanges.length > 0,
-    fields,
-    keyFields,
-    sort,
-    fingerprint,
-    viewsChangedSeq: query.viewsChangedSeq,
-    mayRead: (reader) => query.mayRead(reader),
-    evaluate: (at) => {
-      assert(at === undefined || at <= deps.store.visibleSeq, "an earlier seq is visible");
-      const { result, cancel } = evaluate(deps, query, { request, at, statement: query });
-      return { result: result.then(cellsOf), cancel };
-    },
-    maintainer: () => {
-      const plan = query.maintained();
-      return typeof plan === "string" ? undefined : new Maintainer(deps, query, { plan, request });
-    },
-  };
+/** A planned query with the means to evaluate it. Only what differs between subscribers is kept. */
+export class FollowedResult implements ResultPlan {
+  readonly #deps: FollowedRowsDeps;
+  readonly #query: WholeQuery;
+  readonly #request: LiveRequest;
+
+  constructor(deps: FollowedRowsDeps, query: WholeQuery, request: LiveRequest) {
+    this.#deps = deps;
+    this.#query = query;
+    this.#request = request;
+  }
+
+  get principal(): ResultPlan["principal"] {
+    return this.#query.principal;
+  }
+
+  get tables(): ResultPlan["tables"] {
+    return this.#query.tables;
+  }
+
+  get fingerprint(): string {
+    return this.#query.fingerprint;
+  }
+
+  get changesByTime(): boolean {
+    return this.#query.text.changesByTime;
+  }
+
+  get readsClock(): boolean {
+    return this.#query.nextChanges.length > 0;
+  }
+
+  get fields(): ResultPlan["fields"] {
+    return this.#query.text.fields;
+  }
+
+  get keyFields(): ResultPlan["keyFields"] {
+    return this.#query.text.keyFields;
+  }
+
+  get sort(): ResultPlan["sort"] {
+    return this.#query.text.sort;
+  }
+
+  get viewsChangedSeq(): number {
+    return this.#query.text.viewsChangedSeq;
+  }
+
+  get mayRead(): ResultPlan["mayRead"] {
+    return this.#query.text.mayRead;
+  }
+
+  evaluate(at?: Seq): ResultEvaluation {
+    const isVisible = at === undefined || at <= this.#deps.store.visibleSeq;
+    assert(isVisible, "an earlier seq is visible");
+    const evaluating = { request: this.#request, at, statement: this.#query.text };
+    const { cancel, result } = evaluate(this.#deps, this.#query, evaluating);
+    return { result: result.then(cellsOf), cancel };
+  }
+
+  maintainer(): ResultMaintainer | undefined {
+    const plan = maintainedPlanOf(this.#query);
+    if (typeof plan === "string") return undefined;
+    return new Maintainer(this.#deps, this.#query, { plan, request: this.#request });
+  }
 }
 
 /** The rows of a statement, in the form of its plan's cells. */
@@ -128,7 +165,7 @@ class Maintainer implements ResultMaintainer {
   }
 
   #cells(rows: readonly Row[]): readonly (readonly WireCell[])[] {
-    const { cells } = this.#query.prepared;
+    const { cells } = this.#query.text.prepared;
     return rows.map((row) => cells.cellsOf(row) as readonly WireCell[]);
   }
 }
@@ -173,7 +210,8 @@ async function rowsOf(
     statement: { node, prepared },
   }: Pick<Evaluating, "at" | "statement"> & { ledger: RequestLedger },
 ): Promise<StatementRows> {
-  const { namespace, principal, slots, tables, types } = query;
+  const { principal, slots, tables } = query;
+  const { namespace, types } = query.text;
   const { clock, store } = deps;
   const nowMs = clock.nowMs();
   const runner = new StatementRunner(deps, {
@@ -209,7 +247,7 @@ async function rowsOf(
 /** Returns the next moment at which the result at a seq may change. */
 async function nextChangeMs(
   deps: FollowedRowsDeps,
-  { namespace, nextChanges, principal, slots }: WholeQuery,
+  { nextChanges, principal, slots, text: { namespace } }: WholeQuery,
   { nowMs, runner, seq }: { runner: StatementRunner; seq: Seq; nowMs: number },
 ): Promise<number | undefined> {
   const base = { principal, namespace, slots, atSeq: seq };

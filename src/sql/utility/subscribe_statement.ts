@@ -13,7 +13,7 @@ import { nameText } from "../parse/print/print_expressions.ts";
 import type { LivePlan, SqlParameter, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { LiveMatch, ResultMatch } from "../ports/ports.ts";
-import { planFollowedQuery, type WholeQuery } from "../prepare/followed_query.ts";
+import { maintainedPlanOf, planFollowedQuery, type WholeQuery } from "../prepare/followed_query.ts";
 import { type LivePlanDeps, NotRowByRow, planLiveQuery } from "../prepare/live_planner.ts";
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import type { AdministrationCall } from "./administration.ts";
@@ -103,7 +103,8 @@ interface PlannedResult {
 }
 
 function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefined): string[] {
-  const { fields, keyFields, sort, tables } = query;
+  const { tables, text } = query;
+  const { fields, keyFields, sort } = text;
   const nameOf = (field: number): string => nameText(fields[field]?.name ?? "?");
   const names = tables.map(({ name, owner }) =>
     owner === SHARED_OWNER ? name : `${name} (own rows)`,
@@ -112,7 +113,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
     const direction = isDescending ? "DESC" : "ASC";
     return `${nameOf(field)} ${direction} NULLS ${areNullsFirst ? "FIRST" : "LAST"}`;
   });
-  const plan = query.maintained();
+  const plan = maintainedPlanOf(query);
   const when = `after a commit that changes one of these${timesOf(query)}`;
   const way =
     typeof plan === "string"
@@ -135,7 +136,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
   ];
 }
 
-function timesOf({ changesByTime, nextChanges }: WholeQuery): string {
+function timesOf({ nextChanges, text: { changesByTime } }: WholeQuery): string {
   const times = [
     ...(changesByTime ? ["every second"] : []),
     ...(nextChanges.length > 0 ? ["when time changes a comparison with the clock"] : []),
