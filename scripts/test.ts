@@ -6,17 +6,18 @@
  * executable. A run of selected tests starts the server from its sources.
  *
  * Tests that repeat themselves over seeds, samples or cases do part of that work, always the same
- * part. With `--thorough` they do all of it (`tests/support/thoroughness.ts`), on a disk and with
- * the runtime's default settings. Otherwise two measures save a third of the processor time: the
- * files of a complete run are in memory if there is room, and the workers neither return memory to
- * the system at once nor optimise functions at length, which pays off only in long-running
- * processes. The servers that tests start are not affected.
+ * part. With `--thorough` they do all of it (`tests/support/thoroughness.ts`), on a disk; otherwise
+ * the files of a complete run are in memory if there is room.
+ *
+ * The workers do not optimise functions at length, which pays off only in long-running processes
+ * and takes a quarter of the processor time, in a thorough run too. The servers that tests start
+ * are not affected.
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
  *
  * A complete run starts the slowest files first, by `tests/timings.json`, and writes that file with
- * `--update-timings`.
+ * `--thorough --update-timings`. Some files are slow in a thorough run only.
  *
  * At its end, a run lists what it skipped or shortened, and the command that runs it.
  *
@@ -170,7 +171,7 @@ function memoryFolder(): string | undefined {
   }
 }
 
-/** The settings for the workers of an ordinary run. */
+/** The settings for the workers. */
 const QUICK_START: Readonly<Record<string, string>> = {
   BUN_JSC_useFTLJIT: "0",
 };
@@ -190,9 +191,8 @@ const { options, words: args } = readArguments(
 const isThorough = options.thorough;
 const skipped = new SkippedTests();
 const failed = new FailedTests();
-const env: Record<string, string> = isThorough
-  ? { TIDEMARK_TEST_THOROUGH: "1" }
-  : { ...QUICK_START };
+const env: Record<string, string> = { ...QUICK_START };
+if (isThorough) env["TIDEMARK_TEST_THOROUGH"] = "1";
 if (process.stderr.isTTY && process.env["NO_COLOR"] === undefined) env["FORCE_COLOR"] = "1";
 const isWhole = args.every((arg) => arg.startsWith("-"));
 const directories: string[] = [];
