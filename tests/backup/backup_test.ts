@@ -150,7 +150,7 @@ test("a backup under load contains every commit up to its seq, and none above it
     expect(Number(seqAfter)).toBeGreaterThan(highest);
   }
   expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
-});
+}, 300_000);
 
 test("RESTORE prepares, a restart finishes, and no id is issued twice", async () => {
   const root = freshDirectory();
