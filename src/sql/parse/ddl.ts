@@ -229,6 +229,7 @@ export function parseTableConstraint(cursor: Cursor): TableConstraint {
   const isUnique = acceptUnique(cursor);
   if (isUnique || cursor.acceptAll("primary", "key")) {
     const columns = cursor.nameList("a column");
+    acceptKeyTiming(cursor);
     const _location = cursor.since(start);
     return { type: isUnique ? "unique" : "primary key", columns, constraintName, _location };
   }
@@ -243,6 +244,25 @@ function acceptUnique(cursor: Cursor): boolean {
     cursor.expect("distinct");
   }
   return true;
+}
+
+/**
+ * Accepts `[NOT] DEFERRABLE` and `INITIALLY IMMEDIATE` after a key. Keys are compared once all rows
+ * of a statement are known, so both are true of every key.
+ */
+function acceptKeyTiming(cursor: Cursor): void {
+  for (;;) {
+    const { start } = cursor;
+    if (cursor.acceptAll("not", "deferrable") || cursor.accept("deferrable")) continue;
+    if (!cursor.accept("initially")) return;
+    if (cursor.accept("immediate")) continue;
+    cursor.expect("deferred");
+    cursor.refuse(
+      "INITIALLY DEFERRED of a key",
+      "leave it out: keys are compared at the end of each statement, once all of its rows are known",
+      start,
+    );
+  }
 }
 
 /** Parses `CHECK (…)`. */
@@ -301,6 +321,7 @@ function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint |
       return { type: "not null", constraintName, _location: cursor.since(start) };
     case "primary":
       cursor.expectAll("primary", "key");
+      acceptKeyTiming(cursor);
       return { type: "primary key", constraintName, _location: cursor.since(start) };
     case "auto_increment":
       cursor.token += 1;
@@ -317,6 +338,7 @@ function parseColumnConstraint(cursor: Cursor, column: Name): ColumnConstraint |
       return parseGenerated(cursor, start, constraintName);
     case "unique":
       acceptUnique(cursor);
+      acceptKeyTiming(cursor);
       return { type: "unique", constraintName, _location: cursor.since(start) };
     case "references":
       return parseReferences(cursor, start, { columns: [column], constraintName });

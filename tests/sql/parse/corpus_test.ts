@@ -76,6 +76,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     because: "an assignment of a row is one of each of its columns",
   },
   { of: /\bINDEX CONCURRENTLY\b/, because: "no build keeps writers waiting, so it is not kept" },
+  {
+    of: /\b(?:UNIQUE|KEY)(?: \([^)]*\))?(?: NOT)? DEFERRABLE\b/,
+    because: "every key is compared once all rows of a statement are known, so it is not kept",
+  },
   { of: /::\w+\[\d/, because: "the length of an array type means nothing, and is not kept" },
   { of: /~~/, because: "LIKE has one form, however it is spelled" },
   { of: /\)\.\w+\)[[.]/, because: "parentheses around a part change nothing, and are not kept" },
