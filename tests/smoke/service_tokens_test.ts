@@ -15,6 +15,7 @@ beforeAll(async () => {
     "CREATE TABLE app.items (id INT PRIMARY KEY); CREATE TABLE other.items (id INT PRIMARY KEY)",
   );
   await server.rows("CREATE USER TABLE app.notes (id INT PRIMARY KEY)");
+  await server.rows("CREATE SEQUENCE app.numbers");
   await server.rows("INSERT INTO app.items VALUES (1); INSERT INTO other.items VALUES (2)");
   await server.rows("CREATE USER mailer INTERNAL ROLE service; CREATE USER ann INTERNAL");
 });
@@ -106,10 +107,41 @@ test.each([
   ["ALTER TABLE app.items ADD COLUMN n INT", "PERMISSION_DENIED", "has no scope DEFINE"],
   ["EXECUTE AS USER ann (SELECT 1)", "PERMISSION_DENIED", "has no scope ACT"],
   ["STORAGE FLUSH TABLE app.items", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["UPDATE app.items SET id = 2 WHERE id = 1", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["TRUNCATE app.items", "PERMISSION_DENIED", "has no scope WRITE"],
+  [
+    "MERGE INTO app.items AS a USING other.items AS b ON a.id = b.id WHEN MATCHED THEN DELETE",
+    "PERMISSION_DENIED",
+    "has no scope WRITE",
+  ],
+  [
+    "WITH gone AS (DELETE FROM app.notes RETURNING id) SELECT * FROM gone",
+    "PERMISSION_DENIED",
+    "has no scope WRITE",
+  ],
+  ["BEGIN; INSERT INTO app.items VALUES (3); COMMIT", "PERMISSION_DENIED", "has no scope WRITE"],
+  ["SELECT nextval('app.numbers')", "PERMISSION_DENIED", "Cannot take numbers"],
+  ["CREATE INDEX items_ids ON app.items (id)", "PERMISSION_DENIED", "has no scope DEFINE"],
+  ["COMMENT ON TABLE app.items IS 'x'", "PERMISSION_DENIED", "has no scope DEFINE"],
+  ["CREATE SEQUENCE app.more", "PERMISSION_DENIED", "has no scope DEFINE"],
+  ["CREATE TABLE app.copied AS SELECT id FROM app.items", "PERMISSION_DENIED", "has no scope"],
+  ["CONSUME FROM app.nothing", "PERMISSION_DENIED", "has no scope WRITE"],
 ])("a token with the scope READ: %s", async (sql, code, message) => {
   const token = await tokenFor("mailer", "SCOPES (READ)");
   const [found, said] = await failure(sql, token);
   expect([found, said]).toEqual([code, expect.stringContaining(message)]);
+});
+
+test("a token with the scope READ copies rows out, and none in", async () => {
+  const token = await tokenFor("mailer", "SCOPES (READ)");
+  const copy = async (sql: string): Promise<number> => {
+    const url = `${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`;
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(url, { method: "POST", headers, body: "9\n" })).status;
+  };
+  expect(await copy("COPY app.items TO STDOUT")).toBe(200);
+  expect(await copy("COPY app.items FROM STDIN")).toBe(403);
+  expect(await server.rows("SELECT id FROM app.items WHERE id = 9")).toEqual([]);
 });
 
 test("a token of an administrator with scopes manages no accounts, nothing that runs, and no topics", async () => {

@@ -1,8 +1,14 @@
 /**
  * Preloaded into a server process (`bun --preload`), so that its clock is some hours ahead of the
- * machine's. A test can then wait for events that take an hour in production.
+ * machine's, from its start or from the signal SIGWINCH on. A test can then wait for events that
+ * take an hour in production.
  */
 const now = Date.now.bind(Date);
-const shiftMs = Number(process.env["SHIFT_CLOCK_MS"] ?? "0");
+let shiftMs = Number(process.env["SHIFT_CLOCK_MS"] ?? "0");
+const shiftBySignalMs = Number(process.env["SHIFT_CLOCK_BY_SIGNAL_MS"] ?? "0");
+
+process.on("SIGWINCH", () => {
+  shiftMs += shiftBySignalMs;
+});
 
 Date.now = () => now() + shiftMs;

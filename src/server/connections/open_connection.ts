@@ -42,7 +42,7 @@ export const REVOKED: SessionEnd = {
 
 export const EXPIRED: SessionEnd = {
   code: "TOKEN_EXPIRED",
-  message: "The token has expired: authenticate with a new token before the old one expires",
+  message: "The token has expired: connect again with a new one",
 };
 
 /**

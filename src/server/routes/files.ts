@@ -45,7 +45,7 @@ export async function fileResponse(
   if (access !== undefined) return await signedResponse(options, exchange, { path, access });
   const { auth, files, mayUseCookies } = options;
   const principal = bearerOrCookiePrincipal(exchange, { auth, mayUseCookies });
-  const userId = exchange.queryValue("user_id");
+  const userId = exchange.queryValue("user_id")?.normalize("NFC");
   const filePath = { ...filePathFrom(path), userId };
   return respond(exchange, await files.open(principal, filePath).catch(notThere));
 }
