@@ -377,7 +377,7 @@ test("a backup under load is restored to many seqs by archive and log, and never
     rmSync(target, { recursive: true });
   }
   expect(fromArchive).toBeGreaterThan(points.length / 6);
-});
+}, 300_000);
 
 test("a point in a commit of many files, after log that is already in segments", async () => {
   const place = freshPlace();
