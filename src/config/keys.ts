@@ -27,8 +27,10 @@ const ORIGIN: TextForm = {
   expected: "like https://db.example.com or http://127.0.0.1:2900",
 };
 const ORIGIN_OR_ANY: TextForm = {
-  pattern: new RegExp(`^\\*$|${ORIGIN.pattern.source}`, "i"),
-  expected: `an origin ${ORIGIN.expected}, or *`,
+  pattern:
+    /^(?:\*|[a-z][a-z0-9+.-]{0,31}:\/\/(?:(?:\*\.)?[\w.-]+|\[[0-9a-f:.]+\])(?::(?:\d{1,5}|\*))?)$/i,
+  expected:
+    "an origin like https://app.example.com, http://localhost:*, https://*.example.com or capacitor://localhost, or *",
 };
 const ADDRESS: TextForm = {
   pattern: /^(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f:.]*:[0-9a-f:.]*)(?:\/\d{1,3})?$/i,
@@ -401,9 +403,12 @@ const RULES = {
     ),
   },
   "security.cors": {
-    allowed_origins: list("Origins of other sites whose pages may call this server, or *", {
-      form: ORIGIN_OR_ANY,
-    }),
+    allowed_origins: list(
+      "Origins of pages that may call this server, with * for sub-domains or ports, or *",
+      {
+        form: ORIGIN_OR_ANY,
+      },
+    ),
     allow_credentials: flag(false, "Whether such calls may carry cookies; not allowed with *"),
     max_age: whole(3600, [0], "How long a browser may cache the response to a preflight request"),
   },

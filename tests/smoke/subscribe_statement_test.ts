@@ -143,3 +143,16 @@ test("EXPLAIN SUBSCRIBE TO shows group, index, predicate and cost", async () => 
   const { body } = await server.sql("EXPLAIN SUBSCRIBE TO app.board", { token: alice });
   expect(body.error?.code).toBe("PERMISSION_DENIED");
 });
+
+test.each([
+  [["127.0.0.1"], "wss"],
+  [["10.0.0.1"], "ws"],
+])("SUBSCRIBE TO behind a TLS proxy, where %j is trusted, names %s://", async (trusted, scheme) => {
+  await using proxied = await startReadyServer({
+    config: { auth: { setup_code: false }, security: { trusted_proxies: trusted } },
+  });
+  const headers = { Authorization: `Bearer ${proxied.token}`, "X-Forwarded-Proto": "https" };
+  const answer = await proxied.post("/v1/api/sql", { sql: "SUBSCRIBE TO system.tables" }, headers);
+  const { results } = (await answer.json()) as { results: { rows: string[][] }[] };
+  expect(results[0]?.rows[0]?.[1]).toBe(proxied.webSocketUrl.replace("ws:", `${scheme}:`));
+});

@@ -5,10 +5,12 @@
  * configuration line that would allow it.
  *
  * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed origin
- * is echoed exactly; `*` admits any origin, without credentials.
+ * is echoed exactly; `*` admits any origin, without credentials. A listed page may send any header,
+ * since tracing tools add their own and the server ignores headers that it does not know.
  */
 import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ServerConfig } from "../contract/options.ts";
+import { ListedOrigins, originAsSent } from "./origins.ts";
 
 const METHODS = "GET, HEAD, POST, OPTIONS";
 const REQUEST_HEADERS =
@@ -18,12 +20,16 @@ const EXPOSED_HEADERS =
   "Tidemark-Notices";
 
 /** Matches an origin that the configuration may list; a longer one is never genuine. */
-const NAMEABLE = /^https?:\/\/[\w.:[\]-]{1,255}$/;
+const NAMEABLE = /^[a-z][a-z0-9+.-]{0,31}:\/\/[\w.:[\]-]{1,255}$/;
+
+/** Matches the name of a header. */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]{1,100}$/;
+
+const REQUESTED_HEADERS_MAX = 50;
 
 export class Cors {
   readonly #listed: readonly string[];
-  readonly #origins: ReadonlySet<string>;
-  readonly #hasWildcard: boolean;
+  readonly #origins: ListedOrigins;
   readonly #allowsCredentials: boolean;
   readonly #maxAge: string;
   readonly #publicOrigin: string | undefined;
@@ -34,26 +40,26 @@ export class Cors {
     const { allowed_origins, allow_credentials, max_age } = config.security.cors;
     this.#log = log;
     this.#listed = allowed_origins;
-    this.#origins = new Set(allowed_origins.map(asSent));
-    this.#hasWildcard = this.#origins.has("*");
-    this.#allowsCredentials = allow_credentials && !this.#hasWildcard;
+    this.#origins = new ListedOrigins(allowed_origins);
+    this.#allowsCredentials = allow_credentials && !this.#origins.hasAll;
     this.#maxAge = String(max_age);
     const { public_origin: own } = config.server;
-    this.#publicOrigin = own === undefined ? undefined : asSent(own);
+    this.#publicOrigin = own === undefined ? undefined : originAsSent(own);
   }
 
   /** Whether any origin is allowed. If no origin is allowed, responses need no further check. */
   get isOn(): boolean {
-    return this.#origins.size > 0;
+    return this.#listed.length > 0;
   }
 
   /** Adds the headers that the requesting page needs to read this response. */
   decorate(request: Request, headers: Headers): void {
     if (!this.isOn) return;
-    if (!this.#hasWildcard) headers.append("Vary", "Origin");
+    const { hasAll } = this.#origins;
+    if (!hasAll) headers.append("Vary", "Origin");
     const origin = request.headers.get("origin");
     if (origin === null || !this.#isListed(origin)) return;
-    headers.set("Access-Control-Allow-Origin", this.#hasWildcard ? "*" : origin);
+    headers.set("Access-Control-Allow-Origin", hasAll ? "*" : origin);
     headers.set("Access-Control-Expose-Headers", EXPOSED_HEADERS);
     if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
   }
@@ -67,7 +73,7 @@ export class Cors {
       return;
     }
     headers.set("Access-Control-Allow-Methods", METHODS);
-    headers.set("Access-Control-Allow-Headers", REQUEST_HEADERS);
+    headers.set("Access-Control-Allow-Headers", headersFor(request));
     headers.set("Access-Control-Max-Age", this.#maxAge);
   }
 
@@ -139,15 +145,19 @@ export class Cors {
   }
 
   #isListed(origin: string): boolean {
-    return this.#hasWildcard || this.#origins.has(origin);
+    return this.#origins.has(origin);
   }
 }
 
-/**
- * Returns an origin as browsers write it: in lower case, without the default port of its scheme.
- */
-function asSent(origin: string): string {
-  return URL.parse(origin)?.origin ?? origin;
+/** Returns the headers that a listed page may send, including the requested ones. */
+function headersFor(request: Request): string {
+  const requested = request.headers.get("access-control-request-headers") ?? "";
+  const known = new Set(REQUEST_HEADERS.toLowerCase().split(", "));
+  const others = requested
+    .split(",", REQUESTED_HEADERS_MAX)
+    .map((name) => name.trim())
+    .filter((name) => HEADER_NAME.test(name) && !known.has(name.toLowerCase()));
+  return [REQUEST_HEADERS, ...others].join(", ");
 }
 
 /** Whether an origin names this host and port; the port may be left out when it is the default. */

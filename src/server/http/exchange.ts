@@ -122,7 +122,11 @@ export class Exchange implements Caller {
   /** The scheme, host and port under which the client reaches this server. */
   get publicUrl(): string {
     const { ownUrl, publicOrigin } = this.#options;
-    return publicOrigin ?? URL.parse(this.request.url)?.origin ?? ownUrl();
+    if (publicOrigin !== undefined) return publicOrigin;
+    const origin = URL.parse(this.request.url)?.origin;
+    if (origin === undefined) return ownUrl();
+    // A trusted proxy may have received the request over TLS.
+    return this.isSecure ? origin.replace(/^http:/, "https:") : origin;
   }
 
   /** Whether `Host` is a name and port. Any other text would shift the beginning of the path. */

@@ -59,7 +59,7 @@ test("Cors logs nothing for its own pages and for clients that are not pages", (
   expect(lines).toEqual([]);
 });
 
-test.each(["null", "file://", "chrome-extension://abc", `http://${"a".repeat(300)}`, "http://a'b"])(
+test.each(["null", "file://", `http://${"a".repeat(300)}`, "http://a'b"])(
   "Cors suggests no line for the origin %s",
   (origin) => {
     const { cors, fields, lines } = refusing();
@@ -68,3 +68,46 @@ test.each(["null", "file://", "chrome-extension://abc", `http://${"a".repeat(300
     expect(JSON.stringify(fields)).not.toContain(origin);
   },
 );
+
+test.each([
+  ["http://localhost:*", ["http://localhost", "http://localhost:5173", "http://LOCALHOST:1"]],
+  ["https://*.example.com", ["https://a.example.com", "https://a.b.example.com"]],
+  ["https://*.example.com:8443", ["https://a.example.com:8443"]],
+  ["https://app.example.com:443", ["https://app.example.com"]],
+  ["capacitor://localhost", ["capacitor://localhost"]],
+  ["tauri://localhost", ["tauri://localhost"]],
+  ["chrome-extension://abcdefghijklmnop", ["chrome-extension://abcdefghijklmnop"]],
+  ["*", ["https://any.test", "null"]],
+])("the listed origin %s admits its pages and no others", (listed, admitted) => {
+  const { cors } = refusing(`[security.cors]\nallowed_origins = ['${listed}']`);
+  const refused = [
+    "https://example.com",
+    "https://a.example.com.evil.test",
+    "https://evilexample.com",
+    "http://a.example.com",
+    "https://a.example.com:9",
+    "http://localhost.evil.test",
+    "https://localhost:5173",
+    "http://localhost:5173@evil.test",
+    "capacitor://other",
+    "null",
+    "",
+  ];
+  for (const origin of admitted) expect(cors.mayUpgrade(from(origin)), origin).toBe(true);
+  if (listed === "*") return;
+  for (const origin of refused) expect(cors.mayUpgrade(from(origin)), origin).toBe(false);
+});
+
+test("a listed page may send the headers that it asks for, if they are names of headers", () => {
+  const { cors } = refusing("[security.cors]\nallowed_origins = ['http://localhost:*']");
+  const request = from(PAGE);
+  request.headers.set(
+    "Access-Control-Request-Headers",
+    "traceparent, authorization,sentry-trace,a b",
+  );
+  const headers = new Headers();
+  cors.allowPreflight(request, headers);
+  const allowed = headers.get("access-control-allow-headers") ?? "";
+  expect(allowed).toStartWith("Authorization, Content-Type");
+  expect(allowed).toEndWith("Tidemark-Transaction, traceparent, sentry-trace");
+});
