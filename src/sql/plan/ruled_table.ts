@@ -2,7 +2,7 @@
  * Plans a table whose rows policies restrict.
  *
  *     conditions that may fail      they see permitted rows only
- *       └► EXISTS of the rule       as semi joins
+ *       └► EXISTS of the rule       as semi joins; for one row, as filters
  *            └► the other conditions, and the rest of the rule, above the scan
  *                 └► scan
  *
@@ -46,9 +46,18 @@ export function planRuledTable(
   let node = planTable(relation, [...early, ...plain], state);
   for (const existence of existences) {
     const { expression } = existence;
-    node = semiJoined(node, expression, state.planWhole) ?? filtered(node, [expression]);
+    node = isOneRow(node)
+      ? filtered(node, [expression])
+      : (semiJoined(node, expression, state.planWhole) ?? filtered(node, [expression]));
     readers.close([existence]);
     node = { ...node, columns: stillRead(node.columns, state) };
   }
   return narrowed(filtered(node, expressionsOf(once)), late, state);
+}
+
+/** Whether a key finds at most one row, for which a subquery runs at most once. */
+function isOneRow(node: PlanNode): boolean {
+  return node.kind === "filter"
+    ? isOneRow(node.input)
+    : node.kind === "scan" && node.key !== undefined;
 }

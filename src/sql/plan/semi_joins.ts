@@ -180,7 +180,8 @@ export function isExistence(condition: BoundExpression): boolean {
   return existenceIn(condition) !== undefined;
 }
 
-function existenceIn(condition: BoundExpression): Existence | undefined {
+/** Returns the EXISTS or NOT EXISTS that a condition consists of. */
+export function existenceIn(condition: BoundExpression): Existence | undefined {
   const isNegated = condition.kind === "not";
   const subquery = isNegated ? condition.operand : condition;
   if (subquery.kind !== "subquery") return undefined;

@@ -35,6 +35,7 @@ import { compileMerge } from "../execute/change/merge.ts";
 import { compileParts, compileReading, type PartProgram } from "../execute/change/part_program.ts";
 import type { PlannedChange } from "../execute/change/references.ts";
 import type { OperatorFactory } from "../execute/context/operator.ts";
+import { buildGuardedRowRead } from "../execute/subquery/guarded_row_read.ts";
 import type { QueryStatement } from "../parse/ast/ast.ts";
 import { planDelete, planInsert, planMerge, planUpdate } from "../plan/dml_plan.ts";
 import type { QueryPlan } from "../plan/outputs.ts";
@@ -277,7 +278,7 @@ function* preparedQuery(
     kind: "query",
     types: select.outputs.map(({ expression }) => expression.type),
     build: buildPlan(plan.root),
-    readRow: buildRowRead(plan.root),
+    readRow: buildRowRead(plan.root) ?? buildGuardedRowRead(plan.root),
     plan: plan.root,
     columnCount: fields.length,
     evaluations: [],
