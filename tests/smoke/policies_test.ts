@@ -295,3 +295,26 @@ test("a subscription ends, or cannot be resumed, when a policy has changed", asy
   expect(JSON.stringify(await client.next())).toContain("RESUME_EXPIRED");
   client.close();
 });
+
+test.each(["ALTER USER {u} SET ROLE user", "DROP USER {u}"])(
+  "a subscription ends when the policy's owner loses the right to it: %s",
+  async (form) => {
+    const owner = form.startsWith("ALTER") ? "olga" : "oleg";
+    const token = await server.createUser(owner, "dba");
+    const table = `chat.of_${owner}`;
+    await server.rows(
+      `CREATE TABLE ${table} (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); INSERT INTO ${table} VALUES (1)`,
+    );
+    await server.rows(`CREATE POLICY p ON ${table} FOR SELECT USING (true)`, { token });
+    const sql = `SELECT id FROM ${table}`;
+    const client = await SocketClient.connect(server.url, { token: dan });
+    client.send({ type: "subscribe", subscription: { id: "s", sql } });
+    expect(await told(client)).toEqual(["row 1"]);
+    expect(await server.rows(sql, { token: dan })).toEqual([[1]]);
+    await server.rows(form.replace("{u}", owner));
+    await server.rows(`INSERT INTO ${table} VALUES (2)`);
+    expect(await server.rows(sql, { token: dan })).toEqual([]);
+    expect(JSON.stringify(await client.next())).toContain("SCHEMA_CHANGED");
+    client.close();
+  },
+);

@@ -11,6 +11,8 @@ import {
 } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Role } from "../../catalog/mod.ts";
+import { renewPoliciesOf } from "../ddl/owned_policies.ts";
+import type { RedefinitionDeps } from "../ddl/redefined_table.ts";
 import { atName } from "../names/table_names.ts";
 import type {
   AlterUserStatement,
@@ -28,7 +30,7 @@ import { eraseUser, JOB_COLUMNS } from "./job_statements.ts";
 type UserStatement = CreateUserStatement | AlterUserStatement | DropUserStatement;
 
 /** The dependencies of these statements. */
-export interface UserDeps extends ErasureDeps, Pick<SqlEnvironment, "auth"> {}
+export interface UserDeps extends ErasureDeps, RedefinitionDeps, Pick<SqlEnvironment, "auth"> {}
 
 interface UserStatementCall {
   readonly deps: UserDeps;
@@ -107,6 +109,7 @@ async function alterUser(
 ): Promise<string> {
   const change = userChangeOf(node, principal);
   await deps.auth.alterUser(principal, change);
+  if (change.role !== undefined) renewPoliciesOf(change.userId, deps);
   return `User ${change.userId} altered`;
 }
 
@@ -122,6 +125,7 @@ async function dropUser(
   }
   const erasesNow = node.purge === true;
   auth.dropUser(principal, userId, { erasesNow });
+  renewPoliciesOf(userId, deps);
   if (!erasesNow) return messageResult(`User ${userId} dropped`, asUser);
   return rowsResult(JOB_COLUMNS, await eraseUser(deps, { userId, createdBy: asUser }), asUser);
 }
