@@ -35,7 +35,7 @@ class TestedRow {
   }
 }
 
-type RowTest = (tested: TestedRow, context: ExecutionContext) => boolean;
+type KeyedRowTest = (tested: TestedRow, context: ExecutionContext) => boolean;
 
 /** Compiles a plan of this form; returns undefined for every other plan. */
 export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
@@ -56,7 +56,7 @@ function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): RowRead | 
   if (columnIds.length < columns.length || key.some(hasSubquery)) return undefined;
   if (conditions.some(isVolatile)) return undefined;
   const layout = layoutOf(columns);
-  const tests: RowTest[] = [];
+  const tests: KeyedRowTest[] = [];
   for (const condition of conditions) {
     const test = testOf(condition, layout);
     if (test === undefined) return undefined;
@@ -104,13 +104,13 @@ function columnsIn(expressions: readonly BoundExpression[]): readonly BoundColum
 }
 
 /** Returns the test whether a condition is true; undefined if it needs operators. */
-function testOf(condition: BoundExpression, layout: BatchLayout): RowTest | undefined {
+function testOf(condition: BoundExpression, layout: BatchLayout): KeyedRowTest | undefined {
   if (!hasSubquery(condition)) {
     const evaluate = compileExpression(condition, layout);
     return (tested, context) => valueAt(evaluate(tested.batch, context), 0) === true;
   }
   if (condition.kind === "and" || condition.kind === "or") {
-    const tests: RowTest[] = [];
+    const tests: KeyedRowTest[] = [];
     for (const operand of condition.operands) {
       const test = testOf(operand, layout);
       if (test === undefined) return undefined;
@@ -123,7 +123,10 @@ function testOf(condition: BoundExpression, layout: BatchLayout): RowTest | unde
   return existenceTestOf(condition, layout);
 }
 
-function existenceTestOf(condition: BoundExpression, layout: BatchLayout): RowTest | undefined {
+function existenceTestOf(
+  condition: BoundExpression,
+  layout: BatchLayout,
+): KeyedRowTest | undefined {
   const existence = existenceIn(condition);
   if (existence === undefined) return undefined;
   const { isNegated, subquery } = existence;
