@@ -38,7 +38,7 @@ export function memoryParts(
       "statements",
       statementBytes,
       performance.total_query_memory_bytes,
-      "rows that statements and open transactions hold, in all threads",
+      "rows that statements and open transactions keep in memory, in all threads",
     ],
     [
       "memtables",

@@ -149,7 +149,7 @@ export class SignUps {
     for (const { userId } of idle.slice(0, DROPPED_AT_ONCE_MAX)) {
       catalog.dropUser(userId);
       sessionEnds.endUser(userId);
-      log.info("guest dropped, not seen for long", { user: userId });
+      log.info("dropped a guest without recent activity", { user: userId });
     }
     return idle.length > DROPPED_AT_ONCE_MAX;
   }

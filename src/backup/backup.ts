@@ -122,7 +122,7 @@ function prepareTarget(disk: Disk, target: string): void {
     );
   }
   const outer = backupAround(disk, parent);
-  if (outer !== undefined) throw refused(target, `it lies inside the backup ${outer}`);
+  if (outer !== undefined) throw refused(target, `it is inside the backup ${outer}`);
   if (!disk.exists(target)) {
     disk.makeDirectory(target);
     disk.syncDirectory(parent);

@@ -349,7 +349,7 @@ function checkNotices(
   }
   if (auth.notice_url !== undefined && auth.notice_secret === undefined) {
     warnings.push(
-      `${placeOf("auth.notice_url")}: auth.notice_secret is not set: the receiver of auth.notice_url cannot tell who posts to it`,
+      `${placeOf("auth.notice_url")}: auth.notice_secret is not set: the receiver of auth.notice_url cannot verify the sender`,
     );
   }
 }

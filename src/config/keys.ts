@@ -463,7 +463,7 @@ const RULES = {
     jwks_cache_secs: whole(3600, [60, 86_400], "How long the keys of a provider are cached", LATER),
   },
   cluster: {
-    node_bits: whole(0, [0, 6], "Number of bits of _seq that hold the node id; can only grow"),
+    node_bits: whole(0, [0, 6], "Number of bits of _seq for the node id; can only grow"),
     node_id: whole(0, [0, 63], "Number of this node, below 2 to the power of node_bits", {
       environment: "TIDEMARK_NODE_ID",
     }),

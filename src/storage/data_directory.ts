@@ -173,7 +173,7 @@ export function refuseForeignDirectory(disk: Disk, paths: DataPaths): void {
   if (backup !== undefined) {
     throw new DatabaseError(
       "STORAGE_UNAVAILABLE",
-      `Cannot open ${root}: it lies inside the backup ${backup}`,
+      `Cannot open ${root}: it is inside the backup ${backup}`,
       { hint: "choose a directory elsewhere" },
     );
   }

@@ -161,7 +161,7 @@ export class Storages {
       this.requireApart({ action, path: root });
       if (!disk.exists(parent)) throw refuse(`there is no directory ${parent}`);
       const backup = backupAround(disk, parent) ?? backupAround(disk, disk.realPath(parent));
-      if (backup !== undefined) throw refuse(`it lies inside the backup ${backup}`);
+      if (backup !== undefined) throw refuse(`it is inside the backup ${backup}`);
       if (isFree(disk, root)) return;
       throw disk.exists(storagePathsOf(root).mark)
         ? refuse(
@@ -191,8 +191,8 @@ export class Storages {
       if (!roots.some((own) => paths.some((other) => overlap(own, other)))) continue;
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot ${action} "${path}": storage ${storageId} lies in ${root}`,
-        { hint: "choose a directory that neither contains it nor lies in it" },
+        `Cannot ${action} "${path}": storage ${storageId} is in ${root}`,
+        { hint: "choose a directory that neither contains it nor is inside it" },
       );
     }
   }

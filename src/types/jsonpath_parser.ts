@@ -326,14 +326,20 @@ class PathParser {
     if (kind === "symbol" && text === "$") return { kind: "root" };
     if (kind === "symbol" && text === "@") {
       if (this.#filters > 0) return { kind: "current" };
-      throw malformedPath(this.#text, "@ stands for an item in a filter, and is in none");
+      throw malformedPath(
+        this.#text,
+        "@ is the current item of a filter, and can only be used in a filter",
+      );
     }
     if (kind !== "word") return undefined;
     if (text === "null") return { kind: "null" };
     if (text === "true" || text === "false") return { kind: "boolean", value: text === "true" };
     if (text.toLowerCase() !== "last") return undefined;
     if (this.#subscripts > 0) return { kind: "last" };
-    throw malformedPath(this.#text, "last stands for the last index in brackets, and is in none");
+    throw malformedPath(
+      this.#text,
+      "last is the last index of an array, and can only be used in brackets",
+    );
   }
 
   #accessor(): PathPart | undefined {

@@ -660,17 +660,17 @@ test("no backup is made inside another one, and verify reports one that was put 
   const database = await databaseOn(join(freshDirectory(), "data"), [root], bunDisk);
   expect((await ask(database, `BACKUP DATABASE TO '${outer}'`)).error).toBeUndefined();
   const { error } = await ask(database, `BACKUP DATABASE TO '${outer}/segments/inner'`);
-  expect(error?.message).toContain(`it lies inside the backup ${outer}`);
+  expect(error?.message).toContain(`it is inside the backup ${outer}`);
   expect(existsSync(join(outer, "segments", "inner"))).toBe(false);
   expect(statSync(join(outer, "catalog.sqlite")).mode & 0o777).toBe(0o600);
   await database.close();
-  expect(maintain("verify", [outer]).text).not.toContain("lies inside");
+  expect(maintain("verify", [outer]).text).not.toContain("is inside");
   const copy = join(freshDirectory(), "inner");
   cpSync(outer, copy, { recursive: true });
   cpSync(copy, join(outer, "files", "inner"), { recursive: true });
   const { code, text } = maintain("verify", [outer]);
   expect([code, text]).toEqual([0, expect.stringContaining(join(outer, "files", "inner"))]);
-  expect(text).toContain("another backup lies inside this one");
+  expect(text).toContain("another backup is inside this one");
 });
 
 test("a backup that is killed leaves nothing, and releases its files", async () => {

@@ -72,7 +72,7 @@ describe("a body of /v1/api/sql that is not JSON", () => {
     ],
     [
       '{"sql":"SELECT 1"}\n{"sql":"SELECT 2"}',
-      'it is not JSON: unexpected character "{" at line 2, column 1; a request holds one JSON value, and there is more after its end',
+      'it is not JSON: unexpected character "{" at line 2, column 1; a request contains one JSON value, and there is more after its end',
     ],
     [
       '{"sql":"SELECT\n1"}',

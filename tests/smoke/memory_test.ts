@@ -123,7 +123,7 @@ const TOO_LARGE: readonly (readonly [what: string, sql: string, expected: object
       .join("; ")}; COMMIT`,
     {
       reason: "transaction_limit",
-      message: `Statement 3: Cannot continue the transaction: it holds more than ${10 * MIB} bytes`,
+      message: `Statement 3: Cannot continue the transaction: it uses more than ${10 * MIB} bytes`,
       hint: "split it, or raise limits.transaction_max_bytes",
     },
   ],

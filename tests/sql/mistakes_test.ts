@@ -419,7 +419,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT, INDEX (s))",
     "INDEX (s))",
-    "write UNIQUE (email), or a statement of its own: CREATE INDEX ON users (email)",
+    "write UNIQUE (email), or a separate statement: CREATE INDEX ON users (email)",
   ],
   [
     "SELECT * FROM demo.kv FORCE INDEX (k)",
@@ -610,7 +610,7 @@ const REFUSED: readonly Mistake[] = [
   [
     "ALTER TABLE demo.kv ADD COLUMN w TEXT, OWNER TO alice",
     "OWNER TO alice",
-    "write it as a statement of its own",
+    "write it as a separate statement",
   ],
   [
     "ALTER TABLE demo.kv ADD INDEX (v)",

@@ -289,8 +289,8 @@ export class HeldMessages {
     this.remove(socket);
     socket.refuse(
       bound === undefined
-        ? `Too many unfinished or waiting messages: all connections together may hold ${bytesMax} bytes`
-        : `Too many unfinished or waiting messages: those of ${bound.whose} may hold ` +
+        ? `Too many unfinished or waiting messages: all connections together may use ${bytesMax} bytes`
+        : `Too many unfinished or waiting messages: those of ${bound.whose} may use ` +
             `${bound.bytesMax} bytes together; finish each message before the next connection ` +
             "begins one, and read the responses",
     );

@@ -55,7 +55,7 @@ export function upgradeRequired({ headers }: Request): HttpError {
   const isProxied = headers.has("sec-websocket-key");
   const what = isProxied
     ? "The WebSocket handshake came without the headers Upgrade: websocket and Connection: Upgrade"
-    : "This endpoint speaks WebSocket only: open it with the headers Upgrade: websocket and Connection: Upgrade";
+    : "This endpoint accepts only WebSocket connections: open it with the headers Upgrade: websocket and Connection: Upgrade";
   const proxy =
     "a proxy on the way must pass both on, over HTTP/1.1: in nginx, proxy_http_version 1.1; " +
     'proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade";';

@@ -21,7 +21,7 @@ export function decodeFrame(
   if (typeof frame === "string") return decodeText(frame, bytesMax);
   if (frame.length > bytesMax) throw tooLarge(bytesMax);
   if (serialization === "json") {
-    throw unsupported("Cannot read a binary frame: the connection speaks JSON");
+    throw unsupported("Cannot read a binary frame: the connection uses JSON");
   }
   let bytes = frame;
   if (isGzip(frame)) {

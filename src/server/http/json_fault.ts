@@ -115,7 +115,7 @@ function slipAt(text: string, at: number): string | undefined {
     return "member names are written in double quotes";
   }
   if (isWhole(text.slice(0, at))) {
-    return "a request holds one JSON value, and there is more after its end";
+    return "a request contains one JSON value, and there is more after its end";
   }
   return undefined;
 }

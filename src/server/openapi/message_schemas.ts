@@ -153,7 +153,7 @@ const ERROR_MESSAGE = bodyOf<ErrorMessage>({
       "The subscription concerned; protocol, rate_limit or invalid_subscription if there is none",
   },
   code: { ...TEXT, description: "A code of the subscription codes in errors.md" },
-  message: { ...TEXT, description: "For people; never contains a secret" },
+  message: { ...TEXT, description: "Message for people; never contains a secret" },
   ended: { ...FLAG, description: "Whether the subscription is over" },
   position: optional({ ...COUNT, description: "UTF-16 offset into the sql of the subscription" }),
   hint: optional({ ...TEXT, description: "How to solve the problem" }),
@@ -252,7 +252,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
   }),
   AuthError: bodyOf<ControlMessageOf<"auth_error">>({
     type: kind("auth_error"),
-    message: { ...TEXT, description: "For people; the connection closes with code 1008" },
+    message: { ...TEXT, description: "Message for people; the connection closes with code 1008" },
     code: optional({ ...TEXT, description: "A machine word, such as TOKEN_EXPIRED" }),
   }),
   SubscriptionAck: bodyOf<SubscriptionAck>({

@@ -139,7 +139,7 @@ export const SQL_OPERATION: Operation = {
   tag: "data",
   summary: "Run SQL statements",
   description:
-    "Statements run in order, each a transaction of its own unless BEGIN says otherwise; the first " +
+    "Statements run in order, each in a separate transaction unless BEGIN begins one; the first " +
     "failure stops the rest. Files for FILE('x') come as parts file:x of a form. Accept chooses " +
     "NDJSON or CSV for a request with one statement that returns rows. A long response is streamed: " +
     "if it fails late its status is 200, and the field status says error.",

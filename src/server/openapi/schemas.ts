@@ -98,7 +98,7 @@ const USER: Schema = { ...TEXT, description: "Login name; the field may be calle
 
 const ERROR: Schema = bodyOf<ErrorBody>({
   code: { ...TEXT, description: "A machine word, e.g. TABLE_NOT_FOUND" },
-  message: { ...TEXT, description: "For people; names the object, but never a secret" },
+  message: { ...TEXT, description: "Message for people; names the object, but never a secret" },
   position: optional({ ...COUNT, description: "UTF-16 offset into the sql of the request" }),
   hint: optional({ ...TEXT, description: "How to solve the problem" }),
   statement: optional({ ...COUNT, description: "Index of the statement that failed, from 0" }),
@@ -384,7 +384,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     }),
   }),
   TopicError: bodyOf<TopicErrorBody>({
-    error: { ...TEXT, description: "For people; never contains a secret" },
+    error: { ...TEXT, description: "Message for people; never contains a secret" },
     code: { ...TEXT, description: "A machine word, e.g. INVALID_OFFSET" },
     hint: optional({ ...TEXT, description: "How to solve the problem" }),
     retry_after_seconds: RETRY,

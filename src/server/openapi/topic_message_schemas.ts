@@ -141,7 +141,7 @@ export const TOPIC_MESSAGE_SCHEMAS: Readonly<Record<TopicMessageSchemaName, Sche
     type: kind("topic_error"),
     id: CONSUMER,
     code: { ...TEXT, description: "A code of the topic codes in errors.md" },
-    message: { ...TEXT, description: "For people; never contains a secret" },
+    message: { ...TEXT, description: "Message for people; never contains a secret" },
     ended: { ...FLAG, description: "Whether the consumer is over" },
     hint: optional({ ...TEXT, description: "How to solve the problem" }),
     request_id: optional(REPEATED),

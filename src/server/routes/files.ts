@@ -95,7 +95,7 @@ function decodedSegment(segment: string): string {
     throw invalidInput("Cannot read a file: its path is not percent-encoded UTF-8");
   }
   if (decoded === ".." || /[/\\\0]/.test(decoded)) {
-    throw invalidInput("Cannot read a file: its path holds a forbidden segment");
+    throw invalidInput("Cannot read a file: its path contains a forbidden segment");
   }
   return decoded;
 }

@@ -266,7 +266,7 @@ export class OpenTransactions {
     if (bytes <= 0 || this.#heldBytes <= bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
-      `Cannot continue the transaction: all open transactions together hold more than ${Math.floor(bytesMax)} bytes`,
+      `Cannot continue the transaction: all open transactions together use more than ${Math.floor(bytesMax)} bytes`,
       { hint: "try again later, or raise performance.total_query_memory_bytes" },
     );
   }

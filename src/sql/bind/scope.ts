@@ -65,7 +65,7 @@ function columnOf(
   if (count < 2) return found;
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
-    `Cannot tell which column "${name}" means: ${count} tables have one`,
+    `Cannot find out which column "${name}" means: ${count} tables have one`,
     { position: _location.start, hint: "name its table: table.column" },
   );
 }

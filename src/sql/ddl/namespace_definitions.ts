@@ -164,7 +164,7 @@ export function dropNamespace(
     ].join("");
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop namespace ${name}: it holds ${tables.length} table(s) and ${views.length} view(s)${others}`,
+      `Cannot drop namespace ${name}: it contains ${tables.length} table(s) and ${views.length} view(s)${others}`,
       { position, hint: "drop them, or add CASCADE" },
     );
   }

@@ -56,7 +56,7 @@ export function alterOwner(
     `Cannot make ${owner} the owner of ${path}: a ${kind} belongs to its namespace, ${today}`,
     {
       position,
-      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or a namespace of its own; pg_dump --no-owner leaves it out`,
+      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner leaves it out`,
     },
   );
 }

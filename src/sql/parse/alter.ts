@@ -191,7 +191,7 @@ function skipOwnCast(cursor: Cursor, column: string, type: DataTypeDef): void {
     if (isOwn && textOf(value.to) === textOf(type)) return;
   }
   cursor.refuse(
-    "USING of a type change with another value than a cast of the column to its type",
+    "USING of a type change with an expression other than a cast of the column to its new type",
     "add a column, fill it with UPDATE, and drop the old one",
     start,
   );

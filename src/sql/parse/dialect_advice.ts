@@ -26,7 +26,7 @@ const LIMIT = "write LIMIT n at the end of the query";
 const ON_CONFLICT = "write INSERT INTO t (…) VALUES (…) ON CONFLICT (key) DO";
 const COMMENTS = "write comments as -- … or /* … */";
 const INDEX_OF_OTHERS =
-  "write UNIQUE (email), or a statement of its own: CREATE INDEX ON users (email)";
+  "write UNIQUE (email), or a separate statement: CREATE INDEX ON users (email)";
 const GENERATED = "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()";
 const NO_CLAUSE = "leave it out";
 const ORDER =

@@ -164,7 +164,7 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   }
   if (expressions.length !== targets.length) {
     cursor.fail(
-      `found ${expressions.length} values for ${targets.length} columns, expected as many`,
+      `found ${expressions.length} values for ${targets.length} columns, expected the same number`,
       at,
     );
   }

@@ -30,7 +30,7 @@ function parseClause(cursor: Cursor): MergeClause {
   const isMatched = !cursor.accept("not");
   cursor.expect("matched");
   if (cursor.is("by")) {
-    cursor.refuse("WHEN NOT MATCHED BY", "delete or update these rows in a statement of its own");
+    cursor.refuse("WHEN NOT MATCHED BY", "delete or update these rows in a separate statement");
   }
   const condition = cursor.accept("and") ? cursor.grammar.expression(cursor) : undefined;
   cursor.expect("then");

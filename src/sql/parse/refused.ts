@@ -143,7 +143,7 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
   ["no force", "NO FORCE ROW LEVEL SECURITY", OWN_ROWS],
   ["enable", "ENABLE of a trigger or rule", LIVE],
   ["disable", "DISABLE of a trigger or rule", LIVE],
-  ["owner", "OWNER TO beside another change", "write it as a statement of its own"],
+  ["owner", "OWNER TO beside another change", "write it as a separate statement"],
   ["change", "CHANGE of a column", "RENAME COLUMN a TO b, ALTER COLUMN b TYPE new_type"],
   ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
   ["detach", "DETACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],

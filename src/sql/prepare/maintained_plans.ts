@@ -98,7 +98,7 @@ export class MaintainedPlans {
     const { changesByTime, node, terms } = this.#options;
     if (changesByTime) throw new NotMaintained("its rows change with time");
     const core = coreOf(node);
-    if (core === undefined) throw new NotMaintained("it is not one SELECT");
+    if (core === undefined) throw new NotMaintained("it is not a single SELECT");
     const { principal } = subscriber;
     const query = new MaintainedQuery({
       core,

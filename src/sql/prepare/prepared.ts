@@ -213,7 +213,7 @@ function partedDml(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       "Cannot upload a file by a statement whose WITH changes rows",
-      { hint: "upload it by an INSERT or UPDATE of its own" },
+      { hint: "upload it by a separate INSERT or UPDATE" },
     );
   }
   return {

@@ -57,7 +57,7 @@ export class JobAnswers {
     if (question.kind === "sequence") {
       const sequences = defined(
         this.#options.sequences,
-        "a live query takes no numbers of sequences",
+        "a live query cannot take numbers from sequences",
       );
       return answeredCall(question.call, sequences);
     }

@@ -34,7 +34,7 @@ export function checkBackup(
   }
   for (const path of backupsInside(disk, root)) {
     const what =
-      "another backup lies inside this one but is not part of it: removing this one removes both; move the other one elsewhere";
+      "another backup is inside this one but is not part of it: removing this one removes both; move the other one elsewhere";
     listener.onFinding(noteFinding(path, what), undefined);
   }
   for (const file of files) {

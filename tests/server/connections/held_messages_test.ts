@@ -129,7 +129,7 @@ test("the sockets of a user beyond the bound are refused, then cut, and others c
   lookAtAll();
   expect(refusedOf(mallory)).toBe(2);
   expect(mallory.find(({ refusal }) => refusal !== undefined)?.refusal).toBe(
-    "Too many unfinished or waiting messages: those of this user may hold 10485760 bytes together; " +
+    "Too many unfinished or waiting messages: those of this user may use 10485760 bytes together; " +
       "finish each message before the next connection begins one, and read the responses",
   );
   expect(alice?.refusal).toBeUndefined();
@@ -150,7 +150,7 @@ test("the bounds of an address and of strangers apply, too", () => {
   expect(strangers.map(({ refusal }) => refusal?.slice(0, 97))).toEqual([
     undefined,
     undefined,
-    "Too many unfinished or waiting messages: those of this address may hold 2097152 bytes together; f",
+    "Too many unfinished or waiting messages: those of this address may use 2097152 bytes together; fi",
   ]);
   const users = ["a", "b", "c", "d"].flatMap((user) => open(1, user));
   for (const socket of users) socket.arrive(3.5 * MIB);

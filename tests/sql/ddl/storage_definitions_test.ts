@@ -210,8 +210,8 @@ test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in an
     [`${root}/link/x`, "INVALID_OPTION", /leads to/],
     [`${root}/no/parent`, "INVALID_OPTION", /no directory/],
     [`${root}/full`, "INVALID_OPTION", /not empty/],
-    [`${root}/fast`, "INVALID_OPTION", /storage fast lies/],
-    [`${root}/fast/segments/x`, "INVALID_OPTION", /storage fast lies/],
+    [`${root}/fast`, "INVALID_OPTION", /storage fast is in/],
+    [`${root}/fast/segments/x`, "INVALID_OPTION", /storage fast is in/],
     [`${root}/plain`, "STORAGE_UNAVAILABLE", /ENOTDIR/],
   ];
   for (const [path, code, message] of paths) {
@@ -234,9 +234,9 @@ test("CREATE STORAGE and BACKUP recognize links that lead into a storage or a ba
   symlinkSync(join(root, "real", "backup"), join(root, "copied"));
   symlinkSync(join(root, "real", "fast", "segments"), join(root, "deep"));
   const refused: readonly (readonly [string, RegExp])[] = [
-    [`${root}/real/fast`, /storage fast lies/],
-    [`${root}/real/fast/x`, /storage fast lies/],
-    [`${root}/deep/x`, /storage fast lies/],
+    [`${root}/real/fast`, /storage fast is in/],
+    [`${root}/real/fast/x`, /storage fast is in/],
+    [`${root}/deep/x`, /storage fast is in/],
     [`${root}/copied/x`, /inside the backup/],
   ];
   for (const [path, message] of refused) {

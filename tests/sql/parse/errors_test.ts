@@ -66,7 +66,7 @@ test.each([
   ["SELECT a = ANY (1, 2)", 11, "ANY accepts one query or array, not a list"],
   ["SELECT 1 LIMIT 1 LIMIT 2", 17, "found a second LIMIT, expected one row limit"],
   ["(SELECT 1 ORDER BY 1) ORDER BY 1", 22, "a query has two ORDER BY clauses"],
-  ["UPDATE t SET (a, b) = (1, 2, 3)", 22, "found 3 values for 2 columns, expected as many"],
+  ["UPDATE t SET (a, b) = (1, 2, 3)", 22, "found 3 values for 2 columns, expected the same number"],
   ["BEGIN READ ONLY, READ WRITE", 17, "found a second READ mode"],
   ["CREATE TABLE t (a INT) WITH (x = 1 + 1)", 33, "found an expression, expected a plain value"],
   ["FROB", 0, 'found "FROB", expected a statement'],
@@ -164,7 +164,7 @@ test.each([
   [
     "MERGE INTO t USING u ON a WHEN NOT MATCHED BY SOURCE THEN DELETE",
     "WHEN NOT MATCHED BY",
-    "statement of its own",
+    "separate statement",
   ],
   ["COMMENT ON FUNCTION f() IS 'x'", "COMMENT ON FUNCTION", "tables"],
   ["ALTER TABLE t SET SCHEMA n", "SET SCHEMA", ""],

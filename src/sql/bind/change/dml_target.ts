@@ -145,7 +145,7 @@ export function generatedAlways(
     {
       position,
       hint: isIdentity
-        ? "leave it out, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE takes the value"
+        ? "leave it out, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE accepts the value"
         : "leave it out, or write DEFAULT",
     },
   );

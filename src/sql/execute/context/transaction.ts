@@ -385,7 +385,7 @@ export class Transaction implements StagedRows {
     if (this.#bytes <= this.#bytesMax) return;
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot continue the transaction: it holds more than ${this.#bytesMax} bytes`,
+      `Cannot continue the transaction: it uses more than ${this.#bytesMax} bytes`,
       { hint: "split it, or raise limits.transaction_max_bytes" },
     );
   }

@@ -84,7 +84,7 @@ const SPACE_MAX = 256;
 /** The line that ends the data of a COPY. */
 const END_MARK = "\\.";
 const DATA_END = /\n\\\.(?=\r?(?:\n|$))/g;
-const ENDLESS_DATA = "the data of a COPY, which ends with a line of its own with \\.,";
+const ENDLESS_DATA = "the data of a COPY, which ends with a separate line with \\.,";
 
 /**
  * The assumed number of characters per token. Most statements have fewer tokens than this implies.
