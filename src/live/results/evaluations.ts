@@ -36,6 +36,8 @@ interface Turn {
   /** Whether a change has arrived since the current evaluation began. */
   isDue: boolean;
   cancelTimer: CancelTimer | undefined;
+  /** False if the next evaluation must not wait for the rest after the current one. */
+  mayRest: boolean;
 }
 
 export class Evaluations<Each extends Evaluated> {
@@ -71,6 +73,16 @@ export class Evaluations<Each extends Evaluated> {
     });
   }
 
+  /** Schedules an evaluation without regard to the rest, such as after a change of rights. */
+  requestNow(each: Each): void {
+    const turn = this.#turnOf(each);
+    turn.mayRest = !turn.isUnderWay;
+    turn.restUntilMs = Number.NEGATIVE_INFINITY;
+    turn.cancelTimer?.();
+    turn.cancelTimer = undefined;
+    this.request(each);
+  }
+
   /** Makes a query rest for at least `ms` after its current evaluation. */
   postpone(each: Each, ms: number): void {
     this.#turnOf(each).restUntilMs = this.#clock.monotonicMs() + ms;
@@ -90,6 +102,7 @@ export class Evaluations<Each extends Evaluated> {
       isUnderWay: false,
       isDue: false,
       cancelTimer: undefined,
+      mayRest: true,
     };
     this.#turns.set(each, turn);
     return turn;
@@ -128,11 +141,12 @@ export class Evaluations<Each extends Evaluated> {
     turn.isDue = false;
     this.#underWayCount += 1;
     const startMs = this.#clock.monotonicMs();
-    if (await each.evaluate()) {
+    if ((await each.evaluate()) && turn.mayRest) {
       const endMs = this.#clock.monotonicMs();
       turn.restUntilMs = Math.max(turn.restUntilMs, endMs + REST_PER_COST * (endMs - startMs));
     }
     turn.isUnderWay = false;
+    turn.mayRest = true;
     this.#underWayCount -= 1;
     const isKnown = this.#turns.get(each) === turn;
     if (turn.isDue && isKnown) this.request(each);

@@ -231,7 +231,8 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#version += 1;
     this.#leaveFeed();
     this.#evaluation?.cancel();
-    this.noteChange();
+    this.#isDue = true;
+    this.#host.evaluations.requestNow(this);
   }
 
   async evaluate(): Promise<boolean> {
@@ -346,6 +347,8 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#state = state;
     const { seq } = state;
     this.#evaluatedSeq = seq;
+    // Members that wait for this seq have told the feed.
+    if (changes.length === 0 && this.#feed !== undefined) return;
     const messages = new StepMessages(changes, { ...this.#host, seq });
     for (const member of this.#members) member.take({ before, after: state, messages });
     if (changes.length > 0 || before === undefined) this.#countBytes();
