@@ -77,6 +77,14 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
   { of: /\bINDEX CONCURRENTLY\b/, because: "no build keeps writers waiting, so it is not kept" },
   {
+    of: /\bCOLLATE "(?:C|POSIX)"|\bWITH \(fillfactor\b/,
+    because: "text compares by code point, and a file is full, so neither is kept",
+  },
+  {
+    of: /\b(?:FROM|INTO|JOIN|TABLE|UPDATE) (?:ONLY \w|\w+ \*)/,
+    because: "no table inherits from another, so neither ONLY nor an asterisk is kept",
+  },
+  {
     of: /\b(?:UNIQUE|KEY)(?: \([^)]*\))?(?: NOT)? DEFERRABLE\b/,
     because: "every key is compared once all rows of a statement are known, so it is not kept",
   },
