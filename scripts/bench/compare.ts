@@ -9,7 +9,7 @@
  *
  * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
  * table covers live delivery and the snapshot, and another covers the rest. The rows of jobs that
- * `--only` leaves out stay unchanged.
+ * `--only` leaves out stay unchanged. The rows of `live_sql` take one round and are only printed.
  */
 
 import { cpus } from "node:os";
@@ -31,6 +31,7 @@ import { recoveryLine } from "./compare/recovery.ts";
 import { tableOf } from "./compare/report.ts";
 import { scanLines } from "./compare/scans.ts";
 import { planLine, textLines } from "./compare/text.ts";
+import { LIVE_SQL_JOBS } from "./live_sql/jobs.ts";
 import { startPlaces } from "./places/places.ts";
 
 const JOBS = [
@@ -43,12 +44,13 @@ const JOBS = [
   "point",
   "snapshot",
   "live",
+  "live_sql",
   "storage",
   "scan",
 ];
 
 /** These jobs start the servers that they measure. */
-const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recovery"]);
+const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recovery", "live_sql"]);
 
 /** The server returns the memory of its startup to the system within some seconds. */
 const IDLE_MS = 5000;
@@ -73,6 +75,7 @@ const roundCount = options.rounds ?? (isQuick ? 1 : 3);
 const isLiveWanted = wanted.includes("live");
 const lines: Line[] = [];
 const followed: Line[] = [];
+const wholes: Line[] = [];
 if (wanted.includes("idle")) lines.push(await idleLine());
 if (wanted.includes("text")) {
   lines.push(...(await textLines(roundCount)), await planLine(roundCount * PLAN_ROUNDS));
@@ -80,7 +83,12 @@ if (wanted.includes("text")) {
 if (wanted.includes("background")) lines.push(...(await backgroundLines(roundCount)));
 if (wanted.includes("recovery")) lines.push(await recoveryLine(roundCount));
 if (wanted.some((job) => !ALONE.has(job))) await measureBesidePeers();
-for (const measured of [lines, followed]) {
+if (wanted.includes("live_sql")) {
+  for (const [name, job] of Object.entries(LIVE_SQL_JOBS)) {
+    wholes.push(...(await noted(`live_sql, ${name}`, { isQuick, seconds: isQuick ? 1 : 3 }, job)));
+  }
+}
+for (const measured of [lines, followed, wholes]) {
   if (measured.length > 0) process.stdout.write(`\n${tableOf(measured)}\n`);
 }
 if (options.write) {
@@ -114,10 +122,10 @@ async function measureBesidePeers(): Promise<void> {
 }
 
 /** Prints on stderr which job is running, since a whole run takes minutes. */
-async function noted(
+async function noted<Options>(
   name: string,
-  jobOptions: JobOptions,
-  job: (options: JobOptions) => Promise<Line[]>,
+  jobOptions: Options,
+  job: (options: Options) => Promise<Line[]>,
 ): Promise<Line[]> {
   const startMs = performance.now();
   const measured = await job(jobOptions);

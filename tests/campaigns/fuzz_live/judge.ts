@@ -98,10 +98,15 @@ export class Judge {
   /** Returns undefined if nobody can ask for the rows of a state. */
   async #rowsFor(asked: Asked, { isNewest, state }: Judged): Promise<Selected | undefined> {
     const { token } = this.#server;
-    const isShared = !/\b(?:own\d|CURRENT_USER)\b/.test(asked.sql);
-    if (asked.token === token || isShared) return await this.select({ ...asked, token }, state.seq);
+    if (asked.token === token || haveSameRows(asked))
+      return await this.select({ ...asked, token }, state.seq);
     return isNewest ? await this.select(asked) : undefined;
   }
+}
+
+/** Whether all users have the same rows of a query. */
+export function haveSameRows({ sql }: Asked): boolean {
+  return !/\b(?:own\d|CURRENT_USER)\b/.test(sql);
 }
 
 function widthOf(rows: readonly string[]): number {

@@ -13,7 +13,7 @@ import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
 import { until } from "../../support/until.ts";
 import { commitOf } from "./commits.ts";
 import { Follower } from "./follower.ts";
-import { Judge } from "./judge.ts";
+import { type Asked, haveSameRows, Judge } from "./judge.ts";
 import { fuzzQueryOf } from "./queries.ts";
 import { FollowerSocket, type Format } from "./socket.ts";
 import { alterationOf, type FollowedTable, makeSchema, tableOf, type View } from "./tables.ts";
@@ -74,6 +74,8 @@ export class Round {
   readonly #connections: Connection[];
   /** The shared tables that the reader may not read at present. */
   readonly #closed = new Set<string>();
+  /** The commits since the followers were last judged, as far as they were acknowledged. */
+  #seqs: number[] = [];
   /** Whether a definition or a right has changed since the followers were last judged. */
   #isRedefined = false;
 
@@ -211,8 +213,7 @@ export class Round {
       const own = this.#tables.filter(({ isShared }) => !isShared);
       const isReaders = own.length > 0 && chance.below(4) === 0;
       const sql = commitOf(isReaders ? own : this.#tables, chance);
-      const token = tokens[isReaders ? READER : ADMIN] ?? "";
-      const committed = server.sql(sql, { namespace: "fuzz", token });
+      const committed = this.#committed(sql, tokens[isReaders ? READER : ADMIN] ?? "");
       if (chance.below(3) > 0 && !isKilled) await committed;
       else pending.push(committed);
     }
@@ -221,6 +222,12 @@ export class Round {
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     // A killed server leaves requests without a response, whatever became of their commits.
     if (failed !== undefined && !isKilled) throw failed.reason;
+  }
+
+  /** Runs a commit. A refused change commits nothing. */
+  async #committed(sql: string, token: string): Promise<void> {
+    const { body } = await this.#options.server.sql(sql, { namespace: "fuzz", token });
+    for (const { last_seq: seq } of body.results) if (typeof seq === "number") this.#seqs.push(seq);
   }
 
   async #restart(event: "kill" | "restart"): Promise<void> {
@@ -269,6 +276,7 @@ export class Round {
       [...this.#followers.keys()].map((follower) => this.#judgeFollower(follower, seq)),
     );
     this.#judge.forget();
+    this.#seqs = [];
     this.#isRedefined = false;
   }
 
@@ -326,10 +334,25 @@ export class Round {
     const isExpected =
       error !== undefined || (this.#isRedefined && DEFINITION_CODES.has(ending?.code ?? ""));
     if (!isExpected && ending !== undefined) {
-      this.#blame(follower, `ends with ${ending.code}: ${ending.message}`);
+      const isOfRow = ending.code === "CONVERSION_ERROR" && (await this.#failsOnRow(asked));
+      if (!isOfRow) this.#blame(follower, `ends with ${ending.code}: ${ending.message}`);
     }
     const socket = this.#followers.get(follower)?.socket;
     if (error === undefined && socket !== undefined) follower.begin(socket);
+  }
+
+  /**
+   * Whether the SELECT fails after one of the last commits. Nobody can ask for the rows of the
+   * reader alone.
+   */
+  async #failsOnRow(asked: Asked): Promise<boolean> {
+    const { token } = this.#options.server;
+    if (asked.token !== token && !haveSameRows(asked)) return true;
+    for (const seq of this.#seqs) {
+      const { error } = await this.#judge.select({ ...asked, token }, seq);
+      if (error !== undefined) return true;
+    }
+    return false;
   }
 
   #blame({ asked, id }: Follower, what: string): void {

@@ -1,0 +1,159 @@
+/**
+ * What changes cost under queries that are followed as a whole: the processor time of the server
+ * for each change, beside the same changes under other followers or other tables.
+ */
+
+import type { ServerProcess } from "../../../tests/support/server_process.ts";
+import { percentile } from "../../support/statistics.ts";
+import { cpuNsOf } from "../compare/process_time.ts";
+import { settled } from "../idle_memory/measure.ts";
+import { type Followers, followTidemark, type Subscribed } from "./tidemark_followers.ts";
+
+/** Changes that are not counted, because compilers and caches are cold. */
+const WARM_SECONDS = 1;
+
+const SHARED = " WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
+
+/** Rows of one INSERT while a table is filled. */
+const FILL_ROWS = 50_000;
+
+export interface Changes {
+  readonly rate: number;
+  readonly seconds: number;
+  /** Returns the n-th change. */
+  readonly changeOf: (index: number) => Subscribed;
+}
+
+export interface Cost {
+  /** Microseconds of processor time per change. */
+  readonly cpuUs: number;
+  readonly p50: number;
+  readonly p99: number;
+  /** Changes a second, if the server could not keep the rate. */
+  readonly rate: number;
+}
+
+/** Creates a table in the namespace "bench", and fills it from the numbers of a series as `n`. */
+export async function fill(
+  server: ServerProcess,
+  {
+    columns,
+    count,
+    name,
+    values,
+  }: { name: string; columns: string; values: string; count: number },
+): Promise<void> {
+  const run = (sql: string) => server.rows(sql, { namespace: "bench" });
+  await run(`DROP TABLE IF EXISTS ${name}; CREATE TABLE ${name} (${columns})${SHARED}`);
+  for (let first = 0; first < count; first += FILL_ROWS) {
+    const last = Math.min(count, first + FILL_ROWS) - 1;
+    await run(
+      `INSERT INTO ${name} SELECT ${values} FROM generate_series(${first}, ${last}) AS g(n)`,
+    );
+  }
+  await run(`STORAGE FLUSH TABLE ${name}`);
+}
+
+/** Writes at a rate, and measures the server's processor time and the delay of the responses. */
+async function costOf(server: ServerProcess, { changeOf, rate, seconds }: Changes): Promise<Cost> {
+  const pending = new Set<Promise<void>>();
+  const took: number[] = [];
+  const write = async (index: number): Promise<void> => {
+    const { params = [], sql } = changeOf(index);
+    const startMs = performance.now();
+    await written(server, { sql, params });
+    took.push(performance.now() - startMs);
+  };
+  const warmCount = WARM_SECONDS * rate;
+  const count = warmCount + rate * seconds;
+  const startMs = performance.now();
+  let startNs = 0;
+  let warmMs = startMs;
+  for (let index = 0; index < count; index += 1) {
+    await Bun.sleep(Math.max(0, startMs + (index * 1000) / rate - performance.now()));
+    if (index === warmCount) {
+      startNs = cpuNsOf(server.pid);
+      warmMs = performance.now();
+      took.length = 0;
+    }
+    // A server that cannot keep up slows the writer down instead of collecting requests.
+    if (pending.size >= IN_FLIGHT_MAX) await Promise.race(pending);
+    const writing = write(index).finally(() => pending.delete(writing));
+    pending.add(writing);
+  }
+  await Promise.all(pending);
+  const sorted = took.toSorted((left, right) => left - right);
+  return {
+    cpuUs: (cpuNsOf(server.pid) - startNs) / 1000 / (count - warmCount),
+    p50: percentile(sorted, 0.5),
+    p99: percentile(sorted, 0.99),
+    rate: ((count - warmCount) * 1000) / (performance.now() - warmMs),
+  };
+}
+
+const IN_FLIGHT_MAX = 64;
+
+/** Writes again if another change of the same row came first. */
+async function written(server: ServerProcess, { params = [], sql }: Subscribed): Promise<void> {
+  for (;;) {
+    const { body } = await server.sql(sql, { namespace: "bench", params });
+    if (body.error === undefined) return;
+    if (body.error.reason !== "conflict")
+      throw new Error(`Cannot run ${sql}: ${body.error.message}`);
+  }
+}
+
+/** Measures changes under followers, which then leave. */
+export async function costUnder(
+  server: ServerProcess,
+  followers: { count: number; queryOf: (index: number) => Subscribed },
+  changes: Changes,
+): Promise<Cost & { readonly messages: number }> {
+  const opened = await follow(server, followers);
+  const cost = await costOf(server, changes);
+  const messages = opened.changeCount;
+  opened.close();
+  return { ...cost, messages };
+}
+
+export async function follow(
+  server: ServerProcess,
+  { count, queryOf }: { count: number; queryOf: (index: number) => Subscribed },
+): Promise<Followers> {
+  const socketCount = Math.max(1, Math.ceil(count / SUBSCRIPTIONS_PER_SOCKET));
+  return await followTidemark(server, { count, socketCount, queryOf, onRows: () => undefined });
+}
+
+const SUBSCRIPTIONS_PER_SOCKET = 500;
+
+/**
+ * Returns the memory that each of many followers takes, in bytes. The server has to preload
+ * `collectPath`.
+ */
+export async function bytesOfFollower(
+  server: ServerProcess,
+  followers: { count: number; queryOf: (index: number) => Subscribed },
+): Promise<number> {
+  const before = await settled(server, { settleMs: SETTLE_MS });
+  const opened = await follow(server, followers);
+  const after = await settled(server, { settleMs: SETTLE_MS });
+  opened.close();
+  return (after.pss - before.pss) / followers.count;
+}
+
+/** The runtime returns unused memory some seconds after it was used. */
+const SETTLE_MS = 2000;
+
+/** Measures INSERTs elsewhere while one large commit goes into a followed table. */
+export async function besideBulk(
+  server: ServerProcess,
+  { bulk, changes }: { bulk: string; changes: Changes },
+): Promise<{ alone: Cost; beside: Cost }> {
+  const alone = await costOf(server, changes);
+  const loading = Bun.sleep(WARM_SECONDS * 1000).then(() =>
+    server.rows(bulk, { namespace: "bench" }),
+  );
+  const beside = await costOf(server, changes);
+  await loading;
+  return { alone, beside };
+}

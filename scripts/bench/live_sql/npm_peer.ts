@@ -1,0 +1,21 @@
+/**
+ * Installs a peer from npm into a folder of its own, outside the project, and imports it. The
+ * folder stays, so that the next run need not install the peer again.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const FOLDER = join(tmpdir(), "tidemark-bench-peers");
+
+/** @param subpath A module of the package besides its main one. */
+export async function importPeer(name: string, subpath?: string): Promise<unknown> {
+  const installed = join(FOLDER, "node_modules", name);
+  if (!existsSync(installed)) {
+    mkdirSync(FOLDER, { recursive: true });
+    const added = Bun.spawnSync([process.execPath, "add", "--cwd", FOLDER, name], { cwd: FOLDER });
+    if (!added.success) throw new Error(`Cannot install ${name}: ${added.stderr.toString()}`);
+  }
+  const path = subpath === undefined ? name : `${name}/${subpath}`;
+  return (await import(Bun.resolveSync(path, FOLDER))) as unknown;
+}

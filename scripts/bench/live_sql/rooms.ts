@@ -1,0 +1,188 @@
+/**
+ * The room list of a chat: each user follows the rooms in which they are, with the newest message
+ * and the number of messages that they have not read. Every place has the same rooms, users and
+ * messages.
+ *
+ * A message has arrived at a user once the user's list shows it, or a later message of its room. So
+ * a place that combines several messages into one state loses nothing by it.
+ */
+import { percentile } from "../../support/statistics.ts";
+
+const ROOM_COUNT = 200;
+
+/** The number of rooms of each user. */
+const ROOMS_PER_USER = 5;
+
+/** Messages per room at the start. */
+const FIRST_MESSAGES = 20;
+
+/** Messages may still arrive this long after the last write. */
+const STRAGGLERS_MS_MAX = 10_000;
+
+/** Writes that are under way at once while a place gets as many as it takes. */
+const WRITERS = 16;
+
+/** A place in which users follow their room lists. */
+export interface RoomsPlace {
+  readonly name: string;
+  /** Follows the lists of all users. `onRooms` gets the rows that are new or changed. */
+  follow(
+    userCount: number,
+    onRooms: (user: number, rows: readonly RoomRow[]) => void,
+  ): Promise<void>;
+  write(message: RoomMessage): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface RoomRow {
+  readonly room: number;
+  /** The id of the newest message. */
+  readonly last: number;
+}
+
+export interface RoomMessage {
+  readonly id: number;
+  readonly room: number;
+}
+
+export interface RoomsFigures {
+  readonly p50: number;
+  readonly p99: number;
+  /** Messages that did not arrive at a user. */
+  readonly lost: number;
+  /** Messages a second that arrive at all users while as many are written as the place takes. */
+  readonly rate: number;
+}
+
+export const ROOMS_SCHEMA: readonly string[] = [
+  "CREATE TABLE rooms (id INT PRIMARY KEY, name TEXT)",
+  "CREATE TABLE members (person INT, room INT, seen INT, PRIMARY KEY (person, room))",
+  "CREATE TABLE messages (id INT PRIMARY KEY, room INT, text TEXT)",
+  "CREATE INDEX members_room ON members (room)",
+  "CREATE INDEX messages_room ON messages (room, id)",
+];
+
+/** The list of the user $1. */
+export const ROOMS_QUERY =
+  "SELECT r.id AS room, r.name, max(m.id) AS last, count(CASE WHEN m.id > s.seen THEN 1 END) AS unread " +
+  "FROM members s JOIN rooms r ON r.id = s.room JOIN messages m ON m.room = s.room " +
+  "WHERE s.person = $1 GROUP BY r.id, r.name";
+
+function roomsOf(user: number): number[] {
+  return Array.from({ length: ROOMS_PER_USER }, (_, index) => (user + index * 41) % ROOM_COUNT);
+}
+
+/** Returns the statements that fill the tables. */
+export function roomsData(userCount: number): string[] {
+  const rooms = Array.from({ length: ROOM_COUNT }, (_, room) => `(${room}, 'room ${room}')`);
+  const members = Array.from({ length: userCount }, (_, user) =>
+    roomsOf(user).map((room) => `(${user}, ${room}, ${room})`),
+  ).flat();
+  const messages = Array.from({ length: ROOM_COUNT * FIRST_MESSAGES }, (_, id) => {
+    return `(${id}, ${id % ROOM_COUNT}, 'message ${id}')`;
+  });
+  const all = { rooms, members, messages };
+  return Object.entries(all).map(
+    ([table, rows]) => `INSERT INTO ${table} VALUES ${rows.join(", ")}`,
+  );
+}
+
+/** Measures the delay at a rate, and then the highest rate. */
+export async function measureRooms(
+  place: RoomsPlace,
+  { rate, seconds, userCount }: { rate: number; seconds: number; userCount: number },
+): Promise<RoomsFigures> {
+  const waiting = new Waiting(userCount);
+  await place.follow(userCount, (user, rows) => {
+    for (const row of rows) waiting.see(user, row);
+  });
+  let id = ROOM_COUNT * FIRST_MESSAGES;
+  const write = async (): Promise<void> => {
+    const message = { id, room: (id * 7919) % ROOM_COUNT };
+    id += 1;
+    waiting.expect(message);
+    await place.write(message);
+  };
+  const pending: Promise<void>[] = [];
+  const startMs = performance.now();
+  for (let count = 0; count < rate * seconds; count += 1) {
+    await Bun.sleep(Math.max(0, startMs + (count * 1000) / rate - performance.now()));
+    pending.push(write());
+  }
+  await Promise.all(pending);
+  await waiting.end();
+  const { lost } = waiting;
+  const latencies = waiting.takeLatencies();
+  const beginMs = performance.now();
+  const firstId = id;
+  await Promise.all(
+    Array.from({ length: WRITERS }, async () => {
+      while (performance.now() - beginMs < seconds * 1000) await write();
+    }),
+  );
+  await waiting.end();
+  return {
+    p50: percentile(latencies, 0.5),
+    p99: percentile(latencies, 0.99),
+    lost: lost + waiting.lost,
+    rate: ((id - firstId) * 1000) / (performance.now() - beginMs),
+  };
+}
+
+/** The messages that have not arrived at some user yet. */
+class Waiting {
+  /** The users of each room. */
+  readonly #members: readonly number[][];
+  /** By user and room, the messages in the order of their ids, with the time of each write. */
+  readonly #expected = new Map<string, { readonly id: number; readonly sentMs: number }[]>();
+  #latencies: number[] = [];
+  #count = 0;
+
+  constructor(userCount: number) {
+    const members: number[][] = Array.from({ length: ROOM_COUNT }, () => []);
+    for (let user = 0; user < userCount; user += 1) {
+      for (const room of roomsOf(user)) members[room]?.push(user);
+    }
+    this.#members = members;
+  }
+
+  get lost(): number {
+    return this.#count;
+  }
+
+  expect({ id, room }: RoomMessage): void {
+    const sentMs = performance.now();
+    for (const user of this.#members[room] ?? []) {
+      const key = `${user}/${room}`;
+      const known = this.#expected.get(key);
+      if (known === undefined) this.#expected.set(key, [{ id, sentMs }]);
+      else known.push({ id, sentMs });
+      this.#count += 1;
+    }
+  }
+
+  see(user: number, { last, room }: RoomRow): void {
+    const key = `${user}/${room}`;
+    const nowMs = performance.now();
+    const left = (this.#expected.get(key) ?? []).filter(({ id, sentMs }) => {
+      const isSeen = id <= last;
+      if (isSeen) this.#latencies.push(nowMs - sentMs);
+      return !isSeen;
+    });
+    this.#count -= (this.#expected.get(key)?.length ?? 0) - left.length;
+    this.#expected.set(key, left);
+  }
+
+  /** Waits until everything has arrived, or no longer. */
+  async end(): Promise<void> {
+    const deadlineMs = performance.now() + STRAGGLERS_MS_MAX;
+    while (this.#count > 0 && performance.now() < deadlineMs) await Bun.sleep(2);
+  }
+
+  /** Returns the delays so far, ascending. */
+  takeLatencies(): number[] {
+    const latencies = this.#latencies.toSorted((left, right) => left - right);
+    this.#latencies = [];
+    return latencies;
+  }
+}
