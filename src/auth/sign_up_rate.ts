@@ -1,40 +1,72 @@
 /**
- * Limits the number of accounts that strangers create, over all addresses. Every attempt counts,
- * because a response must not reveal whether the attempt created an account.
+ * Limits the accounts that strangers make: from all addresses together, and from one address to a
+ * tenth of that, so that one sender does not close the sign-up for everybody else. Every attempt
+ * counts, because a response must not tell whether the attempt made an account.
+ *
+ * Memory is bounded: beyond the bound, the oldest sender is forgotten.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
+import { putNewest } from "../base/newest.ts";
+import { senderOf } from "../base/sender.ts";
+import type { Caller } from "./answers.ts";
 import { AuthError } from "./auth_error.ts";
+
+/** The part of all attempts that one address may use. */
+const SHARE = 0.1;
+
+/** The number of senders whose attempts are counted, which takes a few megabytes. */
+const SENDERS_MAX = 20_000;
+
+/** The attempts that may follow at a moment. An hour refills them. */
+interface Allowance {
+  readonly left: number;
+  readonly atMs: number;
+}
 
 export class SignUpRate {
   readonly #clock: Clock;
   readonly #perHour: number;
-  /** The number of attempts that may follow now. It is refilled within an hour. */
-  #left: number;
-  #atMs: number;
+  #all: Allowance;
+  readonly #bySender = new Map<string, Allowance>();
 
-  /** @param options.perHour The number of attempts per hour; 0 means no limit. */
+  /** @param options.perHour 0 means no limit. */
   constructor({ clock, perHour }: { clock: Clock; perHour: number }) {
     this.#clock = clock;
     this.#perHour = perHour;
-    this.#left = perHour;
-    this.#atMs = clock.monotonicMs();
+    this.#all = { left: perHour, atMs: clock.monotonicMs() };
   }
 
-  /** Uses up one attempt. @throws {AuthError} rate_limited */
-  take(): void {
+  /**
+   * Uses up one attempt. Callers on this machine have no limit of their own.
+   * @throws {AuthError} rate_limited
+   */
+  take({ address, isLocal }: Pick<Caller, "address" | "isLocal">): void {
     if (this.#perHour === 0) return;
-    const nowMs = this.#clock.monotonicMs();
-    const refill = ((nowMs - this.#atMs) / HOUR_MS) * this.#perHour;
-    this.#left = Math.min(this.#perHour, this.#left + refill);
-    this.#atMs = nowMs;
-    if (this.#left < 1) {
-      const waitMs = ((1 - this.#left) / this.#perHour) * HOUR_MS;
-      throw new AuthError(
-        "rate_limited",
-        "Too many sign-ups: the server creates a limited number of accounts per hour (limits.signups_per_hour)",
-        { retryAfterSeconds: Math.ceil(waitMs / 1000) },
-      );
+    const sender = senderOf(address);
+    const share = Math.max(1, this.#perHour * SHARE);
+    const own = isLocal ? undefined : this.#refilled(this.#bySender.get(sender), share);
+    const all = this.#refilled(this.#all, this.#perHour);
+    if (own !== undefined && own.left < 1) throw refusal(own, share);
+    if (all.left < 1) throw refusal(all, this.#perHour);
+    if (own !== undefined) {
+      putNewest(this.#bySender, [sender, { ...own, left: own.left - 1 }], SENDERS_MAX);
     }
-    this.#left -= 1;
+    this.#all = { ...all, left: all.left - 1 };
   }
+
+  #refilled(before: Allowance | undefined, perHour: number): Allowance {
+    const atMs = this.#clock.monotonicMs();
+    if (before === undefined) return { left: perHour, atMs };
+    const refill = ((atMs - before.atMs) / HOUR_MS) * perHour;
+    return { left: Math.min(perHour, before.left + refill), atMs };
+  }
+}
+
+function refusal({ left }: Allowance, perHour: number): AuthError {
+  const waitMs = ((1 - left) / perHour) * HOUR_MS;
+  return new AuthError(
+    "rate_limited",
+    "Too many sign-ups: limits.signups_per_hour limits them, and a tenth of them to one address",
+    { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+  );
 }

@@ -107,7 +107,7 @@ export class SignUps {
     const guest = isGuest ? sender : undefined;
     const request = this.#read(body, guest);
     this.#requireInvitation(request.invitation);
-    this.#rate.take();
+    this.#rate.take(caller);
     const turn = { sender: senderOf(caller.address), isTrusted: false };
     const passwordHash = await hasher.hash(request.password, turn);
     await steadily(clock, () => this.#make(request, { passwordHash, guest, caller }));
@@ -130,7 +130,7 @@ export class SignUps {
         "The server needs first-time setup before guests can use it",
       );
     }
-    this.#rate.take();
+    this.#rate.take(caller);
     const userId = GUEST_PREFIX + random.bytes(10).toHex();
     const user = catalog.createUser({ userId, role: "user", authType: "guest" });
     this.#note(user, caller, "create guest");

@@ -185,7 +185,8 @@ const RULES = {
     signups_per_hour: whole(
       1000,
       [0],
-      "Number of sign-ups and guests per hour, from all addresses together; 0 means no limit",
+      "Number of sign-ups and guests per hour, from all addresses together; one address may use a " +
+        "tenth of it; 0 means no limit",
     ),
     lockout_secs: whole(900, [1, 86_400], "How long a login stays locked"),
     live_state_bytes: whole(

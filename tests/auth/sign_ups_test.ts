@@ -3,8 +3,11 @@
  * guests go.
  */
 import { afterAll, expect, test } from "bun:test";
+import { AuthError } from "../../src/auth/mod.ts";
+import { SignUpRate } from "../../src/auth/sign_up_rate.ts";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
 import { NO_ACCOUNTS } from "../support/http.ts";
+import { ManualClock } from "../support/manual_clock.ts";
 import { until } from "../support/until.ts";
 import { configuredServer, LOCAL, PASSWORD } from "./auth_fixture.ts";
 
@@ -56,4 +59,34 @@ test("guests stay for ever if auth.guest_days is 0", async () => {
   clock.advance(9999 * 24 * 3_600_000);
   auth.dropIdleGuests();
   expect(catalog.user(user.id)).toBeDefined();
+});
+
+test("SignUpRate limits all together, one address to a tenth, and refills over an hour", () => {
+  const clock = new ManualClock();
+  const rate = new SignUpRate({ clock, perHour: 20 });
+  const take = (address: string, isLocal = false): string => {
+    try {
+      rate.take({ address, isLocal });
+      return "ok";
+    } catch (error) {
+      expect(error).toBeInstanceOf(AuthError);
+      return `wait ${(error as AuthError).retryAfterSeconds}`;
+    }
+  };
+  expect([1, 2, 3].map(() => take("192.0.2.1"))).toEqual(["ok", "ok", "wait 1800"]);
+  // An IPv6 network of 64 bits is one address, and this machine has no limit of its own.
+  expect(["1", "2", "3"].map((each) => take(`2001:db8:0:0:0:0:0:${each}`))).toEqual([
+    "ok",
+    "ok",
+    "wait 1800",
+  ]);
+  expect(Array.from({ length: 16 }, () => take("127.0.0.1", true))).not.toContain("wait 180");
+  expect([take("127.0.0.1", true), take("198.51.100.7")]).toEqual(["wait 180", "wait 180"]);
+  clock.advance(1_800_000);
+  expect([1, 2].map(() => take("192.0.2.1"))).toEqual(["ok", "wait 1800"]);
+});
+
+test("SignUpRate with 0 has no limit", () => {
+  const rate = new SignUpRate({ clock: new ManualClock(), perHour: 0 });
+  for (let each = 0; each < 1000; each += 1) rate.take({ address: "192.0.2.1", isLocal: false });
 });
