@@ -1,6 +1,7 @@
 /**
  * Smaller forms of PostgreSQL: VARIADIC, ONLY, COLLATE, storage parameters and operator classes,
- * the columns of a table for the members of a JSON document, and the words of a tsvector as rows.
+ * the columns of a table for the members of a JSON document, the words of a tsvector as rows, and
+ * types named `_int4`.
  */
 import type { CaseFile } from "./answer.ts";
 
@@ -46,6 +47,10 @@ const STATEMENTS: readonly string[] = [
   "SELECT lexeme, positions[1] FROM unnest('b:7 a:2,3'::tsvector) ORDER BY lexeme",
   "SELECT $$'1 \\''2'3$$::tsvector, 'asd:1dc w:12B w:13*'::tsvector, $$'a''b''c'$$::tsvector",
   "SELECT $$'' '1' '2'$$::tsvector",
+  "SELECT '{1,2}'::_int4, '{a,NULL}'::_text, '{2020-01-02}'::_date, CAST('{t,f}' AS _bool)",
+  "CREATE TABLE lists (id INT PRIMARY KEY, n _int8, t _varchar)",
+  "INSERT INTO lists VALUES (1, '{5,6}', ARRAY['x']) RETURNING n[2], t[1]",
+  "SELECT tsvector('a:1 b'), tsquery('a & !b'), tsvector(NULL)",
 ];
 
 export const SMALL_WORDS: CaseFile = {

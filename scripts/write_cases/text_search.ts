@@ -81,6 +81,25 @@ const CONDITIONS = [
 
 const DOCUMENT = "to_tsvector('simple', 'a fat cat sat on a fat mat and ate the fat rat')";
 
+const JSON_FILTERS = [
+  '"all"',
+  '"key"',
+  '"string"',
+  '"numeric"',
+  '"boolean"',
+  '["numeric", "string"]',
+  '["key", "all", "key"]',
+  "[]",
+  "{}",
+  "null",
+  '""',
+  '"keys"',
+  '["all", null]',
+] as const;
+
+const JSON_DOCUMENT =
+  '{"cats": ["the dogs", 5, 1.50, [true]], "d": {"e": "a house", "the": false}, "f": null}';
+
 const SIMILAR = [
   "Hello World",
   "hello",
@@ -132,6 +151,9 @@ export const TEXT_SEARCH: CaseFile = {
     ),
     "SELECT to_tsvector('klingon', 'x')",
     'SELECT to_tsvector(\'english\', \'{"a": "cats run", "b": ["dogs", 5, "a rat"]}\'::jsonb)::text',
+    ...selects([`jsonb_to_tsvector('english', '${JSON_DOCUMENT}', '#')::text`], JSON_FILTERS),
+    ...selects(["jsonb_to_tsvector('#', '\"all\"')"], ['"x"', "7", "true", "{}", "[]", "null"]),
+    "SELECT json_to_tsvector('simple', '{\"the\": \"cats\"}'::json, '\"all\"')::text, json_to_tsvector('english', NULL::json, '\"all\"'), jsonb_to_tsvector('{}', NULL)",
     "SELECT to_tsvector(NULL, 'x'), to_tsvector('english', NULL), NULL::tsvector @@ 'a'",
     ...selects([`${DOCUMENT} @@ '#', '#' @@ ${DOCUMENT}`], CONDITIONS),
     ...selects(

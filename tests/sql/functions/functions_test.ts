@@ -399,6 +399,12 @@ const FORMATS: readonly Case[] = [
 const SEARCH_CASES: readonly Case[] = [
   ["to_tsvector", ["english", "The cats sat"], "'cat':2 'sat':3", "tsvector"],
   ["to_tsvector", ["english", jsb('["cats", "sat"]')], "'cat':1 'sat':3"],
+  ["json_to_tsvector", ["english", jsb('{"a": "cats"}'), jsb('"all"')], "'cat':2"],
+  [
+    "jsonb_to_tsvector",
+    ["simple", jsb('{"a": [1, "x"]}'), jsb('["key", "numeric"]')],
+    "'1':3 'a':1",
+  ],
   ["to_tsquery", ["english", "cats & !dog:*A"], "'cat' & !'dog':*A", "tsquery"],
   ["plainto_tsquery", ["simple", "the cats"], "'the' & 'cats'"],
   ["phraseto_tsquery", ["english", "cat of hats"], "'cat' <2> 'hat'"],

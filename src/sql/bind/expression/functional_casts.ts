@@ -18,6 +18,8 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  TSQUERY,
+  TSVECTOR,
   UUID,
 } from "../../../types/mod.ts";
 import { functionExists } from "../../functions/registry.ts";
@@ -44,6 +46,8 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["bytea", BYTES],
   ["json", JSON_TEXT],
   ["jsonb", JSONB],
+  ["tsvector", TSVECTOR],
+  ["tsquery", TSQUERY],
 ]);
 
 /** Binds a call as a cast, or returns undefined if it is not one. */

@@ -155,6 +155,8 @@ function builtInType(definition: BasicDataTypeDef): DataType {
   if (simple !== undefined && (first === undefined || simple.kind === "bytes")) return simple;
   const time = TIMES.get(name);
   if (time !== undefined) return timeType(definition, time);
+  const element = elementNamed(name);
+  if (element !== undefined && first === undefined) return arrayTypeOf(element);
   if (TEXTS.has(name)) return textType(definition);
   switch (name) {
     case "interval":
@@ -170,14 +172,27 @@ function builtInType(definition: BasicDataTypeDef): DataType {
       return decimalFrom(definition, first, second);
     case "embedding":
     case "vector":
-      if (first === undefined) throw invalid(definition, "a number of dimensions is needed");
-      return {
-        kind: "embedding",
-        dimensions: inRange(definition, first, { min: 1, max: 8192 }),
-      };
+      return embeddingFrom(definition, first);
     default:
       throw unsupported(definition);
   }
+}
+
+function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefined): DataType {
+  if (dimensions === undefined) throw invalid(definition, "a number of dimensions is needed");
+  return {
+    kind: "embedding",
+    dimensions: inRange(definition, dimensions, { min: 1, max: 8192 }),
+  };
+}
+
+/**
+ * Returns the element type of an array that PostgreSQL names by an underscore: `_int4`, `_text`.
+ */
+function elementNamed(name: string): DataType | undefined {
+  if (!name.startsWith("_")) return;
+  const element = name.slice(1);
+  return SIMPLE.get(element) ?? TIMES.get(element) ?? (element === "varchar" ? TEXT : undefined);
 }
 
 /** Types with special rules for the numbers in parentheses. */
@@ -196,9 +211,8 @@ export function isBuiltInType({
   schema,
 }: Pick<BasicDataTypeDef, "name" | "schema">): boolean {
   if (schema !== undefined && schema !== "pg_catalog") return false;
-  return (
-    SIMPLE.has(name) || SERIALS.has(name) || TIMES.has(name) || TEXTS.has(name) || SIZED.has(name)
-  );
+  const sets = [SIMPLE, SERIALS, TIMES, TEXTS, SIZED];
+  return sets.some((each) => each.has(name)) || elementNamed(name) !== undefined;
 }
 
 /** Returns the type of an array of such elements. An array of arrays has additional dimensions. */

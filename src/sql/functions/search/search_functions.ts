@@ -4,9 +4,6 @@ import {
   type DataType,
   FLOAT,
   INT,
-  isJsonArray,
-  isJsonObject,
-  type JsonNode,
   jsonTree,
   quotedTsWord,
   TEXT,
@@ -32,6 +29,7 @@ import {
   foundWords,
   type SearchConfiguration,
 } from "./configurations.ts";
+import { jsonFilter, jsonStrings, STRINGS_ONLY } from "./json_strings.ts";
 import { queryFromOperators, queryFromWeb, queryFromWords } from "./query_texts.ts";
 import { densityRankOf, type RankOptions, rankOf, rankWeights } from "./rank.ts";
 
@@ -66,24 +64,16 @@ function vectorOfTexts(texts: Iterable<string>, configuration: SearchConfigurati
   return tsVectorOf(words);
 }
 
-function* stringsOf(node: JsonNode): Generator<string> {
-  if (typeof node === "string") yield node;
-  else if (node !== null && isJsonArray(node)) for (const each of node) yield* stringsOf(each);
-  else if (node !== null && typeof node === "object" && isJsonObject(node)) {
-    for (const each of node.values()) yield* stringsOf(each);
-  }
-}
-
-/** Creates overloads with and without a configuration before the other argument. */
+/** Creates overloads with and without a configuration before the other arguments. */
 function configured(
-  parameter: ParameterType,
+  parameters: readonly ParameterType[],
   result: DataType,
-  make: (text: string, configuration: SearchConfiguration) => string,
+  make: (texts: readonly string[], configuration: SearchConfiguration) => string,
 ): Overload[] {
   return [
-    overload([parameter], result, ([text = null]) => make(text as string, DEFAULT_CONFIGURATION)),
-    overload([TEXT, parameter], result, ([name = null, text = null]) =>
-      make(text as string, configurationOf(name as string)),
+    overload(parameters, result, (texts) => make(texts as string[], DEFAULT_CONFIGURATION)),
+    overload([TEXT, ...parameters], result, ([name = null, ...texts]) =>
+      make(texts as string[], configurationOf(name as string)),
     ),
   ];
 }
@@ -94,7 +84,7 @@ function queries(
 ): ScalarFunction[] {
   return functionsNamed(
     [name],
-    ...configured(TEXT, TSQUERY, (text, configuration) =>
+    ...configured([TEXT], TSQUERY, ([text = ""], configuration) =>
       textFromTsQuery(make(text, configuration)),
     ),
   );
@@ -218,11 +208,19 @@ export const VECTOR_LENGTH: Overload = overload([TSVECTOR], INT, wordCount);
 export const SEARCH_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(
     ["to_tsvector"],
-    ...configured(TEXT, TSVECTOR, (text, configuration) =>
+    ...configured([TEXT], TSVECTOR, ([text = ""], configuration) =>
       textFromTsVector(vectorOfText(text, configuration)),
     ),
-    ...configured("json", TSVECTOR, (json, configuration) =>
-      textFromTsVector(vectorOfTexts(stringsOf(jsonTree(json)), configuration)),
+    ...configured(["json"], TSVECTOR, ([json = ""], configuration) =>
+      textFromTsVector(vectorOfTexts(jsonStrings(jsonTree(json), STRINGS_ONLY), configuration)),
+    ),
+  ),
+  ...functionsNamed(
+    ["json_to_tsvector", "jsonb_to_tsvector"],
+    ...configured(["json", "json"], TSVECTOR, ([json = "", filter = ""], configuration) =>
+      textFromTsVector(
+        vectorOfTexts(jsonStrings(jsonTree(json), jsonFilter(filter)), configuration),
+      ),
     ),
   ),
   ...queries("to_tsquery", queryFromOperators),
