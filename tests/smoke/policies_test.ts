@@ -203,6 +203,18 @@ test("a file belongs to the rows that show it", async () => {
   expect(await read(evaFile, sam)).toBe(404);
 });
 
+test("a signed URL of a file follows the membership of the user who signed it", async () => {
+  const rows = await server.rows("SELECT FILE_URL(doc) FROM chat.exists WHERE id = 11", {
+    token: dan,
+  });
+  const read = async (): Promise<number> => (await server.get(String(rows[0]?.[0]))).status;
+  expect(await read()).toBe(200);
+  await server.rows("DELETE FROM chat.members WHERE room = 1 AND user_id = 'dan'");
+  expect(await read()).toBe(404);
+  await server.rows("INSERT INTO chat.members VALUES (1, 'dan', 1)");
+  expect(await read()).toBe(200);
+});
+
 test("a topic of such a table is for callers who see all of it", async () => {
   const { body } = await server.sql("CONSUME FROM chat.news FROM EARLIEST LIMIT 10", {
     token: sam,
