@@ -60,6 +60,11 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
     claims: { iss: "tidemark", sub: "ada", role: "dba" },
     sessionId: String(goodClaims["sid"]),
     tokenEndMs: (Number(goodClaims["exp"]) + 60) * 1000,
+    fileUrlKey: {
+      session: expect.any(String),
+      key: expect.stringMatching(/^[\w-]{43}$/),
+      secondsMax: 7 * 86_400,
+    },
   });
   const joses = await new SignJWT(goodClaims).setProtectedHeader({ alg: "HS256" }).sign(SECRET);
   expect(await codeOf(joses)).toBeUndefined();

@@ -89,7 +89,6 @@ describe("a join with few keys reads rows by them", () => {
   test.each([
     ["users", "SELECT a.id, u.name FROM asks a JOIN users u ON u.id = a.u"],
     ["users", "SELECT a.id, u.name FROM asks a LEFT JOIN users u ON u.id = a.u"],
-    ["lines", "SELECT v FROM asks a JOIN lines x ON x.o = a.o WHERE a.id < 5"],
     ["users", "SELECT a.id FROM asks a FULL JOIN users u ON u.id = a.u AND a.id < 5"],
   ])("but scans %s where they are many, or not whole: %s", async (table, sql) => {
     expect(await readOf(table, sql)).toBeGreaterThan(4000);
@@ -175,11 +174,8 @@ describe("a join that knows the first column of a key", () => {
       "SELECT a.id FROM asks a LEFT JOIN days x ON x.d = DATE '2024-01-01' + a.id WHERE a.id < 9",
     ],
     ["sums", "SELECT n FROM sums WHERE k IN (SELECT v FROM days WHERE d = DATE '2020-01-05')"],
-  ])("reads of %s only groups that may contain its values: %s", async (table, sql) => {
-    const [entry] = await engine.run(`EXPLAIN ANALYZE ${sql}`);
-    const scan = (entry?.rows ?? []).map(([text]) => String(text));
-    const read = scan.find((text) => text.includes(`Table Scan on default.${table} `)) ?? "";
-    expect(read).toMatch(/segments read: 1; segments pruned: 1/);
+  ])("reads of %s only rows that may have its values: %s", async (table, sql) => {
+    expect(await readOf(table, sql)).toBeLessThan(100);
   });
 
   test("returns the same as scans, for random joins by its first column", async () => {
