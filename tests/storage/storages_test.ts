@@ -139,8 +139,8 @@ test.each([
     { storageId: "fast", root: `${STORAGES_PATH}/other` },
     /already exists, or is being/,
   ],
-  ["its directory", { storageId: "other", root: ROOT }, /storage fast lies in/],
-  ["a directory in it", { storageId: "other", root: `${ROOT}/tmp` }, /storage fast lies in/],
+  ["its directory", { storageId: "other", root: ROOT }, /storage fast is in/],
+  ["a directory in it", { storageId: "other", root: `${ROOT}/tmp` }, /storage fast is in/],
 ])("Storages.create leaves %s to the statement that came first", async (_what, other, why) => {
   const disk = diskWithStorages();
   disk.holdsSyncs = true;
