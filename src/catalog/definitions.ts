@@ -19,7 +19,6 @@ import type { Dependents } from "./catalog.ts";
 import type { Counters } from "./counters.ts";
 import { type DefinedType, DefinedTypes } from "./defined_types.ts";
 import type {
-  IndexEntry,
   NamespaceEntry,
   SequenceEntry,
   TableEntry,
@@ -31,17 +30,11 @@ import type { FileList } from "./file_list.ts";
 import type { ManifestDatabase } from "./manifest_database.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { DEFAULT_NAMESPACE } from "./names.ts";
-import {
-  allSealed,
-  jsonFromValue,
-  putSealed,
-  removeSealed,
-  type ValueJson,
-  valueFromJson,
-} from "./records.ts";
+import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 import { isOpened } from "./table_options.ts";
+import { type DefinitionRecord, jsonFromTable, tableFromJson } from "./table_records.ts";
 
 export interface DefinitionsOptions {
   readonly clock: Clock;
@@ -663,57 +656,6 @@ interface Named {
 interface TableVersion {
   readonly fromSeq: number;
   readonly table: TableEntry;
-}
-
-/** One definition of a table, with the seqs between which it was in force. */
-interface DefinitionRecord {
-  readonly definitionId: number;
-  /** The first seq at which the definition was in force. */
-  readonly fromSeq: number;
-  /**
-   * The seq at which the definition ended to be in force (exclusive); absent for the current
-   * definition.
-   */
-  readonly toSeq?: number;
-  readonly table: TableJson;
-}
-
-interface TableJson extends Omit<TableEntry, "columns"> {
-  readonly columns: readonly (Omit<TableEntry["columns"][number], "missing"> & {
-    readonly missing: ValueJson;
-  })[];
-}
-
-function jsonFromTable(entry: TableEntry): TableJson {
-  return {
-    ...entry,
-    columns: entry.columns.map((column) => ({
-      ...column,
-      missing: jsonFromValue(column.missing),
-    })),
-  };
-}
-
-function tableFromJson(json: TableJson, types: DefinedTypes): TableEntry {
-  return {
-    ...json,
-    columns: json.columns.map((column) => ({
-      ...types.currentColumn(column),
-      missing: valueFromJson(column.missing),
-    })),
-    ...(json.indexes === undefined
-      ? {}
-      : { indexes: json.indexes.map((index) => withCurrentTypes(index, types)) }),
-  };
-}
-
-function withCurrentTypes(index: IndexEntry, types: DefinedTypes): IndexEntry {
-  if (index.expressions === undefined) return index;
-  const expressions = index.expressions.map((each) => ({
-    ...each,
-    type: types.current(each.type),
-  }));
-  return { ...index, expressions };
 }
 
 /**
