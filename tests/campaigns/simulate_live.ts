@@ -41,6 +41,9 @@ const TTL_MS = 40;
 /** The maximum number of faults. More faults reveal nothing new. */
 const FAULTS_MAX = 10;
 
+/** One in this many seeds also has a world of results, which takes as long as ten others. */
+const SEEDS_PER_RESULTS = 10;
+
 /** A world of whole results plans and evaluates queries, so it gets this part of the steps. */
 const RESULT_STEPS = 1 / 10;
 
@@ -92,7 +95,10 @@ else await runInjected(injected);
 
 async function runSeeds(): Promise<void> {
   while (seedsRun < seedCount && faults.length < FAULTS_MAX) {
-    for (const kind of kinds) await runSeed(kind, firstSeed + seedsRun);
+    for (const kind of kinds) {
+      const isLeftOut = kind === "results" && kinds.length > 1 && seedsRun % SEEDS_PER_RESULTS > 0;
+      if (!isLeftOut) await runSeed(kind, firstSeed + seedsRun);
+    }
     seedsRun += 1;
     if (performance.now() - printedMs < LINE_MS) continue;
     printedMs = performance.now();
