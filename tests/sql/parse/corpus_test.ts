@@ -81,7 +81,7 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
     because: "text compares by code point, and a file is full, so neither is kept",
   },
   {
-    of: /\b(?:FROM|INTO|JOIN|TABLE|UPDATE) (?:ONLY \w|\w+ \*)/,
+    of: /\b(?:FROM|INTO|JOIN|TABLE|UPDATE) (?:ONLY \(?\w|\w+ \*)/,
     because: "no table inherits from another, so neither ONLY nor an asterisk is kept",
   },
   {
