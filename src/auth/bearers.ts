@@ -24,7 +24,13 @@ import type { AuthBucket } from "./login_guard.ts";
 import type { Principal } from "./principal.ts";
 import { looksLikeServiceToken, type ServiceTokens, scopeOf, sessionOf } from "./service_tokens.ts";
 import { type Sessions, unauthorized } from "./sessions.ts";
-import { bearerTokenIn, publicClaims, type TokenClaims, type Tokens } from "./token.ts";
+import {
+  bearerTokenIn,
+  provenEmailOf,
+  publicClaims,
+  type TokenClaims,
+  type Tokens,
+} from "./token.ts";
 
 export interface BearersOptions {
   catalog: Catalog;
@@ -166,7 +172,7 @@ export class Bearers {
     if (session.kind === "login") {
       const user = sessions.userBehind(session);
       if (user === undefined) return undefined;
-      const claims = publicClaims({ ...user, email: user.email ?? null });
+      const claims = publicClaims({ ...user, email: provenEmailOf(user) });
       return { principal: { ...this.#identity(user), claims, sessionId: session.sessionId } };
     }
     const token = catalog.serviceTokens.named(session.name);
@@ -227,7 +233,7 @@ export class Bearers {
       isStanding: () => serviceTokens.isStanding(token),
       principal: {
         ...this.#identity(user),
-        claims: publicClaims({ ...user, email: user.email ?? null }),
+        claims: publicClaims({ ...user, email: provenEmailOf(user) }),
         sessionId: sessionOf(token),
         fileUrlKey: fileUrlKey(
           this.#options.secret,

@@ -26,7 +26,7 @@ import { answerFromUser, type Caller, hasAdminUi, rfc3339 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { SessionEnds } from "./session_ends.ts";
-import type { TokenClaims, Tokens } from "./token.ts";
+import { provenEmailOf, type TokenClaims, type Tokens } from "./token.ts";
 
 export interface SessionsOptions {
   catalog: Catalog;
@@ -255,7 +255,7 @@ export class Sessions {
       tokenId: this.#newId(),
       tokenVersion: user.tokenVersion,
       role: user.role,
-      email: user.email ?? null,
+      email: provenEmailOf(user),
     };
   }
 

@@ -193,6 +193,7 @@ export class SignUps {
     { guest, passwordHash }: { guest: Principal | undefined; passwordHash: string },
   ): string | undefined {
     const { catalog, random, sessionEnds } = this.#options;
+    const chosen = email === undefined ? {} : ({ email, isEmailUnproven: true } as const);
     if (guest === undefined) {
       const userId = name ?? `u-${random.bytes(10).toHex()}`;
       catalog.createUser({
@@ -200,7 +201,7 @@ export class SignUps {
         role: "user",
         authType: "password",
         passwordHash,
-        ...(email === undefined ? {} : { email }),
+        ...chosen,
       });
       return userId;
     }
@@ -210,7 +211,7 @@ export class SignUps {
       authType: "password",
       passwordHash,
       ...(name === undefined ? {} : { loginName: name }),
-      ...(email === undefined ? {} : { email }),
+      ...chosen,
     });
     // The new password has raised the token version, so the guest has to log in again as a user.
     sessionEnds.endUser(userId);

@@ -17,7 +17,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import type { Role } from "../catalog/mod.ts";
+import type { Role, UserEntry } from "../catalog/mod.ts";
 
 /** `reset` and `verify` are the types of one-time links, which give no other access. */
 export type TokenType = "access" | "refresh" | "reset" | "verify";
@@ -36,6 +36,7 @@ export interface TokenClaims {
   /** The user's token version when the token was issued. */
   readonly tokenVersion: number;
   readonly role: Role;
+  /** The address; null unless {@linkcode provenEmailOf} returns it. */
   readonly email: string | null;
   readonly tokenType: TokenType;
 }
@@ -163,6 +164,15 @@ export class Tokens {
   #signatureOf(header: string, payload: string): Buffer {
     return new Bun.CryptoHasher("sha256", this.#secret).update(`${header}.${payload}`).digest();
   }
+}
+
+/**
+ * Returns the address of a user for the claims of a token; null if the user only asserts it.
+ * Policies compare the claim with addresses in rows, so an address that anybody can type at sign-up
+ * would open the rows of its true holder.
+ */
+export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | null {
+  return isEmailUnproven === true ? null : (email ?? null);
 }
 
 /** Returns the claims that SQL may read. The other claims identify the token and its session. */

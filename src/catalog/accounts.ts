@@ -55,6 +55,22 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
   return { ...later, retiredOwner, eraseAfterMs };
 }
 
+/** Returns the address of an account after a change, and what is known about its holder. */
+function addressAfter(
+  before: AccountRecord,
+  change: UserChange,
+): Pick<AccountRecord, "email" | "emailVerifiedAtMs" | "isEmailUnproven"> {
+  const { email = before.email, emailVerifiedAtMs: verifiedMs } = change;
+  if (verifiedMs !== undefined) {
+    return { email, emailVerifiedAtMs: verifiedMs, isEmailUnproven: undefined };
+  }
+  return {
+    email,
+    emailVerifiedAtMs: email === before.email ? before.emailVerifiedAtMs : undefined,
+    isEmailUnproven: change.email === undefined ? before.isEmailUnproven : change.isEmailUnproven,
+  };
+}
+
 type DroppedChange = {
   readonly [Key in
     | "authData"
@@ -306,6 +322,7 @@ export class Accounts {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
+      ...(user.isEmailUnproven === undefined ? {} : { isEmailUnproven: true }),
       ...(user.authData === undefined ? {} : { authData: user.authData }),
       ...(user.metadata === undefined ? {} : { metadata: user.metadata }),
     };
@@ -317,7 +334,6 @@ export class Accounts {
     if (loginName !== undefined && this.userLike(loginName)?.userId !== userId) {
       this.#refuseTaken(loginName);
     }
-    const hasOtherEmail = change.email !== undefined && change.email !== before.email;
     const endsTokens =
       change.passwordHash !== undefined ||
       (change.role !== undefined && change.role !== before.role);
@@ -325,9 +341,7 @@ export class Accounts {
     return {
       ...before,
       role: change.role ?? before.role,
-      email: change.email ?? before.email,
-      emailVerifiedAtMs:
-        change.emailVerifiedAtMs ?? (hasOtherEmail ? undefined : before.emailVerifiedAtMs),
+      ...addressAfter(before, change),
       authType: change.authType ?? before.authType,
       ...(loginName === undefined ? {} : { loginName }),
       ...(change.metadata === undefined ? {} : { metadata: change.metadata }),

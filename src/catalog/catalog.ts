@@ -33,6 +33,8 @@ export interface NewUser {
   readonly userId: string;
   readonly role: Role;
   readonly email?: string;
+  /** See {@linkcode UserEntry.isEmailUnproven}. */
+  readonly isEmailUnproven?: true;
   readonly authType: UserEntry["authType"];
   readonly passwordHash?: string;
   readonly metadata?: string;
@@ -48,6 +50,8 @@ export interface UserChange {
   readonly role?: Role;
   /** The address. A changed address is not verified. */
   readonly email?: string;
+  /** Whether the given `email` is unproven. See {@linkcode UserEntry.isEmailUnproven}. */
+  readonly isEmailUnproven?: true;
   readonly emailVerifiedAtMs?: number;
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];

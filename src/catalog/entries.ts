@@ -482,6 +482,11 @@ export interface UserEntry {
   readonly email: string | undefined;
   /** The time at which the user proved to receive mail at the address; absent if never. */
   readonly emailVerifiedAtMs?: number | undefined;
+  /**
+   * True if the user chose the address at sign-up and has not verified it since. Such an address
+   * may belong to anybody. Absent if an administrator set the address.
+   */
+  readonly isEmailUnproven?: true | undefined;
   /** The JSON text of an object that administrators set. */
   readonly metadata?: string;
   readonly authType: "password" | "oauth" | "internal" | "guest";

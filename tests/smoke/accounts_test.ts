@@ -445,6 +445,43 @@ describe("an address", () => {
     expect((await logIn(email))[0]).toBe(401);
     expect((await logIn("other@example.com"))[0]).toBe(401);
   });
+
+  test.each(["somebody", "a guest"])(
+    "that %s gives at sign-up opens no row before it is verified",
+    async (sender) => {
+      const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
+      await server.rows(
+        `CREATE TABLE ${table} (email TEXT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); ` +
+          `CREATE POLICY invited ON ${table} FOR SELECT USING (email = CLAIM('email')); ` +
+          `INSERT INTO ${table} VALUES ('${email}')`,
+      );
+      const [, guest] = sender === "a guest" ? await post("guest", {}) : [200, {}];
+      const guestToken = guest["access_token"] as string | undefined;
+      await post("signup", { user, email, password: PASSWORD }, guestToken);
+      const seen = async (): Promise<unknown> => {
+        const { access_token: token } = await server.login(user);
+        return await server.rows(`SELECT CLAIM('email'), (SELECT count(*) FROM ${table})`, {
+          token,
+        });
+      };
+      expect(await seen()).toEqual([[null, 0]]);
+      const { token, user_id: id } = await noticeTo(email, "verify_email");
+      await server.rows(`ALTER USER "${id}" SET METADATA '{}'`);
+      expect(await seen()).toEqual([[null, 0]]);
+      await post("verify", { token });
+      expect(await seen()).toEqual([[email, 1]]);
+      await server.rows(`ALTER USER "${id}" SET EMAIL 'set.by@example.com'`);
+      expect(await seen()).toEqual([["set.by@example.com", 0]]);
+    },
+  );
+
+  test("that an administrator sets over an unverified one is a claim", async () => {
+    const [user, email] = [newName(), `${newName()}@example.com`];
+    await post("signup", { user, email, password: PASSWORD });
+    await server.rows(`ALTER USER ${user} SET EMAIL '${email}'`);
+    const { access_token: token } = await server.login(user);
+    expect(await server.rows("SELECT CLAIM('email')", { token })).toEqual([[email]]);
+  });
 });
 
 test("metadata of users is set by administrators, and read by the user", async () => {
