@@ -70,6 +70,11 @@ function isLikelyDay(days: number): boolean {
   return days >= NUMBER_DAY_MIN && days <= NUMBER_DAY_MAX;
 }
 
+/** Whether the number of a date or timestamp is accepted as that date or timestamp. */
+export function isLikelyMoment({ kind }: DataType, value: Whole): boolean {
+  return isLikelyDay(kind === "date" ? Number(value) : splitTimestamp(value).days);
+}
+
 function momentOf(micros: Whole): Whole {
   if (isLikelyDay(splitTimestamp(micros).days)) return micros;
   throw notInUnits(micros, "a timestamp", "microseconds", "2026-01-31T14:30:00Z");

@@ -8,6 +8,7 @@
 
 import { DatabaseError } from "../base/errors.ts";
 import { isArrayValue } from "./array_shape.ts";
+import { isLikelyMoment } from "./cast_time.ts";
 import type { DataType, TypeKind } from "./data_type.ts";
 import { BIGINT, BOOLEAN, DOUBLE, typeName, UNKNOWN, UNKNOWN_JSON } from "./data_type.ts";
 import { isFiniteDate, isFiniteTimestamp, textFromDate, textFromTimestamp } from "./datetime.ts";
@@ -91,6 +92,28 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
       return arrayCellMaker(cellMakerFor(type.element));
     default:
       return identity;
+  }
+}
+
+/**
+ * Returns a function that makes cells from which assignment reads the same values again: a date or
+ * timestamp outside the years in which its number is accepted is a string.
+ */
+export function readableCellMakerFor(type: DataType): (value: Value) => unknown {
+  switch (type.kind) {
+    case "date":
+    case "timestamp":
+    case "datetime": {
+      const cellOf = cellMakerFor(type);
+      return (value) =>
+        value === null || isLikelyMoment(type, value as Whole)
+          ? cellOf(value)
+          : textFromValue(type, value);
+    }
+    case "array":
+      return arrayCellMaker(readableCellMakerFor(type.element));
+    default:
+      return cellMakerFor(type);
   }
 }
 

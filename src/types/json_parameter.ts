@@ -30,7 +30,12 @@ export function valueFromJsonParameter(type: DataType, text: string, nowMicros?:
   const root = jsonRoot(text);
   const isList = jsonKindAt(text, root.start) === "array";
   if (type.kind === "array" && isList) {
-    return listValue(type.element, text, { list: root, nowMicros });
+    const { element } = type;
+    return arrayFromJsonList(element, text, (raw, isString) =>
+      isString || !/^[[{]/.test(raw)
+        ? valueFromText(element, raw, nowMicros)
+        : valueFromJsonParameter(element, raw, nowMicros),
+    );
   }
   if (type.kind === "bytes" && isList) return bytesFromList(text, root);
   if (type.kind === "json" || (type.kind === "embedding" && isList)) {
@@ -42,28 +47,36 @@ export function valueFromJsonParameter(type: DataType, text: string, nowMicros?:
   );
 }
 
-interface ListPlace {
-  readonly list: JsonSlice;
-  readonly nowMicros: number | undefined;
+/** Reads an item of a list, which is neither null nor a further dimension. */
+type ReadItem = (raw: string, isString: boolean) => Value;
+
+/**
+ * Reads a list as an array whose items another function reads. That function receives the content
+ * of a string, and the JSON text of anything else.
+ *
+ * @throws {DatabaseError} The errors of reading an item.
+ */
+export function arrayFromJsonList(element: DataType, text: string, read: ReadItem): ArrayValue {
+  return listValue(element, text, { list: jsonRoot(text), read });
 }
 
-function listValue(element: DataType, text: string, { list, nowMicros }: ListPlace): ArrayValue {
+interface ListPlace {
+  readonly list: JsonSlice;
+  readonly read: ReadItem;
+}
+
+function listValue(element: DataType, text: string, { list, read }: ListPlace): ArrayValue {
   const isDeep = element.kind !== "json" && element.kind !== "bytes";
   let depth = 0;
   const items = jsonElements(text, list).map((item): Value => {
-    const raw = text.slice(item.start, item.end);
     const kind = jsonKindAt(text, item.start);
     if (kind === "null") return null;
-    if (kind === "string") {
-      return valueFromText(element, textOfJsonString(jsonString(text, item)), nowMicros);
-    }
+    if (kind === "string") return read(textOfJsonString(jsonString(text, item)), true);
     if (kind === "array" && isDeep) {
       depth += 1;
-      return listValue(element, text, { list: item, nowMicros });
+      return listValue(element, text, { list: item, read });
     }
-    if (kind === "array" || kind === "object")
-      return valueFromJsonParameter(element, raw, nowMicros);
-    return valueFromText(element, raw, nowMicros);
+    return read(text.slice(item.start, item.end), false);
   });
   return depth === 0 ? items : arrayOfArrays(items);
 }

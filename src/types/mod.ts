@@ -147,10 +147,12 @@ export {
   dataTypeWord,
   exactCellMakerFor,
   isCellIdentity,
+  readableCellMakerFor,
   valueFromParameter,
   type WireParameter,
 } from "./json_cell.ts";
 export { jsonOfFields, jsonTextOf } from "./json_of_value.ts";
+export { arrayFromJsonList } from "./json_parameter.ts";
 export {
   checkJson,
   isJsonNumber,

@@ -3,14 +3,15 @@
  *
  *     text     cells between tabs, \N for NULL, a backslash before what would end a cell
  *     csv      cells between commas, nothing for NULL, quotes around what would end a cell
- *     ndjson   an object a line, whose members are the cells of responses in JSON
+ *     ndjson   an object a line, whose members are the cells of responses in JSON; a date or
+ *              timestamp outside the years 1 to 9999 is a string
  *     binary   see `binary_cells.ts`
  */
 import {
   type Batch,
-  cellMakerFor,
   type DataType,
   outputText,
+  readableCellMakerFor,
   type Value,
   valueAt,
 } from "../../types/mod.ts";
@@ -90,7 +91,7 @@ export class CopyText {
   #writerOf({ name, type }: CopyField): WriteCell {
     const { forceQuote, format } = this.#options;
     if (format === "ndjson") {
-      const cell = cellMakerFor(type);
+      const cell = readableCellMakerFor(type);
       return (value) => JSON.stringify(cell(value));
     }
     if (format === "text") return (value) => this.#textCell(outputText(type, value));

@@ -8,6 +8,7 @@
 
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  arrayFromJsonList,
   BIGINT,
   BOOLEAN,
   castValue,
@@ -281,13 +282,20 @@ export function copyValue(
       cells.kinds[cell] === CopyCell.plain
         ? cells.plainText(cell)
         : scanner.decode(cells.bytes, range);
-    // Results contain an instant as a string if it is too large for a JSON number.
-    if (scanner.isJson && isInstant(to) && /^-?\d{16,18}$/.test(text)) {
-      return castValue(wholeFromBigint(BigInt(text)), { from: BIGINT, to, mode });
-    }
+    if (scanner.isJson) return valueOfJsonString(text, to, nowMicros);
     return castValue(text, { from: UNKNOWN, to, mode, nowMicros });
   }
-  return valueOfJson(cells.plainText(cell), to);
+  return valueOfJson(cells.plainText(cell), to, nowMicros);
+}
+
+/** Reads the content of a JSON string in the form that results use. */
+function valueOfJsonString(text: string, to: DataType, nowMicros: number): Value {
+  const mode = "assignment";
+  // Results contain an instant as a string if it is too large for a JSON number.
+  if (isInstant(to) && /^-?\d{16,18}$/.test(text)) {
+    return castValue(wholeFromBigint(BigInt(text)), { from: BIGINT, to, mode });
+  }
+  return castValue(text, { from: UNKNOWN, to, mode, nowMicros });
 }
 
 function isInstant({ kind }: DataType): boolean {
@@ -301,7 +309,7 @@ const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
 /** Reads a JSON value that is neither a string nor null, in the form that results use. */
-function valueOfJson(text: string, to: DataType): Value {
+function valueOfJson(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
   if (to.kind === "json") return castValue(text, { from: UNKNOWN, to, mode });
   if (text === "true" || text === "false") {
@@ -313,6 +321,14 @@ function valueOfJson(text: string, to: DataType): Value {
   }
   if (text.startsWith("[") || text.startsWith("{")) {
     checkJson(text);
+    if (to.kind === "array" && text.startsWith("[")) {
+      const { element } = to;
+      return arrayFromJsonList(element, text, (raw, isString) =>
+        isString
+          ? valueOfJsonString(raw, element, nowMicros)
+          : valueOfJson(raw, element, nowMicros),
+      );
+    }
     return castValue(text, { from: JSON_PARAMETER, to, mode });
   }
   throw new DatabaseError(

@@ -54,6 +54,22 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .map((column) => column.split(" ")[0] ?? "");
 
 describe.each(FORMATS)("the format %s", (format) => {
+  test("keeps dates and timestamps of arrays, and those that are far away or infinite", async () => {
+    const columns =
+      "id INT PRIMARY KEY, d DATE, t TIMESTAMPTZ, ds DATE[], ts TIMESTAMPTZ[], js JSON[]";
+    await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
+    await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
+    await engine.run(`INSERT INTO x.m VALUES
+      (1, '5874897-12-31', '294246-12-31 00:00Z', '{2024-02-29,NULL,infinity}', '{"294246-12-31 00:00Z",2024-02-29,infinity}', NULL),
+      (2, '4714-11-24 BC', '4714-11-24 00:00+00 BC', '{{0044-03-15 BC},{-infinity}}', '{{"0044-03-15 12:00:00.000001+00 BC"},{NULL}}', '{"[1]","{\\"a\\": 2}","3"}'),
+      (3, 'infinity', '-infinity', '{}', '{}', '{}'), (4, NULL, NULL, NULL, NULL, NULL)`);
+    const read = (table: string): Promise<readonly (readonly unknown[])[]> =>
+      engine.rows(`SELECT id, d, t, ds, ts, js::text FROM x.${table} ORDER BY id`);
+    const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
+    expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, data)).toBe(4);
+    expect(await read("n")).toEqual(await read("m"));
+  });
+
   test("keeps the values of every type", async () => {
     const data = await copyOut(engine, `COPY x.a TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.z FROM STDIN (FORMAT ${format})`, data)).toBe(ROWS.length);
