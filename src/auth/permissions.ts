@@ -248,7 +248,8 @@ export function mayReadFilesOf(principal: Principal, userId: string): boolean {
 
 /**
  * Requires that messages of a topic may be read. A topic delivers the rows of its tables whole, so
- * it refuses a reader for whom policies decide about these rows.
+ * it refuses a reader who may not read one of the tables, or for whom policies decide about its
+ * rows.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -260,7 +261,13 @@ export function requireMessages(
   requireRun(principal, "maintain", { action: "read topics" });
   for (const { tableId } of sources) {
     const table = catalog.tableById(tableId);
-    if (table === undefined || !isRuledFor(principal, table, catalog)) continue;
+    if (table === undefined) continue;
+    if (!mayRead(principal, table, catalog.namespace(table.namespace))) {
+      const fault = tokenFault(principal, { right: "read", namespace: table.namespace });
+      const reason = `it delivers rows of a table that role ${principal.role} may not read`;
+      throw denied(`read topic ${namespace}.${name}`, fault ?? reason, {});
+    }
+    if (!isRuledFor(principal, table, catalog)) continue;
     throw denied(
       `read topic ${namespace}.${name}`,
       `it delivers whole rows of ${table.namespace}.${table.name}, but policies restrict the rows for role ${principal.role}`,

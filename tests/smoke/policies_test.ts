@@ -223,6 +223,25 @@ test("a topic of such a table is for callers who see all of it", async () => {
   expect(JSON.stringify(body)).not.toContain(CANARY);
 });
 
+test.each(["DBA", "RESTRICTED"])(
+  "a topic of a table that a consumer may not read tells it nothing: %s",
+  async (level) => {
+    const name = `chat.only_${level.toLowerCase()}`;
+    await server.rows(
+      `CREATE TABLE ${name} (id INT PRIMARY KEY, body TEXT) WITH (ACCESS_LEVEL = '${level}'); ` +
+        `CREATE TOPIC ${name}_news; ALTER TOPIC ${name}_news ADD SOURCE ${name} ON INSERT; ` +
+        `INSERT INTO ${name} VALUES (1, '${CANARY}')`,
+    );
+    const consume = `CONSUME FROM ${name}_news FROM EARLIEST LIMIT 10`;
+    const { body } = await server.sql(consume, { token: sam });
+    expect(body.error?.code).toBe("PERMISSION_DENIED");
+    expect(body.error?.message).toContain("may not read");
+    expect(body.error?.message).not.toContain(`${name} `);
+    const read = await server.rows(consume);
+    expect(JSON.stringify(read)).toContain(CANARY);
+  },
+);
+
 const QUERIES: readonly (readonly [name: string, sql: string])[] = [
   ["one table, a plain rule", "SELECT id, body FROM chat.plain"],
   ["one table, EXISTS", "SELECT id, body FROM chat.exists WHERE id < 10"],

@@ -198,6 +198,31 @@ test("a token that is limited to a namespace sees nothing of the others, and say
   socket.close();
 });
 
+test("a token that is limited to a namespace consumes no topic with rows of another namespace", async () => {
+  await server.rows(
+    "CREATE TABLE other.parcels (id INT PRIMARY KEY); CREATE TOPIC app.parcels; " +
+      "ALTER TOPIC app.parcels ADD SOURCE other.parcels ON INSERT; INSERT INTO other.parcels VALUES (41)",
+  );
+  const wide = await tokenFor("mailer", "SCOPES (WRITE)");
+  const token = await tokenFor("mailer", "SCOPES (WRITE, NAMESPACE app)");
+  const consume = "CONSUME FROM app.parcels FROM EARLIEST LIMIT 5";
+  expect(await failure(consume, wide)).toEqual(["none", ""]);
+  const [code, message] = await failure(consume, token);
+  expect(code).toBe("PERMISSION_DENIED");
+  expect(message).toContain("is limited to app");
+  const answer = await server.post(
+    "/v1/api/topics/consume",
+    { topic_id: "app.parcels", group_id: "g", start: "Earliest" },
+    { Authorization: `Bearer ${token}` },
+  );
+  expect(answer.status).toBe(403);
+  const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  await socket.expect("auth_success");
+  socket.send({ type: "consume", id: "c", topic_id: "app.parcels", group_id: "g" });
+  expect(await socket.expect("topic_error")).toMatchObject({ code: "FORBIDDEN" });
+  socket.close();
+});
+
 test("a token that is limited to a namespace consumes its topics only, over SQL, HTTP and the socket", async () => {
   await server.rows("CREATE TOPIC app.feed; CREATE TOPIC other.feed");
   const token = await tokenFor("mailer", "SCOPES (WRITE, NAMESPACE app)");
