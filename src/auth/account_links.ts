@@ -7,7 +7,8 @@
  *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
  *
  * A token is signed like those of sessions and names the token version of its user, so that a new
- * password, by the token or otherwise, invalidates the token. The server stores no state for it.
+ * password, by the token or otherwise, invalidates the token. So does another address, because the
+ * message went to the old one. The server stores no state for it.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -152,7 +153,7 @@ export class AccountLinks {
     const isOfOther = catalog.usersByEmail(email).some(({ emailVerifiedAtMs, userId }) => {
       return emailVerifiedAtMs !== undefined && userId !== user.userId;
     });
-    if (user.email !== email || isOfOther) throw invalidLink();
+    if (isOfOther) throw invalidLink();
     if (user.emailVerifiedAtMs === undefined) {
       catalog.changeUser(user.userId, { emailVerifiedAtMs: clock.nowMs() });
       this.#note(user.userId, caller, "verify email");
@@ -229,6 +230,7 @@ export class AccountLinks {
       user !== undefined &&
       claims.tokenType === type &&
       claims.tokenVersion === user.tokenVersion &&
+      claims.email === user.email &&
       clock.nowMs() < claims.expiresAt * 1000;
     if (!isUsable) throw invalidLink();
     return { claims, user };

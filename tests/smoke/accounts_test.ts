@@ -427,6 +427,17 @@ describe("an address", () => {
     expect((await logIn(email))[0]).toBe(200);
   });
 
+  test("that is no longer an account's own gets no password by its link", async () => {
+    const [user, email] = [newName(), `${newName()}@example.com`];
+    await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
+    await post("reset_link", { user });
+    const { token } = await noticeTo(email, "reset_password");
+    await server.rows(`ALTER USER ${user} SET EMAIL 'new.${email}'`);
+    const [status, { error }] = await post("reset", { token, password: OTHER });
+    expect([status, error]).toEqual([403, "invalid_link"]);
+    expect((await logIn(user))[0]).toBe(200);
+  });
+
   test("that several accounts claim belongs to the first that verifies it", async () => {
     const email = `${newName()}@example.com`;
     const [one, two] = [newName(), newName()];
