@@ -123,7 +123,7 @@ function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undef
     }
     default: {
       const value = bytes.readDoubleBE(at);
-      return Number.isNaN(value) ? Number.NaN : value + 0;
+      return Number.isNaN(value) ? Number.NaN : value;
     }
   }
 }
@@ -190,9 +190,9 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
     case "int":
       return bytes.readInt32BE(start);
     case "float":
-      return floatFromDouble(bytes.readFloatBE(start)) + 0;
+      return floatFromDouble(bytes.readFloatBE(start));
     case "double":
-      return bytes.readDoubleBE(start) + 0;
+      return bytes.readDoubleBE(start);
     case "date":
       return dateSince(bytes.readInt32BE(start));
     case "timestamp":
@@ -200,7 +200,7 @@ function numberOrTime(bytes: Buffer, start: number, type: DataType): Value {
       return timestampSince(wholeAt(bytes, start));
     case "time": {
       const micros = Number(wholeAt(bytes, start));
-      if (micros < 0 || micros >= MICROS_PER_DAY) throw refuse(type, "it is not a time of day");
+      if (micros < 0 || micros > MICROS_PER_DAY) throw refuse(type, "it is not a time of day");
       return micros;
     }
     case "interval":

@@ -170,7 +170,7 @@ function readDecimals(
     const end = ends[cell] ?? 0;
     if (readNumber(bytes, start, end)) {
       const value = read.digits / (POWERS_OF_TEN[read.scale] ?? 1);
-      values[row] = read.isNegative ? 0 - value : value;
+      values[row] = read.isNegative ? -value : value;
       continue;
     }
     const text = bytes.toString("latin1", start, end);

@@ -54,6 +54,20 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .map((column) => column.split(" ")[0] ?? "");
 
 describe.each(FORMATS)("the format %s", (format) => {
+  test("keeps the end of a day and the sign of a zero", async () => {
+    const columns = "id INT PRIMARY KEY, t TIME, ts TIME[], d DOUBLE, r REAL, ds DOUBLE[]";
+    await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
+    await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
+    await engine.run("INSERT INTO x.m VALUES (1, '24:00', '{24:00,00:00}', '-0', '-0', '{-0,0}')");
+    const read = (table: string): Promise<readonly (readonly unknown[])[]> =>
+      engine.rows(`SELECT t::text, ts::text, d::text, r::text, ds::text FROM x.${table}`);
+    const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
+    expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, data)).toBe(1);
+    // JSON cells of responses, which ndjson has, contain a zero without its sign.
+    const [zero, zeros] = format === "ndjson" ? ["0", "{0,0}"] : ["-0", "{-0,0}"];
+    expect(await read("n")).toEqual([["24:00:00", "{24:00:00,00:00:00}", zero, zero, zeros]]);
+  });
+
   test("keeps dates and timestamps of arrays, and those that are far away or infinite", async () => {
     const columns =
       "id INT PRIMARY KEY, d DATE, t TIMESTAMPTZ, ds DATE[], ts TIMESTAMPTZ[], js JSON[]";
