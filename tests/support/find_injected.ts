@@ -7,7 +7,7 @@
  */
 
 /** The maximum number of runs. A fault that they do not notice counts as not found. */
-const RUNS_MAX = 4;
+const RUNS_MAX = 8;
 
 /**
  * Runs a campaign until one run notices the injected fault. Prints the outcome and sets the exit

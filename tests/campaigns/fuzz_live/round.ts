@@ -130,7 +130,9 @@ export class Round {
     if (!isRun) return;
     this.#totals.queries += 1;
     if (await this.#isMaintained(sql, parameters[0] ?? [])) this.#totals.maintained += 1;
-    const users = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
+    const some = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
+    // Users for whom a query has different rows must not share its result.
+    const users = haveSameRows({ sql }) ? some : [ADMIN, READER];
     for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
       for (const user of users) {
         const token = this.#options.tokens[user] ?? "";
