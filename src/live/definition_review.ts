@@ -96,7 +96,7 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  // With other policies, other rows belong to the result, although none of them has changed.
+  // Other policies admit other rows to the result, although no row has changed.
   if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
     return "SCHEMA_CHANGED";
   }

@@ -8,8 +8,8 @@
  *     ───┬─── ┬  ─┬──   ───┬────   ───┬────   ┬───┬───   ────┬──── ┬
  *       word  number      date      number    word number   date   word
  *
- * Of two numbers without a name of a month, the first is the month (`1/8/1999` is January 8),
- * unless it has three digits or more and therefore is the year.
+ * The first of two numbers without a name of a month is the month (`1/8/1999` is January 8). A
+ * first number of three digits or more is the year.
  */
 import { DatabaseError } from "../base/errors.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * What changes cost under queries that are followed as a whole: the processor time of the server
- * for each change, beside the same changes under other followers or other tables.
+ * Measures the cost of changes under queries that are followed as a whole: the processor time of
+ * the server for each change, beside the same changes under other followers or other tables.
  */
 
 import type { ServerProcess } from "../../../tests/support/server_process.ts";

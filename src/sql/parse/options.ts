@@ -1,8 +1,8 @@
 /**
  * Parses `(name = value, …)`, user ids, and other small forms that several statements share.
  *
- * Where the grammar expects a single word, the word may also be written as a string, because other
- * systems differ in the form that they accept.
+ * A single word that the grammar expects may also be written as a string, because other systems
+ * differ in the form that they accept.
  */
 import type { ExprLiteral, Name, OptionEntry, OptionIdentifier, UserName } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";

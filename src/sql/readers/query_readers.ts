@@ -33,7 +33,7 @@ export interface QueryReadersParts extends ReaderPoolParts {
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** Where one statement reads its rows: in a reader, or on the event loop. */
+/** The place in which one statement reads its rows: a reader, or the event loop. */
 export interface ReadingPlace {
   /** The time for which the statement waited for the reader. */
   readonly waitedMs: number;

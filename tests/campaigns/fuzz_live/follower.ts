@@ -34,7 +34,7 @@ export class Follower {
     return this.#subscription?.error instanceof RowByRow;
   }
 
-  /** What was wrong with a message. */
+  /** The fault of a message that the follower received; undefined without one. */
   get fault(): string | undefined {
     const error = this.#subscription?.error;
     return error === undefined || this.isRowByRow ? undefined : error.message;

@@ -1,7 +1,7 @@
 /**
  * Reduces the input of a sort if DISTINCT ON needs only the first row of each group, or a window
- * only the first rows of each partition. Of each group, only the rows that the sort would put first
- * are kept, so the sort receives only slightly more rows than there are groups.
+ * only the first rows of each partition. The operator keeps only the rows that the sort would put
+ * first in each group, so the sort receives only slightly more rows than there are groups.
  *
  *     holding ──end──► yielding what is held
  *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others

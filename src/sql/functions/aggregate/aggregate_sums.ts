@@ -291,7 +291,7 @@ class DoubleState implements AggregateState {
   }
 }
 
-/** Keeps only the sum. Of each group, it is enough to know whether it has a value. */
+/** Keeps only the sum. A group needs no count, only a mark that it has a value. */
 class DoubleSumState implements AggregateState {
   #sums = new Float64Array(16);
   /** Contains 1 for each group that has a value. */

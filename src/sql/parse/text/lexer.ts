@@ -107,9 +107,9 @@ const AMPERSAND = 38;
 const DOUBLE_QUOTE = 34;
 
 /**
- * Reads a text, treating each long list of plain literals as one token. What looks like a list may
- * be something else, so a parse that does not consume every list as a list must be repeated without
- * lists.
+ * Reads a text, treating each long list of plain literals as one token. Another construct may have
+ * the form of such a list, so a parse that does not consume every list as a list must be repeated
+ * without lists.
  *
  * @throws {DatabaseError} BATCH_PARSE_ERROR, INVALID_SQL.
  */
