@@ -58,8 +58,14 @@ export function indexesFor(
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
 
-/** The maximum number of alternatives of an OR that are found together. */
+/** The maximum number of alternatives in an OR whose rows are found together. */
 const ALTERNATIVES_MAX = 16;
+
+/**
+ * The maximum number of conditions among which an OR is searched. Each alternative of each OR is
+ * tried together with all other conditions, so many of them would take quadratic time to plan.
+ */
+const CONDITIONS_MAX = 32;
 
 /**
  * Returns an access for each alternative of an OR among the conditions, by which all rows that meet
@@ -69,6 +75,7 @@ export function alternativesFor(
   table: TableEntry,
   conditions: readonly Condition[],
 ): readonly RowAccess[] | undefined {
+  if (conditions.length > CONDITIONS_MAX) return undefined;
   for (const condition of conditions) {
     const { expression } = condition;
     if (expression.kind !== "or" || expression.operands.length > ALTERNATIVES_MAX) continue;
