@@ -58,6 +58,9 @@ const IDLE_MS = 5000;
 /** A scan takes milliseconds: with only a few rounds, the median would measure a cold compiler. */
 const SCAN_ROUNDS = 7;
 
+/** The page that contains the tables. */
+const PAGE = "docs/performance.md";
+
 /** Planning rounds are short, and the compilers need several of them to warm up. */
 const PLAN_ROUNDS = 5;
 
@@ -147,9 +150,6 @@ async function idleLine(): Promise<Line> {
     target: { atMost: 60 },
   };
 }
-
-/** The page that contains the tables. */
-const PAGE = "docs/performance.md";
 
 /** @param mark The text in the comments before and after the table. */
 async function writePage(mark: string, measured: string): Promise<void> {
