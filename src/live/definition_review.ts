@@ -1,13 +1,14 @@
 /**
- * Reviews a group after a definition has changed: each subscriber's query is planned again, as if
- * it had just subscribed. A subscription ends if its user may no longer read, if its table is gone,
- * or if its rows would look different. All other subscriptions continue and notice nothing.
+ * Reviews a group after a definition has changed: the query of each subscriber is planned again, as
+ * if the subscriber had just subscribed. A subscription ends if its user may no longer read the
+ * table, if the table is gone, or if its rows would look different. All other subscriptions
+ * continue and notice nothing.
  *
  * The review runs in slices, because reviewing 5,000 queries in one go would block the event loop
  * for more than half a second. A feed reads nothing until all of its groups are reviewed, so that
  * no subscriber receives a row written after the change that ends its subscription. The cost is
- * that changes of that table wait in the meantime, and a client that subscribes during the review
- * gets its own group.
+ * that changes of the table wait during the review, and that a client that subscribes during the
+ * review gets its own group.
  */
 import type { Principal } from "../auth/mod.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../protocol/mod.ts";
@@ -67,8 +68,8 @@ export class DefinitionReview implements Review {
   }
 
   #outcomeFor({ principal, spec }: Subscription, budget: TickBudget): LivePlan | SubscriptionError {
-    // All members of a group run the same query, so the result of planning depends only on the
-    // user and its token.
+    // All members of a group run the same query, so the planning result depends only on the user
+    // and the token.
     const key = JSON.stringify([principal.userId, principal.role, principal.claims]);
     const known = this.#byPrincipal.get(key);
     if (known !== undefined) return known;
@@ -96,7 +97,7 @@ function planned(
 function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefined {
   if (after.tableId !== before.tableId) return "NOT_FOUND";
   if (!after.mayRead()) return "UNAUTHORIZED";
-  // Other policies admit other rows to the result, although no row has changed.
+  // Different policies admit different rows to the result, although no row has changed.
   if (after.owner !== before.owner || after.fingerprint !== before.fingerprint) {
     return "SCHEMA_CHANGED";
   }
@@ -105,7 +106,8 @@ function codeAfterPlanning(before: LivePlan, after: LivePlan): EndCode | undefin
 }
 
 /**
- * Returns whether rows look the same before and after. NOT NULL may differ, as it changes no row.
+ * Returns whether rows look the same before and after. NOT NULL may differ, because it changes no
+ * row.
  */
 function hasSameFields(before: LivePlan, after: LivePlan): boolean {
   if (before.fields.length !== after.fields.length) return false;

@@ -75,12 +75,12 @@ export interface LiveLimits {
   readonly loadingTimeoutMs: number;
   /** The number of `change` messages after which a replay closes its loading phase. */
   readonly replayChangesMax: number;
-  /** The maximum memory of rows that are kept for queries that are followed as a whole. */
+  /** The maximum memory for the rows of queries that are followed as a whole. */
   readonly stateBytesMax: number;
 }
 
 interface LocalLiveEngineOptions {
-  /** The store whose `onVisible` the engine takes over. */
+  /** The store, whose `onVisible` callback the engine sets. */
   readonly store: Store;
   readonly sql: Pick<SqlEngine, "planFollowed" | "planLive">;
   readonly definitions: DefinitionHistory;
@@ -259,7 +259,7 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Returns the start of a subscription to a result that is followed as a whole, after checking it
+   * Returns where a subscription to a whole result starts, after checking its resume position
    * against the history.
    *
    * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
@@ -288,13 +288,13 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Returns the position below which the history of a table has been discarded or was written for
-   * other readers.
+   * Returns the position below which the history of a table is incomplete, because it was discarded
+   * or because it was written for other readers.
    */
   #earliestSeq(tableId: number, owner: number): number {
-    // Rows written before the table was opened to more people may have been deleted for that
-    // reason. The visible seq may still be below that point, in which case a client at the visible
-    // seq has missed nothing.
+    // Before a table was opened to more users, rows may have been deleted so that these users would
+    // not see them. The visible seq may still be below that moment, in which case a client at the
+    // visible seq has missed nothing.
     const openedSeq = this.#definitions.tableOpenedSeq(tableId);
     return Math.max(
       this.#store.earliestSeq(tableId, owner),
@@ -374,8 +374,8 @@ export class LocalLiveEngine implements LiveEngine {
   }
 
   /**
-   * Collects all subscriptions through their groups. A separate set would cost one more entry per
-   * idle subscription.
+   * Collects all subscriptions from their groups. A separate set would cost one more entry per idle
+   * subscription.
    */
   #all(): (Subscription | ResultSubscription)[] {
     const all: (Subscription | ResultSubscription)[] = [...this.#results.subscriptions];
@@ -412,7 +412,7 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Returns the plan of an open group that was made for the same request. */
+  /** Returns the plan of an existing group that was made for an identical request. */
   #recentPlan(principal: Principal, spec: SubscriptionSpec): LivePlan | undefined {
     return this.#recentPlans.find(planKeyOf(principal, spec), (plan) => {
       return this.#knownFeed(plan)?.hasPlan(plan) === true;
@@ -512,7 +512,7 @@ export class LocalLiveEngine implements LiveEngine {
     }
   }
 
-  /** Returns the existing feed to which a query belongs. */
+  /** Returns the existing feed that a query belongs to. */
   #knownFeed(plan: LivePlan): LocalChangeFeed | undefined {
     return this.#feeds.ofSlow(plan, plan.fingerprint) ?? this.#feeds.shared(plan);
   }
@@ -565,7 +565,7 @@ export class LocalLiveEngine implements LiveEngine {
     if (backpressure.subscriptionCount === 0) backpressure.sink.backpressure = undefined;
   }
 
-  /** The number is random, so that ids from an earlier process are never valid in this one. */
+  /** The number is random, so that ids from an earlier process are not valid in this one. */
   #newNumber(): number {
     return Buffer.from(this.#random.bytes(8)).readUIntBE(0, NUMBER_BYTES);
   }

@@ -1,7 +1,7 @@
 /**
- * Caches the plans of recent subscriptions for many clients that send the same query at the same
- * time, for example after a restart of the server or behind a proxy that lost its connections. A
- * plan found here saves parsing and binding, and the garbage that both produce.
+ * Caches the plans of recent subscriptions, because many clients may send the same query at the
+ * same time, for example after a restart of the server or behind a proxy that lost its connections.
+ * A plan found here saves parsing and binding, and the garbage that both produce.
  *
  * Invariant: a plan is reused only while it is the plan of an open group, because such plans are
  * renewed whenever a definition changes. Rights are checked at each use. The cache refers to plans
@@ -32,18 +32,19 @@ export class RecentPlans {
   }
 }
 
-/** Returns a key of everything that determines a plan, apart from the definitions. */
+/** Returns a cache key that covers everything a plan depends on, apart from the definitions. */
 export function planKeyOf(
   { claims, owner, role, userId }: Principal,
   { namespace_id, params, sql }: SubscriptionSpec,
 ): string {
   const caller = [userId, role, owner ?? null, claims ?? null];
   const parts = [...caller, namespace_id ?? null, sql, params ?? []];
-  // A replacer costs a call for every part, so it is used only when there are parameters.
+  // A replacer function is called for every part of the value, so it is used only if there are
+  // parameters.
   return shortKey(params === undefined ? JSON.stringify(parts) : JSON.stringify(parts, tagged));
 }
 
-/** Tags numbers that JSON would confuse with null or a string: NaN, and integers beyond 2^53. */
+/** Marks numbers that JSON would confuse with null or a string: NaN, and integers beyond 2^53. */
 function tagged(_key: string, value: unknown): unknown {
   if (typeof value === "bigint") return { bigint: String(value) };
   return typeof value === "number" ? { number: String(value) } : value;

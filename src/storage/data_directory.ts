@@ -1,10 +1,10 @@
 /**
- * Opens the data directory: locks it against other processes, and removes the leftovers of a crash.
+ * Opens the data directory, locks it against other processes, and removes the leftovers of a crash.
  *
  * `format.json` records the version of the layout. The server reads this version and the formats of
- * the files before it writes anything, even the lock, so that an older program leaves a newer
- * directory unchanged. A new directory gets `format.json` before anything else. A directory with a
- * log or a `tmp` but no `format.json` therefore does not come from Tidemark.
+ * the files before it writes anything, even the lock file, so that an older program leaves a newer
+ * directory unchanged. In a new directory, `format.json` is written first. A directory that has a
+ * log or a `tmp` but no `format.json` was therefore not created by Tidemark.
  */
 import { dirname } from "node:path";
 import { emptyDirectory } from "../base/copy_file.ts";
@@ -22,12 +22,10 @@ import {
 } from "./directory/lost_and_found.ts";
 import { refuseNewerFiles } from "./newer_files.ts";
 
-/**
- * The format number, which is raised whenever an older program could not read a newer directory.
- */
+/** The format number, which is raised whenever older programs could not read newer directories. */
 const DIRECTORY_FORMAT = 1;
 
-/** The names in the data directory that the server sweeps, overwrites or removes on startup. */
+/** The names in the data directory that the server cleans up, overwrites or removes at startup. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   "ballast",
   "files",
@@ -40,17 +38,17 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
 
 export interface DataDirectory {
   readonly paths: DataPaths;
-  /** Releases the lock. The code that opened the directory calls this once. */
+  /** Releases the lock. Called once, by the code that opened the directory. */
   release(): void;
 }
 
-/** Whether there is a log or a segment. Neither of them exists without a catalog. */
+/** Whether there is a log or a segment. Neither can exist without a catalog. */
 export function holdsRows({ segments, wal }: DataPaths, disk: Disk): boolean {
   return [wal, segments].some((path) => disk.exists(path) && disk.list(path).length > 0);
 }
 
 /**
- * Opens and locks a data directory, and creates it if necessary.
+ * Opens and locks a data directory; creates it if necessary.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it is foreign, of a newer version, or in use.
  */
 export function openDataDirectory(disk: Disk, root: string): DataDirectory {
@@ -90,8 +88,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
   try {
     const release = disk.lockShared(lock);
     if (release !== undefined) {
-      // The lock may be held by a process that only reads. The process id in the file is then that
-      // of an earlier server.
+      // The process that holds the lock may only be reading. In that case, the process id in the
+      // file belongs to an earlier server.
       release();
       return undefined;
     }
@@ -106,8 +104,8 @@ function holderOf(disk: Disk, { lock }: DataPaths): string | undefined {
 
 /**
  * Moves segment files that the manifest does not list to lost+found/. Such files remain if a crash
- * occurs between the creation of a file and its publication, or between the publication of its
- * successor and its removal.
+ * occurs between a file's creation and its publication, or between the publication of its successor
+ * and its removal.
  */
 export function sweepSegments(
   disk: Disk,
@@ -127,14 +125,14 @@ export function sweepSegments(
     log.warn("moved unlisted segment files to lost+found", { path, count });
   }
   for (const { name, isDirectory } of disk.list(paths.segments)) {
-    // The table was dropped, or none of its rows have been flushed yet. The next flush creates the
-    // directory again.
+    // Either the table was dropped, or none of its rows have been flushed yet. In the latter case,
+    // the next flush creates the directory again.
     if (isDirectory && !tableNames.has(name)) disk.removeDirectory(`${paths.segments}/${name}`);
   }
 }
 
 /**
- * Refuses a directory that this program cannot read.
+ * Refuses a directory whose format this program cannot read.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if its format is a different one or unknown.
  */
@@ -201,7 +199,7 @@ function namesIn(disk: Disk, root: string): string[] {
 
 /**
  * Refuses a directory that is a backup. A server that ran on it would reissue seqs and ids that the
- * original server has issued since the backup.
+ * original server has issued since the backup was made.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -212,7 +210,10 @@ export function refuseBackup(disk: Disk, root: string): void {
   });
 }
 
-/** Returns the format recorded in format.json. Undefined if the file is missing or records none. */
+/**
+ * Returns the format recorded in format.json. Returns undefined if the file is missing or does not
+ * record one.
+ */
 export function directoryFormat(disk: Disk, paths: DataPaths): number | undefined {
   if (!disk.exists(paths.format)) return undefined;
   const text = Buffer.from(disk.readFile(paths.format)).toString("latin1");
@@ -221,7 +222,8 @@ export function directoryFormat(disk: Disk, paths: DataPaths): number | undefine
 }
 
 function writeFormat(disk: Disk, paths: DataPaths): void {
-  // The file is first completed under another name, so that a crash never leaves a partial file.
+  // The file is first written completely under another name, so that a crash never leaves a partial
+  // file.
   const pendingPath = `${paths.format}.new`;
   const file = disk.open(pendingPath, { create: true });
   try {

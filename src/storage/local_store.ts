@@ -100,12 +100,12 @@ import {
 } from "./table/table_stats.ts";
 
 export class LocalStore implements Store, HistoryStore {
-  /** The ranges of seqs that restores and crashes removed. */
+  /** The ranges of seqs that were lost in restores and crashes. */
   lostSeqs: readonly SeqGap[] = [];
   readonly storages: Storages;
   /** Shares tables with readers in other threads. */
   readonly sharing: LocalSharing;
-  /** Drops the unpacked parts of segments, and flushes large memtables early. */
+  /** Drops the unpacked parts of segments from the cache, and flushes large memtables early. */
   readonly giveBackMemory = (): void => giveBackMemory(this.#flusher, this.givenBack);
   readonly givenBack: GivenBackCounts = { caches: 0, flushes: 0 };
   readonly #manifest: Manifest;
@@ -123,7 +123,7 @@ export class LocalStore implements Store, HistoryStore {
   readonly #space: SpaceGuard;
   readonly #segmentWork: SegmentWork;
   readonly #onLogRolled: () => void;
-  /** Resources that the store itself opened, and releases when it closes. */
+  /** The resources that the store opened itself and releases when it closes. */
   #own: Disposable | undefined;
   #isOpen = true;
 
@@ -158,8 +158,8 @@ export class LocalStore implements Store, HistoryStore {
     const found = recover({ ...parts, paths, files: this.#files });
     const { tables, end, highWater, visibleSeq, lastSeq } = found;
     this.#tables = tables;
-    // Opened before the log creates its first file, because that step makes every name in the
-    // directory durable.
+    // This file is opened before the log creates its first file, because that step makes every name
+    // in the directory durable.
     const ids = openHighWater(disk, paths.ids);
     const commitLog = new LocalWal({
       disk,
@@ -221,7 +221,7 @@ export class LocalStore implements Store, HistoryStore {
     this.#flusher.start();
   }
 
-  /** Returns the handlers for the work that a commit causes elsewhere in the store. */
+  /** Returns the event handlers through which a commit causes work elsewhere in the store. */
   #events(onFatal: (cause: unknown) => void): CommitterEvents {
     return { onAppended: (table) => this.#flusher.noteAppended(table), onFatal };
   }
@@ -389,14 +389,14 @@ export class LocalStore implements Store, HistoryStore {
 
   async erase(tableId: number, owner: number, job?: Job): Promise<number> {
     const table = this.#available(tableId);
-    // Work that began before the owner was dropped must not add rows again.
+    // Work that began before the owner was dropped must not add rows afterwards.
     this.#committer.retireOwner(owner);
-    // A refused row may leave behind a partition without rows.
+    // After a refused row, a partition without rows may remain.
     const hasRows = (): boolean =>
       table.memtables().some(({ partitions }) => (partitions.get(owner)?.count ?? 0) > 0);
     while (hasRows()) {
       await this.#flusher.flush(table, job);
-      // A store that is closing starts no further flushes.
+      // A store that is closing starts no more flushes.
       if (!this.#isOpen || job?.isCancelled === true || table.isDropped) return 0;
     }
     return this.#merger.erase(table, owner, job);
@@ -407,7 +407,7 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Reports that the disk refused a write to a file outside the store. Returns whether reserved
+   * Called when the disk has refused a write to a file outside the store. Returns whether reserved
    * space was freed as a result.
    */
   noteFullDisk(): boolean {
@@ -445,15 +445,15 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   /**
-   * Starts discarding history beyond the retention of its table. A background task calls this every
-   * hour.
+   * Starts to discard history that is older than the retention period of its table. A background
+   * task calls this every hour.
    */
   discardHistory(): void {
     this.#merger.discardHistory();
   }
 
   /**
-   * Starts a check for tables whose history takes too much space, and discards the excess. A
+   * Starts to check whether history takes too much space and, if so, to discard the excess. A
    * background task calls this from time to time.
    */
   boundHistory(): void {
@@ -496,14 +496,14 @@ export class LocalStore implements Store, HistoryStore {
     if (segment === undefined) return;
     segment.noteIfDamaged(damage);
     if (damage.path !== this.#files.deletionVectorPath(segment.entry)) return;
-    // A deletion vector in memory is intact even if its file is damaged. If it is not in memory,
-    // this read finds the damage.
+    // If a deletion vector is in memory, it is intact even if its file is damaged. If it is not in
+    // memory, reading it here finds the damage.
     if (unlessDamaged(() => segment.deletions)) segment.noteVectorDamaged();
   }
 
   /**
-   * Returns all parts of a copy of the store in its current state. Their files stay until the copy
-   * is released. A copy of the catalog made in the same tick belongs to it.
+   * Returns everything that belongs to a copy of the store in its current state. The files are kept
+   * until the copy is released. A copy of the catalog that is made in the same tick belongs to it.
    */
   snapshot(): StoreSnapshot {
     const releases = [this.#files.hold(), this.#flusher.holdLog()];
@@ -511,12 +511,12 @@ export class LocalStore implements Store, HistoryStore {
     return snapshotOf(this.#manifest, { commitLog: this.#commitLog, releases, reservedIds });
   }
 
-  /** The log files, ascending by number. The last one is still being written. */
+  /** The log files, ascending by number. The last file is still being written. */
   logFiles(): readonly ListedLogFile[] {
     return this.#commitLog.files;
   }
 
-  /** Releases the log files. Called when nothing else needs them. */
+  /** Releases log files. Called when nothing outside the store needs them any longer. */
   releaseLog(): void {
     this.#flusher.releaseLog();
   }
@@ -538,7 +538,7 @@ export class LocalStore implements Store, HistoryStore {
   }
 
   snowflakeId(): number {
-    // Detects whether the clock was set back since the last commit.
+    // Reading the clock detects whether it was set back since the last commit.
     this.#seqs.nowMs();
     return this.#ids.next();
   }
@@ -564,12 +564,12 @@ export class LocalStore implements Store, HistoryStore {
     this.#onLogRolled();
   }
 
-  /** Marks subsequent frames as written with the newest definitions. */
+  /** Marks the frames that follow as written under the newest definitions. */
   #noteDefinition(): void {
     this.#committer.catalogSeq = Math.max(this.#committer.catalogSeq, this.#manifest.highestSeq());
   }
 
-  /** Raises the bounds of a read so that expired rows are invisible. */
+  /** Raises the lower bounds of a read so that expired rows are invisible. */
   #unexpired<Options extends { readonly after?: Seq; readonly prevsAfter?: Seq }>(
     table: StoredTable,
     options: Options,
@@ -578,7 +578,7 @@ export class LocalStore implements Store, HistoryStore {
     if (expiredSeq === 0) return options;
     const { after = SEQ_ZERO, prevsAfter = Infinity } = options;
     const least = { after: Math.max(after, expiredSeq) };
-    // A row whose key was inserted again after the old row expired replaces no row.
+    // If a key was inserted again after its old row had expired, the new row replaces nothing.
     return { ...options, ...least, prevsAfter: Math.max(prevsAfter, expiredSeq) };
   }
 
@@ -616,9 +616,9 @@ function storeMemory(
 
 /** Counts how often a store has released memory. */
 interface GivenBackCounts {
-  /** The number of times that the store dropped unpacked segment parts. */
+  /** How often the store has dropped unpacked segment parts. */
   caches: number;
-  /** The number of flushes that were started early to release memory. */
+  /** The number of flushes that were started early in order to release memory. */
   flushes: number;
 }
 

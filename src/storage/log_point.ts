@@ -1,7 +1,7 @@
 /**
- * Ends a copy of the log at a seq, so that a server started on the copy recovers the state at that
- * seq. All commits that end above the seq are removed by truncation. A commit that began at or
- * below the seq and ended above it is removed completely, because a commit is atomic.
+ * Truncates a copy of the log at a seq, so that a server started on the copy recovers the state at
+ * that seq. All commits that end above the seq are removed. This includes a commit that began at or
+ * below the seq, because a commit is atomic.
  */
 import type { Disk } from "../base/disk.ts";
 import type { CorruptionError } from "../base/errors.ts";
@@ -15,16 +15,16 @@ export interface LogPoint {
   readonly offset: number;
   /** The last seq of that commit; 0 if no commit was read. */
   readonly lastSeq: number;
-  /** The highest seq in everything that was read. */
+  /** The highest seq in the part of the log that was read. */
   readonly endSeq: number;
   /** Whether the part that was read ends at a commit boundary. */
   readonly isWhole: boolean;
-  /** The damage at which reading ended; undefined if there was none. */
+  /** The damage that ended the reading; undefined if there was none. */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Finds the point at which the log must end, without changing the log.
+ * Finds the point at which the log must be truncated, without changing the log.
  *
  * @param firstFile The first relevant log file. Earlier files are ignored.
  * @param otherwise The point to return if the log has no commit at or below the seq.

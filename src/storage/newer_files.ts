@@ -1,9 +1,10 @@
 /**
- * Refuses a directory that contains a file of a newer format before anything is written, so that an
- * older program leaves the directory unchanged.
+ * Refuses a directory that contains a file of a newer format, before anything is written, so that
+ * an older program leaves the directory unchanged.
  *
- * Every file has its format number in the same place as in the first version, with a checksum. A
- * number whose checksum is invalid is damage. The code that reads the file reports it.
+ * In every file, the format number is in the same place as in the first version, and is covered by
+ * a checksum. If the checksum does not match, the file is damaged. That is reported by the code
+ * that reads the file.
  */
 import { numberInMagic } from "../base/bytes.ts";
 import { filesBelow } from "../base/copy_file.ts";
@@ -55,7 +56,7 @@ function refuseNewer(
   try {
     format = formatOf(path);
   } catch (error) {
-    // Safe: the code that needs the file encounters the same error and reports it.
+    // Safe: the code that needs the file encounters and reports the same error.
     if (error instanceof DiskError || error instanceof CorruptionError) return;
     throw error;
   }
@@ -68,8 +69,8 @@ function refuseNewer(
 }
 
 /**
- * Returns the format of a deletion vector file. The file is read in full, for its checksum, only if
- * its number claims a newer format.
+ * Returns the format of a deletion vector file. The whole file is read for its checksum only if its
+ * format number claims a newer format.
  */
 function deletionsFormat(disk: Disk, path: string): number | undefined {
   const claimed = numberInMagic(headOf(disk, path, HEADER_BYTES), DELETIONS_MAGIC_NAME);

@@ -1,6 +1,6 @@
 /**
- * Recovers a store on startup: opens the segments of the manifest, and replays the commits of the
- * log that are above each table's flushed seq.
+ * Recovers a store at startup: opens the segments that the manifest lists, and replays the logged
+ * commits above each table's flushed seq.
  *
  *     1 manifest     → lists segments, which are opened on first use. Segments of tables without a
  *                      definition are left out.
@@ -14,8 +14,9 @@
  *     5 seqs         → The next seq is above every seq that was found.
  *
  * A torn tail of the log is truncated, and its offset is logged. A missing file, an invalid frame
- * before a valid one, and an invalid frame below the high water are damage: the server refuses to
- * start, and names the file and the offset. The sweep therefore waits until the log has been read.
+ * before a valid one, and an invalid frame below the high-water mark are damage: the server refuses
+ * to start, and reports the file and the offset. Unlisted files are therefore swept only after the
+ * log has been read.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -51,9 +52,9 @@ export interface Recovered {
   readonly tables: Map<number, StoredTable>;
   readonly end: WalEnd;
   readonly highWater: HighWaterFile;
-  /** The highest seq of a row version that was found. */
+  /** The highest seq of any recovered row version. */
   readonly visibleSeq: Seq;
-  /** The seq at or below which no seq is issued again. */
+  /** No seq at or below this one is issued again. */
   readonly lastSeq: Seq;
 }
 
@@ -83,7 +84,7 @@ export function recover(options: RecoveryOptions): Recovered {
   });
   const missing = missingBeginning(paths, end, state.firstLogFile);
   if (missing !== undefined) throw missing;
-  // Changes files only after all checks, because a refused directory has to stay unchanged.
+  // Files are changed only after all checks, because a refused directory has to stay unchanged.
   letGo(manifest, { listed, kept: state, log });
   for (const { path, now } of end.staleNames) {
     log.warn("removed the old name of a recycled log file", { path, now });
@@ -155,8 +156,8 @@ function tablesOf(
 }
 
 /**
- * Requires that the catalog is as new as the log. A catalog is behind only if an older copy
- * replaced it.
+ * Requires that the catalog is at least as new as the log. The catalog is behind only if it was
+ * replaced by an older copy.
  */
 function requireCatalogAsNew({ frames, lastSeq }: LoggedCommit, catalogSeq: Seq): void {
   for (const { catalogSeq: writtenUnder, path } of frames) {
@@ -181,12 +182,12 @@ class Replay {
   }
 
   add({ frames, lastSeq }: LoggedCommit): void {
-    // A part of a commit is useless without the earlier parts, so the file of the first part is
+    // Part of a commit is useless without the parts before it, so the file of the first part is
     // recorded.
     const commit = { commitSeq: lastSeq, firstLogFile: frames[0]?.fileNumber };
     for (const frame of frames) {
       // The log may still contain much of a bulk load that is already in segments. All rows of such
-      // a frame are skipped together.
+      // a frame are skipped at once.
       const only = onlyTableOf(frame);
       if (only !== undefined && this.#flushedSeqOf(only) >= frame.lastSeq) continue;
       this.#writes.read(frame, (head) => {
@@ -197,7 +198,7 @@ class Replay {
     }
   }
 
-  /** Returns the flushed seq of a table. A table that is not in the catalog was dropped. */
+  /** Returns the flushed seq of a table. If a table is not in the catalog, it was dropped. */
   #flushedSeqOf(tableId: number): number {
     return this.#tables.get(tableId)?.skipsUpTo ?? Infinity;
   }

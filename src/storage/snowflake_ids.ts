@@ -1,11 +1,11 @@
 /**
- * Issues ids for SNOWFLAKE_ID(). These ids have the layout of a seq but come from a separate
- * generator, so that they never advance the commit clock. Ids run ahead of the clock by the same
- * distance as seqs, so the time of an id is computed in the same way.
+ * Issues the ids that SNOWFLAKE_ID() returns. These ids have the layout of a seq but come from a
+ * separate generator, so that they never advance the seqs of commits. They run ahead of the clock
+ * by the same distance as seqs, so the time of an id is computed in the same way.
  *
- * A small file, synced in place, reserves the ids of the next few seconds. The file is written
- * about once in that time, and only while ids are requested. A restart continues above the
- * reservation, so no id is issued twice, whether or not the row that used it was committed.
+ * A small file, which is synced in place, reserves the ids of the next few seconds. It is written
+ * about once in that period, and only while ids are requested. After a restart, ids continue above
+ * the reservation, so no id is issued twice, whether or not the row that used it was committed.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError, DiskError } from "../base/errors.ts";
@@ -14,7 +14,7 @@ import type { SeqTimes } from "../base/seq_times.ts";
 import { diskFull } from "./directory/space.ts";
 import type { HighWaterFile } from "./local_wal/high_water.ts";
 
-/** The number of ids reserved at a time, which last for five seconds. */
+/** The number of ids reserved at a time, enough for five seconds. */
 const RESERVED_IDS: number = 5000 * 4096;
 
 /**

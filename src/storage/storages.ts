@@ -7,15 +7,16 @@
  *     <root>/segments/<template>/<table id>/<n>.seg  <n>.<generation>.dv
  *     <root>/tmp/  lost+found/    staging; files unlisted on startup or abandoned by a repair
  *
- * Each storage has a staging directory, so every rename stays within one file system. A segment's
- * entry in the manifest names its storage, so a table may have segments in two of them.
+ * Each storage has a staging directory, so that every rename stays within one file system. The
+ * manifest entry of a segment names its storage, so a table may have segments in several storages.
  *
- * - The directory must contain the mark recorded in the catalog. Otherwise it is not mounted or
- *   belongs to another server: the server writes nothing there, and trusts no file that it finds
- *   there.
- * - A fault of a storage lasts until the next startup. Until then, its tables are refused, its
- *   segments are left alone, and the log keeps the rows that they cannot flush.
- * - A storage that refuses the rows of a flush gets no further rows until it accepts them.
+ * - The directory must contain the mark that the catalog records. If it does not, it is not mounted
+ *   or belongs to another server: the server then writes nothing there, and trusts no file that it
+ *   finds there.
+ * - A storage that has a fault keeps it until the next startup. Until then, its tables cannot be
+ *   used, its segments are left alone, and the log keeps the rows that cannot be flushed.
+ * - If a storage refuses the rows of a flush, its tables accept no further rows until a flush
+ *   succeeds.
  */
 import { dirname } from "node:path";
 import { removeTree } from "../base/copy_file.ts";
@@ -76,7 +77,7 @@ export class Storages {
   readonly #open = new Map<string, OpenStorage>();
   /** Storages that are being created. */
   readonly #begun = new Map<string, Pick<ListedStorage, "root">>();
-  /** Roots of dropped storages in which readers may have kept files of dropped tables alive. */
+  /** The roots of dropped storages in which readers may have kept files of dropped tables alive. */
   readonly #droppedRoots = new Set<string>();
 
   constructor(options: StoragesOptions) {
@@ -84,8 +85,8 @@ export class Storages {
   }
 
   /**
-   * Starts using the storages that the catalog lists. A fault in one is reported but does not
-   * prevent the start.
+   * Starts using the storages that the catalog lists. A fault in one of them is reported but does
+   * not prevent the start.
    */
   open(all: readonly ListedStorage[]): void {
     const { log } = this.#options;
@@ -98,14 +99,14 @@ export class Storages {
     }
   }
 
-  /** Returns the reason why a storage is not used; undefined if it is used. */
+  /** Returns the reason why a storage is not in use; undefined if it is in use. */
   faultOf(storageId: string): string | undefined {
     const known = this.#open.get(storageId);
     return known === undefined ? "the catalog does not list it" : known.fault;
   }
 
   /**
-   * Checks the mark of a storage before a write, and before unreadable files are abandoned.
+   * Checks the mark of a storage before a write, and before unreadable files are given up.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -120,8 +121,8 @@ export class Storages {
   }
 
   /**
-   * Checks the mark after files were found damaged or were abandoned. If the mark is missing, the
-   * storage has that fault until the next startup. Returns the reason why the storage is not used.
+   * Checks the mark after files were found damaged or were given up. If the mark is missing, the
+   * storage has a fault until the next startup. Returns the reason why the storage is not in use.
    */
   noteIfGone({ storageId }: SegmentHome): string | undefined {
     const known = this.#open.get(storageId);
@@ -135,9 +136,9 @@ export class Storages {
   }
 
   /**
-   * Whether a file with the name of a segment file is certain to be that segment's own. The answer
-   * is yes in a storage that is in use or has since been dropped. Elsewhere, it may belong to
-   * another server.
+   * Whether a file with the name of a segment file is certain to belong to that segment. This is so
+   * in a storage that is in use or has since been dropped. In any other storage, the file may
+   * belong to another server.
    */
   hasOwnFiles(home: SegmentHome): boolean {
     const { root, storageId } = home;
@@ -177,7 +178,8 @@ export class Storages {
 
   /**
    * Refuses a path that lies in a storage or contains one, both as written and after symbolic links
-   * are resolved. Otherwise, everything there other than segments would be swept away on startup.
+   * are resolved. Without this check, all files there other than segments would be swept away at
+   * startup.
    *
    * @throws {DatabaseError} INVALID_OPTION
    * @throws {DiskError}
@@ -198,7 +200,8 @@ export class Storages {
   }
 
   /**
-   * Durably turns a directory into a storage and starts using it. The catalog lists it afterwards.
+   * Durably turns a directory into a storage and starts using it. The caller adds it to the catalog
+   * afterwards.
    *
    * @throws {DatabaseError} ALREADY_EXISTS, INVALID_OPTION, STORAGE_UNAVAILABLE
    */
@@ -239,8 +242,8 @@ export class Storages {
   }
 
   /**
-   * Writes the mark of a storage that a restore has brought into the catalog, if the directory
-   * exists, is empty and is allowed.
+   * If a restore has brought a storage into the catalog, writes its mark, provided that the
+   * directory exists, is empty and is allowed.
    */
   adopt(listed: Omit<ListedStorage, "key">): ListedStorage | undefined {
     const { disk } = this.#options;
@@ -261,8 +264,8 @@ export class Storages {
 
   /**
    * Removes the files of a storage that the catalog no longer lists. Files that cannot be removed
-   * stay. Files with readers are removed later, when {@linkcode hasOwnFiles} confirms that they may
-   * be.
+   * stay. Files that are still being read are removed later, when {@linkcode hasOwnFiles} confirms
+   * that they may be.
    */
   drop(storageId: string): void {
     const known = this.#open.get(storageId);
@@ -274,7 +277,7 @@ export class Storages {
       try {
         if (known.fault === undefined) this.#clear(root);
       } finally {
-        // The lock is released even if files are left. Otherwise no storage could be created there
+        // The lock is released even if files remain. Otherwise no storage could be created there
         // until the next startup.
         known.release();
       }
@@ -285,7 +288,7 @@ export class Storages {
     }
   }
 
-  /** Removes the mark first and then all other files. @throws {DiskError} */
+  /** Removes first the mark and then all other files. @throws {DiskError} */
   #clear(storageRoot: string): void {
     const { disk } = this.#options;
     const { mark: path, root, tmp } = storagePathsOf(storageRoot);
@@ -311,8 +314,8 @@ export class Storages {
   }
 
   /**
-   * Removes empty directories of dropped storages after files were removed. A directory that may
-   * already belong to another storage, or is about to, is left alone.
+   * Removes empty directories of dropped storages after files were removed. If a directory may
+   * already belong to another storage, or is about to, it is left alone.
    */
   tidyDropped(): void {
     for (const root of this.#droppedRoots) {
@@ -354,7 +357,7 @@ export class Storages {
   }
 
   /**
-   * Moves files that the manifest does not list to the lost+found of their storage. If the disk
+   * Moves files that the manifest does not list to the lost+found/ of their storage. If the disk
    * refuses, the server still starts, since such files are harmless.
    */
   sweep(paths: DataPaths, entries: readonly SegmentEntry[]): void {
@@ -389,7 +392,7 @@ export class Storages {
     log.warn("moved unlisted segment files to lost+found", { path: segments, count });
   }
 
-  /** Probes a storage or the data directory. A storage that is not used is skipped. */
+  /** Probes a storage or the data directory. A storage that is not in use is skipped. */
   async examine(storageId: string | undefined): Promise<StorageProbe> {
     const { dataPath, disk } = this.#options;
     if (storageId === undefined) return probe(disk, this.#probeFile(dataPathsOf(dataPath).tmp));
@@ -408,8 +411,8 @@ export class Storages {
   }
 
   /**
-   * Returns the sizes of the file system of a storage or of the data directory; undefined if they
-   * are unknown.
+   * Returns the total and free space of the file system of a storage or of the data directory;
+   * undefined if unknown.
    */
   sizesOf(storageId: string | undefined): StorageSizes | undefined {
     const { dataPath, disk } = this.#options;
@@ -463,7 +466,7 @@ export interface StorageSizes {
   readonly usedBytes: number;
 }
 
-/** Whether one path equals or contains the other. */
+/** Whether the two paths are equal, or one contains the other. */
 function overlap(left: string, right: string): boolean {
   return left === right || isBelow(left, right) || isBelow(right, left);
 }

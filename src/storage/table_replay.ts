@@ -1,10 +1,11 @@
 /**
- * Replays versions of one table from the log into its memtable. Text is copied as UTF-8 without
+ * Replays the versions of one table from the log into its memtable. Text is copied as UTF-8 without
  * creating row objects, which halved the time in measurements.
  *
- * - Versions arrive in ascending order of seq.
- * - After a large memtable, the next commit begins another memtable. The text of a column is one
- *   array of at most 4 GiB, and the log may contain more text if nothing could be flushed.
+ * - Versions arrive in ascending seq order.
+ * - Once a memtable is large, the next commit begins another one. This is necessary because the
+ *   text of a column is a single array of at most 4 GiB, and the log may contain more text if
+ *   nothing could be flushed.
  * - Each version is converted to the current types and order of the table's columns.
  */
 import { defined } from "../base/assert.ts";
@@ -18,7 +19,7 @@ import type { MemColumn } from "./memtable/mem_column.ts";
 import type { MemPartition } from "./memtable/mem_partition.ts";
 import { type StoredTable, unlessDamaged } from "./table/table.ts";
 
-/** The destination of the values of a logged column. */
+/** The destination for the values of a logged column. */
 interface Destination {
   /** The column of the memtable; undefined for a dropped column. */
   readonly column: MemColumn | undefined;
@@ -29,23 +30,25 @@ interface Destination {
 /** The commit whose rows are being replayed. */
 export interface ReplayedCommit {
   readonly commitSeq: number;
-  /** The file in which the commit begins. */
+  /** The log file in which the commit begins. */
   readonly firstLogFile: number | undefined;
 }
 
-/** The size above which the next commit goes into another memtable. */
+/** Once a memtable exceeds this size, the next commit goes into another one. */
 const MEMTABLE_BYTES_MAX: number = 1024 * 1024 * 1024;
 
 export class TableReplay implements RowTaker {
   readonly skipsUpTo: number;
   readonly #table: StoredTable;
   readonly #memtableBytesMax: number;
-  /** The layouts of the writes so far. Most writes have the same columns as the previous one. */
+  /**
+   * The layout of the previous write. Most writes have the same columns as the write before them.
+   */
   #columns: LoggedColumns | undefined;
   #destinations: readonly Destination[] = [];
   #missing: readonly { readonly column: MemColumn; readonly value: Value }[] = [];
   #write: LoggedHead | undefined;
-  /** The owner's partition. Undefined before the first row of a write that is not skipped. */
+  /** The owner's partition. Undefined until the first row of a write that is not skipped. */
   #partition: MemPartition | undefined;
   #commit: ReplayedCommit = { commitSeq: 0, firstLogFile: undefined };
   readonly #keyValues: Value[] = [];
@@ -57,7 +60,7 @@ export class TableReplay implements RowTaker {
     this.skipsUpTo = table.progress.flushedSeq;
   }
 
-  /** Begins a write. The following rows belong to it. */
+  /** Begins a write. The rows that follow belong to it. */
   begin(write: LoggedHead, commit: ReplayedCommit): void {
     this.#write = write;
     this.#partition = undefined;
@@ -71,7 +74,8 @@ export class TableReplay implements RowTaker {
     const write = defined(this.#write, "a row belongs to a write");
     this.#partition ??= this.#enter(write);
     const partition = this.#partition;
-    // The replaced version may be gone: a merge drops versions that can no longer be read.
+    // The replaced version may no longer exist, because a merge drops versions that can no longer
+    // be read.
     if (prev !== 0 && !unlessDamaged(() => table.findSeq(partition.owner, prev)?.replace(seq))) {
       table.noteMissed({ owner: partition.owner, seq: prev, replacedBy: seq });
     }
@@ -83,7 +87,7 @@ export class TableReplay implements RowTaker {
   }
 
   /**
-   * Keeps a commit together in one memtable, because a flushed memtable must not end within a
+   * Keeps a commit within one memtable, because a flushed memtable must not end in the middle of a
    * commit.
    */
   #beginCommit(): void {

@@ -1,7 +1,7 @@
 /**
- * Records which groups are ahead of their feed's position. When a batch does not fit its tick, some
- * groups have received all of it, and one group only a part. The batch is then read again for the
- * others.
+ * Records which groups are ahead of their feed's position. If a batch does not fit its tick, some
+ * groups have received all of it, and one group has received a part. The batch is then read again
+ * for the others.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { ChangeBatch } from "../../storage/mod.ts";
@@ -22,8 +22,8 @@ export class BatchReach<Group> {
   }
 
   /**
-   * Records that these groups have received everything up to `seq`, unless they are already
-   * further.
+   * Records that these groups have received everything up to `seq`, unless they have already
+   * received more.
    */
   noteAtLeast(group: Group, seq: Seq): void {
     if ((this.#seqs?.get(group) ?? 0) < seq) this.note(group, seq);
@@ -33,7 +33,7 @@ export class BatchReach<Group> {
     this.#seqs?.delete(group);
   }
 
-  /** Forgets the groups that the feed, now at `seq`, has caught up with. */
+  /** Forgets the groups that are no longer ahead, because the feed has reached `seq`. */
   passed(seq: Seq): void {
     if (this.#seqs === undefined) return;
     for (const [group, reached] of this.#seqs) if (reached <= seq) this.#seqs.delete(group);
@@ -54,8 +54,8 @@ export class BatchReach<Group> {
     const isWhole = due === undefined || due.areAll;
     const reachedSeq = this.#seqs?.get(group);
     if (reachedSeq === undefined) return isWhole ? batch : due.taken(0);
-    // The test precedes any copying: during a batch that takes many ticks, most groups have already
-    // received all of it.
+    // The test precedes any copying because, in a batch that takes many ticks, most groups have
+    // already received everything.
     const isMissing = (row: number): boolean => (batch.seqs[row] ?? 0) > reachedSeq;
     if (!isMissing(batch.rowCount - 1)) return undefined;
     if (isWhole) {

@@ -1,15 +1,15 @@
 /**
- * The change feed of one partition (the rows of one table that belong to one owner). It reads the
- * changes once for all groups that follow it.
+ * Reads the changes of one partition (the rows of one table that belong to one owner). The feed
+ * reads each change once, for all groups that follow the partition.
  *
  * Invariants:
- * - Every follower has been sent everything up to the position of its group and nothing above it. A
- *   group's position is the feed's, except for groups that are ahead within a batch that did not
- *   fit its tick: that batch is read again for the others.
- * - After a definition has changed, the feed reads nothing until every group has been reviewed. A
- *   subscriber whose subscription the change ends is sent no row written after the change.
- * - While the feed is not marked, nothing of its partition lies between `position` and the visible
- *   seq, so `position` may be moved there.
+ * - Every follower has been sent everything up to the position of its group, and nothing above it.
+ *   A group's position equals the feed's position, except for groups that are ahead within a batch
+ *   that did not fit its tick; that batch is read again for the other groups.
+ * - After a definition has changed, the feed reads nothing until every group has been reviewed. If
+ *   the change ends a subscription, its subscriber is sent no row written after the change.
+ * - While the feed is not marked, no change of its partition lies between `position` and the
+ *   visible seq, so `position` may be moved to the visible seq.
  */
 import { AssertionError, assert } from "../../base/assert.ts";
 import { inDoubt } from "../../base/bugs.ts";
@@ -31,8 +31,8 @@ import { FeedBatchSize } from "./feed_batch_size.ts";
 import { FollowedGroups } from "./followed_groups.ts";
 
 /**
- * A visit to a group is slow if evaluation alone takes this much of a tick. Several slow visits in
- * a row are attributed to the query.
+ * A visit to a group counts as slow if evaluation alone takes this much of a tick. Only several
+ * slow visits in a row show that the query is slow.
  */
 const SLOW_UNITS = 1024;
 const SLOW_VISITS = 3;
@@ -51,7 +51,7 @@ export interface Review {
   readonly plan: LivePlan | undefined;
 }
 
-/** A slow group that is moving to its own feed, because it kept the other groups waiting. */
+/** A slow group that moves to its own feed because it kept the other groups waiting. */
 export interface SlowGroup<Member extends GroupMember> {
   readonly group: SubscriptionGroup<Member>;
   /** The group's followers have been sent everything up to here. */
@@ -90,10 +90,10 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
   readonly #reached = new BatchReach<SubscriptionGroup<Member>>();
   #position: Seq;
   #isMarked = false;
-  /** Whether a batch is being delivered. During delivery, the columns must not move. */
+  /** Whether a batch is being delivered. The columns must not move during delivery. */
   #isReading = false;
   #followerCount = 0;
-  /** Members that continue once the feed has reached the furthest position of any of them. */
+  /** Members that continue once the feed has reached the furthest position among them. */
   #waiting: Set<Member> | undefined;
   /** The number of units that the current visit has spent on filters and projections. */
   #evaluationUnits = 0;
@@ -178,7 +178,9 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     return this.#byFingerprint.get(plan.fingerprint)?.program.plan === plan;
   }
 
-  /** Returns the number of following groups, and whether the plan's own group is among them. */
+  /**
+   * Returns the number of groups with followers, and whether the plan's own group is among them.
+   */
   match(plan: LivePlan): LiveMatch & { readonly isFollowed: boolean } {
     const own = this.#byFingerprint.get(plan.fingerprint);
     const unindexed = this.#followed.unindexedCount;
@@ -267,7 +269,10 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
     this.#waiting.add(member);
   }
 
-  /** Takes the waiting members once the feed has reached the furthest position of any of them. */
+  /**
+   * Removes and returns the waiting members once the feed has reached the furthest position among
+   * them.
+   */
   takeWaiting(): Iterable<Member> {
     const waiting = this.#waiting ?? [];
     this.#waiting = undefined;
@@ -285,8 +290,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       try {
         if (!this.#read(upTo, budget)) return false;
       } catch (error) {
-        // A read failure ends all followers, because the changes that they miss cannot be
-        // determined. The writer continues.
+        // A read failure ends all followers, because the feed cannot determine which changes they
+        // miss. The writer is not affected.
         for (const group of this.#followedGroups()) failAll(group, error);
       }
     }
@@ -344,7 +349,8 @@ export class ChangeFeed<Member extends GroupMember> implements GroupChangeFeed<M
       }
       const part = this.#reached.missingOf(group, batch, due);
       if (part === undefined) continue;
-      // The scan is charged from the second group on: a single group is charged per row.
+      // The scan is charged only from the second group on, because a single group is charged per
+      // row.
       if (evaluatedCount > 0) budget.spendScanned(part.rowCount);
       evaluatedCount += 1;
       if (this.#deliverTo(group, part, budget)) continue;

@@ -1,7 +1,8 @@
 /**
- * The feeds of all partitions. Each partition has one feed that its queries share, and one more for
- * each query that is too slow to share. Without separate feeds, a hundred filters of one user that
- * take 2 ms a row would delay a change of 200 rows for all other queries by 20 s.
+ * Keeps the feeds of all partitions. Each partition has one feed for most of its queries, and a
+ * separate feed for each query that is too slow to share one. Without separate feeds, a hundred
+ * filters of one user that take 2 ms per row would delay a change of 200 rows by 20 s for all other
+ * queries.
  *
  * Invariant: a feed is listed here exactly while it has groups.
  */
@@ -35,7 +36,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
     return this.#slow.get(tableId)?.get(owner)?.values() ?? [];
   }
 
-  /** Returns the feed of one query if the query is slow. */
+  /** Returns the feed of a query that is slow; undefined if the query is not slow. */
   ofSlow({ tableId, owner }: PartitionKey, fingerprint: string): Feed | undefined {
     return this.#slow.get(tableId)?.get(owner)?.get(fingerprint);
   }
@@ -69,7 +70,7 @@ export class ChangeFeeds<Feed extends PartitionKey> {
       byOwner.set(feed.owner, new Map([[fingerprint, feed]]));
       return;
     }
-    // A client that subscribed during a review may be in a second group of the same query.
+    // If a client subscribed during a review, it may be in a second group of the same query.
     let key = fingerprint;
     while (known.has(key)) key += " again";
     known.set(key, feed);

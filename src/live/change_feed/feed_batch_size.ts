@@ -1,6 +1,6 @@
 /**
- * Decides how many versions a feed reads at once: as many as one tick can send and the memory limit
- * of a batch allows, estimated from earlier batches.
+ * Decides how many versions a feed reads at once: as many as one tick can send within the memory
+ * limit of a batch, estimated from earlier batches.
  */
 import { ReadSize } from "../program/read_size.ts";
 
@@ -11,7 +11,9 @@ const BATCH_MESSAGES_WANTED = 8192;
 export class FeedBatchSize {
   /** The recent average number of messages per version. */
   #messagesPerVersion = 1;
-  /** The messages that the current batch has produced, and the bytes of their rows. */
+  /**
+   * The number of messages that the current batch has produced, and the total size of their rows.
+   */
   #messageCount = 0;
   #messageBytes = 0;
   /**
@@ -19,7 +21,7 @@ export class FeedBatchSize {
    * batch, because each tick reads the batch again.
    */
   #rowsMax = FEED_ROWS_MAX;
-  /** The estimate of the size of versions, created with the first change. */
+  /** Estimates the size of versions; created with the first change. */
   #readSize: ReadSize | undefined;
 
   /**

@@ -1,8 +1,8 @@
 /**
- * The groups of a feed that have followers. Determines which columns to read for them, and which
- * groups a change may concern.
+ * The groups of a feed that have followers. The collection determines which columns to read for
+ * these groups, and which groups a change may concern.
  *
- * Invariant: each group finds its columns in the batches of the feed through its `sources`.
+ * Invariant: each group locates its columns in the feed's batches through its `sources`.
  */
 import { assert } from "../../base/assert.ts";
 import type { LiveEquality } from "../../sql/mod.ts";
@@ -20,12 +20,12 @@ export class FollowedGroups<Member extends GroupMember> {
     return this.#columns.ids;
   }
 
-  /** The only following group, if every change concerns it. */
+  /** The only group with followers, if every change concerns it. */
   get only(): SubscriptionGroup<Member> | undefined {
     return this.#only;
   }
 
-  /** The number of groups without an indexed condition. Every change concerns these. */
+  /** The number of groups without an indexed condition. Every change concerns them. */
   get unindexedCount(): number {
     return this.#index.always.size;
   }
@@ -55,8 +55,8 @@ export class FollowedGroups<Member extends GroupMember> {
   }
 
   /**
-   * Drops unused columns. Must not be called while a batch is being read. @param groups All groups
-   * of the feed.
+   * Removes columns that no group needs. Must not be called while a batch is being read. @param
+   * groups All groups of the feed.
    */
   compactColumns(groups: () => readonly SubscriptionGroup<Member>[]): void {
     if (!this.#columns.compact()) return;
@@ -77,7 +77,7 @@ export class FollowedGroups<Member extends GroupMember> {
  */
 export class FeedColumns {
   #ids: number[] = [];
-  /** The number of following groups that read each column. */
+  /** For each column, the number of followed groups that read it. */
   readonly #uses = new Map<number, number>();
 
   /** The column ids, in the order of a batch. Some of these columns may no longer be in use. */
@@ -105,8 +105,8 @@ export class FeedColumns {
   }
 
   /**
-   * Drops unused columns once they are more than half of all. Every group then has to look up its
-   * columns again.
+   * Removes the unused columns once they are more than half of all columns. After a removal, every
+   * group has to look up its columns again.
    *
    * @returns Whether columns have moved.
    */

@@ -1,8 +1,8 @@
 /**
  * Finds the groups that a change may concern. A group with a condition `column = constant` is
- * concerned if the old or the new version meets the condition; a group without such a condition
- * always is. With ten thousand subscriptions to one room each, a change is tested only against the
- * groups of its room.
+ * concerned if the old or the new version meets the condition; a group without such a condition is
+ * concerned by every change. If ten thousand subscriptions each follow one room, a change is tested
+ * only against the groups of its own room.
  *
  * Invariant: a group that would match a version, old or new, is always among its candidates.
  */
@@ -38,7 +38,7 @@ export class DueRows {
     if (versions !== versionsAt(this.#batch, row)) this.#isPartial = true;
   }
 
-  /** Whether these are all rows of the batch, with all their versions. */
+  /** Whether this selection covers the whole batch, with all versions of its rows. */
   get areAll(): boolean {
     return this.rows.length === this.#batch.rowCount && !this.#isPartial;
   }
@@ -63,7 +63,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
   readonly #always = new Set<Group>();
   /**
    * The groups by column and value. The map is created for the first condition, because users
-   * mostly follow their own rows without a condition.
+   * mostly follow all of their own rows.
    */
   #byColumn: Map<number, Map<Value, Set<Group>>> | undefined;
 
@@ -103,24 +103,28 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
     if (byColumn.size === 0) this.#byColumn = undefined;
   }
 
-  /** Groups that every change must be tested against. The set aliases the index. */
+  /**
+   * The groups for which every change must be tested. The returned set is the index's own, not a
+   * copy.
+   */
   get always(): ReadonlySet<Group> {
     return this.#always;
   }
 
-  /** Whether any group is filed under a condition. */
+  /** Whether the index contains any group with a condition. */
   get hasConditions(): boolean {
     return this.#byColumn !== undefined;
   }
 
-  /** The number of groups filed under a condition. */
+  /** The number of groups whose condition is the given one. */
   countOf(equality: LiveEquality | undefined): number {
     if (equality === undefined) return 0;
     return this.#byColumn?.get(equality.columnId)?.get(equality.value)?.size ?? 0;
   }
 
   /**
-   * Finds the other groups that rows of a batch may concern, each with those rows.
+   * Finds the groups with conditions that the rows of a batch may concern, and the rows for each
+   * group.
    *
    * @param columnIds The columns of the batch, including every indexed column.
    */
@@ -142,7 +146,7 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
         const versions = versionsAt(batch, row);
         const after = (versions & NEW) === 0 ? null : valueAt(newValues, row);
         const before = (versions & OLD) === 0 ? null : valueAt(oldValues, row);
-        // No group is filed under NULL, which equals nothing.
+        // No group has a condition on NULL, because NULL equals nothing.
         if (after === before) {
           add(byValue.get(after), row, NEW | OLD);
         } else {
@@ -156,7 +160,8 @@ export class PredicateIndex<Group extends { readonly equality: LiveEquality | un
 }
 
 /**
- * Returns the versions that a row of a batch has. The values kept by a tombstone are not a version.
+ * Returns the versions that a row of a batch has. The values that a tombstone retains do not count
+ * as a version.
  */
 function versionsAt({ deleted, hasOld }: ChangeBatch, row: number): number {
   return (deleted[row] === 1 ? 0 : NEW) | (hasOld[row] === 1 ? OLD : 0);

@@ -18,7 +18,7 @@ import type { LiveMatch, LivePlan, LiveRow, ResultMatch } from "../../sql/mod.ts
 import type { DeliveryReport } from "../measures/delivery_times.ts";
 import type { RowPage } from "../rows/row_page.ts";
 
-/** A data message that many sockets may share. Each encoding is made once, on first use. */
+/** A data message that many sockets may send. Each encoding is produced once, on first use. */
 export interface SharedMessage {
   readonly message: DataMessage;
   /** Set for a batch whose rows are still columns; reading `message` turns them into objects. */
@@ -37,24 +37,25 @@ export interface PagedBatch {
 /** Receives the messages of one connection. */
 export interface LiveSink {
   /**
-   * The connection's id as operators see it. It is computed when it is shown, so that it need not
-   * be stored.
+   * The connection's id as shown to operators. The id is computed on demand, so that it need not be
+   * stored.
    */
   readonly connectionId: string;
   /**
-   * The backpressure of this connection, which the engine keeps here while it has subscriptions: a
-   * table of all connections would cost an entry for each idle one.
+   * The backpressure state of this connection while it has subscriptions: a table of all
+   * connections would cost an entry for each idle one.
    */
   backpressure?: unknown;
   /**
-   * Always accepts the message. Returns false if the socket's queue is over its budget afterwards:
-   * the engine then sends nothing more to this sink until `LiveSubscription.drained`.
+   * Always accepts the message. Returns false if the socket's queue is over its budget afterwards;
+   * the engine then sends nothing more to this sink until `LiveSubscription.drained` is called.
    */
   send(message: SharedMessage): boolean;
   /** The number of bytes that wait for the network. */
   readonly queuedBytes: number;
   /**
-   * Called when a subscription has ended; the message gives the reason. The sink always accepts it.
+   * Called when a subscription has ended; the message states the reason. The sink always accepts
+   * it.
    */
   end(message: ErrorMessage): void;
 }
@@ -69,24 +70,25 @@ export interface LiveSubscription {
   readonly id: string;
   readonly state: SubscriptionState;
   /**
-   * The seq up to which everything has been sent, so that the client may resume from it. The
-   * position is undefined until the first batch is complete, and until a review after a changed
-   * definition is complete: a client that resumed from above the change would keep rows from before
-   * it.
+   * The seq up to which everything has been sent, so that the client may resume from it. Undefined
+   * until the first batch is complete, and during a review after a changed definition: a client
+   * that resumed above the change would keep rows from before the change.
    */
   readonly position: Seq | undefined;
-  /** Requests one more batch. Requests are counted while loading and ignored afterwards. */
+  /** Requests one more batch. Requests are counted during loading and ignored afterwards. */
   nextBatch(): void;
   /**
-   * Tells the engine that the socket has space in its queue again: all waiting subscriptions of the
-   * sink continue.
+   * Notifies the engine that the socket's queue has space again, so that all waiting subscriptions
+   * of the sink continue.
    */
   drained(): void;
   /** Ends the subscription without a message. */
   close(): void;
 }
 
-/** Refuses a subscription. `message` is ready to be sent; its `subscription_id` is set. */
+/**
+ * Thrown to refuse a subscription. `message` can be sent as it is: its `subscription_id` is set.
+ */
 export class SubscriptionError extends Error {
   readonly response: ErrorMessage;
   /** Whether the error conceals a missing right by saying that the table does not exist. */
@@ -102,8 +104,8 @@ export class SubscriptionError extends Error {
 
 export interface LiveEngine {
   /**
-   * Opens a live query. Sends the ack and, unless the query is live only, the first batch in this
-   * tick.
+   * Opens a live query. If the query is not live only, the ack and the first batch are sent in this
+   * tick; otherwise only the ack is sent.
    *
    * @throws {SubscriptionError} If the query cannot be opened.
    */
@@ -114,7 +116,7 @@ export interface LiveEngine {
   }): LiveSubscription;
   /** The rows of `system.live`, one per subscription. */
   subscriptions(): readonly LiveRow[];
-  /** Finds the open group that a query would join. */
+  /** Finds the existing group that a query would join. */
   match(plan: LivePlan): LiveMatch;
   /** Finds the group of a query that is followed as a whole. */
   matchResult(fingerprint: string): ResultMatch | undefined;

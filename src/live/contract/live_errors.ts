@@ -1,7 +1,7 @@
 /**
  * Maps a failure to the code of the `error` message that refuses or ends a subscription.
  *
- * The table is total, so a new error code forces a decision here.
+ * The table covers every error code, so a new code does not compile without a decision here.
  */
 import { CorruptionError, DatabaseError, type ErrorCode, withoutPaths } from "../../base/errors.ts";
 import type { EndCode, ErrorMessage } from "../../protocol/mod.ts";
@@ -88,7 +88,7 @@ const PLANNING_CODES: Record<ErrorCode, EndCode> = {
 };
 
 /**
- * Returns the subscription code for an error code that occurs while rows are read: an error that an
+ * Returns the subscription code for an error that occurs while rows are read: an error that an
  * expression raises on a row is a conversion error.
  */
 function readingCode(errorCode: ErrorCode): EndCode {
@@ -129,7 +129,7 @@ export function endingFor(subscriptionId: string, error: unknown, stage: Stage):
   };
 }
 
-/** Returns the failure for a position that the history no longer covers. */
+/** Returns the error for a resume position that the history no longer covers. */
 export function resumeExpired(earliestSeq: number): DatabaseError {
   return new DatabaseError(
     "RESUME_EXPIRED",
@@ -139,9 +139,9 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
 }
 
 /**
- * Returns the code for a query that is no longer valid because an object it names has changed. Its
- * subscriber has seen the table, so the error says that a right is missing, not that the table does
- * not exist.
+ * Returns the code for a query that is no longer valid because one of its tables or views has
+ * changed. The subscriber has already seen the table, so the error reports a missing right instead
+ * of claiming that the table does not exist.
  */
 export function codeAfterRefusal({ isHidden, response: { code } }: SubscriptionError): EndCode {
   if (isHidden) return "UNAUTHORIZED";

@@ -1,6 +1,6 @@
 /**
- * The backpressure of one connection. Its subscriptions share a socket: when one of them fills the
- * queue, the others have to wait as well.
+ * Tracks whether the queue of one connection is full. The subscriptions of the connection share its
+ * socket: when one of them fills the queue, the others have to wait as well.
  */
 import type { LiveSink, SharedMessage } from "../contract/live.ts";
 import type { Advancing } from "../scheduler/scheduler.ts";

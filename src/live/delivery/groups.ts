@@ -1,9 +1,9 @@
 /**
  * Groups subscriptions that run the same query over the same rows. A change is evaluated once for
- * the group and turned into one message for each distinct subscription id, because clients of the
- * same program tend to choose the same ids.
+ * the group and turned into one message per distinct subscription id, because clients of the same
+ * program tend to choose the same ids.
  *
- * All subscriptions of a group are its members. A member is a follower once it has received
+ * All subscriptions in a group are its members. A member is a follower once it has received
  * everything up to the position of the feed; from then on it receives each change as it occurs.
  * Invariant: a member is either among the followers or among the others, never in both.
  */
@@ -50,14 +50,16 @@ export interface GroupChangeFeed<Member extends GroupMember> {
   /** Every follower of the group has been sent everything up to here. */
   positionOf(group: SubscriptionGroup<Member>): Seq;
   /**
-   * Called when another member has caught up with the position and will receive each change from
-   * now on.
+   * Called when another member has caught up with the feed and will receive each change from now
+   * on.
    */
   followed(group: SubscriptionGroup<Member>): void;
   unfollowed(group: SubscriptionGroup<Member>): void;
   /** Called when a subscription has ended. The group ends with its last subscription. */
   left(group: SubscriptionGroup<Member>, member: Member): void;
-  /** Remembers a member that is ahead of the feed or in a suspended group. */
+  /**
+   * Adds a member that is ahead of the feed or belongs to a suspended group, to be continued later.
+   */
   addWaiting(member: Member): void;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Turns rows and changes into messages. Decides which changes share a message, and how large a
+ * Turns rows and changes into messages: decides which changes share a message, and how large a
  * message may become.
  *
  * Invariants: a message never contains changes from two commits or of two kinds. Messages keep the
@@ -31,7 +31,7 @@ const CHANGE_ROWS_MAX = 1000;
 
 /**
  * The maximum number of ids for which messages are shared. Clients of one program tend to choose
- * the same ids; clients with their own ids share only the rows.
+ * the same ids; clients with different ids share only the rows.
  */
 const MESSAGES_MAX = 4;
 
@@ -39,7 +39,7 @@ const MESSAGES_MAX = 4;
 export interface PendingChange {
   readonly type: LiveChange["type"];
   readonly rows: readonly WireRow[];
-  /** The old values of updates and deletes, one entry per changed row. */
+  /** The old values of updated and deleted rows, one entry per changed row. */
   readonly oldValues: readonly WireRow[];
   readonly commitSeq: number;
   /** The time of the commit, in Unix milliseconds. */
@@ -63,7 +63,7 @@ export interface PendingChangeOptions {
 }
 
 /**
- * Takes the longest run of changes that may share a message.
+ * Removes and returns the longest run of changes that may share a message.
  *
  * @param start Index of the first change.
  * @param countMax Largest number of changes to take, 1 or more.
@@ -140,7 +140,10 @@ export function ackMessage(options: {
   };
 }
 
-/** Builds a subscription's batch. The rows of a page stay columns until objects are requested. */
+/**
+ * Builds a subscription's batch. The rows of a page stay in columnar form until row objects are
+ * requested.
+ */
 export function sharedBatch(options: {
   subscriptionId: string;
   rows: readonly WireRow[] | RowPage;
@@ -151,7 +154,7 @@ export function sharedBatch(options: {
   return shared(batchMessage(options, rows));
 }
 
-/** A batch whose rows become objects on first access. */
+/** A batch whose row objects are created on first access. */
 class PageMessage implements SharedMessage {
   readonly encoded: SharedMessage["encoded"] = [];
   readonly paged: PagedBatch;
@@ -196,7 +199,7 @@ export class Messages {
   }
 }
 
-/** Returns how many leading changes fit one frame; at least one. */
+/** Returns how many of the first changes fit into one frame; at least one. */
 function fittingCount(changes: readonly LiveChange[], frameBytesMax: number): number {
   if (roughBytes(changes) <= frameBytesMax - ENVELOPE_BYTES_MAX) return changes.length;
   let bytes = 0;

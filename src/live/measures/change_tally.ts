@@ -1,6 +1,6 @@
 /**
- * Counts the changes sent to one subscription, for operators. Its times come from the monotonic
- * clock.
+ * Counts the changes sent to one subscription, for operators. Its times are readings of the
+ * monotonic clock.
  *
  * Invariant: the seq of the last change never falls. It stays the same while only time changes the
  * rows of a result.

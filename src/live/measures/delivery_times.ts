@@ -1,12 +1,12 @@
 /**
- * Measures how long changes take from their commit to the queue of a socket, for operators.
+ * Measures, for operators, how long changes take from their commit to a socket's queue.
  *
- * A change older than the subscription is replayed rather than delivered late, so it is not
- * measured.
+ * If a change is older than the subscription, it was replayed rather than delivered late, so it is
+ * not measured.
  */
 import { assert } from "../../base/assert.ts";
 
-/** Upper bounds of the buckets, in seconds. Commit times are known to the millisecond. */
+/** Upper bounds of the buckets, in seconds. Commit times have millisecond precision. */
 export const DELIVERY_BOUNDS: readonly number[] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5];
 
 export interface DeliveryReport {

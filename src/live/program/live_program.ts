@@ -1,11 +1,11 @@
 /**
- * The compiled form of a live query, shared by its group: decides which versions match the plan and
- * builds their rows for the wire.
+ * The compiled form of a live query, which its group shares.
  *
- * Snapshot, replay and live delivery all use it, so one filter decides whether a row belongs to the
- * result, and a row always looks the same. A projection is evaluated only on matching rows: `WHERE
- * b <> 0` protects `10 / b`. Invariant: a filter never sees a row that does not exist, so it cannot
- * raise an error on one.
+ * A program decides which versions match the plan, and builds their rows for the wire. Snapshot,
+ * replay and live delivery use the same program, so that a single filter decides whether a row
+ * belongs to the result, and a row always looks the same. A projection is evaluated only on
+ * matching rows: `WHERE b <> 0` protects `10 / b`. Invariant: a filter never sees a row that does
+ * not exist, so it cannot raise an error on such a row.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -33,7 +33,7 @@ import { ReadSize } from "./read_size.ts";
 
 export type ChangeType = "insert" | "update" | "delete";
 
-/** One version that changes the result, according to the change matrix. */
+/** One change to the result, caused by one version. */
 export interface LiveChange {
   readonly type: ChangeType;
   readonly seq: Seq;
@@ -98,7 +98,8 @@ export class LiveProgram {
   }
 
   /**
-   * The number of rows to read in one step, at most `rowsMax`: no more than one tick can evaluate.
+   * Returns the number of rows to read in one step: as many as one tick can evaluate, but at most
+   * `rowsMax`.
    */
   rowsAtOnce(rowsMax: number): number {
     const { pace } = this.plan;
@@ -107,8 +108,8 @@ export class LiveProgram {
   }
 
   /**
-   * Evaluates the first of `rowCount` rows, as many as fit a tick. If no row is slow, evaluates all
-   * of them.
+   * Evaluates as many of the first `rowCount` rows as fit into a tick. If no row is slow, all of
+   * them are evaluated.
    */
   portion<T extends object>(
     { rowCount, budget }: { rowCount: number; budget: TickBudget },
@@ -120,7 +121,7 @@ export class LiveProgram {
     const startMs = pace.monotonicMs();
     const result = evaluate(count);
     const tookMs = pace.monotonicMs() - startMs;
-    // A row that produces long values also takes long to evaluate.
+    // If a row produces long values, it also takes long to evaluate.
     pace.rows.note({ rowCount: count, tookMs, madeBytes: 0 });
     budget.spendMs(tookMs);
     return { rowCount: count, result };
@@ -138,8 +139,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns the new versions of a change batch as the plan reads them. The result aliases the
-   * batch.
+   * Returns the new versions of a change batch, with the columns that the plan reads. The result
+   * aliases the batch.
    */
   newSide(batch: ChangeBatch, sources: Sources): Batch {
     const columns: Vector[] = [];
@@ -172,7 +173,10 @@ export class LiveProgram {
     return flagsOf(batch, eligible, this.plan.filter);
   }
 
-  /** Returns the wire form of the chosen rows, in their order. `undefined` chooses all rows. */
+  /**
+   * Returns the wire form of the chosen rows, in their order. If `chosen` is undefined, all rows
+   * are returned.
+   */
   project(batch: Batch, chosen: Selection | undefined): MutableRow[] {
     return this.shape.rows(chosenOf(batch, chosen), this.plan.projections);
   }
@@ -183,7 +187,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns how rows of a change batch change the result, as many rows from `start` as fit a tick.
+   * Returns how the rows of a change batch from `start` on change the result, for as many rows as
+   * fit into a tick.
    */
   changesFrom(
     batch: ChangeBatch,
@@ -197,8 +202,8 @@ export class LiveProgram {
   }
 
   /**
-   * Returns the effect of a change batch on the result, in its order. Versions without effect are
-   * left out.
+   * Returns the effect of a change batch on the result, in its order. Versions without an effect
+   * are omitted.
    */
   #changesOf(batch: ChangeBatch, options: ChangeOptions): LiveChange[] {
     const { rowCount } = batch;
@@ -240,7 +245,8 @@ export class LiveProgram {
   }
 
   /**
-   * Builds one change from the rows before and after, at least one of which exists. Owns both rows.
+   * Builds one change from the rows before and after, at least one of which exists. The change
+   * takes ownership of both rows.
    */
   changeAt(
     batch: ChangeBatch,

@@ -1,12 +1,12 @@
 /**
  * Decides how many versions of a table are read at once: as many as a byte limit allows, estimated
- * from the size of the most recent versions.
+ * from the size of recent versions.
  *
- * A reader that counted rows alone would decode 256 versions of 100 KB and the versions they
- * replaced, 50 MB in all, to fill one frame, and discard the rest when that frame fills the socket.
- * The size of versions is known only after they are read. The first batches are therefore small,
- * each batch is at most twice as long as the previous one, and a heavy batch immediately shortens
- * the next one.
+ * A reader that counted only rows would decode 256 versions of 100 KB and the versions that they
+ * replaced, 50 MB in all, to fill one frame, and would discard the rest when that frame fills the
+ * socket. The size of a version is known only after the version has been read. The first batches
+ * are therefore small, each batch is at most twice as long as the previous one, and a heavy batch
+ * immediately shortens the next one.
  */
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 import type { ChangeBatch } from "../../storage/mod.ts";
@@ -20,7 +20,7 @@ const BATCH_BYTES_MAX = 1 << 20;
 /** The assumed size of a version before the first one has been read. */
 const VERSION_BYTES_FIRST = 16_384;
 
-/** The number of bytes that are decoded and turned into a message for one unit. */
+/** The number of bytes that can be decoded and turned into a message for one unit. */
 const BYTES_PER_UNIT = 1024;
 
 /** The size of a cell that is not a string. */
@@ -40,13 +40,13 @@ export class ReadSize {
     return Math.max(1, Math.min(rowsMax, Math.floor(bytesMax / this.#versionBytes)));
   }
 
-  /** Records that `versionCount` versions, 1 or more, had `bytes` bytes. */
+  /** Records that `versionCount` versions (at least 1) had a total size of `bytes`. */
   note(versionCount: number, bytes: number): void {
     this.#versionBytes = Math.max(bytes / versionCount, this.#versionBytes / 2, 1);
   }
 
   /**
-   * Records the size of rows of a batch and of the changes made from them, and charges both to the
+   * Records the size of rows in a batch and of the changes made from them, and charges both to the
    * budget.
    */
   take(
@@ -61,19 +61,19 @@ export class ReadSize {
   }
 }
 
-/** Charges the bytes of versions to the budget, beyond the fixed cost of each version. */
+/** Charges the size of versions to the budget, in addition to the fixed cost of each version. */
 export function spendBytes(budget: TickBudget, bytes: number): void {
   budget.spend(bytes / BYTES_PER_UNIT);
 }
 
-/** Estimates the bytes of the versions that some rows of a batch replaced. */
+/** Estimates the size of the versions that some rows of a batch replaced. */
 export function replacedBytesOf({ oldColumns }: ChangeBatch, start: number, end: number): number {
   let bytes = 0;
   for (const column of oldColumns) bytes += bytesOfColumn(column, start, end);
   return bytes;
 }
 
-/** Estimates the bytes of the rows in these changes. */
+/** Estimates the size of the rows in these changes. */
 export function rowBytesOf(changes: readonly LiveChange[]): number {
   let bytes = 0;
   for (const { row } of changes) if (row !== undefined) bytes += bytesOfRow(row);
@@ -81,7 +81,7 @@ export function rowBytesOf(changes: readonly LiveChange[]): number {
 }
 
 /**
- * Estimates the bytes of some rows of a column. Replaced values are looked up one by one, so
+ * Estimates the size of a range of rows in a column. Replaced values are looked up one by one, so
  * replaced strings are always in a vector of single values (kind `any`).
  */
 function bytesOfColumn(column: Vector, start: number, end: number): number {

@@ -1,8 +1,9 @@
 /**
- * Computes the net effect of a range of versions on a client that has the result at a position.
+ * Computes the net effect of a range of versions on a client that has the result at a given
+ * position.
  *
- * A version has no effect unless it is its key's newest version up to the boundary. The newest
- * version is sent as a row if it matches. If it does not, it is sent as a delete if the key matched
+ * A version has an effect only if it is its key's newest version up to the boundary. If the newest
+ * version matches, it is sent as a row. If it does not match, a delete is sent if the key matched
  * at the position or at any time since, because a client whose earlier replay was interrupted may
  * have a version from in between. Whether the key matched is found by walking back along `prev`, so
  * no set of keys is kept. A long walk pauses and continues in a later tick. Versions never change,
@@ -55,7 +56,7 @@ interface Walk {
   readonly prev: number;
 }
 
-/** The state of one replay: it remembers an unfinished walk from one tick to the next. */
+/** The state of one replay, including a walk that is unfinished at the end of a tick. */
 export class LatestChanges {
   #walk: Walk | undefined;
 
@@ -68,8 +69,8 @@ export class LatestChanges {
   }
 
   /**
-   * Computes the effect of the first rows of a batch, in ascending seq: inserts and deletes, at
-   * most one change per key.
+   * Computes the effect of the first rows of a batch, in ascending seq order: inserts and deletes,
+   * at most one change per key.
    *
    * @returns The changes and the number of rows they cover, which is 0 if the budget was used up
    *   first.
@@ -103,8 +104,8 @@ export class LatestChanges {
   }
 
   /**
-   * Finds the newest matching row of a key before its last two versions. Returns UNFINISHED if the
-   * budget was used up first.
+   * Finds the newest matching row of a key among the versions before its last two. Returns
+   * UNFINISHED if the budget was used up first.
    */
   #earlierRow(
     batch: ChangeBatch,
@@ -153,7 +154,7 @@ function stepBack(
     const step = scan.next();
     if (step === undefined) {
       // This version and all earlier versions have expired. Clients are not notified when a row
-      // expires, so they need no delete.
+      // expires, so they expect no delete.
       const { tableId: id } = program.plan;
       assert(prev <= store.expiredSeq(id), "a predecessor above the position is in history");
       return { row: undefined, prev: 0 };
@@ -199,8 +200,8 @@ function newestFlags(batch: ChangeBatch, options: LatestOptions): Uint8Array {
     owner,
     after,
     upTo: boundary,
-    // The search extends to the boundary, because the newest version of a key that is written often
-    // lies far beyond the batch.
+    // The search extends to the boundary, because the newest version of a frequently written key
+    // may lie far beyond the batch.
     seqMax: lastSeq,
     columnIds: [SEQ_COLUMN_ID],
     withTombstones: true,

@@ -1,14 +1,14 @@
 /**
- * Keeps the first batch of a replay for a moment. Clients that lost their server reconnect
- * together, most of them from the same position. If a thousand clients missed the same thousand
+ * Caches the first batch of a replay for a moment. Clients that lost their server reconnect at the
+ * same time, most of them from the same position. If a thousand clients missed the same thousand
  * changes, these are read and encoded once, not a thousand times.
  *
- * A batch that ends before the boundary is determined by the program, the position and the versions
- * alone, and versions never change. It is therefore the same for every replay that reaches as far.
- * Sharing it halves the processor time of such a reconnect. The cost is that a row that has expired
- * in the meantime may still be replayed.
+ * The program, the position and the versions alone determine a batch that ends before the boundary,
+ * and versions never change. The batch is therefore the same for every replay whose boundary lies
+ * at least as far. Sharing it halves the processor time of such a reconnect. The cost is that a row
+ * that has expired in the meantime may still be replayed.
  *
- * Invariant: an entry belongs to the current plan of its group, and expires soon by itself.
+ * Invariant: an entry belongs to the current plan of its group, and expires after a short time.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -51,11 +51,11 @@ export class RecentReplays {
     if (kept === undefined || this.#clock.monotonicMs() - kept.keptMs >= KEPT_MS) return undefined;
     const { start, step } = kept;
     const isSame = start.position === position && start.batchSize === batchSize;
-    // The point at which the shared batch ended must also lie within this replay.
+    // The end of the shared batch must also lie within this replay.
     return isSame && start.boundary <= boundary ? step : undefined;
   }
 
-  /** Keeps a first batch. Returns it in the form in which it is shared. */
+  /** Keeps a first batch. Returns the batch in the form that other replays share. */
   keep(start: ReplayStart, step: PositionedBatch): PositionedBatch {
     const { program } = start;
     this.#byProgram.get(program)?.cancel();

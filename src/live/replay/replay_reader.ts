@@ -1,13 +1,14 @@
 /**
- * Replays how the result of a live query has changed since a position, for a client that resumes.
+ * Replays how the result of a live query has changed since the position from which a client
+ * resumes.
  *
  *     all      every version above the position, in order. One whose predecessor the client may
  *              hold (or that has none) is a row of a batch; one that follows another of this very
  *              replay, and each that takes a row away, is a change in its place.
  *     latest   only the newest version of each key: a row, or one delete if the client may hold it.
  *
- * No set of keys is kept: `prev` tells whether a predecessor was part of the replay, and the state
- * of a key at the position is found by walking back along `prev`. Invariant: rows and changes are
+ * The reader keeps no set of keys: `prev` shows whether a predecessor was part of the replay, and a
+ * walk back along `prev` finds the state of a key at the position. Invariant: rows and changes are
  * returned in ascending seq order.
  */
 import { assert } from "../../base/assert.ts";
@@ -26,8 +27,8 @@ import { LatestChanges } from "./latest_changes.ts";
 import type { RecentReplays, ReplayStart } from "./recent_replays.ts";
 
 /**
- * The number of rows of a shared batch per unit. The rows are only passed to a socket, which costs
- * little.
+ * The number of rows of a shared batch per unit. The rows are only passed on to a socket, which
+ * costs little.
  */
 const SHARED_PER_UNIT = 4;
 
@@ -42,8 +43,8 @@ export interface ReplayOptions {
   readonly batchSize: number;
   readonly frameBytesMax: number;
   /**
-   * The number of `change` messages after which the loading phase closes. The rest follows as
-   * changes.
+   * The number of `change` messages after which the loading phase ends. The client receives the
+   * rest as ordinary changes.
    */
   readonly changesMax: number;
   /** The recent replays of other subscriptions. */
@@ -58,20 +59,17 @@ export class ReplayReader implements LoadReader {
   /** The seq up to which the replay has read. */
   #readSeq: Seq;
   /**
-   * The seq up to which changes wait in `#rows` or have been returned. Changes up to `#sentSeq`
+   * The seq up to which versions have been turned into rows or changes. Changes up to `#sentSeq`
    * have been returned.
    */
   #takenSeq: Seq;
   #sentSeq: Seq;
-  /**
-   * The changes that have been read. The changes from `#ahead[#aheadStart]` on have not been
-   * returned yet.
-   */
+  /** The changes that have been read. The changes before `#aheadStart` have been returned. */
   #ahead: readonly LiveChange[] = [];
   #aheadStart = 0;
   #rows: WireRow[] = [];
   readonly #latest = new LatestChanges();
-  /** The number of versions that the open request still covers. */
+  /** The number of versions that the current request still covers. */
   #credit: number;
   #changesSent = 0;
   /** The number of steps returned so far. */
@@ -128,11 +126,11 @@ export class ReplayReader implements LoadReader {
   }
 
   /**
-   * Returns the first batch if another replay has already built it. This replay then continues
+   * Returns the first batch if another replay has recently built it. This replay then continues
    * after that batch.
    */
   #known(budget: TickBudget): PositionedBatch | undefined {
-    // A replay that has begun to read does not switch to a shared batch.
+    // Once a replay has begun to read, it does not switch to a shared batch.
     if (this.#readSeq !== this.#options.position) return undefined;
     const step = this.#options.recent.find(this.#start());
     if (step === undefined) return undefined;
@@ -156,7 +154,7 @@ export class ReplayReader implements LoadReader {
     this.#readSeq = this.#takenSeq;
   }
 
-  /** No scan is open between two steps. */
+  /** Does nothing, because no scan is open between two steps. */
   close(): void {}
 
   #isRow(change: LiveChange): boolean {
@@ -164,7 +162,10 @@ export class ReplayReader implements LoadReader {
     return this.#options.mode === "latest" || change.prev <= this.#options.position;
   }
 
-  /** Net effects cannot continue as changes: a version they skipped may lie between two matches. */
+  /**
+   * Net effects cannot continue as changes, because a version that they skipped may lie between two
+   * matches.
+   */
   #isLongReplay(): boolean {
     return this.#options.mode === "all" && this.#changesSent >= this.#options.changesMax;
   }
@@ -181,7 +182,7 @@ export class ReplayReader implements LoadReader {
     return { kind: "change", pending };
   }
 
-  /** Returns how many of the next versions are sent as changes and are covered by the credit. */
+  /** Returns how many of the next versions are sent as changes within the current request. */
   #runOfChanges(): number {
     let count = 0;
     for (let index = this.#aheadStart; count < this.#credit; index += 1) {
@@ -202,7 +203,8 @@ export class ReplayReader implements LoadReader {
 
   #cut(endsRequest: boolean): ReplayStep {
     if (endsRequest) this.#credit = this.#options.batchSize;
-    // Net effects skip versions in between, so the client has no position until it has everything.
+    // Net effects skip intermediate versions, so the client has no valid position until it has
+    // received everything.
     const { mode, position } = this.#options;
     const reachedSeq = mode === "latest" ? position : this.#takenSeq;
     return this.#batch(reachedSeq, { isLast: false, endsRequest });
@@ -224,7 +226,7 @@ export class ReplayReader implements LoadReader {
     const { mode, position, program, store } = this.#options;
     const { owner, tableId } = program().plan;
     const earliestSeq = store.earliestSeq(tableId, owner);
-    // Net effects look back as far as the position, the other mode no further than its read
+    // Net effects look back as far as the position; the other mode looks back only to its read
     // position.
     const neededSeq = mode === "latest" ? position : this.#readSeq;
     if (neededSeq < earliestSeq) throw resumeExpired(earliestSeq);

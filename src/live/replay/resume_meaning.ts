@@ -1,8 +1,8 @@
 /**
- * Decides whether a position still means what it meant to the client that kept it. History says
- * which rows have changed since. This file decides whether the rows that the client has belong to
- * the same table and user, and still look as the query would show them. If not, no replay of
- * changes can turn them into the current result.
+ * Decides whether a client's resume position is still meaningful. History shows which rows have
+ * changed since that position. This file decides whether the client's rows belong to the same table
+ * and user, and still look as the query would show them now. If not, no replay of changes can turn
+ * them into the current result.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -13,7 +13,7 @@ import { dataTypeWord } from "../../types/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
 
-/** The part of the catalog that records when each definition was in force. */
+/** The part of the catalog that records when each definition was valid. */
 export type DefinitionHistory = Pick<
   Catalog,
   "tableAt" | "tableById" | "tableDroppedSeq" | "tableOpenedSeq" | "userDroppedSeq"
@@ -24,7 +24,8 @@ export interface Resume {
   readonly principal: Principal;
   readonly plan: LivePlan;
   /**
-   * The position of the client. It is above 0, because a client that resumes from 0 has no rows.
+   * The position of the client. The position is above 0, because a client that resumes from 0 has
+   * no rows.
    */
   readonly position: Seq;
 }
@@ -33,7 +34,7 @@ export interface Resume {
 export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
   const { id, plan, position, principal } = resume;
   const table = definitions.tableById(plan.tableId);
-  // The server's own tables are in no catalog and never change.
+  // The server's own tables are not in the catalog and never change.
   if (table === undefined) return;
   const droppedSeq = Math.max(
     definitions.tableDroppedSeq(table.namespace, table.name),
@@ -43,24 +44,24 @@ export function requireSameMeaning(definitions: DefinitionHistory, resume: Resum
     throw new SubscriptionError(endingFor(id, resumeExpired(droppedSeq), "planning"));
   }
   const before = definitions.tableAt(plan.tableId, position);
-  // The table did not exist then, so no client has a row from it.
+  // The table did not exist at that position, so no client has a row from it.
   if (before === undefined || showsSame(plan, { before, table })) return;
   throw changed(id, `Table ${plan.tableName} was altered`);
 }
 
-/** Returns whether a query shows an unchanged row in the same way now as at the position. */
+/** Returns whether a query shows an unchanged row in the same form now as at the position. */
 function showsSame(
   { hasStar, namedColumns }: LivePlan,
   { before, table }: { before: TableEntry; table: TableEntry },
 ): boolean {
   if (before.schemaVersion === table.schemaVersion) return true;
-  // Detects a column that existed only then: each of today's columns is named and compared below.
+  // Detects columns that no longer exist: each current column is named and compared below.
   if (hasStar && before.columns.length !== table.columns.length) return false;
   return namedColumns.every(({ columnId: id }) => {
     const was = before.columns.find(({ columnId }) => columnId === id);
     const is = table.columns.find(({ columnId }) => columnId === id);
     if (was === undefined || is === undefined) return false;
-    // A wider type may write the same value differently.
+    // A wider type may format the same value differently.
     const wordOf = ({ type }: typeof was): string => JSON.stringify(dataTypeWord(type));
     return was.name === is.name && wordOf(was) === wordOf(is);
   });
@@ -74,7 +75,7 @@ export interface ResultResume {
 }
 
 /**
- * Requires that a query that is followed as a whole reads the same tables and views as at its
+ * Checks that a query that is followed as a whole reads the same tables and views as at its
  * position, with the same columns.
  *
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
@@ -85,7 +86,7 @@ export function requireSameResult(
 ): void {
   for (const { owner, tableId } of plan.tables) {
     const table = definitions.tableById(tableId);
-    // The server's own tables are in no catalog and never change.
+    // The server's own tables are not in the catalog and never change.
     if (table === undefined) continue;
     const droppedSeq = Math.max(
       definitions.tableDroppedSeq(table.namespace, table.name),

@@ -1,31 +1,34 @@
 /**
- * Decides when queries that are followed as a whole are evaluated.
+ * Schedules the evaluation of queries that are followed as a whole.
  *
  *     commit ──► group is due ──► its rest is over? ──► queue ──► evaluated ──► rests
  *
  * An evaluation never runs in the tick of the commit that triggers it, so commits in the same tick
  * share one evaluation. Afterwards the query rests for a multiple of the time that its evaluation
- * took: an expensive query is evaluated less often, and a cheap query after every commit. Together,
- * the evaluations leave the event loop at least as much time for other work as they take.
+ * took: an expensive query is evaluated less often, and a cheap query after every commit. All
+ * evaluations together leave the event loop at least as much time for other work as they use.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 
 /** The rest after an evaluation, as a multiple of the time that the evaluation took. */
 const REST_PER_COST = 3;
 
-/** A shorter rest is not kept in mind: thousands of idle queries would each take memory for it. */
+/**
+ * Shorter rests are not recorded, because recording them would take memory for each of thousands of
+ * idle queries.
+ */
 const REST_MS_MIN = 5;
 
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
-/** The time after which evaluations on the event loop yield to other work for as long. */
+/** After this much time, evaluations on the event loop pause for as long as they have run. */
 const WORK_MS_MAX = 5;
 
 export interface Evaluated {
   /**
-   * Runs one evaluation. Never rejects. Resolves to false if the changes since the last evaluation
-   * were followed without a new one, so that no rest is needed.
+   * Runs one evaluation. Never rejects. Resolves to false if the query needs no rest, because its
+   * result was updated from the changes without an evaluation.
    */
   evaluate(): Promise<boolean>;
 }

@@ -1,12 +1,12 @@
 /**
- * Follows the changes of one maintained query for all of its results. Results that differ only in
- * values such as that of `user_id = $1` share a feed, and a change reaches only the results that it
+ * Follows the changes for all results of one maintained query. Results that differ only in values
+ * such as the one in `user_id = $1` share a feed, and a change reaches only the results that it
  * concerns.
  *
  *     commit ──► due ──► changes up to the newest seq, once ──by partition──► groups
  *
- * Invariants: every group of a feed has the result at the feed's seq. A group that is evaluated has
- * left the feed, and joins it again with its new rows.
+ * Invariants: every group in a feed has the result at the feed's seq. A group leaves the feed
+ * before it is evaluated, and joins it again with its new rows.
  */
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
@@ -17,9 +17,9 @@ import type { Evaluated, Evaluations } from "./evaluations.ts";
 export interface FedGroup {
   /** Follows changes up to the feed's seq. */
   follow(changes: JoinChanges): void;
-  /** Makes the group leave the feed, to be evaluated. */
+  /** Makes the group leave the feed, so that it can be evaluated. */
   beginAnew(): void;
-  /** Passes the seq of the feed on to the subscriptions that wait for it. */
+  /** Notifies the waiting subscriptions of the group that the feed has reached a new seq. */
   notifyWaiting(): void;
   fail(error: unknown): void;
 }
@@ -28,7 +28,7 @@ export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
-  /** Schedules the work of feeds, which does not wait for long evaluations. */
+  /** Schedules the work of feeds, without waiting for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
   /** Called when the last group has left. */
   readonly onEmpty: (feed: ResultFeed) => void;
@@ -36,7 +36,7 @@ export interface ResultFeedOptions {
 
 export class ResultFeed implements Evaluated {
   readonly #options: ResultFeedOptions;
-  /** Most partitions have one group, which needs no set. */
+  /** Most partitions have a single group, which is stored without a set. */
   readonly #groups = new Map<string, FedGroup | Set<FedGroup>>();
   /** Groups whose subscriptions wait for a later seq. */
   readonly #waiting = new Set<FedGroup>();
@@ -55,7 +55,7 @@ export class ResultFeed implements Evaluated {
     return this.#options.tables;
   }
 
-  /** The seq up to which changes have been followed. */
+  /** The seq up to which the feed has processed changes. */
   get followedSeq(): Seq {
     return this.#seq;
   }
@@ -75,13 +75,13 @@ export class ResultFeed implements Evaluated {
     this.#options.evaluations.request(this);
   }
 
-  /** Notifies a group once the feed has reached the newest seq. */
+  /** Notifies a group as soon as the feed has reached the newest seq. */
   await(group: FedGroup): void {
     this.#waiting.add(group);
   }
 
   /**
-   * Adds a group whose rows are those at a seq. Brings the group and the feed to the same seq.
+   * Adds a group whose rows are the result at `seq`. Brings the group and the feed to the same seq.
    *
    * @returns false if the group has to be evaluated again.
    */

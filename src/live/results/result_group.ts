@@ -47,11 +47,11 @@ export interface ResultMember {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
-  /** The older state that the member still holds because it has not received the newest state. */
+  /** The older state that the member still has because it has not received the newest state. */
   readonly heldState: ResultState | undefined;
-  /** Receives the step from one state to the next. `before` is undefined for the first state. */
+  /** Receives the change from one state to the next. `before` is undefined for the first state. */
   take(step: ResultStep): void;
-  /** Continues a member that waits for a later state. */
+  /** Resumes a member that waits for a later state. */
   wake(): void;
   end(message: ErrorMessage): void;
   fail(error: unknown): void;
@@ -73,9 +73,9 @@ export interface ResultHost {
   readonly evaluations: Evaluations<ResultGroup>;
   /** @throws {SubscriptionError} */
   plan(principal: Principal, spec: SubscriptionSpec): FollowedPlan;
-  /** Called when a group has no members left. */
+  /** Called when a group has lost its last member. */
   forget(group: ResultGroup): void;
-  /** Notifies a group of commits that change its tables. */
+  /** Begins to notify a group of commits that change its tables. */
   watch(group: ResultGroup): void;
   /** Ends {@linkcode watch}. */
   unwatch(group: ResultGroup): void;
@@ -83,10 +83,12 @@ export interface ResultHost {
   feedOf(source: JoinChangeSource, tables: readonly ResultTable[]): ResultFeed;
 }
 
-/** The time between two evaluations of a query whose rows change without a commit. */
+/**
+ * The interval between two evaluations of a query whose rows change with time, without a commit.
+ */
 const REFRESH_MS = 1000;
 
-/** The delay before an evaluation that found all readers occupied is tried again. */
+/** The delay before an evaluation is tried again because all readers were occupied. */
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
@@ -95,13 +97,13 @@ export class ResultGroup implements Evaluated, FedGroup {
   readonly #members = new Set<ResultMember>();
   #plan: ResultPlan;
   /**
-   * Follows the changes of the tables. It is absent until that is planned, and if the query is
-   * evaluated again for each change.
+   * Computes the result from the changes of the tables. Absent before it has been planned, and if
+   * the query has to be evaluated again for each change.
    */
   #maintainer: ResultMaintainer | undefined;
-  /** Whether the group has already tried to plan how changes are followed. */
+  /** Whether the group has already tried to plan the incremental maintenance. */
   #isWayKnown = false;
-  /** The feed of the changes; absent until the first rows, and during an evaluation. */
+  /** The feed of changes; absent before the first rows, and during an evaluation. */
   #feed: ResultFeed | undefined;
   /** The time that the last evaluation took. */
   #costMs: number | undefined;
@@ -120,7 +122,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** The number of definition changes so far. Each one invalidates the current evaluation. */
   #version = 0;
   #evaluation: ResultEvaluation | undefined;
-  /** The time until which the newest state holds without a commit, in Unix milliseconds. */
+  /** The time until which the newest state is valid if there is no commit, in Unix milliseconds. */
   #untilMs: number | undefined;
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
@@ -185,7 +187,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     };
   }
 
-  /** Wakes the members once the state has reached the newest seq. */
+  /** Resumes the members once the state has reached the newest seq. */
   awaitNewest(): void {
     this.#feed?.await(this);
   }
@@ -278,7 +280,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
   }
 
-  /** Follows the changes after the rows of an evaluation. */
+  /** Joins the feed of changes after an evaluation at `seq`. */
   #joinFeed(seq: Seq): void {
     const maintainer = this.#maintainer;
     if (maintainer === undefined || this.#isClosed || this.#needsReview) return;
@@ -296,8 +298,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Stops following changes: the query is evaluated again after each change, like a query that
-   * cannot be maintained.
+   * Leaves the feed of changes: from now on the query is evaluated again after each change, like a
+   * query that cannot be maintained.
    */
   #stopFollowing(): void {
     this.#leaveFeed();
@@ -341,13 +343,13 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#failed(error);
   }
 
-  /** Adopts a new state, and sends the step to it to the members. */
+  /** Adopts a new state, and sends the members the difference from the previous one. */
   #become({ changes, state }: NewState): void {
     const before = this.#state;
     this.#state = state;
     const { seq } = state;
     this.#evaluatedSeq = seq;
-    // Members that wait for this seq have told the feed.
+    // The feed notifies the members that wait for this seq.
     if (changes.length === 0 && this.#feed !== undefined) return;
     const messages = new StepMessages(changes, { ...this.#host, seq });
     for (const member of this.#members) member.take({ before, after: state, messages });
@@ -355,13 +357,13 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   /**
-   * Returns the rows at an earlier seq, for a client that already has these rows. Clients that
-   * reconnect together tend to have the same position, so one evaluation serves all clients that
-   * request it while it runs.
+   * Returns the result at an earlier seq, for a client that already has the rows from that seq.
+   * Clients that reconnect at the same time tend to have the same position, so that one evaluation
+   * serves all clients that request it while it runs.
    */
   async stateAt(seq: Seq): Promise<ResultState> {
     const { state } = this;
-    // The changes of several commits may have been followed together.
+    // The changes of several commits may have been processed together.
     const fromSeq = Math.max(this.#evaluatedSeq, this.#feed?.followedSeq ?? 0);
     if (state !== undefined && seq >= fromSeq && seq <= state.seq) return state;
     if (this.#past?.seq !== seq) this.#past = { seq, state: this.#evaluatedAt(seq) };
@@ -385,7 +387,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     return state;
   }
 
-  /** Returns the step from a member's state to the newest state. */
+  /** Returns the difference between a member's state and the newest state. */
   stepFrom(before: ResultState): ResultStep | undefined {
     const after = this.state;
     if (after === undefined) return undefined;
@@ -400,7 +402,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** @throws {DatabaseError} MEMORY_EXCEEDED */
   #countBytes(): void {
     const { budget } = this.#host;
-    // The rows may fit the budget without the memory of the maintained query.
+    // The rows alone, without the memory of the maintained query, may fit the budget.
     if (this.#maintainer !== undefined && !budget.admits(this, this.stateBytes)) {
       this.#stopFollowing();
     }

@@ -1,6 +1,6 @@
 /**
- * The messages of one step from a state to the next. They are built once, and addressed to a
- * subscription id when they are first sent to it.
+ * Builds the messages for one step from a state to the next. They are built once, and each is
+ * addressed to a subscription id when that id first needs it.
  *
  * Invariant: all messages of a step have the same `commit_seq`, and only the last has `commit_end`:
  * a client that has applied it has exactly the rows of the query at that seq.

@@ -1,8 +1,8 @@
 /**
- * The first rows of a subscription to a result: a snapshot of the newest state.
+ * Reads the first rows of a subscription to a result from a snapshot of the newest state.
  *
- * The state must not be older than the subscription: a client that has just written a row finds it
- * in the snapshot.
+ * The state must not be older than the subscription, so that a client that has just written a row
+ * finds the row in the snapshot.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { WireRow } from "../../protocol/mod.ts";
@@ -50,8 +50,8 @@ export class ResultReader implements LoadReader {
     }
     budget.spend(1 + rows.length);
     const isLast = this.#ahead === undefined;
-    // The middle of a state is not a position: after a resume, the missing rows would never be
-    // sent.
+    // A position in the middle of a state would be invalid: after a resume, the missing rows would
+    // never be sent.
     const lastSeq = isLast ? this.#state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }
@@ -72,7 +72,7 @@ export class ResultReader implements LoadReader {
   }
 }
 
-/** Returns the newest state of a group, unless it is older than a boundary. */
+/** Returns the newest state of a group, or undefined if that state is older than a boundary. */
 export function newestState(group: ResultGroup, boundary: Seq): ResultState | undefined {
   const { isSuspended, state } = group;
   if (!isSuspended && state !== undefined && state.seq >= boundary) return state;

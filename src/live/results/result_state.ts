@@ -6,7 +6,7 @@
  *
  * States are never modified. A subscriber that has fallen behind keeps the state that it last
  * received, which shares its unchanged rows with the newest state. Invariant: a key occurs once in
- * a state, and the same row has the same key in every state, also after a restart.
+ * a state, and a row has the same key in every state, even after a restart.
  */
 
 import { defined } from "../../base/assert.ts";
@@ -27,23 +27,25 @@ export interface ResultState {
 
 export interface NewState {
   readonly state: ResultState;
-  /** The changes from the state before: deletes, then updates, then inserts. */
+  /** The changes from the previous state: deletes, then updates, then inserts. */
   readonly changes: readonly LiveChange[];
 }
 
-/** The memory of a row in addition to its cells: the object, the list and the map entry. */
+/**
+ * The memory that a row takes in addition to its cells, for the object, the list and the map entry.
+ */
 const ROW_BYTES = 160;
 
 /** The number of rows processed between two pauses. */
 const ROWS_PER_STEP = 256;
 
 export interface NewStateOptions {
-  /** The state that followers have; undefined for a first state. */
+  /** The state that the followers have; undefined if this state is the first. */
   readonly before: ResultState | undefined;
   readonly shape: ResultShape;
   /** Lets other work run. */
   readonly pause: () => Promise<void>;
-  /** Called with the memory of the rows so far. Throws if this exceeds the limit. */
+  /** Called with the memory of all rows so far. Throws if this exceeds the limit. */
   readonly check: (bytes: number) => void;
 }
 
@@ -79,7 +81,8 @@ export async function newState(
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
     }
   }
-  // Each evaluation may return rows with equal sort keys in another order, which is not a change.
+  // An evaluation may return rows with equal sort keys in a different order, which does not count
+  // as a change.
   if (changes.length === 0) return { state: { ...before, seq }, changes };
   return { state: { seq, rows: new StateRows(kept), bytes }, changes: inOrder(changes) };
 }
@@ -122,7 +125,7 @@ export function changedState(
 
 const SHAPES = new WeakMap<ResultPlan["fields"], ResultShape>();
 
-/** Returns the shape of a plan's rows, which all plans of one text share. */
+/** Returns the shape of a plan's rows, which is shared by all plans of the same text. */
 export function shapeOf({ fields, keyFields }: ResultPlan): ResultShape {
   const known = SHAPES.get(fields);
   if (known !== undefined) return known;
@@ -164,12 +167,12 @@ export function changesBetween(
 
 const RANKS: Record<LiveChange["type"], number> = { delete: 0, update: 1, insert: 2 };
 
-/** Puts deletes first, so that a window of LIMIT never has more rows than its limit. */
+/** Puts deletes first, so that a client never has more rows than the query's LIMIT. */
 function inOrder(changes: LiveChange[]): LiveChange[] {
   return changes.toSorted((left, right) => RANKS[left.type] - RANKS[right.type]);
 }
 
-/** The names of the fields, and the fields that identify a row. */
+/** The names of the fields, and which of them identify a row. */
 export class ResultShape {
   readonly #names: readonly string[];
   readonly keyFields: readonly number[] | undefined;
@@ -200,7 +203,7 @@ export class ResultShape {
     return { type: "delete", seq, commitSeq: seq, prev: row.seq, row: undefined, old };
   }
 
-  /** Returns the key and the previous seq of a row, and the values that have changed. */
+  /** Returns a row's key and previous seq, and the values that have changed. */
   #changedOf({ cells, key, seq }: KeptRow, after: KeptRow): WireRow {
     const row: Record<string, WireCell> = {};
     for (const [index, name] of this.#names.entries()) {
@@ -220,8 +223,8 @@ function setCell(row: Record<string, WireCell>, name: string, cell: WireCell): v
 }
 
 /**
- * Returns the schema that a subscriber receives: the fields of the query, and two fields that every
- * row has.
+ * Returns the schema that is sent to a subscriber: the fields of the query, and two fields that
+ * every row has.
  */
 export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   const { length } = fields;
@@ -232,10 +235,10 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
   ];
 }
 
-/** Finds the keys of rows that are removed from a state, or added to it. */
+/** Finds the keys of rows that are removed from or added to a state. */
 export class ChangedKeys {
   readonly #fields: readonly number[] | undefined;
-  /** The number of equal rows, by their digests; unused if fields identify a row. */
+  /** The number of equal rows, by digest; unused if fields identify a row. */
   readonly #counts = new Map<string, number>();
 
   constructor({ keyFields }: ResultShape, { rows }: Pick<ResultState, "rows">) {
@@ -284,9 +287,7 @@ class KeysOfRows {
   }
 }
 
-/**
- * Makes a key of the identifying cells, because the cells of the whole row would make a longer key.
- */
+/** Makes a key from the identifying cells only, because a key from all cells would be longer. */
 function keyOfFields(cells: readonly WireCell[], fields: readonly number[]): string {
   return shortKey(`[${fields.map((field) => textOf(cells[field])).join()}]`);
 }
@@ -295,7 +296,9 @@ function digestOf(cells: readonly WireCell[]): string {
   return digestKey(cells.map(textOf).join());
 }
 
-/** Distinguishes equal rows by a number. Their order does not matter. */
+/**
+ * Distinguishes equal rows by number. It does not matter which of the equal rows gets which number.
+ */
 function numbered(digest: string, count: number): string {
   return count === 1 ? digest : `${digest}-${count}`;
 }

@@ -8,8 +8,8 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * Invariants: the client has the rows of one state, and while messages of a step wait for space in
- * the queue, also some changes of the next state. Every step is sent completely, and the next step
+ * Invariants: the client has the rows of one state and, while messages of a step wait for space in
+ * the queue, some changes of the next state. Every step is sent completely, and the next step
  * begins at the state where the previous one ended.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -272,7 +272,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
   }
 
-  /** Records the state that the client will have once it has loaded. */
+  /** Records the state that the client will have after loading. */
   noteLoaded(state: ResultState): void {
     this.#delivered = state;
   }
@@ -318,7 +318,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.backpressure.send(sharedBatch({ subscriptionId: this.id, rows, control }));
   }
 
-  /** Sends steps until the client has the newest state, or its queue is full. */
+  /** Sends steps until the client has the newest state or its queue is full. */
   #catchUp(): void {
     while (this.#state === "behind") {
       if (this.#sending !== undefined && !this.#send(this.#sending)) {
@@ -327,7 +327,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
       }
       const delivered = this.#delivered;
       assert(delivered !== undefined, "a ready subscription has a state");
-      // After its review, the group is evaluated again and calls `take`.
+      // After the review, the group is evaluated again and calls `take`.
       if (this.group.isSuspended) return;
       if (this.group.state?.rows === delivered.rows) {
         this.#state = "following";
@@ -359,10 +359,10 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
     this.#tally.add(seq, changeCount, nowMs);
-    // A change by time has no commit from which a delay could be measured.
+    // A change that is caused by time has no commit from which a delay could be measured.
     if (isByTime) return;
     const ageMs = clock.nowMs() - store.commitMs(seq);
-    // Commit times are known only to the millisecond.
+    // Commit times have millisecond precision.
     if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(changeCount);
     else times.delivered(changeCount, ageMs);
   }

@@ -1,6 +1,6 @@
 /**
- * The queries that are followed as a whole. Finds the group of a query, and the groups that a
- * commit or a changed definition concerns.
+ * Keeps the groups of all queries that are followed as a whole. The class finds the group of a
+ * query, and the groups that a commit or a changed definition concerns.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
@@ -42,7 +42,7 @@ export class FollowedResults {
   readonly #host: ResultHost;
   /** The groups that further subscribers join, by the fingerprints of their plans. */
   readonly #groups = new Map<string, ResultGroup>();
-  /** All groups, including each group whose place in `#groups` a newer one took. */
+  /** All groups, including groups that a newer one has replaced in `#groups`. */
   readonly #all = new Set<ResultGroup>();
   /** The feeds, and the groups without a feed, by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<TableReader>>();
@@ -81,8 +81,9 @@ export class FollowedResults {
   }
 
   /**
-   * Returns the group that a new subscriber joins. A group that awaits its review may end for a
-   * definition that the subscriber's own plan already knows, so the subscriber gets a new group.
+   * Returns the group that a new subscriber joins. A group that awaits its review may end because
+   * of a definition that the subscriber's plan already takes into account, so the subscriber gets a
+   * new group.
    */
   #joinable(plan: ResultPlan): ResultGroup | undefined {
     const group = this.groupOf(plan);

@@ -1,6 +1,6 @@
 /**
- * The first rows of a subscription that resumes: the net difference between the rows that the
- * client has and the newest state.
+ * Reads the first rows of a subscription that resumes: the net difference between the client's rows
+ * and the newest state.
  *
  *     rows at the position, from history ─┐
  *                                         ├─► deletes as changes, then new and changed rows in
@@ -58,7 +58,8 @@ export class ResumeReader implements LoadReader {
     const rows = this.#rows.splice(0, end);
     budget.spend(1 + rows.length);
     const isLast = this.#rows.length === 0;
-    // The middle of the difference is not a position: after a resume, the rest would never be sent.
+    // A position in the middle of the difference would be invalid: after a resume, the rest would
+    // never be sent.
     const lastSeq = isLast ? state.seq : undefined;
     return { kind: "batch", rows, lastSeq, isLast, endsRequest: true };
   }

@@ -1,6 +1,4 @@
-/**
- * Limits the memory of rows that are kept for followed results, for one query and for all.
- */
+/** Limits the memory for the rows of followed results, per query and in total. */
 import { DatabaseError } from "../../base/errors.ts";
 
 /** The share of the memory limit for all queries that one query may use. */

@@ -1,13 +1,13 @@
 /**
- * The rows of a result by key, as an immutable value. A later version costs memory only for its
+ * The rows of a result by key, as an immutable value. A later version takes memory only for its
  * changes.
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *
- * The newest version has the Map. An older one has the rows that differ from the next version, and
- * creates its own Map only when it is read (Baker, Shallow binding makes functional arrays fast,
- * 1991). Invariants: newer versions never refer to older ones, so an unreferenced version takes no
- * memory. A Map is not changed during an iteration over it.
+ * The newest version contains the Map. An older version contains only the rows that differ from the
+ * next version, and creates its own Map when it is first read (Baker, Shallow binding makes
+ * functional arrays fast, 1991). Invariants: newer versions never refer to older ones, so an
+ * unreferenced version takes no memory. A Map is never changed while it is iterated over.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -17,7 +17,7 @@ import type { WireCell } from "../../protocol/mod.ts";
 export interface KeptRow {
   readonly key: string;
   readonly cells: readonly WireCell[];
-  /** The seq of the state that first had these values. */
+  /** The seq of the first state in which the row had these values. */
   readonly seq: Seq;
 }
 
@@ -55,7 +55,7 @@ export class StateRows {
     return this.#own().values();
   }
 
-  /** Returns the rows after a change. An undefined row means that its key is removed. */
+  /** Returns the rows after a change. An undefined row removes its key. */
   with(changed: ReadonlyMap<string, KeptRow | undefined>): StateRows {
     const own = this.#own();
     const isKept = this.#isIterated || this.#later !== undefined;
@@ -73,8 +73,8 @@ export class StateRows {
   }
 
   /**
-   * Returns the rows that have changed until a later version, as they are in this version. Returns
-   * undefined if the other version was not made from this one.
+   * Returns the rows that differ in a later version, as they are in this version. Returns undefined
+   * if the other version was not derived from this one.
    */
   changedUntil(other: StateRows): OldRows | undefined {
     const changed = new Map<string, KeptRow | undefined>();

@@ -7,18 +7,18 @@
 import type { WireCell, WireRow } from "../../protocol/mod.ts";
 
 /**
- * The largest size of a message without its rows, including an id of maximum length with every
- * character escaped.
+ * The maximum size of a message without its rows, for an id of maximum length in which every
+ * character is escaped.
  */
 export const ENVELOPE_BYTES_MAX = 2048;
 
 /**
- * The length of a number in JSON: sign, 17 digits, point, exponent. Longer than any number in
- * MessagePack.
+ * The maximum length of a number in JSON: sign, 17 digits, point, exponent. A number in MessagePack
+ * is always shorter.
  */
 export const NUMBER_BYTES_MAX = 25;
 
-/** Counts the bytes of one frame's rows, so that the frame ends before it grows too large. */
+/** Counts the size of one frame's rows, so that the frame ends before it becomes too large. */
 export class FrameBudget {
   readonly #bytesMax: number;
   #bytes = 0;
@@ -42,7 +42,8 @@ export class FrameBudget {
   admits(row: WireRow): boolean {
     const rough = rowBytes(row, roughTextBytes);
     let bytes = rough;
-    // The exact length requires encoding, so it is computed only if the rough bound does not fit.
+    // Computing the exact length requires encoding, so it is computed only if the rough bound does
+    // not fit.
     if (this.#bytes + rough > this.#bytesMax) bytes = rowBytes(row, exactTextBytes);
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) return false;
     this.#bytes += bytes;
@@ -50,7 +51,7 @@ export class FrameBudget {
   }
 }
 
-/** Returns an upper bound for the bytes of a row in JSON and in MessagePack. */
+/** Returns an upper bound for the size of a row, in JSON as well as in MessagePack. */
 export function rowBytes(row: WireRow, textBytes: (text: string) => number): number {
   let bytes = 3;
   for (const name in row) {
@@ -60,7 +61,7 @@ export function rowBytes(row: WireRow, textBytes: (text: string) => number): num
   return bytes;
 }
 
-/** Returns an upper bound for the bytes of a cell in JSON and in MessagePack. */
+/** Returns an upper bound for the size of a cell, in JSON as well as in MessagePack. */
 export function cellBytes(cell: WireCell, textBytes: (text: string) => number): number {
   if (typeof cell === "string") return textBytes(cell);
   if (typeof cell !== "object" || cell === null) return NUMBER_BYTES_MAX;
@@ -70,7 +71,10 @@ export function cellBytes(cell: WireCell, textBytes: (text: string) => number): 
   return bytes;
 }
 
-/** A JSON escape takes six bytes a character; MessagePack needs up to five bytes before a text. */
+/**
+ * A JSON escape takes up to six bytes per character, and MessagePack puts up to five bytes before a
+ * text.
+ */
 export function roughTextBytes(text: string): number {
   return 6 * text.length + 5;
 }

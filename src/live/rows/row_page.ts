@@ -1,10 +1,10 @@
 /**
- * The rows of one batch as columns, until the server encodes them.
+ * Keeps the rows of one batch in columnar form until the server encodes them.
  *
- * A snapshot is read as vectors, and JSON can be written from vectors without an object for each
- * row and a string for each text. Rows are made into objects only on request.
+ * A snapshot is read as vectors, and JSON can be written from vectors without creating an object
+ * per row and a string per text. Row objects are created only on request.
  *
- * Invariant: a page owns its data, so it outlives the scan that its rows came from.
+ * Invariant: a page owns its data, so it remains valid after the scan has ended.
  */
 import type { WireRow } from "../../protocol/mod.ts";
 import { type Vector, valueAt } from "../../types/mod.ts";
@@ -24,7 +24,7 @@ export class RowPage {
     return this.#rowCount;
   }
 
-  /** The rows in consecutive pieces. */
+  /** The rows, divided into consecutive pieces. */
   get parts(): readonly ShapedRows[] {
     return this.#parts;
   }
@@ -41,7 +41,7 @@ export class RowPage {
   }
 }
 
-/** Returns an upper bound for the bytes of rows in JSON and in MessagePack. */
+/** Returns an upper bound for the size of rows, in JSON as well as in MessagePack. */
 export function roughBytesOf({ columns, rowCount }: ShapedRows, { fields }: WireRowShape): number {
   let bytes = 3 * rowCount;
   for (const [index, field] of fields.entries()) {
@@ -75,7 +75,7 @@ function roughBytesOfColumn(column: Vector, field: ShapeField): number {
   return bytes;
 }
 
-/** Copies the values into separate memory, so that they outlive the scan. */
+/** Copies the values, so that they remain valid after the scan. */
 function copyOf(vector: Vector): Vector {
   const { length } = vector;
   switch (vector.kind) {

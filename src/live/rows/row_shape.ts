@@ -1,12 +1,13 @@
 /**
- * The shape of a live query's rows on the wire: their names, and how each value becomes a cell.
+ * Describes the rows of a live query on the wire: the field names, and how each value becomes a
+ * cell.
  *
- * All queries with the same shape share one object. If each of a thousand users who follow their
- * own rows had a separate shape, a change that concerns one of them would always miss the processor
+ * Queries with equal shapes share one object. If each of a thousand users who follow their own rows
+ * had a separate shape, then a change that concerns one of them would always miss the processor
  * caches.
  *
- * Invariant: a shape knows nothing about a plan but its fields, so sharing it shares no right and
- * no value.
+ * Invariant: a shape contains nothing of a plan except its fields, so sharing it shares neither
+ * rights nor values.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { WireCell } from "../../protocol/mod.ts";
@@ -38,7 +39,7 @@ export interface ShapeField {
 
 /**
  * The types whose values become cells without conversion, except for integers beyond 2^53. A date
- * may be infinite, which is a string.
+ * may be infinite, and infinity is a string on the wire.
  */
 const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "boolean",
@@ -53,7 +54,10 @@ const PLAIN_KINDS: ReadonlySet<DataType["kind"]> = new Set([
   "uuid",
 ]);
 
-/** The maximum number of shapes kept for sharing. A forgotten shape is built again. */
+/**
+ * The maximum number of shapes kept for sharing. A shape that was dropped from this list is built
+ * again.
+ */
 const SHAPES_MAX = 256;
 
 const shapes = new Map<string, WireRowShape>();
@@ -62,8 +66,8 @@ const enumNumbers = new WeakMap<EnumType, number>();
 let enumCount = 0;
 
 /**
- * Returns a number that identifies an enum type in this process. The id of the type is not enough,
- * because types of two databases may have the same id.
+ * Returns a number that identifies an enum type in this process. The id of the type does not
+ * suffice, because types in two databases may have the same id.
  */
 function enumNumberOf(type: EnumType): number {
   let number = enumNumbers.get(type);
@@ -75,7 +79,7 @@ function enumNumberOf(type: EnumType): number {
   return number;
 }
 
-/** Returns the shape of a plan's rows. Equal shapes are the same object. */
+/** Returns the shape of a plan's rows. Equal shapes are always the same object. */
 export function rowShapeOf(plan: LivePlan): WireRowShape {
   const { fields, fieldTypes, projections, seqFieldIndex } = plan;
   assert(fields.length === projections.length, "every field has a projection");
@@ -89,7 +93,7 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   if (shape === undefined) {
     const made = parts.map(([name, type, column]): ShapeField => {
       const known = defined(type, "every field has a type");
-      // JSON writes integers beyond 2^53 as text, MessagePack as int64.
+      // JSON represents integers beyond 2^53 as text, MessagePack as int64.
       const toCell = exactCellMakerFor(known);
       return { name, isPlain: PLAIN_KINDS.has(known.kind), toCell, column };
     });
@@ -101,7 +105,7 @@ export function rowShapeOf(plan: LivePlan): WireRowShape {
   return shape;
 }
 
-/** Rows as columns: the values of each field. */
+/** Rows in columnar form: the values of each field. */
 export interface ShapedRows {
   readonly rowCount: number;
   readonly columns: readonly Vector[];
@@ -138,7 +142,7 @@ export class WireRowShape {
     return batch.rowCount === 0 ? [] : this.rowsOf(this.shaped(batch, projections));
   }
 
-  /** Returns the values of the fields in a batch, which they may alias. */
+  /** Returns the values of the fields, which may alias the batch. */
   shaped(batch: Batch, projections: Projections): ShapedRows {
     const { rowCount } = batch;
     const columns = this.#fields.map((field, index) => {
@@ -174,7 +178,7 @@ export class WireRowShape {
   }
 }
 
-/** Sets a cell, whatever the name of the column. */
+/** Sets a cell under any column name, even a special one. */
 export function setCell<T>(row: Record<string, T>, name: string, cell: NoInfer<T>): void {
   if (name !== "__proto__") row[name] = cell;
   else {
@@ -197,11 +201,11 @@ function valuesOf(
   return values;
 }
 
-/** Fills in one field's cell of every row. */
+/** Sets one field's cell in every row. */
 function fillField(rows: MutableRow[], field: ShapeField, values: Vector): void {
   const { name, isPlain } = field;
-  // The prototype setter would consume the value. Defining the property first makes it an ordinary
-  // one.
+  // Assigning to `__proto__` would call the prototype setter. If the property is defined first, it
+  // is an ordinary one.
   if (name === "__proto__") for (const row of rows) setCell(row, name, null);
   if (values.kind === "const") {
     const cell = cellOf(field, values.value);
@@ -233,7 +237,7 @@ function fillTexts(rows: MutableRow[], name: string, texts: readonly (string | n
   }
 }
 
-/** NaN and infinity are strings on the wire. */
+/** Whether a value is NaN or an infinity, which are strings on the wire. */
 function isSpecial(value: Value): boolean {
   return typeof value === "number" && !Number.isFinite(value);
 }

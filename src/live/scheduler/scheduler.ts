@@ -1,21 +1,22 @@
 /**
- * Schedules feeds and subscriptions. They run soon after the visible seq moves, within a budget for
- * each tick of the event loop; the rest follows in later ticks. Nothing runs inside the writer's
- * call.
+ * Schedules the work of feeds and subscriptions. They run soon after the visible seq moves, within
+ * a budget for each tick of the event loop; work that exceeds the budget continues in later ticks.
+ * Nothing runs inside the writer's call.
  *
  * Feeds whose definition has changed are reviewed before they are read. Reviews run alongside the
- * readable feeds, not before them: otherwise one table with thousands of followers would delay the
- * changes of all other tables. Invariant: a feed under review is not among the feeds to be read.
+ * feeds that can be read, not before them: otherwise a table with thousands of followers would
+ * delay the changes of all other tables. Invariant: a feed that is being reviewed is not among the
+ * feeds to be read.
  *
  * A bug in a feed or subscription ends only that feed or subscription. The tick continues with the
  * others.
  *
- * Feeds of slow queries get a share of each tick, after the others, so that a client with a fast
- * filter never waits for them.
+ * The feeds of slow queries get a share of each tick after the other feeds, so that clients with
+ * fast filters never wait for them.
  *
- * After a long tick the event loop serves its sockets. A writer therefore waits tens of
- * milliseconds instead of more than a second while a thousand clients reconnect at once and share a
- * tick's request budget.
+ * After a long tick, the event loop serves its sockets first. While a thousand clients reconnect at
+ * once and share a tick's request budget, a writer therefore waits tens of milliseconds rather than
+ * more than a second.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -24,28 +25,28 @@ import { TickBudget } from "./tick_budget.ts";
 /** The amount of work per step, in units of {@linkcode TickBudget}. */
 export interface Pace {
   /**
-   * The feeds' budget for one tick: half for feeds to be read and half for those under review. The
-   * same budget is given again to subscriptions that read by themselves.
+   * The feeds' budget for one tick: half for feeds to be read, and half for feeds to be reviewed.
+   * Subscriptions that read their own changes get the same amount in addition.
    */
   readonly tickUnits: number;
   /**
-   * The budget of one subscription before the next subscription gets its turn. A typical batch has
-   * to fit.
+   * The budget that one subscription may spend before the next subscription gets its turn. A
+   * typical batch has to fit.
    */
   readonly sliceUnits: number;
   /**
    * The budget of a subscription in the tick of its own request. The first batch has to fit. If a
-   * thousand clients reconnect at the same time, the clients that arrive after `tickUnits` have
-   * been spent must wait.
+   * thousand clients reconnect at the same time, clients have to wait once `tickUnits` have been
+   * spent.
    */
   readonly requestUnits: number;
 }
 
 /** Schedules the ticks. */
 export interface Ticks {
-  /** Runs the tick before anything else that waits for the event loop. */
+  /** Runs the tick before any other work that waits for the event loop. */
   soon(tick: () => void): void;
-  /** Runs the tick after everything that is already waiting for the event loop. */
+  /** Runs the tick after all work that is already waiting for the event loop. */
   later(tick: () => void): void;
 }
 
@@ -60,9 +61,7 @@ export function ticksOf(clock: Clock): Ticks {
 /** The default pace: a few milliseconds per tick. */
 export const PACE: Pace = { tickUnits: 2048, sliceUnits: 2048, requestUnits: 16_384 };
 
-/**
- * The work after which a tick is followed by a pause, in which the event loop serves its sockets.
- */
+/** If a tick spends more than this, a pause follows in which the event loop serves its sockets. */
 const REST_UNITS = 256;
 
 /** Work that the scheduler advances step by step. */
@@ -103,7 +102,7 @@ export class Scheduler {
       this.#advanceFeeds(this.#slowFeeds, units / 2) +
       this.#advanceReviews(units) +
       this.#advanceTasks();
-    // Several events from one poll of the sockets may request a tick. They share this one.
+    // One poll of the sockets may produce several events that request a tick. They share one tick.
     const isLong = spent > REST_UNITS;
     const hasFeeds = this.#feeds.size > 0 || this.#slowFeeds.size > 0;
     const hasMore = hasFeeds || this.#reviewed.size > 0 || this.#tasks.size > 0;
@@ -116,7 +115,7 @@ export class Scheduler {
     this.#onBug = onBug;
   }
 
-  /** Schedules a feed that has something new. */
+  /** Schedules a feed that has changes to read. */
   mark(feed: ScheduledFeed): void {
     if (this.#reviewed.has(feed)) return;
     this.#due(feed).add(feed);
@@ -136,7 +135,7 @@ export class Scheduler {
     this.#scheduleSoon();
   }
 
-  /** Advances a task now, and later as long as it has more to do. */
+  /** Advances a task now, and again later while it has more to do. */
   run(task: Advancing): void {
     if (this.#tasks.has(task)) return;
     const requests = this.#requestsOfTick();
@@ -160,7 +159,7 @@ export class Scheduler {
     return this.#requests;
   }
 
-  /** Returns the queue for a feed that has something to read. */
+  /** Returns the queue for a feed that has changes to read. */
   #due(feed: ScheduledFeed): Set<ScheduledFeed> {
     return feed.isSlow ? this.#slowFeeds : this.#feeds;
   }
@@ -169,7 +168,7 @@ export class Scheduler {
   #advanceFeeds(due: Set<ScheduledFeed>, units: number): number {
     const budget = new TickBudget(units);
     for (const feed of due) {
-      // The feed is deleted first, so that it moves to the back of the queue if it has more to do.
+      // The feed is removed first, so that it moves to the end of the queue if it has more to do.
       due.delete(feed);
       const isDone = this.#ofFeed(feed, () => feed.advance(budget));
       if (isDone === true) for (const task of feed.takeWaiting()) this.#tasks.add(task);

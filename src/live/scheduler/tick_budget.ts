@@ -1,8 +1,9 @@
 /**
  * Limits the work of one tick. Work is counted in units, so that simulations repeat exactly. Only
- * two things are also timed: rows whose evaluation may take long, and rows that a snapshot skips.
+ * two kinds of work are also timed: evaluating rows that may be slow, and skipping rows in a
+ * snapshot.
  *
- * One unit is about a microsecond: one version evaluated and turned into a message.
+ * One unit is about a microsecond, the time to evaluate one version and turn it into a message.
  */
 
 /** The rate at which timed work is converted into units. */
@@ -21,7 +22,7 @@ export class TickBudget {
     this.#left = units;
   }
 
-  /** The units left; negative if the last piece of work cost more than that. */
+  /** The remaining units; negative if the last piece of work cost more than was left. */
   get left(): number {
     return this.#left;
   }

@@ -1,8 +1,8 @@
 /**
- * Reads the rows of a live query at its boundary, in ascending `_seq`, batch by batch.
+ * Reads the rows of a live query as of its boundary, in ascending `_seq` order, batch by batch.
  *
  * Each request reads from the cursor onwards, so a slow client pins no file: the store yields the
- * rows that were current at the boundary, however much has been replaced since. Invariant: every
+ * rows that were current at the boundary, however many have been replaced since. Invariant: every
  * row up to the cursor has been returned or waits in `#page`.
  */
 import { assert } from "../../base/assert.ts";
@@ -21,32 +21,37 @@ import type { BatchStep, LoadReader } from "../subscription/load_reader.ts";
 import { SnapshotScan } from "./snapshot_scan.ts";
 import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 
-/** The versions in one scan batch: enough for vectors, few enough for a tick. */
+/**
+ * The number of versions in one scan batch: enough for vectorised evaluation, and few enough for a
+ * tick.
+ */
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows projected at once. If rows have maximum size, these need memory on top of a
+ * The number of rows projected at once. Rows of maximum size need this much memory in addition to a
  * frame.
  */
 const PROJECT_ROWS_MAX = 64;
 
-/** The span of the first look back for the last rows: one minute of sequence ids. */
+/**
+ * The length of the first interval that is searched for the last rows: one minute of sequence ids.
+ */
 const WINDOW_SPAN_FIRST = 60_000 * 4096;
 
-/** The factor by which each further span is longer than the previous one. */
+/** The factor by which each interval is longer than the previous one. */
 const WINDOW_GROWTH = 16;
 
 export interface SnapshotOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly program: () => LiveProgram;
-  /** The inclusive boundary: the snapshot has the rows current at this seq. */
+  /** The inclusive boundary: the snapshot contains the rows that are current at this seq. */
   readonly boundary: Seq;
   readonly batchSize: number;
   readonly frameBytesMax: number;
   /** The number of newest rows to which the snapshot is limited; undefined for all rows. */
   readonly lastRows: number | undefined;
-  /** Called when there may be rows again after "waiting". */
+  /** Called when rows may be available again after "waiting". */
   readonly onArrived: () => void;
 }
 
@@ -60,7 +65,7 @@ export class SnapshotReader implements LoadReader {
   #cursor: Seq = SEQ_ZERO;
   /** The seq up to which all wanted rows have been returned. */
   #sentSeq: Seq = SEQ_ZERO;
-  /** The page of the current batch, created with its first row. */
+  /** The page for the current batch, created with its first row. */
   #page: RowPage | undefined;
   /** The seq of the last row taken. */
   #takenSeq: Seq = SEQ_ZERO;
@@ -87,12 +92,12 @@ export class SnapshotReader implements LoadReader {
     const isElsewhere = this.#search.isElsewhere(program);
     let step = isElsewhere ? this.#readFound(program, budget) : this.#readHere(program, budget);
     if (step === ELSEWHERE) step = this.#readFound(program, budget);
-    // After a refused search, the rows are read in this thread from the next tick on.
+    // After a refused search, this thread reads the rows from the next tick on.
     if (step === "spent" || step === "refused") return undefined;
     return step ?? this.#cut(this.#options.boundary, true);
   }
 
-  /** Takes rows from a scan in this thread. */
+  /** Takes rows from a scan that this thread runs. */
   #readHere(
     program: LiveProgram,
     budget: TickBudget,
@@ -125,7 +130,7 @@ export class SnapshotReader implements LoadReader {
     const range = (): SearchRange => ({
       after: this.#cursor,
       upTo: this.#options.boundary,
-      // One extra row shows whether there is another batch.
+      // One extra row shows whether another batch follows.
       rowsMax: this.#options.batchSize + 1 - this.#rowCount,
       isOfSeqs: false,
     });
@@ -178,7 +183,10 @@ export class SnapshotReader implements LoadReader {
     return undefined;
   }
 
-  /** Takes matching rows. Returns undefined if there was room and time for all of them. */
+  /**
+   * Takes matching rows. Returns undefined if the message had room, and the tick had time, for all
+   * of them.
+   */
   #takeFound(
     { rows, chosen }: { rows: Batch; chosen: Selection },
     seqs: Vector,
@@ -194,7 +202,7 @@ export class SnapshotReader implements LoadReader {
       this.#check(seqs, subselection(wanted, 0, takenCount));
       start += takenCount;
       if (budget.isSpent && start < chosen.count) {
-        // All rows before the last row taken are finished.
+        // All rows before the last row taken have been examined.
         this.#cursor = this.#takenSeq;
         return "spent";
       }
@@ -257,8 +265,9 @@ export class SnapshotReader implements LoadReader {
 }
 
 /**
- * Finds where the newest n matching rows begin by looking back over ever longer spans. A scan only
- * goes forward, but a chat that wants its last fifty messages must not read a whole year.
+ * Finds the seq at which the newest n matching rows begin, by looking back over ever longer
+ * intervals. A scan only goes forward, but a chat that wants its last fifty messages must not scan
+ * a whole year.
  */
 class LastRowsFinder {
   readonly #options: SnapshotOptions;
@@ -266,10 +275,13 @@ class LastRowsFinder {
   readonly #scan: SnapshotScan;
   readonly #search: SnapshotSearch;
   #span = WINDOW_SPAN_FIRST;
-  /** The exclusive start of the span that is being examined. */
+  /** The exclusive start of the interval that is being examined. */
   #after: Seq;
   #cursor: Seq;
-  /** The seqs of the newest matching rows in the span; a ring once `#count` have been found. */
+  /**
+   * The seqs of the newest matching rows in the interval; a ring buffer once `#count` have been
+   * found.
+   */
   #ring: number[] = [];
   #ringStart = 0;
 
@@ -346,7 +358,7 @@ class LastRowsFinder {
     this.#ringStart = 0;
   }
 
-  /** Examines the rows of a batch until the budget is used up. */
+  /** Examines rows of a batch until the budget is used up. */
   #look(batch: ScanBatch, budget: TickBudget): void {
     const program = this.#options.program();
     const seqs = seqsOf(program, batch);
@@ -376,7 +388,7 @@ class LastRowsFinder {
   }
 }
 
-/** Refuses to read a snapshot if some of its versions have been discarded. */
+/** Refuses to read a snapshot if some of the versions that it needs have been discarded. */
 function checkHistory({ store, program, boundary }: SnapshotOptions): void {
   const { tableId, owner } = program().plan;
   const earliestSeq = store.earliestSeq(tableId, owner);

@@ -1,10 +1,10 @@
 /**
- * The scan under a snapshot, which may take many ticks.
+ * The scan from which a snapshot reads, which may take many ticks.
  *
  * A tick closes its scan, and the next tick opens another after the last row examined. There is one
- * exception: a tick that ends among versions that are not current has no such row, so its scan
- * stays open and continues. Such versions are not counted in units, so they are timed: two million
- * such versions would otherwise block the event loop for about 100 ms.
+ * exception: if a tick ends among versions that are not current, there is no such row, so the scan
+ * stays open. Such versions are not counted in units but timed, because two million of them would
+ * otherwise block the event loop for about 100 ms.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -21,7 +21,7 @@ export interface ScanBounds {
 export class SnapshotScan {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** The program is kept because a renewed plan may read other columns. */
+  /** The program is stored with the scan, because a renewed plan may read different columns. */
   #paused: { readonly scan: Scan; readonly program: LiveProgram } | undefined;
 
   constructor({ clock, store }: { store: Store; clock: Clock }) {
@@ -72,7 +72,7 @@ export class SnapshotScan {
     }
     this.close();
     const { columnIds, owner, tableId } = program.plan;
-    // `_seq` comes after the plan's columns if it is not among them.
+    // If `_seq` is not among the plan's columns, it is appended to them.
     const hasSeq = columnIds.includes(SEQ_COLUMN_ID);
     return this.#store.scan(tableId, {
       owner,

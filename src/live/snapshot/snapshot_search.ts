@@ -5,21 +5,24 @@
  *     here ──units spent for one batch, beyond its rows──► elsewhere
  *       ▲───────────────────────refused──────────────────────┘
  *
- * A filter that keeps none of 500,000 rows takes 100 to 350 ms of the event loop, over many ticks.
- * A batch that comes from another thread takes 0.6 ms of it, which is more than a batch of adjacent
- * rows takes here. Therefore only a snapshot that turns out to be a long search moves elsewhere.
+ * A filter that keeps none of 500,000 rows occupies the event loop for 100 to 350 ms, over many
+ * ticks. A batch from another thread occupies it for 0.6 ms, which is more than a batch of adjacent
+ * rows costs here. Therefore a snapshot moves only if it turns out to be a long search.
  *
- * Invariant: rows found for a plan that has since been renewed are dropped.
+ * Invariant: if the plan was renewed, rows that were found for the old plan are dropped.
  */
 import type { FoundRows, SearchRange } from "../../sql/mod.ts";
 import type { Batch } from "../../types/mod.ts";
 import { type LiveProgram, sliceRows } from "../program/live_program.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 
-/** The units that a search may spend in this thread: about as long as a statement's first tick. */
+/**
+ * The units that a search may spend in this thread, which take about as long as a statement's first
+ * tick.
+ */
 const HERE_UNITS_MAX = 4096;
 
-/** Returned instead of rows if the search continues elsewhere. */
+/** Returned instead of rows if the search continues in another thread. */
 export const ELSEWHERE: unique symbol = Symbol("elsewhere");
 
 interface RunningSearch {
@@ -32,7 +35,7 @@ interface RunningSearch {
 export class SnapshotSearch {
   readonly #onArrived: () => void;
   #spentUnits = 0;
-  /** Whether the search is long; undefined until the search has shown this. */
+  /** Whether the search is long; undefined until that is clear. */
   #isLong: boolean | undefined;
   #open: RunningSearch | undefined;
 
@@ -41,7 +44,7 @@ export class SnapshotSearch {
     this.#onArrived = onArrived;
   }
 
-  /** Whether another thread has to find the rows. */
+  /** Whether another thread must find the rows. */
   isElsewhere({ plan: { search } }: LiveProgram): boolean {
     return search !== undefined && (this.#isLong ?? search.takesAll);
   }
@@ -115,7 +118,7 @@ export class SnapshotSearch {
     return this.#open;
   }
 
-  /** The search continues in this thread, and moves again if it becomes long again. */
+  /** Continues the search in this thread; if it becomes long again, it moves again. */
   #refused(): "refused" {
     this.close();
     this.#isLong = false;

@@ -1,5 +1,5 @@
 /**
- * The source that a loading subscription reads, one step at a time: a snapshot or a replay.
+ * The source from which a loading subscription reads, one step at a time: a snapshot or a replay.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { WireRow } from "../../protocol/mod.ts";
@@ -10,13 +10,16 @@ import type { TickBudget } from "../scheduler/tick_budget.ts";
 export interface BatchStep {
   readonly kind: "batch";
   readonly rows: readonly WireRow[] | RowPage;
-  /** The position at which a client may resume once this batch has been sent, if there is one. */
+  /**
+   * The position from which a client may resume once it has received this batch; undefined if there
+   * is none.
+   */
   readonly lastSeq: Seq | undefined;
   /** Whether loading is over. Changes above `lastSeq` follow. */
   readonly isLast: boolean;
-  /** Whether the client must make a request before the next step. */
+  /** Whether the client must send a request before the next step. */
   readonly endsRequest: boolean;
-  /** The messages built from a first step, which several subscriptions may share. */
+  /** The messages built from a first step, which several subscriptions may use. */
   readonly messages?: Messages;
 }
 
@@ -41,7 +44,7 @@ export interface LoadReader {
    * @throws {DatabaseError} RESUME_EXPIRED, or the error of an expression on a row.
    */
   next(budget: TickBudget): LoadStep | "waiting" | undefined;
-  /** Releases rows that were read ahead. They are read again when needed. */
+  /** Releases rows that were read ahead. The rows are read again when they are needed. */
   release(): void;
   /** Ends the reader. */
   close(): void;

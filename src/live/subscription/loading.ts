@@ -1,10 +1,10 @@
 /**
  * Tracks the loading phase of a subscription: the batches that its client has requested but not
- * received, and the time limit for a client that requests no batch.
+ * received, and the time limit for requesting the next batch.
  *
- * The subscription drops this object after the last batch, so that a subscription that only follows
- * uses no memory for it. The timer runs only while no request is open, so that the client is not
- * held responsible for the server's delays.
+ * The subscription drops this object after the last batch, so that a subscription in its following
+ * phase uses no memory for it. The timer runs only while no request is open, so that the client is
+ * never blamed for the server's delays.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -12,7 +12,7 @@ import type { BatchControl } from "../../protocol/mod.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { BatchStep, LoadReader, LoadStep } from "./load_reader.ts";
 
-/** The maximum number of open requests. Further requests are not counted. */
+/** The maximum number of open requests. Further requests are ignored. */
 const REQUESTS_MAX = 16;
 
 export interface LoadingOptions {
@@ -51,7 +51,7 @@ export class Loading {
     return this.#reader.next(budget);
   }
 
-  /** Releases rows that were read ahead. They are read again when needed. */
+  /** Releases rows that were read ahead. The rows are read again when they are needed. */
   release(): void {
     this.#reader.release();
   }
@@ -73,7 +73,7 @@ export class Loading {
     return control;
   }
 
-  /** Ends the phase. From now on, no time limit applies to the client. */
+  /** Ends the phase. From now on, the client has no time limit. */
   close(): void {
     this.#cancelTimeout?.();
     this.#reader.close();

@@ -1,8 +1,8 @@
 /**
  * Reads the options and parameters of `subscribe` as a client sent them.
  *
- * The message types describe a correct client, but no value is trusted here. The query's id and
- * text are checked where the message is read.
+ * The message types describe what a correct client sends, but no value is trusted here. The query's
+ * id and text are checked where the message is read.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
@@ -25,7 +25,7 @@ export interface SubscriptionStart {
 }
 
 /**
- * Returns how a client wants its query to be kept current, if the client chose.
+ * Returns the client's choice between a maintained and an evaluated result, if it made one.
  *
  * @throws {SubscriptionError} INVALID_OPTIONS
  */
@@ -69,8 +69,8 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
   }
   return given.map((value: unknown, index) => {
     if (value === null || typeof value === "boolean" || typeof value === "string") return value;
-    // A number from MessagePack. Encoders in JavaScript write integers beyond 32 bits as float64,
-    // so an integral value is BIGINT in either form.
+    // A number from a MessagePack message. JavaScript encoders write integers beyond 32 bits as
+    // float64, so an integral value is BIGINT whether it arrives as an integer or as a float.
     if (typeof value === "number" || typeof value === "bigint") return { number: String(value) };
     if (isWritten(value, "number") || isWritten(value, "json")) return value;
     throw new DatabaseError(
@@ -80,7 +80,10 @@ export function parametersFromSpec(params: SubscriptionSpec["params"]): SqlParam
   });
 }
 
-/** A number with its digits, because `1.0` is DOUBLE and `1` is BIGINT; or a list or an object. */
+/**
+ * Whether a parameter is a number with its original digits (because `1.0` is DOUBLE and `1` is
+ * BIGINT), or a list or an object.
+ */
 function isWritten<Form extends "number" | "json">(
   value: unknown,
   form: Form,
@@ -93,7 +96,7 @@ function isWritten<Form extends "number" | "json">(
   );
 }
 
-/** Returns the error for a position above every id issued. */
+/** Returns the error for a position that is higher than every id issued so far. */
 export function invalidResume(id: string): SubscriptionError {
   return refused(
     id,
@@ -126,7 +129,7 @@ function positionFrom(id: string, given: unknown): Seq {
   const number = Number(given);
   const position = seqFromNumber(number);
   if (position !== undefined) return position;
-  // A string may have more digits than a number can represent.
+  // A string may contain more digits than a number can represent.
   if (number > 0 && (isText || Number.isInteger(number))) throw invalidResume(id);
   throw refused(id, "INVALID_OPTIONS", "a position must be 0 or a positive integer");
 }

@@ -8,11 +8,11 @@
  *
  *     any ──unsubscribe, kill, failure──► ended
  *
- * "behind" and "following" are both "ready" to the client. When behind, the subscription reads the
- * changes above its own cursor; when following, its feed reads for the whole group. Changes that
- * arrive while the snapshot is read or the socket is full are not buffered. The snapshot covers the
- * versions up to the boundary and the changes cover those after it, so no change can be missed or
- * sent twice, and a slow client costs a cursor, not a queue.
+ * To the client, "behind" and "following" are both "ready". A subscription that is behind reads the
+ * changes above its own cursor; for one that follows, its feed reads the changes once for the whole
+ * group. Changes that arrive while the snapshot is read or the socket is full are not buffered. The
+ * snapshot covers the versions up to the boundary, and the changes cover the versions after it, so
+ * no change can be missed or sent twice, and a slow client costs a cursor, not a queue.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -53,17 +53,19 @@ export interface SubscriptionHost {
   readonly frameBytesMax: number;
   readonly loadingTimeoutMs: number;
   readonly times: DeliveryTimes;
-  /** Calls `advance` in this tick, and again in later ones as long as it has more to do. */
+  /**
+   * Calls `advance` in this tick, and again in later ticks while the subscription has more to do.
+   */
   run(subscription: Subscription): void;
   /** Calls `advance` soon. */
   enqueue(subscription: Advancing): void;
-  /** Removes the subscription, which has ended. */
+  /** Removes a subscription that has ended. */
   forget(subscription: Subscription): void;
 }
 
 export interface SubscriptionOptions {
   readonly host: SubscriptionHost;
-  /** The number in the live id. Unlike a string, a number needs no memory of its own. */
+  /** The number in the live id. Unlike a string, a number takes no additional memory. */
   readonly number: number;
   readonly spec: SubscriptionSpec;
   readonly principal: Principal;
@@ -88,10 +90,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   readonly #host: SubscriptionHost;
   readonly #number: number;
   readonly #options: SubscriptionSpec["options"];
-  /**
-   * The creation time on the monotonic clock, as for the tally, because the wall clock may be
-   * changed.
-   */
+  /** The creation time on the monotonic clock, because the wall clock may be changed. */
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
@@ -101,7 +100,7 @@ export class Subscription implements LiveSubscription, GroupMember {
    */
   #cursor: Seq | undefined;
   /**
-   * The counts of changes, created with the first change, because most open subscriptions are idle.
+   * The counts of changes; created with the first change, because most open subscriptions are idle.
    */
   #tally: ChangeTally | undefined;
 
@@ -122,7 +121,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     return this.#number.toString(16).padStart(12, "0");
   }
 
-  /** The specification as the client sent it. The query is stored once for the group. */
+  /** The specification as the client sent it. The query itself is stored once, in the group. */
   get spec(): SubscriptionSpec {
     const options = this.#options;
     return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
@@ -137,7 +136,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   get position(): Seq | undefined {
-    // Other users' writes advance the position, even past a change that is about to end this
+    // Other users' writes advance the position, possibly past a change that is about to end this
     // subscription.
     return this.feed.isSuspended(this.group) ? undefined : this.#reachedSeq;
   }
@@ -232,7 +231,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   /**
-   * Sends all due messages, within a budget.
+   * Sends all messages that are due, within a budget.
    *
    * @returns Whether nothing is left to do now; if not, the budget was used up first.
    */
@@ -399,7 +398,7 @@ export class Subscription implements LiveSubscription, GroupMember {
     this.#tally ??= new ChangeTally();
     this.#tally.add(lastSeq, count, nowMs);
     const ageMs = clock.nowMs() - store.commitMs(lastSeq);
-    // Commit times are known only to the millisecond.
+    // Commit times have millisecond precision.
     if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(count);
     else times.delivered(count, ageMs);
     this.backpressure.send(message);

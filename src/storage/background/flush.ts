@@ -45,10 +45,10 @@ const PACED_BYTES_MAX: number = 64 * 1024 * 1024;
 const PACED_LOG_SHARE = 0.25;
 
 /**
- * A table whose rows take less than this share of the full log files that they keep alive is
- * flushed when the log begins another file. Otherwise a single row, such as an audit-log entry,
- * would keep all files until it reaches the age limit of its table, and every startup would read
- * them: 50 ms of CPU time for 64 MiB (2026-11-29).
+ * If a table's rows take less than this share of the full log files that they keep alive, the table
+ * is flushed when the log begins another file. Without this rule, a single row, such as an
+ * audit-log entry, would keep all those files until the row reaches its table's age limit, and
+ * every startup would read them: 50 ms of CPU time for 64 MiB (2026-11-29).
  */
 const KEPT_LOG_SHARE = 1 / 16;
 
@@ -60,8 +60,8 @@ const SHORTENED_MAX = 16;
 
 /**
  * If the memtables of all tables together exceed this, the largest ones are flushed, regardless of
- * their policy and the log. The total is checked when the log begins another file, and when a table
- * has grown by a given share of this bound.
+ * their policy and the log. The total is checked when the log begins another file, and when one
+ * table has grown by a certain share of this bound.
  */
 const MEMTABLE_BYTES_MAX: number = 512 * 1024 * 1024;
 const LOOKED_AT_SHARE = 1 / 16;
@@ -108,16 +108,19 @@ export class Flusher {
   readonly #timers = new Map<StoredTable, Timer>();
   /** Tables whose last flush failed, until the next attempt is due. */
   readonly #failed = new Set<StoredTable>();
-  /** Tables that have enough rows for a flush but must wait for the minimum interval. */
+  /**
+   * Tables that have enough rows for a flush but have to wait until the minimum interval has
+   * passed.
+   */
   readonly #paced = new Set<StoredTable>();
   /** The time when each table's last flush began. */
   readonly #startedMs = new Map<StoredTable, number>();
-  /** The size of each memtable when its growth last caused a check of total memory. */
+  /** The size of each memtable at the last check of total memory that its growth caused. */
   readonly #lookedAtBytes = new WeakMap<Memtable, number>();
   /** The log file at which recovery would begin, according to the manifest. */
   #firstLogFile: number;
   #isClosing = false;
-  /** Counts the copies of the log that are in progress. */
+  /** Counts the log copies in progress, which need all log files. */
   readonly #logHolds = new Holds();
 
   constructor(options: FlusherOptions) {
@@ -132,7 +135,7 @@ export class Flusher {
       for (const table of this.#options.tables.values()) this.noteAppended(table);
       this.noteRolled();
     } catch (error) {
-      // A failed start returns no store that the caller could close.
+      // If the start fails, the caller gets no store that it could close.
       this.#beginClosing();
       throw error;
     }
@@ -237,7 +240,7 @@ export class Flusher {
   }
 
   /**
-   * Flushes early because the process is short of memory, unless memtables use only little memory.
+   * Flushes early because the process is short of memory, unless memtables use little of it.
    * Returns the number of tables flushed.
    */
   giveBackMemory(): number {
@@ -273,8 +276,8 @@ export class Flusher {
     const { commitLog, log, walMaxBytes, tables } = this.#options;
     const oldest = this.#neededByTables();
     const bytes = bytesBetween(commitLog.files, { first: oldest, before: Infinity });
-    // Only the part of the log that tables keep alive counts, since a flush cannot shorten any
-    // other part.
+    // Only the part of the log that tables keep alive counts, since a flush cannot shorten the
+    // rest.
     if (bytes <= walMaxBytes) return;
     for (const table of tables.values()) {
       if (table.firstLogFile !== oldest) continue;
@@ -406,7 +409,7 @@ export class Flusher {
     await this.#waitUntilDurable(() => memtable.lastSeq as Seq);
     // In relaxed mode, rows may be visible before they are durable. A segment must not contain rows
     // that the log may still lose. Otherwise a crash could lose the commit's rows in other tables
-    // but keep these.
+    // but keep the rows in this segment.
     await this.#options.commitLog.synced(memtable.lastCommitSeq);
     const isCancelled = (): boolean => this.#isCancelled(table, job);
     try {
@@ -447,7 +450,7 @@ export class Flusher {
 
   #noteFailed(table: StoredTable, error: DiskError | DatabaseError): void {
     table.storageFailure = this.#storageFailure(table, error);
-    // A storage that is full is no reason to refuse rows for tables in other storages.
+    // A full storage must not prevent writes to tables in other storages.
     if (table.storageFailure === undefined && isFull(error)) this.#options.space.noteFull();
     this.#retryLater(table);
   }
@@ -521,7 +524,7 @@ function isAtMost(memtable: Memtable | undefined, seq: number): boolean {
   return (memtable.seqs[0] ?? 0) <= seq;
 }
 
-/** Returns the bytes of a table's memtables, including those being flushed. */
+/** Returns the size in bytes of a table's memtables, including those being flushed. */
 function bytesOf(table: StoredTable): number {
   return table.memtables().reduce((total, memtable) => total + memtable.bytes, 0);
 }
@@ -530,7 +533,7 @@ function sum(left: FlushResult, right: FlushResult): FlushResult {
   return { versions: left.versions + right.versions };
 }
 
-/** Returns the bytes of log files from one number (inclusive) to another (exclusive). */
+/** Returns the total size of the log files from one number (inclusive) to another (exclusive). */
 function bytesBetween(
   files: CommitLog["files"],
   { before, first }: { first: number; before: number },

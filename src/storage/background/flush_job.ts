@@ -1,5 +1,5 @@
 /**
- * Implements the part of a flush that needs only rows and a file: writes a frozen memtable to a
+ * Runs the part of a flush that needs only rows and a file: it writes a frozen memtable to a
  * pending file, which the caller syncs. A job is plain data, mostly in shared memory, so that
  * another thread can run it while the event loop continues.
  */
@@ -11,7 +11,7 @@ import { SegmentReader } from "../segment/reader.ts";
 import { type SegmentEnd, type SegmentSummary, writeSegment } from "../segment/writer.ts";
 import { type IndexOutput, writeIndex } from "../table/index_builder.ts";
 
-/** A cache for unpacked parts of a segment while its indexes are made. */
+/** The size of the cache for unpacked parts of a segment while its indexes are built. */
 const CACHE_BYTES_MAX: number = 1 << 22;
 
 export interface FlushJob {

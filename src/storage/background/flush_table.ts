@@ -27,7 +27,7 @@ import { OpenSegment } from "../table/open_segment.ts";
 import { type StoredTable, tableStateOf } from "../table/table.ts";
 import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 
-/** The result of a flush that had nothing to write or was cancelled. */
+/** The result of a flush that was cancelled or had nothing to write. */
 export const NOTHING: FlushResult = { versions: 0 };
 
 /** Replacements that recovery missed are recorded in batches of this size. */

@@ -1,7 +1,8 @@
 /**
- * Chooses the segments to merge to maintain history: current segments with many obsolete rows, and
- * history segments, by size and by the share of versions that are no longer needed. A row is
- * obsolete if it was replaced, or is a tombstone, and cannot become current again.
+ * Chooses the segments to merge in order to maintain history: current segments with many obsolete
+ * rows, and history segments, which are chosen by size and by the share of versions that are no
+ * longer needed. A row is obsolete if it was replaced, or is a tombstone, and cannot become current
+ * again.
  *
  * A current segment is split when 30 % of it is obsolete. All current segments together thus
  * contain at most about as many obsolete rows as live rows. Each obsolete row moves once, and at
@@ -31,7 +32,7 @@ export function segmentToSplit(
   const { flushedSeq } = progress;
   return segments.find((segment) => {
     const { quarantined, rowCount } = segment.entry;
-    // The smallest segments are soon merged anyway, and that merge moves their history.
+    // The smallest segments are soon merged in any case, and that merge moves their history.
     if (quarantined || rowCount <= smallRowsMax) return false;
     try {
       return isShareOver(segment, flushedSeq, SETTLED_SHARE_MIN * rowCount);

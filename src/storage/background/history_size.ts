@@ -1,10 +1,10 @@
 /**
- * Bounds the bytes of history. If all kept history takes more space, replaced versions are
- * discarded early, the oldest first.
+ * Limits the disk space that history occupies. If the retained history exceeds the limit, replaced
+ * versions are discarded early, the oldest first.
  *
- * The bytes of a version are its share of its segment. Versions in memory do not count. A version
- * that was replaced less than an hour ago is never discarded (`storage/table/history.ts`), whatever
- * the size.
+ * A version counts as its share of the bytes of its segment. Versions in memory do not count. A
+ * version that was replaced less than an hour ago is never discarded (`storage/table/history.ts`),
+ * whatever the size.
  */
 import { type Seq, seqFromUnixMs, unixMsFromSeq } from "../../base/seq.ts";
 import type { HeldHistory } from "../contract/store_figures.ts";

@@ -26,7 +26,10 @@ import { PendingSegments, type SegmentTools } from "./pending_segments.ts";
 /** The number of rows of a memtable that are added to an index in one step. */
 const MEMORY_ROWS_PER_STEP = 2048;
 
-/** The share of the work that remains once the files of a unique index have been written. */
+/**
+ * The share of the work that remains once all files of a unique index have been written: the check
+ * for duplicate keys.
+ */
 const CHECK_SHARE = 0.5;
 
 export type IndexBuildTools = Omit<SegmentTools, "isCancelled">;
@@ -39,7 +42,8 @@ export interface IndexBuild {
 }
 
 /**
- * Makes an index complete. Returns false if the work was cancelled, or the index is gone.
+ * Builds the missing files of an index and marks the index as complete. Returns false if the work
+ * was cancelled, or the index is gone.
  *
  * @throws {DatabaseError} DATA_DAMAGED if a segment is quarantined. @throws {DiskError}
  */
@@ -169,9 +173,9 @@ async function makeFile({ index, segment, table, tools }: FileParts): Promise<bo
 }
 
 /**
- * Stops listing the files of indexes that are no longer defined, and removes them. Segments are
- * left alone if the manifest cannot be changed now, because their index files are removed together
- * with the segments.
+ * Removes the files of indexes that are no longer defined, and their entries in the manifest. If
+ * the manifest cannot be changed now, a segment is left alone, because its index files are removed
+ * together with it.
  */
 export function removeIndexFiles(
   table: StoredTable,

@@ -48,7 +48,7 @@ export interface MergerOptions extends Omit<SegmentTools, "isCancelled"> {
   readonly tables: ReadonlyMap<number, StoredTable>;
   readonly space: SpaceGuard;
   readonly jobs: JobList;
-  /** Space that replaced versions may take; 0 for no bound. */
+  /** The maximum space for replaced versions; 0 for no limit. */
   readonly historyBytesMax: number;
   readonly mergeBounds: MergeBounds;
 }
@@ -60,9 +60,9 @@ export class Merger {
    * rejects.
    */
   readonly #merging = new Map<StoredTable, Promise<unknown>>();
-  /** Tables whose last merge failed, and that are merged again only after their next flush. */
+  /** Tables whose last merge failed; they are merged again only after their next flush. */
   readonly #unmergeable = new Set<StoredTable>();
-  /** The running check of the space that history takes. */
+  /** The current check of the space that history occupies. */
   #bounding: Promise<void> | undefined;
   /** The earliest time of the next history size check, by the monotonic clock. */
   #boundAgainMs = 0;
@@ -128,7 +128,7 @@ export class Merger {
 
   /**
    * Drops segments in which every row has expired, and starts rewriting segments in which a large
-   * share has. Expired rows in a memtable have to wait until its policy flushes it.
+   * share has. Expired rows in a memtable stay there until the table's policy flushes the memtable.
    */
   dropExpired(): void {
     for (const table of this.#options.tables.values()) {
@@ -234,7 +234,7 @@ export class Merger {
       // The segment was found damaged in the meantime. Its rows must not be reported as erased.
       else if (!isCancelled()) segment.requireReadable();
     }
-    // No commit removed those rows, so the cached count of live rows is out of date.
+    // No commit removed the erased rows, so the cached count of live rows is out of date.
     table.liveRows = undefined;
     return gone;
   }
@@ -255,7 +255,7 @@ export class Merger {
         table.sizeFloorSeq = Math.max(table.sizeFloorSeq, step.value);
       }
       const hasBegun = this.#discardHistory(BOUNDED_SHARE_MIN);
-      // The space is taken by versions that must be kept, or by segments that must not be
+      // What takes the space are versions that must be kept, or segments that must not be
       // rewritten.
       if (!hasBegun) this.#boundAgainMs = clock.monotonicMs() + BOUND_AGAIN_MS;
     } catch (error) {
@@ -326,7 +326,7 @@ export class Merger {
         work: async (job) => {
           const isCancelled = (): boolean => this.#isCancelled(table, job);
           const discarded = await mergeSegments(table, segments, { ...this.#options, isCancelled });
-          // Otherwise the same segments would immediately be merged again.
+          // Without this, the same segments would immediately be merged again.
           if (job.isCancelled) this.#unmergeable.add(table);
           else job.message = mergedText(discarded === undefined ? 0 : segments.length, discarded);
         },

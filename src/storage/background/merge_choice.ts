@@ -5,8 +5,9 @@
  * A merge moves each row into a segment of at least twice the size, except for the smallest
  * segments. The number of copies of a row is thus logarithmic in the number of rows.
  *
- * The size of a segment is its number of rows. For wide rows, the size is the number of rows at
- * which a merged segment would be equally full by row count as this one is by bytes.
+ * The size of a segment is its number of rows. For wide rows, the size is a larger number of rows,
+ * which takes the segment's bytes into account: the segment counts as having filled the maximum row
+ * count to the same degree as it fills the maximum byte count.
  */
 import type { SegmentEntry } from "../contract/manifest.ts";
 import { SEGMENT_BYTES_MAX } from "../segment/format.ts";
@@ -14,13 +15,14 @@ import type { OpenSegment } from "../table/open_segment.ts";
 
 export interface MergeBounds {
   /**
-   * The number of neighbours that are merged at a time. A merge takes more while one of them is too
-   * large in proportion to the rest.
+   * The number of neighbours that are merged at a time. A merge takes more than this while one of
+   * them is too large in proportion to the rest.
    */
   readonly fanIn: number;
   readonly runMax: number;
   /**
-   * The maximum number of rows in a merged segment. Bounds the duration and the memory of a merge.
+   * The maximum number of rows in a merged segment. This limits the duration and the memory of a
+   * merge.
    */
   readonly rowsMax: number;
   /** The maximum total bytes of the sources of a merge, since the result has to fit in one file. */
@@ -34,20 +36,21 @@ export const MERGE_BOUNDS: MergeBounds = {
   fanIn: 8,
   runMax: 32,
   rowsMax: 4 * 1024 * 1024,
-  // Half of the largest segment, since chunks may be larger than before.
+  // Uses half of a segment's maximum size, since chunks may become larger when they are rewritten.
   bytesMax: SEGMENT_BYTES_MAX / 2,
   smallRowsMax: 4096,
   smallBytesMax: 1024 * 1024,
 };
 
 /**
- * Returns neighbours that are due to be merged, the smallest and oldest first; undefined if no
- * neighbours are due.
+ * Returns the neighbours that are due to be merged, the smallest and oldest first; undefined if
+ * none are due.
  *
  * - A run is due if it has at least eight segments, or fewer that fill a merged segment. Except for
- *   the smallest segments, each must come into a segment of at least twice its size. A row is thus
- *   copied once for each doubling, and not whenever a few small segments follow a large one.
- * - All segments between two that are never merged are due, since that happens once.
+ *   the smallest segments, a merge must at least double the size of each segment's rows. A row is
+ *   thus copied once for each doubling, rather than whenever a few small segments follow a large
+ *   one.
+ * - All segments between two final segments are due, since merging them happens only once.
  *
  * A run may begin anywhere, because small segments may be due after a large one that is not.
  */
@@ -66,8 +69,8 @@ export function segmentsToMerge(
 }
 
 /**
- * Returns the end of the due run that begins at `start` and has segments up to a given tier, or
- * `start` if no such run exists.
+ * Returns the end of the due run that begins at `start` and contains only segments up to a given
+ * tier; `start` if there is no such run.
  */
 function endOfDueRun(
   segments: readonly OpenSegment[],
@@ -79,7 +82,7 @@ function endOfDueRun(
   let largest = 0;
   for (let end = start; end < Math.min(segments.length, start + runMax); end += 1) {
     const entry = segments[end]?.entry;
-    // No segment is ever added between two that are never merged.
+    // No segment is ever added between two segments that are never merged.
     if (entry === undefined || staysAsItIs(entry, bounds)) {
       return staysAsItIs(segments[start - 1]?.entry, bounds) ? end : start;
     }
@@ -96,8 +99,8 @@ function endOfDueRun(
 }
 
 /**
- * Returns the size of a segment in rows. The sources of one merged segment together have at most
- * `rowsMax`.
+ * Returns the size of a segment in rows. The sources of one merged segment must not exceed
+ * `rowsMax` in total.
  */
 function sizeOf(
   { bytes, rowCount }: Pick<SegmentEntry, "bytes" | "rowCount">,
@@ -107,8 +110,8 @@ function sizeOf(
 }
 
 /**
- * Whether no merge can double the size of this segment. Also true for the position before the first
- * segment.
+ * Whether no merge can double the size of this segment, so that it is never merged. Also true for
+ * the position before the first segment.
  */
 function staysAsItIs(entry: SegmentEntry | undefined, bounds: MergeBounds): boolean {
   return entry === undefined || entry.quarantined || 2 * sizeOf(entry, bounds) > bounds.rowsMax;
@@ -133,7 +136,8 @@ export function runsWithin(
   let total = Infinity;
   for (const segment of segments) {
     const { entry } = segment;
-    // A damaged segment is not merged, and the segments on its two sides are not merged past it.
+    // A damaged segment is not merged, and its neighbours on either side are not merged with each
+    // other.
     if (entry.quarantined) {
       total = Infinity;
       continue;

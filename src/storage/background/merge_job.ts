@@ -1,10 +1,10 @@
 /**
- * Implements the part of a merge that needs only files: reads the sources and writes all of their
- * rows to two pending files, one for current versions and one for history. The caller syncs these
- * files. A job is plain data, so that another thread can run it while the event loop continues.
+ * Runs the part of a merge that needs only files: it reads the sources and writes all of their rows
+ * to two pending files, one for current versions and one for history. The caller syncs these files.
+ * A job is plain data, so that another thread can run it while the event loop continues.
  *
- * The sources are read once for each file. Numbers are decoded twice if history and current rows
- * alternate, but only one portion of one output is in memory.
+ * The sources are read once for each output file. Numbers are therefore decoded twice where history
+ * and current rows alternate, but only one portion of one output is in memory at a time.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
@@ -21,17 +21,19 @@ import { mergedPieces } from "./merge_rows.ts";
 /** A segment to write. */
 export interface MergeOutput {
   readonly segmentId: number;
-  /** The path at which it is written. */
+  /** The path where the segment is written. */
   readonly pendingPath: string;
 }
 
 export interface MergeJob {
-  /** Published segments: neighbours, oldest first, or history segments. */
+  /**
+   * The published segments to merge: either current neighbours, oldest first, or history segments.
+   */
   readonly sources: readonly { readonly path: string; readonly entry: SegmentEntry }[];
   /** The output for current versions. Absent if the sources are history. */
   readonly current?: MergeOutput;
   readonly past: MergeOutput;
-  /** The indexes of the segment of current versions. */
+  /** The indexes to build for the segment of current versions. */
   readonly indexes: readonly IndexOutput[];
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
@@ -49,7 +51,10 @@ export interface MergeOutcome {
   readonly past?: SegmentSummary;
   /** For each source: the position of each row in the current output, or `NOT_CURRENT`. */
   readonly newRows: readonly Uint32Array<ArrayBuffer>[];
-  /** The number of discarded versions, and the seq up to which each owner has lost history. */
+  /**
+   * The number of discarded versions, and the seq up to which history has been discarded for each
+   * owner.
+   */
   readonly discardedCount: number;
   readonly lowWatermarks: ReadonlyMap<number, number>;
 }

@@ -4,9 +4,9 @@
  * not overlap, so their rows are concatenated. The rows of history segments are merged by seq.
  *
  * Rows are taken in portions of at most a row group. A portion with a lot of text or bytes ends
- * earlier. Adjacent rows of a source are read together, even if they belong to different owners. A
- * portion lists such stretches, and the position of each of its rows in them. In measurements,
- * reading stretches was several times faster than reading value by value.
+ * earlier. Adjacent rows of a source are read together as a stretch, even if they belong to
+ * different owners. A portion lists its stretches, and the position of each of its rows within
+ * them. In measurements, reading stretches was several times faster than reading value by value.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -28,19 +28,22 @@ export interface MergeSource {
   readonly readers: readonly SegmentReader[];
   readonly columns: readonly StoredColumn[];
   /**
-   * Records discarded versions during the first output: the output of current versions, or the only
+   * Records discarded versions while the first output is written: the current versions, or the only
    * output if the sources are history.
    */
   readonly history: History;
   readonly output: "current" | "past";
   /**
-   * One array for each reader. The output of current versions fills in the position of each row
+   * One array for each reader. The output of current versions stores the position of each row
    * there, or `NOT_CURRENT`.
    */
   readonly newRows: readonly Uint32Array[];
 }
 
-/** Adjacent rows in one row group of one source, counted from the start of the group. */
+/**
+ * Adjacent rows in one row group of one source, with row numbers that count from the start of the
+ * group.
+ */
 export interface Stretch {
   readonly source: number;
   readonly group: number;
@@ -48,14 +51,14 @@ export interface Stretch {
   readonly end: number;
 }
 
-/** The next rows of the output. Valid until the next portion. */
+/** The next rows of the output. The portion is valid until the next one is requested. */
 export interface Portion {
   readonly rowCount: number;
   readonly owners: Float64Array;
   readonly stretches: readonly Stretch[];
   /**
-   * The position of each row in the concatenated stretches. Undefined if the rows are the stretches
-   * in order.
+   * The position of each row in the concatenated stretches. Undefined if the portion's rows are
+   * exactly the stretches, in order.
    */
   readonly places: RowNumbers | undefined;
 }
@@ -81,12 +84,14 @@ export function* portions(source: MergeSource): Generator<Portion, void> {
   }
 }
 
-/** Adds an owner's rows to a portion from one head after another, as far as there is room. */
+/** Adds an owner's rows from one head after another to a portion, until the portion is full. */
 function giveInTurn(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   for (const head of heads) if (head.owner === owner) head.giveRows(to, Infinity);
 }
 
-/** Adds an owner's rows from all heads to a portion, ascending by seq, as far as there is room. */
+/**
+ * Adds an owner's rows from all heads to a portion, ascending by seq, until the portion is full.
+ */
 function giveBySeq(heads: readonly MergeHead[], owner: number, to: Gathering): void {
   while (!to.isFull) {
     let first: MergeHead | undefined;
@@ -111,7 +116,7 @@ function lowestOwner(heads: readonly MergeHead[]): number {
   return lowest;
 }
 
-/** The position of a merge in one of its sources, before a row of an owner. */
+/** The position of a merge within one of its sources. */
 class MergeHead {
   /** The owner of the next row; Infinity at the end of the source. */
   owner = Infinity;
@@ -122,13 +127,12 @@ class MergeHead {
   #ownerIndex = -1;
   #row = 0;
   #ownerEnd = 0;
-  /** The row group that contains the row. */
+  /** The row group that contains the next row. */
   #group = -1;
   #groupStart = 0;
   #groupEnd = 0;
   /**
-   * Running total of the text and bytes in the group's rows; undefined if the group has no text or
-   * bytes.
+   * The running total of text and bytes in the group's rows; undefined if the group has neither.
    */
   #bytesUpTo: Float64Array | undefined;
   #seqs: Float64Array = new Float64Array(0);
@@ -149,7 +153,7 @@ class MergeHead {
     return this.#seqs[this.#row - this.#groupStart] ?? 0;
   }
 
-  /** Adds the owner's rows with a seq below a bound to a portion, as far as there is room. */
+  /** Adds the owner's rows with a seq below a bound to a portion, until the portion is full. */
   giveRows(to: Gathering, beforeSeq: number): void {
     const { owner } = this;
     while (this.owner === owner) {
@@ -262,13 +266,13 @@ interface GivenRows extends Stretch {
 }
 
 /**
- * A portion under construction. Its size includes discarded rows that are read along with the
- * others. Once a row did not fit, no other row is added, since rows must stay in order.
+ * A portion under construction. Its size includes discarded rows that are read along with their
+ * neighbours. Once a row does not fit, no later row is added, since the rows must stay in order.
  */
 class Gathering {
   readonly #owners = new Float64Array(ROW_GROUP_ROWS_MAX);
   readonly #stretchOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
-  /** The row's position in its stretch. */
+  /** For each row of the portion, its position in its stretch. */
   readonly #rowOf = new Uint32Array(ROW_GROUP_ROWS_MAX);
   #stretches: { source: number; group: number; start: number; end: number }[] = [];
   /** The last stretch of each source. */
@@ -296,7 +300,7 @@ class Gathering {
     return this.#isFull;
   }
 
-  /** The next row of the output. */
+  /** The row number that the next row will have in the output. */
   get nextRow(): number {
     return this.#firstRow + this.#rowCount;
   }
@@ -317,7 +321,7 @@ class Gathering {
     return end;
   }
 
-  /** Adds rows for which there is room. */
+  /** Adds rows, which must fit. */
   add({ bytesUpTo, end, group, owner, source, start }: GivenRows): void {
     const last = this.#lastStretches[source];
     const open = last === undefined ? undefined : this.#stretches[last];

@@ -20,17 +20,20 @@ import {
 import type { History } from "../table/history.ts";
 import { type MergeSource, type Portion, portions, type Stretch } from "./merge_order.ts";
 
-/** The maximum bytes per row in the end part of a segment: keys, and an owner for each row. */
+/**
+ * The maximum number of bytes that each row adds to the end part of a segment, for its keys and its
+ * owner.
+ */
 const ROW_END_BYTES = 64;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** The result of a merge that discarded every row and so has no segment. */
+/** The result of a merge that discarded every row and therefore wrote no segment. */
 const EMPTY: SegmentEnd = { bytes: 0, rowCount: 0, minSeq: 0, maxSeq: 0 };
 
 /**
- * Yields the bytes of the merged segment in order. Many pieces are empty to let other work run in
- * between. If no row is left, there are no bytes.
+ * Yields the bytes of the merged segment in order. Many of the yielded pieces are empty, so that
+ * other work can run in between. If no row is left, no bytes are yielded.
  *
  * @param bytesMax Largest size of the segment.
  * @throws {CorruptionError}

@@ -1,6 +1,7 @@
 /**
- * Merges segments of a table, so that their number stays small at any rate of flushes. Separates
- * current versions from history, and discards versions that history no longer has to keep.
+ * Merges segments of a table, so that their number stays small at any rate of flushes. A merge also
+ * separates current versions from history, and discards versions that history no longer has to
+ * keep.
  *
  *     1 write tmp/<n>.seg from the sources, sync: one segment of current versions, one of obsolete
  *       versions, and the deletion vector of the first
@@ -8,15 +9,15 @@
  *     3 one manifest transaction: the merged segments instead of their sources
  *     4 switch readers in the same tick as 3; the last reader of a source removes its files
  *
- * The sources are neighbours of current versions, or history segments, which become one segment. An
- * output without rows is not created.
+ * The sources are either neighbouring segments of current versions or history segments, which
+ * become one segment. An output without rows is not created.
  *
  * The sources stay in use during the merge. Each source records the replacements of its rows. The
  * merge applies them to the result over several ticks before step 3, and the last ones in the tick
  * of step 3. A version that was current at the beginning stays in the current output, possibly with
  * a replacement. A version that was replaced at or below the flushed seq never changes, so history
- * needs no update. A flush of the table may run at the same time, except while either of the two
- * changes the list of segments and deletion vectors.
+ * needs no update. A flush of the table may run at the same time, but only one of the two may
+ * change the list of segments and deletion vectors at a time.
  */
 import { assert } from "../../base/assert.ts";
 import { asOneChange } from "../../base/bugs.ts";
@@ -57,7 +58,7 @@ const NOTED_PER_STEP = 16_384;
 type Replaced = HistoryLimits["replaced"][number];
 
 /**
- * The inputs of a merge other than its segments. The rows of an owner to erase are left out
+ * The dependencies of a merge, and what it has to keep. The rows of an owner to erase are left out
  * completely.
  */
 export interface MergeTools extends SegmentTools {
@@ -140,7 +141,7 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
     const segmentId = manifest.nextSegmentId();
     return { segmentId, pendingPath: pending.adopt(segmentFileName(segmentId)) };
   };
-  // Later replacements are in the replacement logs.
+  // Later replacements are recorded in the replacement logs.
   const before = isOfHistory ? [] : segments.map((each) => each.deletionsUpTo(Infinity));
   const replaced: Replaced[] = [];
   for (const deletions of before) replaced.push(await replacedRowsOf(deletions, pending));
@@ -165,7 +166,10 @@ async function copiedFrom({ table, segments, tools, pending }: Merge): Promise<C
   return { before, job };
 }
 
-/** Replaces the sources by the merged segments. No flush changes the segments in the meantime. */
+/**
+ * Replaces the sources by the merged segments. Prevents flushes from changing the segments in the
+ * meantime.
+ */
 async function publish(
   { table, segments, tools, pending }: Merge,
   { before, job }: CopiedRows,
@@ -194,7 +198,8 @@ async function publish(
   if (past !== undefined) added.push(pending.entryOf(job.past?.segmentId ?? 0, past));
   if (tools.isCancelled()) return undefined;
   if (added.length > 0) await pending.moveIntoPlace(table.allSegments);
-  // Catches up first, so that this tick does not have to apply a large commit.
+  // Most replacements are applied beforehand, so that this tick does not have to apply a large
+  // commit.
   await pending.finished(bringOver(segments, newRows, deletions));
   if (tools.isCancelled()) return undefined;
   assert(table.progress.flushedSeq === flushedSeq, "no flush publishes while a merge does");
@@ -250,7 +255,7 @@ function* bringOver(
       for (let from = 0; from < noted.count; from += NOTED_PER_STEP) {
         noted.visit(from, from + NOTED_PER_STEP, (row, seq) => {
           const newRow = newRows[source]?.[row] ?? NOT_CURRENT;
-          // A tombstone that was discarded or is in history, and whose key was inserted again in
+          // The discarded or historical version was a tombstone, and its key was inserted again in
           // the meantime.
           if (newRow === NOT_CURRENT) return;
           if (seq === 0) deletions.revert(newRow);

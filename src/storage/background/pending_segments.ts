@@ -1,6 +1,7 @@
 /**
- * Writes new segment files of one table. A file is written and synced in its storage's tmp/, then
- * moved into place, and only then published. Files that are not published are removed again.
+ * Writes new segment files of one table. A file is written and synced in the tmp/ directory of its
+ * storage, then moved into place, and only then published. Files that are never published are
+ * removed again.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -73,7 +74,7 @@ export class PendingSegments {
     this.pause = pauser(tools.clock);
   }
 
-  /** Returns the outputs for the secondary indexes of a new segment, whose files are adopted. */
+  /** Returns the outputs for the secondary indexes of a new segment, and adopts their files. */
   indexOutputs(segmentId: number, indexes: readonly TableIndex[]): IndexOutput[] {
     return indexes.map(({ order: { columns }, stored: { indexId } }) => ({
       indexId,
@@ -82,7 +83,7 @@ export class PendingSegments {
     }));
   }
 
-  /** Makes the files of indexes durable. @throws {DiskError} */
+  /** Makes the index files durable. @throws {DiskError} */
   async syncIndexes(outputs: readonly IndexOutput[]): Promise<void> {
     for (const { pendingPath } of outputs) await this.sync(pendingPath);
   }
@@ -112,8 +113,8 @@ export class PendingSegments {
   }
 
   /**
-   * Returns the manifest entry of a written segment of current versions. First writes its deletion
-   * vector if it has one.
+   * Returns the manifest entry of a written segment of current versions. If the segment has a
+   * deletion vector, the vector is written first.
    *
    * @throws {DiskError}
    */
@@ -162,8 +163,8 @@ export class PendingSegments {
   }
 
   /**
-   * Renames every file into place, durably. The wait for the disk does not block the event loop.
-   * The work ends early if it is cancelled, because the table and its storage may be gone.
+   * Renames every file into place, durably. The wait for the disk does not block the event loop. If
+   * the work is cancelled, the method returns early, because the table and its storage may be gone.
    *
    * @param segments The table's segments. A directory that contains no segment is new.
    * @throws {DiskError}
@@ -219,14 +220,17 @@ export class PendingSegments {
     }
   }
 
-  /** Returns the path for a new segment that other code writes, and adopts the file as pending. */
+  /**
+   * Returns the path for a new segment that other code writes, and adopts the file at that path as
+   * pending.
+   */
   adopt(name: string): string {
     return this.#adopt(name, this.#table.home);
   }
 
   #adopt(name: string, home: SegmentHome | undefined): string {
     const { paths } = this.#tools;
-    // Uses the storage of the final place, so that a move stays within one file system.
+    // Uses the storage in which the file ends up, so that the move stays within one file system.
     const pendingPath = `${segmentRoot(paths, home).tmp}/${name}`;
     const directory = segmentDirectory(paths, { tableId: this.#table.tableId, home });
     this.#pending.push({ pendingPath, path: `${directory}/${name}`, home });

@@ -4,11 +4,11 @@
  * bytes are not read for years.
  *
  * - A segment is due once every 151 hours, chosen by its id. No record of the last scrub is needed,
- *   and the work is spread out. If the server is down in that hour, the scrub is skipped. The next
- *   scrub of the segment falls on a different time of day and day of the week.
+ *   and the work is spread evenly over time. If the server is down in that hour, the scrub is
+ *   skipped. The segment's next scrub falls on a different time of day and day of the week.
  * - Only one scrub runs at a time. A scrub is a job, so users can list and cancel it. Like a
- *   backup, a scrub works in steps of a chunk and through a separate reader, which evicts nothing
- *   from the cache.
+ *   backup, a scrub reads one chunk at a time through a separate reader, so it evicts nothing from
+ *   the cache.
  */
 import { type Clock, HOUR_MS } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -46,9 +46,7 @@ export interface ScrubberOptions {
 
 export class Scrubber {
   readonly #options: ScrubberOptions;
-  /**
-   * Hours counted from the clock's epoch. Segments that were due up to this hour have been read.
-   */
+  /** The last hour up to which due segments have been read, counted from the clock's epoch. */
   #hour: number;
   #scrubbing: Promise<void> | undefined;
   #isClosing = false;
@@ -62,7 +60,7 @@ export class Scrubber {
   begin(): void {
     if (this.#scrubbing !== undefined || this.#isClosing) return;
     const hour = hourOf(this.#options.clock);
-    // Starts again from the current hour after the clock was set back.
+    // If the clock was set back, the scrub starts again from the current hour.
     const passed = hour - this.#hour;
     this.#hour = hour;
     const segments = this.#segments().filter(
@@ -129,7 +127,7 @@ export class Scrubber {
     if (failure !== undefined) throw failure;
   }
 
-  /** Checks a segment, as far as it can be read. @throws {DiskError} */
+  /** Checks as much of a segment as can be read. @throws {DiskError} */
   async #isSound({ entry }: OpenSegment, isStopped: () => boolean): Promise<boolean> {
     const { clock, disk, files, onDamage, paths } = this.#options;
     const takeTurn = pauser(clock);

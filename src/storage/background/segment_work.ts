@@ -1,4 +1,4 @@
-/** Runs the long part of a flush or a merge, in this thread or another. */
+/** Runs the long part of a flush or a merge, in this thread or another one. */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -23,7 +23,9 @@ export interface SegmentWork {
   index(job: IndexJob, isCancelled: () => boolean): Promise<boolean>;
   /** The total heap size of the worker threads, as measured at the end of their last jobs. */
   readonly heapBytes: number;
-  /** Releases memory that was kept for further jobs. Must not be called while a job is running. */
+  /**
+   * Releases memory that was retained for later jobs. Must not be called while a job is running.
+   */
   close(): void;
 }
 
@@ -51,7 +53,7 @@ export class InThreadWork implements SegmentWork {
   }
 
   close(): void {
-    // No memory is kept between jobs.
+    // No memory is retained between jobs.
   }
 
   async #run<T>(steps: Generator<void, T>): Promise<T> {

@@ -1,6 +1,6 @@
 /**
- * Compares the files of a backup with its list. The contents of the files are checked like those of
- * any data directory.
+ * Checks that the files of a backup match its file list. Other checks, the same as for any data
+ * directory, examine the contents of the files.
  */
 
 import { checksumOfFile } from "../../base/copy_file.ts";
@@ -11,7 +11,7 @@ import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
 /**
- * Checks the files of a backup against its list.
+ * Checks the files of a backup against its file list.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the backup has a newer format.
  */
 export function checkBackup(
@@ -52,7 +52,7 @@ export function checkBackup(
   }
 }
 
-/** Yields the paths of directories below a backup that are backups themselves. */
+/** Yields the paths of other backups that are inside a backup's directory. */
 function* backupsInside(disk: Disk, root: string): Generator<string> {
   for (const { isDirectory, name } of disk.list(root)) {
     const path = `${root}/${name}`;

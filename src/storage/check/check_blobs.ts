@@ -1,6 +1,6 @@
 /**
- * Checks uploaded files. Each listed file must exist, with its length and the SHA-256 of the
- * upload. Also reports files that are not listed.
+ * Checks uploaded files. Each listed file must exist, and its length and SHA-256 must match those
+ * of the upload. The check also reports files that are not listed.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -11,7 +11,7 @@ import { readable } from "../directory/readable.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 import { type ListedBlob, namedFiles } from "./named_files.ts";
 
-/** The number of bytes that are read at a time. */
+/** The number of bytes that are read at once. */
 const PIECE_BYTES: number = 1 << 20;
 
 export interface BlobCheckOptions {

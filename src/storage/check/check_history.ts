@@ -1,6 +1,6 @@
 /**
- * Checks that the versions of a table refer to each other correctly across its segments and history
- * segments:
+ * Checks that the versions of a table refer to each other correctly, across its segments and
+ * history segments:
  *
  *     Each version is in one segment.
  *     A version in history was replaced at or below the flushed seq by a version that names it, or
@@ -8,8 +8,8 @@
  *     A version that another one names as its predecessor is recorded as replaced by that one.
  *     A version that another one names exists if it is above the low watermark of its owner.
  *
- * The last two rules hold only if every segment can be read, and the last one only if nothing
- * expires. Owners whose rows are being erased are left out.
+ * The last two rules apply only if every segment can be read, and the last one only if nothing
+ * expires. Owners whose rows are being erased are excluded.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -32,14 +32,14 @@ export interface HistoryCheckOptions {
   readonly cache: ChunkCache;
 }
 
-/** The first fault of a segment. */
+/** The first inconsistency that was found in a segment. */
 export interface HistoryFault {
   readonly entry: SegmentEntry;
   readonly what: string;
 }
 
 /**
- * Returns the first history fault of each segment. @throws {CorruptionError} @throws {DiskError}
+ * Returns the first inconsistency of each segment. @throws {CorruptionError} @throws {DiskError}
  */
 export function historyFaults(options: HistoryCheckOptions): HistoryFault[] {
   const places: CheckedPlace[] = [];
@@ -162,7 +162,7 @@ class CheckedPlace {
   readonly entry: SegmentEntry;
   readonly #reader: SegmentReader;
   readonly #deletions: DeletionVector;
-  /** The position of the previous search. The next version usually follows immediately. */
+  /** The position that the previous search found. The next version usually follows directly. */
   #owner = -1;
   #rows: RowSpan | undefined;
   #lastRow = -1;
@@ -207,7 +207,7 @@ class CheckedPlace {
     };
   }
 
-  /** Yields all versions, by owner and seq. */
+  /** Yields all versions, ordered by owner and seq. */
   *versions(): Generator<CheckedVersion> {
     const reader = this.#reader;
     let ownerIndex = -1;

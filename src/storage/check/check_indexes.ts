@@ -1,6 +1,7 @@
 /**
- * Checks the files of secondary indexes against the rows of their segments, and writes wrong files
- * again. An index contains only data from its segment, so no row is lost with an index.
+ * Checks that the files of secondary indexes match the rows of their segments, and rebuilds files
+ * that do not. An index contains only data derived from its segment, so losing an index loses no
+ * row.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -23,7 +24,7 @@ import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
 import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
-/** A cache for unpacked parts of a segment while its indexes are compared. */
+/** The size of the cache for unpacked parts of a segment while its indexes are compared. */
 const CACHE_BYTES_MAX: number = 1 << 24;
 
 /** An index file that is missing, damaged or wrong. */
@@ -62,7 +63,7 @@ export function checkIndexes(
   return damaged;
 }
 
-/** Writes index files again from the rows. @throws {DiskError} @throws {CorruptionError} */
+/** Rebuilds index files from the rows. @throws {DiskError} @throws {CorruptionError} */
 export function rebuildIndexes(
   disk: Disk,
   paths: DataPaths,
@@ -90,7 +91,7 @@ export function rebuildIndexes(
   }
 }
 
-/** Compares a file with the index that its rows produce. */
+/** Compares a file with an index built from the rows. */
 function faultOf(
   disk: Disk,
   paths: DataPaths,
@@ -121,7 +122,9 @@ interface CheckedFile {
   readonly entry: SegmentEntry;
 }
 
-/** Describes the first difference between a sorted index and the rows; undefined for none. */
+/**
+ * Describes the first difference between a sorted index and the rows; undefined if there is none.
+ */
 function keyFault(
   { disk, entry, path }: CheckedFile,
   reader: SegmentReader,
@@ -142,7 +145,10 @@ function keyFault(
   }
 }
 
-/** Describes the first difference between an inverted index and the rows; undefined for none. */
+/**
+ * Describes the first difference between an inverted index and the rows; undefined if there is
+ * none.
+ */
 function termFault(
   { disk, entry, path }: CheckedFile,
   reader: SegmentReader,

@@ -1,7 +1,8 @@
 /**
- * Checks the log: every frame of every file, and the number files. The log must begin where the
- * manifest says and reach the high-water mark. A torn tail of the last file is only reported as a
- * note, since any crash can leave one. Damage to durable bytes is a fault.
+ * Checks the log: every frame of every file, and the files that record the high-water marks. The
+ * log must begin where the manifest says and reach the high-water mark. A torn tail in the last
+ * file is only reported as a note, since any crash can leave one. Damage to durable bytes is a
+ * fault.
  */
 import { assert } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -29,12 +30,12 @@ export interface LogCheckOptions {
   readonly catalogSeq: number | undefined;
 }
 
-/** The result of the check, for a repair of the log. */
+/** The result of the check, which a repair of the log uses. */
 export interface LogCheck {
   readonly reading: LogReading;
   /** The reason why the log cannot be read to its end; undefined if it can. */
   readonly damage: CorruptionError | undefined;
-  /** Whether the log was written under definitions that the catalog does not have. */
+  /** Whether the log was written under newer definitions than the catalog contains. */
   readonly isAheadOfCatalog: boolean;
   readonly highWaterSeq: number;
   readonly isHighWaterDamaged: boolean;
@@ -42,13 +43,13 @@ export interface LogCheck {
   readonly isReservationDamaged: boolean;
 }
 
-/** Readable frames after the end of the log whose rows are in no segment. */
+/** Readable frames beyond the end of the log whose rows are in no segment. */
 export interface LostFrames {
   /** The highest seq in the lost frames; 0 if there are none. */
   readonly lastSeq: number;
   /** The number of lost row versions of each table in the catalog. */
   readonly rowsByTable: ReadonlyMap<number, number>;
-  /** Log files that lie completely after the end of the log, in order. */
+  /** The log files that lie entirely beyond the end of the log, in order. */
   readonly files: readonly number[];
 }
 
@@ -66,7 +67,7 @@ export function checkLog(options: LogCheckOptions, listener: CheckListener): Log
   const note = ({ frames, lastSeq }: LoggedCommit): void => {
     for (const frame of frames) {
       catalogFault ??= aheadOf(frame, lastSeq, catalogSeq);
-      // Called because it throws if the content of a body is invalid.
+      // Decoding throws if the body is invalid; the result is not needed.
       decodeWrites(frame);
     }
   };
@@ -108,7 +109,7 @@ function noteRest(
 }
 
 /**
- * Searches the log after a given position for complete frames.
+ * Searches for complete frames beyond a given position in the log.
  *
  * @param flushedSeqOf Returns the flushed seq of a table; undefined if the table does not exist.
  */

@@ -1,6 +1,7 @@
 /**
- * Checks every segment in the manifest and its deletion vector byte by byte, and the consistency of
- * history with current versions. Also reports files that the manifest does not list.
+ * Checks, byte by byte, every segment in the manifest and its deletion vector, and checks that
+ * history is consistent with the current versions. The check also reports files that the manifest
+ * does not list.
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -17,10 +18,10 @@ import { openListedSegment, readListedDeletions } from "../table/listed_files.ts
 import { historyFaults } from "./check_history.ts";
 import { type CheckListener, damageFinding, noteFinding } from "./findings.ts";
 
-/** A cache for unpacked parts of a segment while it is checked. */
+/** The size of the cache for unpacked parts of a segment while the segment is checked. */
 const CACHE_BYTES_MAX: number = 1 << 20;
 
-/** A cache for unpacked segments of a table while their versions are compared. */
+/** The size of the cache for unpacked segments of a table while their versions are compared. */
 const HISTORY_CACHE_BYTES_MAX: number = 1 << 25;
 
 export interface SegmentCheckOptions {
@@ -28,19 +29,19 @@ export interface SegmentCheckOptions {
   readonly paths: DataPaths;
   /** Every segment that the manifest lists. */
   readonly entries: readonly SegmentEntry[];
-  /** Ids of the existing tables. Segments of other tables are removed on the next startup. */
+  /** The ids of the existing tables. Segments of other tables are removed at the next startup. */
   readonly tableIds: ReadonlySet<number>;
   /** The states of the existing tables in the manifest. */
   readonly states: readonly TableState[];
   /** The tables whose rows never expire. */
   readonly lastingTableIds: ReadonlySet<number>;
-  /** The owners whose rows are being erased or are about to be. */
+  /** The owners whose rows are being erased or will be erased. */
   readonly erasedOwners: ReadonlySet<number>;
-  /** Roots of the available storages. The contents of other storages are unknown. */
+  /** The root directories of the available storages. The contents of other storages are unknown. */
   readonly storageRoots: readonly string[];
 }
 
-/** Whether a segment's files are all missing after a repair gave it up. */
+/** Whether a repair has given up a segment, so that all of its files are missing. */
 export function isLost(disk: Disk, paths: DataPaths, entry: SegmentEntry): boolean {
   return entry.isGivenUp === true && !disk.exists(segmentPath(paths, entry));
 }
@@ -96,8 +97,8 @@ export function checkSegments(
 }
 
 /**
- * Returns the history segments that are inconsistent with other segments of their table.
- * Inconsistencies in segments of current versions are only reported. Those segments stay in use,
+ * Returns the history segments that are inconsistent with other segments of their table. For
+ * segments of current versions, inconsistencies are only reported. Those segments stay in use,
  * since no other copy of their rows exists. Tables without history are also checked, because a
  * merge or the manifest may have lost all of their history.
  */
@@ -174,9 +175,13 @@ function faultOf(check: () => void): CorruptionError | undefined {
   }
 }
 
-/** Yields each offset up to which a segment has been checked. @throws {CorruptionError} */
+/**
+ * Yields the offset up to which a segment has been checked, after each step. @throws
+ * {CorruptionError}
+ */
 function* checkSteps(disk: Disk, path: string, entry: SegmentEntry): Generator<number> {
-  // A separate cache, so that bytes read only once do not evict shared ones.
+  // A separate cache is used, because these bytes are read only once and must not evict shared
+  // entries.
   const cache = new ChunkCache(CACHE_BYTES_MAX);
   const reader = openListedSegment(disk, path, { entry, cache });
   try {

@@ -1,6 +1,6 @@
 /**
- * The interface through which a check of files reports its results. A listener receives each
- * finding when it occurs and each file when it has been checked, so that the progress of a long
+ * The interface through which checks of files report their results. A listener is notified of each
+ * finding as it occurs, and of each file once it has been checked, so that the progress of a long
  * check is visible.
  */
 import type { CorruptionError } from "../../base/errors.ts";
@@ -8,7 +8,7 @@ import type { CorruptionError } from "../../base/errors.ts";
 export interface Finding {
   /**
    * Whether the finding is damage. A note is not damage: it reports leftovers of crashes, startups
-   * and repairs.
+   * or repairs.
    */
   readonly kind: "damage" | "note";
   readonly path: string;
@@ -21,7 +21,10 @@ export interface Finding {
 
 export interface CheckListener {
   onFinding(finding: Finding): void;
-  /** Called one or more times for each file, with the bytes that were checked. */
+  /**
+   * Called one or more times for each file, with the number of bytes checked since the previous
+   * call.
+   */
   onChecked(path: string, byteCount: number): void;
 }
 

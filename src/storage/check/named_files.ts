@@ -14,20 +14,20 @@ import { readLog } from "../local_wal/reader.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { openListedSegment } from "../table/listed_files.ts";
 
-/** An uploaded file as the catalog lists it. */
+/** An uploaded file, as listed in the catalog. */
 export interface ListedBlob extends BlobPath {
   readonly fileId: string;
-  /** The column of the cell that refers to the file. */
+  /** The column of the value that refers to the file. */
   readonly columnId: number;
-  /** The file's name at its upload. */
+  /** The name that the file had when it was uploaded. */
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
 }
 
 /**
- * Returns the files that a row version refers to, or may refer to because some rows cannot be read.
- * Reads every version of the tables concerned, so it should be called only for missing files.
+ * Returns those files to which a row version refers, or may refer because some rows cannot be read.
+ * This reads every version of the affected tables, so it should be called only for missing files.
  */
 export function namedFiles(
   {
@@ -74,8 +74,8 @@ export function namedFiles(
 }
 
 /**
- * Calls `note` with a segment's cells in the columns for files. Returns false if the segment cannot
- * be read.
+ * Calls `note` with each value that a segment has in its FILE columns. Returns false if the segment
+ * cannot be read.
  */
 function isVisited(
   disk: Disk,
@@ -102,7 +102,7 @@ function isVisited(
     }
     return true;
   } catch (error) {
-    // Safe: the damage is a separate finding.
+    // Safe: the damage is reported as a separate finding.
     if (isDamage(error)) return false;
     throw error;
   }

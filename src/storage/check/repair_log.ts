@@ -1,6 +1,5 @@
 /**
- * Ends a damaged log where the damage begins, so that a server can start with the commits before
- * it.
+ * Truncates a damaged log at the damage, so that a server can start with the commits before it.
  *
  *     1 copy the part that will be truncated from the last file to lost+found/
  *     2 durably raise wal/HWM to the highest seq that can ever have been issued
@@ -8,11 +7,11 @@
  *     4 fill the rest of the last file with zeros
  *     5 add a new file with one empty commit at the seq of step 2
  *
- * - Nothing is lost: every truncated byte is in lost+found/.
- * - Because of the empty commit, the log reaches its high-water mark again. The next start
- *   therefore accepts it, and continues above every seq that was ever visible to clients.
- * - If a repair is interrupted at any step, the log ends below its high-water mark. It is still
- *   refused, and the next repair starts over from that mark.
+ * - No data is destroyed: every byte that is cut off is kept in lost+found/.
+ * - An empty commit is appended, with which the log reaches its high-water mark again. The next
+ *   startup therefore accepts the log, and continues above every seq that clients have ever seen.
+ * - If a repair is interrupted at any step, the log still ends below its high-water mark. In that
+ *   case a server refuses the log as before, and the next repair starts again.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -31,22 +30,22 @@ import { rewriteNumberFile } from "../local_wal/high_water.ts";
 import { logFileNumbers } from "../local_wal/reader.ts";
 import { type LogCheck, type LostFrames, lostFrames } from "./check_log.ts";
 
-/** Zeros are written in pieces of this size. */
+/** Zeros are written in pieces of this many bytes. */
 const PIECE_BYTES: number = 1 << 20;
 
 /**
- * The smallest file in which the log can continue. The writer begins another file once this one is
- * full.
+ * The minimum size of the file in which the log continues. The writer begins another file once this
+ * file is full.
  */
 const NEW_FILE_BYTES_MIN = 65536;
 
-/** The part of the log that is lost by truncating the log at the damage. */
+/** The point at which the log is truncated, and what is lost beyond it. */
 export interface LogCut {
   /** The file that ends early; undefined if no part of the log can be kept. */
   readonly lastFile: number | undefined;
   /** The offset at which the last file ends. */
   readonly offset: number;
-  /** The last seq that remains in the log. */
+  /** The last seq that is still in the log afterwards. */
   readonly lastSeq: number;
   /** Commits up to this seq were acknowledged. */
   readonly acknowledgedSeq: number;
@@ -55,7 +54,7 @@ export interface LogCut {
   readonly lost: LostFrames;
 }
 
-/** Determines the effect of truncating a damaged log. Changes nothing. */
+/** Determines what truncating a damaged log would remove. Changes nothing. */
 export function plannedCut(
   disk: Disk,
   paths: DataPaths,
@@ -84,7 +83,7 @@ export function plannedCut(
       lost: lostFrames(disk, paths, { fileNumber, offset, flushedSeqOf }),
     };
   }
-  // If the beginning of the log is missing, no commit after that gap can be relied on.
+  // If the beginning of the log is missing, none of the commits after the gap can be trusted.
   const nextFile = firstLogFile ?? logFileNumbers(disk, paths)[0] ?? 1;
   return {
     lastFile: undefined,
@@ -161,7 +160,8 @@ export function cutLog(
 }
 
 /**
- * Copies a file from an offset to its last nonzero byte. Returns undefined if all bytes are zero.
+ * Copies a file from an offset to its last nonzero byte. Returns undefined if all of these bytes
+ * are zero.
  */
 function copyRest(
   disk: Disk,

@@ -3,10 +3,11 @@
  * that a statement that needs their rows fails instead of returning an incomplete result. Their
  * files move to lost+found/.
  *
- * A segment with a damaged deletion vector is treated in the same way, because its replaced and
- * deleted rows would come back.
+ * A segment with a damaged deletion vector is treated in the same way, because otherwise its
+ * replaced and deleted rows would reappear.
  *
- * If the table may lose rows, like an event log, the entry is removed from the manifest instead.
+ * If the table can tolerate losing rows, for example an event log, the entry is removed from the
+ * manifest instead.
  */
 import type { Disk } from "../../base/disk.ts";
 import type { Manifest, SegmentEntry } from "../contract/manifest.ts";
@@ -34,7 +35,8 @@ export function quarantineSegments(
   paths: DataPaths,
   { entries, manifest }: Damaged,
 ): string[] {
-  // The manifest is changed first, so that a crash never leaves an unmarked entry without its file.
+  // The manifest is changed first, so that no crash can leave an unmarked entry whose file has been
+  // moved.
   const changeSegments = entries.map(
     (entry): SegmentEntry => ({ ...entry, quarantined: true, isGivenUp: true }),
   );
@@ -42,7 +44,10 @@ export function quarantineSegments(
   return moveFiles(disk, paths, entries);
 }
 
-/** Like {@linkcode quarantineSegments}, but reads continue as if the segments had never existed. */
+/**
+ * Like {@linkcode quarantineSegments}, except that later reads behave as if the segments had never
+ * existed.
+ */
 export function dropSegments(
   disk: Disk,
   paths: DataPaths,

@@ -46,7 +46,8 @@ export function pushBatch(
   }
   for (let row = 0; row < rowCount; row += 1) {
     const key = isKeyed ? keyOfColumns(columns, row, keyPositions) : "";
-    // The second comparison covers rows of this batch, which raise the partition's bound.
+    // The second comparison covers earlier rows of this batch, which have raised the partition's
+    // bound.
     const isNew = typeof key === "number" && key > highestKey && key > partition.highestKey;
     const mayBeThere = isKeyed && !isNew;
     const found = mayBeThere
@@ -87,7 +88,7 @@ export function ascendingKeys(
   let last = highestKey;
   for (let row = 0; row < length; row += 1) {
     const key = keys[row] ?? 0;
-    // The comparison is negated, so that NaN is also rejected.
+    // The negated comparison also rejects NaN.
     if (!(key > last)) return undefined;
     last = key;
   }

@@ -1,10 +1,10 @@
 /**
  * Makes commits, each within one tick. A row version gets its seq here and nowhere else.
  *
- * `apply` runs without an await. The method checks keys, issues seqs, and puts rows into memtables
- * and the log's buffer, or else changes nothing. The rows of a large commit are checked and encoded
- * beforehand (`staged_commit.ts`), so it is also made in one tick. `commit_groups.ts` settles the
- * commit once the log has written it.
+ * `apply` runs without an await. It checks keys, issues seqs, and puts rows into memtables and the
+ * log's buffer; if any check fails, it changes nothing. The rows of a large commit are checked and
+ * encoded beforehand (`staged_commit.ts`), so that this commit also takes a single tick.
+ * `commit_groups.ts` settles the commit once the log has written it.
  *
  * Invariant: seqs of rolled-back rows are never issued again.
  */
@@ -43,7 +43,7 @@ export interface CommitterOptions {
   readonly catalogSeq: number;
 }
 
-/** Notifies the store of commits, so that it can do other work. */
+/** Notifies the store of commits, so that the store can schedule other work. */
 export interface CommitterEvents {
   /** Called when a commit has added rows to a table's active memtable. */
   onAppended(table: StoredTable): void;
@@ -123,7 +123,7 @@ export class Committer {
       if (rowCountOf(write) > 0) this.groups.noteChanged(group, write.tableId, write.owner);
     }
     if (isAlone) this.#appendLate(touches, batch.writes[0]?.batch);
-    // Computed before a flush can freeze a memtable.
+    // The seqs are computed before a flush can freeze a memtable.
     const seqs = batch.wantsSeqs === true ? seqsOf(touches) : undefined;
     for (const { table } of touches) this.#events.onAppended(table);
     return withSeqs({ firstSeq, lastSeq }, seqs);
@@ -145,7 +145,10 @@ export class Committer {
     }
   }
 
-  /** Whether values must be in the memtable before the commit is accepted. */
+  /**
+   * Whether values must be in the memtable before the commit can be accepted, because a unique
+   * index reads them.
+   */
   #hasUniqueKeys({ writes }: WriteBatch): boolean {
     for (const { tableId } of writes) {
       if ((this.#tables.get(tableId)?.enforcedIndexes.length ?? 0) > 0) return true;
@@ -163,7 +166,7 @@ export class Committer {
     this.#retiredOwners.add(owner);
   }
 
-  /** Checks that commits of an owner are accepted. @throws {DatabaseError} PERMISSION_DENIED */
+  /** Checks that an owner may still commit. @throws {DatabaseError} PERMISSION_DENIED */
   #requireOwner(owner: number): void {
     if (!this.#retiredOwners.has(owner)) return;
     throw new DatabaseError(
@@ -274,13 +277,13 @@ export class Committer {
         if (isKeyed) partition.setRow(key, at);
         if (pushed === 0) {
           writeFirst = seq;
-          // Rows of this commit never conflict with its own snapshot.
+          // The rows of this commit never conflict with its own snapshot.
           if (conflict.firstSeq === SEQ_ZERO) conflict.firstSeq = seq;
         }
         pushed += 1;
       }
     } finally {
-      // Needed even if a row is refused, because a rollback needs the values.
+      // The values are appended even if a row is refused, because the rollback reads them.
       memtable.appendValues(rows, pushed);
     }
     if (operation !== "update") touch.liveDelta += isDeleted ? -pushed : pushed;
@@ -288,8 +291,8 @@ export class Committer {
   }
 
   /**
-   * Inserts rows in columnar form, outside a transaction. If a commit has no other rows, {@linkcode
-   * #appendLate} appends their values.
+   * Inserts rows in columnar form, outside a transaction. {@linkcode #appendLate} appends the
+   * values later if the commit has no other rows.
    */
   #applyBatch(
     touch: Touch,
@@ -309,7 +312,7 @@ export class Committer {
       this.#commitLog.addBatch(rows, seqs.subarray(first, end), prevs.subarray(first, end));
       isLogged = true;
     } finally {
-      // Needed even if a row is refused, because a rollback needs the values.
+      // The values are appended even if a row is refused, because the rollback reads them.
       if (!isLogged || !isAlone) memtable.appendBatch(rows, memtable.rowCount - first);
     }
     touch.liveDelta += rows.rowCount;
@@ -318,7 +321,7 @@ export class Committer {
 
   /**
    * Appends the values of a commit whose only rows are in columnar form, while the disk writes the
-   * log. The late append is safe because the values are not read within this tick.
+   * log. This is safe because nothing reads the values within this tick.
    */
   #appendLate([touch]: readonly Touch[], rows: Batch | undefined): void {
     if (touch === undefined || rows === undefined) return;

@@ -1,5 +1,6 @@
 /**
- * Settles commits in groups as the log writes them, in order, and then answers their writers.
+ * Settles commits in groups, in the order in which the log writes them, and then answers their
+ * writers.
  *
  *     applied ──group durable─► visible
  *        ├─────no room────────► rolled back: rows, keys and replacements are as before
@@ -19,16 +20,16 @@ import type { SpaceGuard } from "../directory/space.ts";
 import type { Memtable } from "../memtable/memtable.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** The maximum number of failed seq ranges that are remembered for late callers of `durable`. */
+/** The maximum number of failed seq ranges that are remembered for later calls of `durable`. */
 const FAILURES_MAX = 1024;
 
 const DONE: Promise<void> = Promise.resolve();
 
-/** The changes of commits to one memtable, which a rollback needs. */
+/** The changes that a group of commits made to one memtable, as a rollback needs them. */
 export interface Touch {
   readonly table: StoredTable;
   readonly memtable: Memtable;
-  /** The row count before the changes. */
+  /** The memtable's row count before the changes. */
   readonly rowCount: number;
   liveDelta: number;
 }
@@ -148,7 +149,8 @@ export class CommitGroups implements CommitLogEvents {
     const error = this.#options.space.noteRefused(cause);
     const failed = this.#groups.filter(({ number }) => number >= groupNumber);
     this.#groups = this.#groups.filter(({ number }) => number < groupNumber);
-    // Newest first, because a row's replacement must be undone before the row itself.
+    // Rolls back the newest group first, because a row's replacement must be undone before the row
+    // itself.
     for (const { touches } of failed.toReversed()) {
       for (const { table, memtable, rowCount } of [...touches.values()].toReversed()) {
         // A table that was dropped in the meantime has neither rows nor files.

@@ -1,5 +1,6 @@
 /**
- * Detects conflicts of a write with the current version of its key, and creates the error messages.
+ * Detects conflicts between a write and the current version of its key, and creates the error
+ * messages.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -24,7 +25,7 @@ export interface ConflictCheck {
 }
 
 /**
- * Checks that a write does not need a key if its table has none.
+ * Checks that a write does not refer to rows by key if its table has no primary key.
  * @throws {DatabaseError} UNSUPPORTED_FEATURE if the write needs a key.
  */
 export function requireKeyless(write: TableWrite, tableName: string): void {

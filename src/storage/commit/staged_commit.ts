@@ -1,12 +1,13 @@
 /**
- * Prepares a large commit over many ticks, and makes it in a short one.
+ * Prepares a large commit over many ticks, and then makes it in one short tick.
  *
  *     add, add, add …    look up the keys, or the versions with known seqs; put the rows into a
  *                        separate memtable and into log frames
  *        └──► settle     repeat until all other commits since then have been examined
  *               └──► commit, in the same tick: seqs, replaced versions, memtable, frames
  *
- * - Before `commit`, none of its rows are visible or in the log. To abandon it, drop it.
+ * - Before `commit`, none of its rows are visible or in the log. A caller abandons a staged commit
+ *   by dropping its reference to it.
  * - Nothing is locked. `settle` detects changes that other commits made to a key after its lookup.
  *   `settle` examines memtables and, if a flush came in between, looks the keys up again. It also
  *   finds versions that a flush or a merge has moved.
@@ -38,7 +39,7 @@ import {
 } from "./conflicts.ts";
 import { newerInMemtables, newerInSegment, StagedTable } from "./staged_table.ts";
 
-/** The number of rows from which a garbage collection of outgrown arrays pays off. */
+/** The row count from which it pays to collect the arrays that were replaced by larger ones. */
 const OUTGROWN_ROWS_MIN = 131_072;
 
 /** The part of the committer that staged commits use. */
@@ -65,7 +66,7 @@ export class LocalStagedCommit implements StagedCommit {
   /** Whether the commit only deletes rows, which is allowed on a full disk. */
   areDeletes = true;
   #rowCount = 0;
-  /** The row count at which outgrown arrays take about as much memory as live arrays. */
+  /** The row count at which discarded arrays take about as much memory as the arrays in use. */
   #collectedAt = OUTGROWN_ROWS_MIN;
   /** The search that `settle` is running. */
   #search: Generator<void, void> | undefined;
@@ -145,8 +146,8 @@ export class LocalStagedCommit implements StagedCommit {
     const firstIndex = this.#rowCount;
     const first = memtable.rowCount;
     const isNew = operation === "insert" && this.#pushNewKeys(staged, owner, batch);
-    // The key of an expired row may have been inserted again, in which case the new row does not
-    // replace the expired one.
+    // If a row has expired, its key may have been inserted again, and the new row does not replace
+    // the expired one.
     const isKnown = replacedSeqs !== undefined && table.definition.ttlMs === undefined;
     if (isKnown) this.#replaceBatch(staged, write, replacedSeqs, batch);
     else if (!isNew) this.#pushBatch(staged, write, batch);
@@ -170,8 +171,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Adds rows that replace versions with known seqs. A version that is found under its seq and is
-   * not replaced needs no lookup of its key.
+   * Adds rows that replace versions with known seqs. If a version is found under its seq and has
+   * not been replaced, its key is not looked up.
    */
   #replaceBatch(
     staged: StagedTable,
@@ -233,7 +234,7 @@ export class LocalStagedCommit implements StagedCommit {
     return { table, write, snapshotSeq, firstSeq: SEQ_ZERO };
   }
 
-  /** Returns the distance of each of the next rows from the seq before the commit's first one. */
+  /** Returns the offset of each of the next rows from the seq that precedes the commit. */
   #distances(rowCount: number): Float64Array {
     const distances = new Float64Array(rowCount);
     for (let row = 0; row < rowCount; row += 1) {
@@ -261,7 +262,7 @@ export class LocalStagedCommit implements StagedCommit {
     this.#search ??= this.#searched();
     for (;;) {
       if (this.#search.next().done !== true) return false;
-      // Examines the few remaining changes of other commits in this tick.
+      // Examines the remaining changes by other commits, of which there are few, in this tick.
       this.#search = this.#searched();
       if (this.#search.next().done === true) break;
     }
@@ -284,8 +285,8 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Refuses the commit after a rollback. The positions of rolled-back rows have been given to other
-   * rows, so positions that were recorded here may refer to the wrong rows.
+   * Refuses the commit after a rollback. The positions of rolled-back rows have been reused, so the
+   * positions that this commit recorded may refer to the wrong rows.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE
    */
@@ -301,7 +302,7 @@ export class LocalStagedCommit implements StagedCommit {
       staged = new StagedTable(this.#ground.table(tableId), fromSeq);
       this.#staged.set(tableId, staged);
     }
-    // Rows are looked up by the table definition for which they were created.
+    // Rows may only be looked up under the table definition for which they were created.
     requireUnaltered(staged);
     return staged;
   }
@@ -321,27 +322,27 @@ export class LocalStagedCommit implements StagedCommit {
   }
 
   /**
-   * Searches memtables and segments, since versions may have moved from one to the other in the
-   * meantime.
+   * Searches both memtables and segments, since versions may have moved from one to the other in
+   * the meantime.
    */
   *#newerVersions(staged: StagedTable): Generator<void, void> {
     const { table } = staged;
     const upTo = this.#ground.appliedSeq;
     if (upTo === staged.checkedSeq) return;
     if (table.keyPositions.length > 0 || table.enforcedIndexes.length > 0) {
-      // The lists of memtables and segments are taken in one tick, so that no version is missed
-      // that moves from one to the other.
+      // The lists of memtables and segments are taken in the same tick, so that a version that
+      // moves between them is not missed.
       const memtables = table.memtables();
       const segments = table.allSegments.filter(({ entry }) => entry.maxSeq > staged.checkedSeq);
       yield* newerInMemtables(staged, memtables, upTo);
       for (const segment of segments) yield* newerInSegment(staged, segment);
-      // A segment that is no longer listed may not have been read to its end.
+      // A segment that is no longer listed may not have been read completely.
       if (segments.some(({ isDropped }) => isDropped)) return;
     }
     staged.checkedSeq = upTo;
   }
 
-  /** Looks up versions again that a flush or a merge has moved. */
+  /** Looks up versions that a flush or a merge has moved. */
   *#movedVersions(staged: StagedTable): Generator<void, void> {
     for (;;) {
       const lost = staged.lostPlaces();

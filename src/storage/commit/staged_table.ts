@@ -23,20 +23,21 @@ import { changedMeanwhile } from "./conflicts.ts";
 import { duplicateIn, type TakenKey } from "./unique_keys.ts";
 
 /**
- * Up to this many rows are copied to the active memtable in the commit's tick, unless it is empty.
- * More rows keep their own memtable, which is large enough for a separate segment.
+ * If there are at most this many rows, they are copied to the active memtable in the commit's tick,
+ * unless that memtable is empty. More rows keep their own memtable, which is large enough for a
+ * separate segment.
  */
 const ADDED_ROWS_MAX: number = ROW_GROUP_ROWS_MAX / 2;
 
-/** The maximum bytes of the rows that are added at a time, since long rows take longer to copy. */
+/** The maximum total size of copied rows, since long rows take longer to copy. */
 const ADDED_BYTES_MAX: number = 16 * 1024 * 1024;
 
 /** The memtable or segment that contains a version. */
 type StagedPlace = Memtable | OpenSegment;
 
 /**
- * The memtable or segment that contains replaced versions, and the replacements prepared for these
- * versions. The place is undefined if its versions have moved.
+ * A memtable or segment that contains replaced versions, with the replacements prepared for them.
+ * The place is undefined if its versions have moved.
  */
 interface ReplacedPlace {
   readonly place: StagedPlace | undefined;
@@ -64,7 +65,7 @@ export class StagedTable {
   /** The versions of other commits up to this seq have been examined. */
   checkedSeq: number;
   readonly #places: ReplacedPlace[] = [];
-  /** The keys in unique indexes that other rows had when the keys were examined. */
+  /** The unique keys that belonged to other rows when they were examined. */
   #heldKeys: HeldKey[] = [];
   /**
    * For each row, the number of the place that contains the replaced version, counted from 1; 0 if
@@ -72,7 +73,10 @@ export class StagedTable {
    */
   #placeNumbers: Uint32Array = new Uint32Array(BATCH_ROWS_MAX);
   readonly #placeGrowth = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
-  /** The index of the last row's place, which is usually also that of the next row. */
+  /**
+   * The index of the last row's place in `#places`, which is usually also the place of the next
+   * row.
+   */
   #lastPlace = -1;
 
   constructor(table: StoredTable, checkedSeq: number) {
@@ -91,8 +95,8 @@ export class StagedTable {
     if (this.#lastPlace === -1) {
       const replaced = new PreparedReplacements();
       this.#lastPlace = this.#places.push({ place, replaced }) - 1;
-      // Reads the deletion vector early. In the commit's tick, once the log has the commit, no step
-      // may fail.
+      // Reads the deletion vector now, because no step may fail in the commit's tick once the log
+      // has the commit.
       if (!(place instanceof Memtable)) void place.deletions;
     }
     this.#placeNumbers[row] = this.#lastPlace + 1;
@@ -100,7 +104,7 @@ export class StagedTable {
   }
 
   /**
-   * Examines the keys of rows from `firstRow` on in unique indexes. A key that another row has is
+   * Examines the unique keys of the rows from `firstRow` on. A key that belongs to another row is
    * examined again later, because this commit may still replace that row.
    *
    * @throws {DatabaseError} DUPLICATE_KEY
@@ -127,8 +131,8 @@ export class StagedTable {
   }
 
   /**
-   * Checks that this commit replaces every row that had one of the commit's keys, a few rows in
-   * each step.
+   * Checks that this commit replaces every row that had one of its unique keys, a few rows in each
+   * step.
    *
    * @throws {DatabaseError} DUPLICATE_KEY
    */
@@ -172,18 +176,18 @@ export class StagedTable {
       this.#placeGrowth.noteChanged(row, 0);
       if (found === undefined) continue;
       if (!found.isSettled) this.notePlace(row, found.place, found.row);
-      // A tombstone in history stays unchanged when its key comes back.
+      // A tombstone in history stays unchanged when its key is inserted again.
       else if (!found.isDeleted) throw changedMeanwhile(this.definition.name);
     }
   }
 
-  /** Clears places that no row refers to. */
+  /** Clears the places to which no row refers any longer. */
   dropPlaces(lost: ReadonlySet<number>): void {
-    // The numbers of the other places stay as they are.
+    // The remaining places keep their numbers.
     for (const number of lost) this.#places[number - 1] = NO_PLACE;
   }
 
-  /** Assigns seqs to the rows and records the replacements, once the commit has its seqs. */
+  /** Assigns seqs to the rows and records the replacements, once the commit's seqs are known. */
   begin(firstSeq: Seq): void {
     this.memtable.moveSeqs(firstSeq - 1);
     for (const { place, replaced } of this.#places) {
@@ -237,7 +241,7 @@ export function* newerInMemtables(
 
 /**
  * Examines versions in a segment that other commits wrote to the keys of a staged table. Ends early
- * if the segment is dropped in the meantime, since its file may be gone.
+ * if the segment is dropped in the meantime, since its file may no longer exist.
  */
 export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Generator<void, void> {
   const cursor = new VersionCursor();
@@ -258,7 +262,7 @@ export function* newerInSegment(staged: StagedTable, segment: OpenSegment): Gene
   }
 }
 
-/** Checks that the version of another commit was already examined, or has an unrelated key. */
+/** Checks that a version from another commit was already examined or has an unrelated key. */
 function requireUntouched(
   { memtable: own, table }: StagedTable,
   partition: MemPartition,
@@ -276,7 +280,7 @@ function requireUntouched(
   }
 }
 
-/** Whether the version of another commit has a key of a unique index that this commit needs. */
+/** Whether a version from another commit has a unique key that this commit needs. */
 function takesKey(
   own: Memtable,
   owner: number,
@@ -290,7 +294,9 @@ function takesKey(
   });
 }
 
-/** The maximum number of rows to step over before a full search, which takes about as long. */
+/**
+ * The maximum number of rows that are stepped over one by one; beyond it, a full search is as fast.
+ */
 const PASSED_MAX = 16;
 
 /**
@@ -309,7 +315,7 @@ class VersionFollower {
   }
 
   /**
-   * Abandons the position of the last version. Called at the beginning of another tick, because the
+   * Forgets the position of the last version. Called at the beginning of another tick, because the
    * position may no longer exist.
    */
   leave(): void {

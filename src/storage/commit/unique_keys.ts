@@ -1,5 +1,5 @@
 /**
- * Refuses rows if another live row has the same key in a unique index.
+ * Refuses rows whose key in a unique index belongs to another live row.
  *
  * Keys are checked at the end of a commit, once all of its rows are known. A statement may
  * therefore exchange the keys of two rows.
@@ -54,10 +54,10 @@ export function requireUnique(
   }
 }
 
-/** A key that another row has. */
+/** A key that belongs to another row. */
 export interface TakenKey {
   readonly values: Row;
-  /** Whether the row with the key is inserted, and does not replace another version. */
+  /** Whether the row with the key is newly inserted, as opposed to replacing another version. */
   readonly isNew: boolean;
 }
 

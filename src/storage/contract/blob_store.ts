@@ -1,5 +1,6 @@
 /**
- * Stores uploaded files: bytes outside the rows that refer to them.
+ * The interface for storing uploaded files, whose bytes are not part of the rows that refer to
+ * them.
  *
  * A blob is staged under tmp/, made durable, and then moved to its stored name before the row that
  * refers to it commits. A crash may leave a blob without a row, which is swept later, but never a
@@ -9,7 +10,7 @@
  */
 
 /**
- * The location of a blob. The server creates all numbers and names in it, and none comes from a
+ * The location of a blob. The server generates every number and name in it; nothing comes from a
  * client.
  */
 export interface BlobPath {
@@ -24,11 +25,14 @@ export interface StagedBlob {
   readonly size: number;
   /** SHA-256 of the bytes, in lower-case hex. */
   readonly sha256: string;
-  /** Removes the staged bytes, or the published ones if the row did not commit. */
+  /**
+   * Removes the staged bytes; if they were published but the row did not commit, removes the
+   * published bytes.
+   */
   discard(): void;
 }
 
-/** A blob that this store has staged, and its destination. */
+/** A blob staged by this store, and its destination. */
 export interface PlacedBlob {
   readonly blob: StagedBlob;
   readonly path: BlobPath;
@@ -38,22 +42,22 @@ export interface BlobStore {
   /** Writes bytes under tmp/ and syncs them. @throws {DiskError} */
   stage(bytes: Uint8Array): Promise<StagedBlob>;
   /**
-   * Moves the bytes of each blob to their place and makes all names durable.
+   * Moves the bytes of each blob into place, and makes all file names durable.
    * @throws {DiskError} Some blobs may have been moved.
    */
   publish(placed: readonly PlacedBlob[]): void;
   /** Returns the bytes of a published blob; undefined if it is missing. */
   read(path: BlobPath): Blob | undefined;
   remove(path: BlobPath): void;
-  /** Delays every removal until the returned function is called. */
+  /** Delays all removals until the returned function is called. */
   hold(): () => void;
   /**
-   * Removes every blob of a table. Resolves once the blobs have been removed or, while removals are
-   * delayed, once the blobs are scheduled for removal. Rejects with DiskError.
+   * Removes all blobs of a table. Resolves once the blobs have been removed or, while removals are
+   * delayed, scheduled for removal. Rejects with a DiskError.
    */
   removeTable(tableId: number): Promise<void>;
-  /** Removes every blob of an owner, in all tables. */
+  /** Removes all blobs of an owner, in every table. */
   removeOwner(owner: number): Promise<void>;
-  /** Returns the ids of the tables that have blobs or once had some. */
+  /** Returns the ids of the tables that have or once had blobs. */
   tableIds(): readonly number[];
 }

@@ -1,6 +1,6 @@
 /**
- * Reads row versions in the order of their seqs: the changes of one owner or of all owners, and
- * single versions.
+ * Defines reads of row versions in seq order (the changes of one owner or of all owners), and reads
+ * of single versions.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Value, Vector } from "../../types/mod.ts";
@@ -12,32 +12,32 @@ export interface ChangesOptions {
   /** The inclusive upper bound, at most `visibleSeq`. */
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
-  /** The largest number of versions in one batch. Default BATCH_ROWS_MAX. */
+  /** The maximum number of versions in one batch. Default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
-   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If absent, a
-   * tombstone that moved to history before its key was inserted again is not looked up, and `prevs`
-   * contains 0.
+   * If a version replaced a tombstone above this seq, `prevs` contains that tombstone. If this is
+   * absent, a tombstone that moved to history before its key was inserted again is not looked up,
+   * and `prevs` contains 0 instead.
    */
   readonly prevsAfter?: Seq;
 }
 
-/** A batch of versions in ascending seq, each with the version that it replaced. */
+/** A batch of versions in ascending seq order, each with the version that it replaced. */
 export interface ChangeBatch {
   readonly rowCount: number;
   readonly seqs: Float64Array;
   /** For each version, the last seq of its commit. */
   readonly commitSeqs: Float64Array;
   /**
-   * For each version, the seq of the replaced version, or 0. Tombstones count, but see
-   * `prevsAfter`.
+   * For each version, the seq of the replaced version, or 0. Tombstones count as replaced versions;
+   * see also `prevsAfter`.
    */
   readonly prevs: Float64Array;
-  /** For each version, 1 if it is a tombstone, else 0. */
+  /** For each version, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
   /**
-   * For each version, 1 if the replaced version exists and is not a tombstone. Its values in
-   * `oldColumns` are then valid.
+   * For each version, 1 if the version that it replaced exists and is not a tombstone. If so, the
+   * values of the replaced version are in `oldColumns`.
    */
   readonly hasOld: Uint8Array;
   readonly columns: readonly Vector[];
@@ -52,7 +52,7 @@ export interface ChangeScan {
 
 export type AllChangesOptions = Omit<ChangesOptions, "owner" | "prevsAfter">;
 
-/** A batch of versions of all owners in ascending seq, each with its owner. */
+/** A batch of versions of all owners in ascending seq order, each with its owner. */
 export interface OwnedChangeBatch extends ChangeBatch {
   readonly owners: Float64Array;
 }
@@ -63,8 +63,8 @@ export interface OwnedChangeBatch extends ChangeBatch {
  */
 export interface OwnedChangeScan {
   /**
-   * Returns the next versions. Returns none if the search needs more calls, so that other work can
-   * run in the meantime, and undefined at the end.
+   * Returns the next versions. An empty batch means that the search continues in the next call, so
+   * that other work can run in between; undefined means the end.
    */
   next(): OwnedChangeBatch | undefined;
   close(): void;
@@ -81,7 +81,8 @@ export interface VersionsOptions {
 }
 
 /**
- * The requested versions, in the requested order. A version that is gone has NULL in every column.
+ * The requested versions, in the order of the request. A version that no longer exists has NULL in
+ * every column.
  */
 export interface VersionRows {
   readonly rowCount: number;
@@ -90,13 +91,13 @@ export interface VersionRows {
    * segment.
    */
   readonly isFound: Uint8Array;
-  /** For each version, 1 if it is a tombstone, else 0. */
+  /** For each version, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
   /** The values of the versions, by column. */
   readonly columns: readonly (readonly Value[])[];
   /**
-   * For each version, 1 if the replaced version exists and is not a tombstone. Always 0 unless
-   * replaced versions were requested.
+   * For each version, 1 if the version that it replaced exists and is not a tombstone. Always 0
+   * unless replaced versions were requested.
    */
   readonly hasOld: Uint8Array;
   /** The values of the replaced versions; empty unless they were requested. */

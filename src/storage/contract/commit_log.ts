@@ -1,9 +1,9 @@
 /**
- * The commit log as the commit path sees it. `local_wal/` implements it on a Disk; another
- * implementation may store the log elsewhere.
+ * Defines the commit log as the commit path uses it. `local_wal/` implements it on a Disk; another
+ * implementation could store the log elsewhere.
  *
- * A commit is written in one tick: `begin`, then rows, then `end`. `abort` instead of `end`
- * discards the commit. Commits become durable in groups, in order. Each group has a number, and
+ * A commit is written in one tick: `begin`, then rows, then `end`. Calling `abort` instead of `end`
+ * discards the commit. Commits become durable in groups, and groups become durable in order. Group
  * numbers ascend.
  */
 import type { Batch, Row } from "../../types/mod.ts";
@@ -15,33 +15,33 @@ export interface CommitLogEvents {
   /** Called when all commits up to and including this group may be acknowledged. */
   onSettled(groupNumber: number): void;
   /**
-   * Called when this group and every later one were rolled back completely, because there was no
-   * room or no file for them.
+   * Called when this group and all later ones were rolled back completely, because the disk had no
+   * space or a file could not be opened.
    */
   onTakenBack(groupNumber: number, cause: unknown): void;
   /**
-   * Called when the log has failed. Nobody knows which commits after the settled groups are
-   * durable, and the log accepts no further ones.
+   * Called when the log has failed. It is then unknown which commits after the settled groups are
+   * durable, and the log accepts no further commits.
    */
   onFatal(cause: unknown): void;
 }
 
 /**
- * A commit on its way to the log. The caller calls its methods in this order: `beginWrite` and the
- * rows of each write, then `end`.
+ * A commit that is being encoded for the log. The caller calls `beginWrite` and adds the rows of
+ * each write, and then calls `end`.
  */
 export interface PreparedCommit {
-  /** Begins a write. The following rows have this table, owner and order of columns. */
+  /** Begins a write. The rows that follow have this table, owner and column order. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /**
-   * Adds a row. Indexes ascend.
+   * Adds a row. Indexes must ascend.
    *
    * @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED. The commit is unusable afterwards.
    */
   addRow(row: Row, index: number, prev: number): void;
   /** Adds rows in columnar form. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED */
   addBatch(batch: Batch, firstIndex: number, prevs: Float64Array): void;
-  /** Ends the commit. No rows may follow. */
+  /** Ends the commit. No rows may follow it. */
   end(): void;
 }
 
@@ -55,14 +55,14 @@ export interface CommitLog {
   events: CommitLogEvents;
   /** A lower bound on the numbers of the log files that will contain commits not yet written. */
   readonly oldestUnwrittenFile: number;
-  /** Existing files, ascending by number. The last one is still being written. */
+  /** Existing files, ascending by number. The last file is still being written. */
   readonly files: readonly ListedLogFile[];
   readonly oldestFile: number;
-  /** The end of the written part, durable or not, and the highest seq in it. */
+  /** The end of the written part, whether durable or not, and the highest seq in that part. */
   readonly written: { readonly fileNumber: number; readonly offset: number; readonly seq: number };
 
   begin(catalogSeq: number): void;
-  /** Begins a write. The following rows have this table, owner and order of columns. */
+  /** Begins a write. The rows that follow have this table, owner and column order. */
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void;
   /** Adds a row. @throws {DatabaseError} ROW_TOO_LARGE, LIMIT_EXCEEDED; `abort` must follow. */
   addRow(row: Row, seq: number, prev: number): void;
@@ -78,27 +78,32 @@ export interface CommitLog {
    */
   end(): number;
   /**
-   * Starts to write a large pending group in this tick if nothing is ahead of it, so that the disk
-   * works while the caller continues. Does not call any event handler.
+   * If a large group is pending and no other group is ahead of it, starts to write it in this tick,
+   * so that the disk works while the caller continues. This never calls an event handler.
    */
   writeEarly(): void;
 
   /**
-   * Begins a commit that is encoded over many ticks, before its seqs are known. No part of it is in
-   * the log before `append`. @param offsetOf The distance of a row's seq from that of the first
-   * row.
+   * Begins a commit that is encoded over many ticks, before its seqs are known. Nothing of it is in
+   * the log before `append`. @param offsetOf Returns the offset of a row's seq from the seq of the
+   * first row.
    */
   prepare(offsetOf: (index: number) => number): PreparedCommit;
-  /** Submits a prepared commit instead of `begin` to `end`. Returns the number of its group. */
+  /**
+   * Submits a prepared commit; this replaces the calls from `begin` to `end`. Returns the number of
+   * its group.
+   */
   append(prepared: PreparedCommit, head: { catalogSeq: number; firstSeq: number }): number;
 
   /**
-   * Resolves once the disk has everything up to a submitted seq, which may be after its group has
-   * settled. Rejects if the log has failed.
+   * Resolves once everything up to a submitted seq is on the disk, which may happen after the group
+   * has settled. Rejects if the log has failed.
    */
   synced(seq: number): Promise<void>;
 
-  /** Allows the log to remove files below this number, since no table needs them for recovery. */
+  /**
+   * Allows the log to remove the files below this number, because recovery no longer needs them.
+   */
   release(belowFileNumber: number): void;
   /** Waits for pending writes and closes the files. */
   close(): Promise<void>;

@@ -1,11 +1,11 @@
 /**
- * Defines the secondary indexes of a table, and how they are read.
+ * Defines the secondary indexes of a table and how they are read.
  *
  * - A sorted index contains every row of its table, ordered by owner and then by the values of its
- *   columns, ascending, with NULL after every value. A descending read goes backwards, so that NULL
- *   comes first.
- * - An inverted index lists the rows that have each term of `terms.ts`.
- * - A row that an index finds may be obsolete, and is checked like a row that is found in any other
+ *   columns, in ascending order with NULL last. A descending read goes backwards, so NULL comes
+ *   first.
+ * - An inverted index lists, for each term of `terms.ts`, the rows that contain it.
+ * - A row found through an index may be obsolete, so it is checked like a row found in any other
  *   way.
  */
 import type { Seq } from "../../base/seq.ts";
@@ -16,49 +16,49 @@ import type { TermQuery } from "./terms.ts";
 /**
  * The state of an index:
  *
- * - building: new versions are added to it, but older ones may be missing.
+ * - building: new versions are added to the index, but older versions may be missing.
  * - checking: it is complete, and refuses new duplicates. Older rows may still have duplicates.
- * - ready: it is complete, and if unique, no two rows have the same key.
+ * - ready: it is complete, and if it is unique, no two rows have the same key.
  */
 export type IndexState = "building" | "checking" | "ready";
 
-/** A computed part of the key of an index. */
+/** A key part that is computed from columns. */
 export interface StoredExpression {
   readonly columnId: number;
   /** The name of the part, for messages. */
   readonly name: string;
   readonly sql: string;
   readonly type: DataType;
-  /** The ids of the columns that it reads. */
+  /** The ids of the columns that the expression reads. */
   readonly readIds: readonly number[];
-  /** The kind of its terms, if it is a part of an inverted index. */
+  /** The kind of terms that it produces, if it belongs to an inverted index. */
   readonly terms?: TermKind | undefined;
 }
 
 /** The properties of an index that the store needs. */
 export interface StoredIndex {
-  /** The id of the index. An id is never reused within a table. */
+  /** The id of the index. An id is never used again within its table. */
   readonly indexId: number;
   /** The name of the index or its constraint, for messages. */
   readonly name: string;
   /**
-   * The parts of the key in its order, columns of the table or expressions. There is at least one
-   * part.
+   * The parts of the key in order, each a column of the table or an expression. An index has at
+   * least one part.
    */
   readonly columnIds: readonly number[];
   /**
-   * The parts of the key that are computed. The id of such a part is either an id that no column
-   * has, or that of the column whose value it has in the rows that belong to the index.
+   * The computed parts of the key. The id of such a part is either an id that no column has, or the
+   * id of the column with the same value in all rows that belong to the index.
    */
   readonly expressions?: readonly StoredExpression[] | undefined;
   /**
    * Whether the index refuses two live rows of one owner with the same values. Rows with a NULL in
-   * one of these values are never equal.
+   * one of these values never count as equal.
    */
   readonly isUnique: boolean;
   readonly state: IndexState;
   /**
-   * Whether older segments may lack the file of the index, because nobody builds it for them. The
+   * Whether older segments may lack the file of the index, because no job builds it for them. The
    * index is not read until merges have replaced these segments.
    */
   readonly isOptional?: boolean | undefined;
@@ -69,7 +69,7 @@ export interface StoredIndex {
   readonly enforcedSeq?: number | undefined;
 }
 
-/** One end of a range of keys: the values of the first columns of an index, or of all. */
+/** One end of a range of keys, given by values of all columns of the index or of the first ones. */
 export interface IndexBound {
   /** Values of the first columns. The bound covers all keys that begin with these values. */
   readonly values: Row;
@@ -77,7 +77,7 @@ export interface IndexBound {
   readonly isInclusive: boolean;
 }
 
-/** A range of keys. Without a bound, it reaches to the first or last key, NULL included. */
+/** A range of keys. Without a bound, the range extends to the first or last key, including NULL. */
 export interface IndexSpan {
   readonly min?: IndexBound | undefined;
   readonly max?: IndexBound | undefined;
@@ -102,25 +102,25 @@ export interface IndexScanOptions {
 export interface IndexLookupOptions {
   readonly indexId: number;
   readonly owner: number;
-  /** A value for each column of the index, none NULL. */
+  /** One value for each column of the index; none may be NULL. */
   readonly key: Row;
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
 }
 
-/** Chooses rows by secondary indexes, and by primary keys. */
+/** A selection of rows through secondary indexes or primary keys. */
 export type RowChoice =
   | { readonly kind: "primary"; readonly keys: readonly Row[] }
   | { readonly kind: "keys"; readonly indexId: number; readonly spans: readonly IndexSpan[] }
   | { readonly kind: "terms"; readonly indexId: number; readonly query: TermQuery }
-  /** The rows that at least one of the choices finds. */
+  /** Selects the rows that at least one of the choices selects. */
   | { readonly kind: "any"; readonly choices: readonly RowChoice[] };
 
 export type ChosenScanOptions = Omit<IndexScanOptions, "indexId" | "isDescending" | "spans"> & {
   readonly choice: RowChoice;
 };
 
-/** Reads of a store through secondary indexes. */
+/** The reads of a store that use secondary indexes. */
 export interface IndexReads {
   /**
    * Reads rows sorted by an index. Returns undefined if the index is not ready, or if some of the
@@ -128,13 +128,14 @@ export interface IndexReads {
    */
   scanIndex(tableId: number, options: IndexScanOptions): OrderedScan | undefined;
   /**
-   * Reads each row once that a choice finds, in no defined order. Rows of an inverted index may be
-   * too many, but never too few. Returns undefined in the same cases as `scanIndex`.
+   * Reads the rows that a choice selects, each once, in no defined order. An inverted index may
+   * yield rows that do not match, but never misses one that does. Returns undefined in the same
+   * cases as `scanIndex`.
    */
   scanChosen(tableId: number, options: ChosenScanOptions): CountedScan | undefined;
   /**
-   * Returns the live rows with one key of an index, in no defined order. Suited to few rows.
-   * Returns undefined in the same cases as `scanIndex`.
+   * Returns the live rows with one key of an index, in no defined order. This is efficient only for
+   * few rows. Returns undefined in the same cases as `scanIndex`.
    */
   lookupIndex(tableId: number, options: IndexLookupOptions): readonly Row[] | undefined;
 }

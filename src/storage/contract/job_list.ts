@@ -1,28 +1,28 @@
 /**
- * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, builds of
- * indexes, backups, restores, the erasure of accounts, and the removal of dropped topics.
+ * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, index
+ * builds, backups, restores, the erasure of accounts, and the removal of dropped topics.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
- * - The code that began a job ends it, once. No other job ever gets its id.
+ * - The code that begins a job also ends it, exactly once. Job ids are never reused.
  * - A bug fails the job in which it occurs, and is passed to `onBug`.
- * - The list is in memory, and is empty after a restart, since no job survives a restart. The
- *   newest ended jobs are kept.
+ * - The list is kept in memory and is empty after a restart, since no job survives one. Of the
+ *   ended jobs, only the newest are kept.
  */
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
 
-/** Ended jobs that stay in the list. */
+/** The maximum number of ended jobs in the list. */
 const ENDED_MAX = 1000;
 
-/** The kinds of jobs of the store itself. The store ends these jobs when it closes. */
+/** The kinds of jobs that the store itself runs. The store ends these jobs when it closes. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
 /**
- * The kinds of jobs of higher layers. These jobs need an open store, so they must end before it
- * closes.
+ * The kinds of jobs that higher layers run. These jobs need an open store, so they must end before
+ * it closes.
  */
 type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index";
 
@@ -32,7 +32,7 @@ export type JobStatus = "queued" | "running" | "completed" | "failed" | "cancell
 
 const KINDS: Readonly<{
   [Kind in JobKind]: {
-    /** The letters with which the ids of this kind of job begin. */
+    /** The letters at the beginning of the ids of this kind of job. */
     readonly letters: string;
     readonly isOfStore: Kind extends StoreJobKind ? true : false;
   };
@@ -53,7 +53,7 @@ export interface NewJob {
   readonly tableId?: number;
   /** The parameters of the job. */
   readonly parameters?: Readonly<Record<string, string | number>>;
-  /** User id. Absent for a job that the server started by itself. */
+  /** The id of the user who started the job. Absent for a job that the server started. */
   readonly createdBy?: string;
 }
 
@@ -81,7 +81,7 @@ export class Job {
   status: JobStatus = "queued";
   message: string | undefined;
   error: Error | undefined;
-  /** Completed share, 0 to 1; undefined while it is unknown. */
+  /** The completed share, from 0 to 1; undefined while unknown. */
   progress: number | undefined;
   startedAtMs: number | undefined;
   finishedAtMs: number | undefined;
@@ -112,7 +112,7 @@ export class Job {
     return this.finishedAtMs !== undefined;
   }
 
-  /** Resolves when the job has ended in any way. */
+  /** Resolves when the job has ended, whatever its outcome. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
@@ -125,7 +125,7 @@ export class Job {
     this.updatedAtMs = this.startedAtMs;
   }
 
-  /** Records progress. @param progress Completed share, 0 to 1. */
+  /** Records progress. @param progress The completed share, from 0 to 1. */
   advance(progress: number, message?: string): void {
     assert(!this.isEnded, "a job that has ended does not advance");
     this.progress = Math.min(1, Math.max(progress, this.progress ?? 0));
@@ -164,12 +164,12 @@ function rethrow(error: unknown): never {
 }
 
 export interface JobListOptions {
-  /** Rethrows errors that must stop the process. By default, it rethrows all bugs. */
+  /** Rethrows errors that must stop the process. By default, all bugs are rethrown. */
   readonly onBug?: OnBug;
 }
 
 export class JobList {
-  /** Reports bugs in background work, including work that is not a job. */
+  /** Called with bugs in background work, including work that is not a job. */
   readonly onBug: OnBug;
   readonly #clock: Clock;
   /** The jobs in the order in which they began. */
@@ -190,7 +190,7 @@ export class JobList {
   }
 
   begin(job: NewJob): Job {
-    // Begins with the clock, so that ids of the previous process are not repeated.
+    // The numbers start from the clock, so that ids from an earlier process are not repeated.
     this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
     const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
       clock: this.#clock,
@@ -217,18 +217,21 @@ export class JobList {
     return this.#jobs.get(jobId);
   }
 
-  /** Returns the last job that a user started for one table, or for none, unless it has ended. */
+  /**
+   * Returns the last job of a kind that a user started for a table (or for no table), unless that
+   * job has ended.
+   */
   openOf(kind: JobKind, tableId: number | undefined): Job | undefined {
     const last = this.#lastStarted.get(pathOf({ kind, tableId }));
     return last?.isEnded === true ? undefined : last;
   }
 
-  /** Whether jobs end because the database is closing. */
+  /** Whether the database is closing, so that all jobs are being cancelled. */
   get isClosing(): boolean {
     return this.#isClosing;
   }
 
-  /** Asks every queued or running job to end, because the database is closing. */
+  /** Cancels every queued or running job, because the database is closing. */
   cancelAll(): void {
     this.#isClosing = true;
     for (const job of this.#jobs.values()) if (!job.isEnded) job.isCancelled = true;
@@ -248,8 +251,8 @@ export class JobList {
   }
 
   /**
-   * Removes the oldest ended jobs. Jobs that have not ended are not visited, since a statement for
-   * all tables creates thousands of them.
+   * Removes the oldest ended jobs. Only ended jobs are visited, since a statement for all tables
+   * may create thousands of jobs that are still open.
    */
   #forgetOldest(): void {
     for (const job of this.#ended) {
@@ -265,8 +268,8 @@ function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {
 }
 
 /**
- * Runs the work of a job and ends the job with its outcome. The work itself calls `start`, since it
- * may have to wait for its turn.
+ * Runs the work of a job and ends the job with its outcome. The work itself calls `start`, because
+ * it may have to wait for its turn first.
  *
  * @throws Errors that must stop the process. The job has then also failed.
  */
@@ -283,7 +286,7 @@ export async function runJob<End extends JobEnd>(
   }
 }
 
-/** Converts a thrown value to the error of a job. */
+/** Converts a thrown value to the error with which a job ends. */
 export function errorFrom(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }

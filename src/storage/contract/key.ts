@@ -1,11 +1,10 @@
 /**
- * Represents primary keys as numbers and strings, so that two keys are equal if and only if they
- * are `===`.
+ * Represents primary keys as numbers and strings, so that two keys are equal if and only if `===`
+ * says so.
  *
  * Nearly every key is a single number or a single string, which is used unchanged. The types of the
- * key columns are fixed, so one map never contains representations of different types. The
- * exception is a whole number, which is a number or a bigint, depending on its size. A bigint
- * becomes a string.
+ * key columns are fixed, so one map never mixes representations of different types. The exception
+ * is a whole number: depending on its size, it is a number or a bigint. A bigint becomes a string.
  */
 import { assert, unreachable } from "../../base/assert.ts";
 import {
@@ -21,19 +20,19 @@ import {
 
 export type Key = number | string;
 
-/** Returns the key of a row. `positions` are the positions of the key columns. */
+/** Returns the key of a row. `positions` are the indexes of the key columns in the row. */
 export function keyOfRow(row: Row, positions: readonly number[]): Key {
   if (positions.length === 1) return keyOfValue(row[positions[0] ?? 0] ?? null);
   let key = "";
   for (const position of positions) {
     const part = String(keyOfValue(row[position] ?? null));
-    // The length makes ("a", "bc") and ("ab", "c") differ.
+    // The length prefix distinguishes ("a", "bc") from ("ab", "c").
     key += `${part.length}:${part}`;
   }
   return key;
 }
 
-/** Returns the key of a row in columns, equal to the result of {@linkcode keyOfRow}. */
+/** Returns the key of one row in columnar form, equal to the result of {@linkcode keyOfRow}. */
 export function keyOfColumns(
   columns: readonly Vector[],
   row: number,
@@ -51,7 +50,7 @@ export function keyOfColumns(
   );
 }
 
-/** Returns the keys of all rows in columns. */
+/** Returns the keys of all rows of a batch. */
 export function keysOfColumns({ columns, rowCount }: Batch, positions: readonly number[]): Key[] {
   const column = columns[positions[0] ?? 0];
   if (positions.length === 1 && column?.kind === "utf8") {

@@ -1,11 +1,11 @@
 /**
- * Expressions in the keys of an index. The store saves the text of an expression, and the SQL layer
- * computes its values.
+ * Expressions that are part of an index key. The store keeps the text of an expression, and the SQL
+ * layer computes its values.
  *
- * - An expression is immutable: the value of a row depends on the row alone. Each thread can
- *   therefore compute it at any time, and an index can be made again from its rows.
- * - An expression that fails for a row has the value NULL there. The layer above refuses such rows
- *   when they are written, so only rows from before the index can fail.
+ * - An expression is immutable: its value depends on the row alone. Any thread can therefore
+ *   compute it at any time, and an index can be rebuilt from its rows.
+ * - If an expression fails for a row, the value for that row is NULL. Higher layers refuse such
+ *   rows when they are written, so only rows that are older than the index can fail.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -24,39 +24,43 @@ import {
 } from "../../types/mod.ts";
 import type { StoredColumn } from "./table_definition.ts";
 
-/** An expression over columns of a table, as plain data. */
+/** An expression over columns of a table, represented as plain data. */
 export interface KeyExpression {
   readonly sql: string;
   readonly type: DataType;
   /** The columns that it reads. */
   readonly reads: readonly StoredColumn[];
-  /** Set in an inverted index: its computation returns the joined terms of the value. */
+  /**
+   * Set for a part of an inverted index; the expression then returns the joined terms of the value.
+   */
   readonly terms?: TermKind | undefined;
 }
 
-/** A part of the keys of an index: a column of the table, or an expression. */
+/** A part of an index key: a column of the table, or an expression. */
 export interface IndexColumn extends StoredColumn {
   readonly expression?: KeyExpression | undefined;
 }
 
-/** Whether the parts of an index are those of an inverted index. */
+/** Whether the parts belong to an inverted index. */
 export function holdsTerms(columns: readonly Pick<IndexColumn, "expression">[]): boolean {
   return columns.some(({ expression }) => expression?.terms !== undefined);
 }
 
-/** Returns the expressions whose values are the terms of an inverted index. */
+/** Returns the expressions that compute the terms of an inverted index. */
 export function termExpressionsOf(columns: readonly IndexColumn[]): readonly KeyExpression[] {
   return columns.map(({ expression }) => defined(expression, "terms are computed"));
 }
 
-/** Returns the joined terms of each row, given the values of a part of an inverted index. */
+/**
+ * Returns the joined terms of each row, given the computed values of one part of an inverted index.
+ */
 export function joinedTermsOf(vector: Vector): readonly (string | null)[] {
   if (vector.kind === "utf8") return textsOf(vector);
   return valuesOf(vector).map((value) => (typeof value === "string" ? value : null));
 }
 
 /**
- * Computes the values of an expression for some rows from the columns that it reads.
+ * Computes the values of an expression for some rows, given the columns that it reads.
  *
  * @throws {DatabaseError} If the expression fails for any of the rows.
  */
@@ -77,7 +81,7 @@ export function canComputeKeys(): boolean {
   return compile !== undefined;
 }
 
-/** Computes the values of an expression, NULL where it fails. */
+/** Computes the values of an expression; NULL for rows where it fails. */
 export function computedKeys(
   expression: KeyExpression,
   columns: readonly Vector[],
@@ -89,7 +93,7 @@ export function computedKeys(
   } catch (error) {
     if (!(error instanceof DatabaseError)) throw error;
   }
-  // The error does not tell which row failed.
+  // The error does not say which row failed, so each row is computed separately.
   const values: Value[] = [];
   for (let row = 0; row < rowCount; row += 1) {
     values.push(
@@ -102,7 +106,7 @@ export function computedKeys(
   return vectorFromValues(expression.terms === undefined ? expression.type : TEXT, values);
 }
 
-/** Computes the value of an expression from the values that it reads, NULL if it fails. */
+/** Computes the value of an expression from the values that it reads; NULL if it fails. */
 export function computedKey(expression: KeyExpression, row: Row): Value {
   const compute = computationOf(expression);
   const columns = expression.reads.map(({ type }, at) => {

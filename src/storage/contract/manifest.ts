@@ -5,7 +5,7 @@
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Seq } from "../../base/seq.ts";
 
-/** One live segment file. */
+/** A live segment file. */
 export interface SegmentEntry {
   readonly segmentId: number;
   readonly tableId: number;
@@ -13,38 +13,38 @@ export interface SegmentEntry {
   readonly maxSeq: Seq;
   /** The number of versions in the file, tombstones included. */
   readonly rowCount: number;
-  /** The length of the file, which is checked before the file is mapped. */
+  /** The length of the file, which is checked before the file is mapped into memory. */
   readonly bytes: number;
-  /** How the segment's chunks are packed. Absent if none is packed. */
+  /** The compression of the segment's chunks. Absent if no chunk is packed. */
   readonly compression?: "zstd";
   /** The generation of the segment's deletion vector file; 0 if the segment has no such file. */
   readonly deletionGeneration: number;
   /**
    * The hash of the deletion vector file. Absent if the segment has no such file, or if an older
-   * server listed the file.
+   * version of the server listed the file.
    */
   readonly deletionHash?: DeletionHash;
-  /** The secondary indexes with a file next to the segment. Absent if no index has a file. */
+  /** The secondary indexes that have a file next to the segment. Absent if no index has a file. */
   readonly indexIds?: readonly number[];
   readonly createdAtMs: number;
   readonly quarantined: boolean;
   /**
-   * Whether a repair abandoned the segment's rows and moved its files to lost+found/. Absent means
-   * false.
+   * Whether a repair has given up the segment's rows and moved its files to lost+found/. Absent
+   * means false.
    */
   readonly isGivenUp?: true;
   /** The storage that contains the segment's files. Absent for the data directory. */
   readonly home?: SegmentHome;
   /**
-   * The bounds of the replacements in a history segment, which has no current version and no
+   * The range of the replacing seqs in a history segment, which has no current version and no
    * deletion vector. Absent for other segments.
    */
   readonly history?: HistoryBounds;
 }
 
 /**
- * The lowest and highest seq that replaced a row of a history segment. A tombstone that was never
- * replaced counts with its own seq.
+ * The lowest and highest seq that replaced a row of a history segment. For a tombstone that was
+ * never replaced, its own seq counts.
  */
 export interface HistoryBounds {
   readonly lowestReplacingSeq: Seq;
@@ -52,8 +52,9 @@ export interface HistoryBounds {
 }
 
 /**
- * The hash of a deletion vector file. An older server changes the listed generation without
- * updating the hash. The hash therefore includes its generation, and is ignored for any other.
+ * The hash of a deletion vector file. An older version of the server changes the listed generation
+ * without updating the hash. The hash therefore includes the generation to which it belongs, and is
+ * ignored for any other generation.
  */
 export interface DeletionHash extends Hash64 {
   readonly generation: number;
@@ -68,7 +69,7 @@ export interface SegmentHome {
   readonly directory: string;
 }
 
-/** The state of a table in the manifest, in addition to the table's segments. */
+/** The state that the manifest records for a table in addition to its segments. */
 export interface TableState {
   readonly tableId: number;
   /** Every version at or below this seq is in a segment, and recovery skips it in the log. */
@@ -76,10 +77,11 @@ export interface TableState {
   /** Every change above this seq can be replayed, except for owners in `ownerLowWaters`. */
   readonly lowWaterSeq: Seq;
   /**
-   * The owners that have lost more history, each with a low watermark. Absent if there are none.
+   * The owners of which more history was discarded, each with a low watermark. Absent if there are
+   * none.
    */
   readonly ownerLowWaters?: readonly (readonly [number, number])[];
-  /** Time of the last flush; 0 if there was none. */
+  /** The time of the last flush; 0 if there was none. */
   readonly lastFlushedAtMs: number;
 }
 
@@ -93,23 +95,23 @@ export interface ManifestState {
 /** A change of the manifest, which is applied completely or not at all. */
 export interface ManifestChange {
   readonly addSegments?: readonly SegmentEntry[];
-  /** Replaces entries with the same id, e.g. for a new deletion generation. */
+  /** Replaces the entries with the same ids, for example with a new deletion generation. */
   readonly changeSegments?: readonly SegmentEntry[];
   readonly removeSegmentIds?: readonly number[];
   readonly tables?: readonly TableState[];
   readonly removeTableIds?: readonly number[];
   /**
-   * The number of the first log file that is needed. The number only grows, and is published before
-   * earlier files are released.
+   * The number of the first log file that recovery needs. The number never decreases, and is
+   * published before earlier files are released.
    */
   readonly firstLogFile?: number;
 }
 
 export interface Manifest {
   /**
-   * Whether the manifest refuses every change until the next startup. The outcome of the last
-   * change may then be unknown. Callers write no files for further changes, which would only fill
-   * the disk.
+   * Whether the manifest refuses all changes until the next startup. The outcome of the last change
+   * may then be unknown. While it does, callers write no files for further changes, since such
+   * files would only fill the disk.
    */
   readonly isBroken: boolean;
   load(): ManifestState;
@@ -122,7 +124,7 @@ export interface Manifest {
    */
   publish(change: ManifestChange): void;
   /**
-   * Issues a segment id that was never used before, even before a crash.
+   * Issues a segment id that was never used before, even if a crash has occurred since.
    *
    * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */

@@ -1,8 +1,10 @@
-/** Scans the rows that are current at a seq. */
+/** Defines scans over the rows that are current at a seq. */
 import type { Seq } from "../../base/seq.ts";
 import type { Row, Value, Vector } from "../../types/mod.ts";
 
-/** Inclusive numeric bounds of a column, which let a scan skip row groups through zone maps. */
+/**
+ * Inclusive numeric bounds of a column, with which a scan can skip row groups by their zone maps.
+ */
 export interface ColumnRange {
   readonly columnId: number;
   /** A lower bound; -Infinity if there is none. */
@@ -18,8 +20,8 @@ export interface ColumnSpan {
 }
 
 /**
- * Values of a column that include the values of all requested rows, so that a scan can find the
- * rows through their order.
+ * Ranges of a column that contain the values of all requested rows, so that a scan can find the
+ * rows through a sorted order.
  */
 export interface KeySpans {
   readonly columnId: number;
@@ -43,35 +45,37 @@ export interface ScanOptions {
   readonly ranges?: readonly ColumnRange[];
   /** Rows outside these spans may be omitted. */
   readonly keySpans?: KeySpans;
-  /** Also yields the newest tombstone of each key without a live row. Default false. */
+  /** Whether to include the newest tombstone of each key that has no live row. Default false. */
   readonly withTombstones?: boolean;
-  /** The largest number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
+  /** The maximum number of rows in one batch, 1 to ROW_GROUP_ROWS_MAX; default BATCH_ROWS_MAX. */
   readonly batchRows?: number;
   /**
-   * Whether each batch reuses the memory of the previous one, which is faster. The reader must be
-   * done with a batch before it requests another. Default false.
+   * Whether each batch reuses the memory of the previous one, which is faster. The caller must have
+   * finished with a batch before it requests the next one. Default false.
    */
   readonly reusesMemory?: boolean;
   /**
-   * With `reusesMemory`, numbers are decoded on first access, which pays off if the reader first
+   * With `reusesMemory`, numbers are decoded on first access, which pays off if the caller first
    * discards rows. The default is false.
    */
   readonly defersNumbers?: boolean;
   /**
-   * Whether to return empty batches where many consecutive rows are not current, so that the caller
-   * can let other work run. Default false.
+   * Whether to return an empty batch after many consecutive rows that are not current, so that the
+   * caller can let other work run. Default false.
    */
   readonly mayBeEmpty?: boolean;
-  /** The row groups of a divided scan that this reader takes, in any order. Default all. */
+  /**
+   * The row groups that this reader takes from a divided scan. By default, it takes all of them.
+   */
   readonly share?: ScanShare | undefined;
 }
 
 /**
- * Divides the row groups of a scan among several readers. All readers open the same scan and query
- * the same groups in the same order. Each group goes to one reader.
+ * Divides the row groups of a scan among several readers. All readers open the same scan and ask
+ * about the same groups in the same order. Each group goes to one reader.
  */
 export interface ScanShare {
-  /** Whether the next row group belongs to this reader. */
+  /** Returns whether this reader takes the next row group. */
   claimsNext(): boolean;
 }
 
@@ -84,19 +88,22 @@ export interface ScanBatch {
 /** A running scan. The caller must call `close`, which unpins the files. */
 export interface Scan {
   /**
-   * Returns rows in ascending order of seq: at least one, or possibly none with `mayBeEmpty`.
+   * Returns rows in ascending seq order: at least one, or possibly none if `mayBeEmpty` is set.
    * Returns undefined once the scan has ended.
    */
   next(): ScanBatch | undefined;
   close(): void;
-  /** The numbers of row groups read and skipped so far, for EXPLAIN ANALYZE. */
+  /**
+   * The number of row groups read so far; like the number of skipped groups, for EXPLAIN ANALYZE.
+   */
   readonly groupsRead: number;
   readonly groupsPruned: number;
 }
 
 /**
- * Options of an ordered scan, with bounds on the ordering column. Rows outside the bounds are left
- * out. For SEQ_COLUMN_ID, the order is descending; a {@linkcode Scan} yields ascending seqs.
+ * The options of an ordered scan, including bounds on the ordering column. Rows outside these
+ * bounds are omitted. For SEQ_COLUMN_ID, the order is descending; a {@linkcode Scan} yields
+ * ascending seqs.
  */
 export interface OrderedScanOptions
   extends Pick<ScanOptions, "owner" | "upTo" | "after" | "columnIds">,
@@ -111,30 +118,28 @@ export interface OrderedScanOptions
  */
 export interface OrderedScan {
   /**
-   * Returns at most `rowsMax` rows. Returns none if the search needs more calls, and undefined at
-   * the end.
+   * Returns at most `rowsMax` rows. An empty batch means that the search continues in the next
+   * call; undefined means the end.
    */
   next(rowsMax: number): ScanBatch | undefined;
   /**
-   * Skips at most `rowsMax` rows without reading them. Returns their number: 0 if the search needs
-   * more calls, and undefined at the end.
+   * Skips at most `rowsMax` rows without reading them. Returns the number of skipped rows: 0 if the
+   * search continues in the next call, undefined at the end.
    */
   skip(rowsMax: number): number | undefined;
   close(): void;
   /** The approximate number of versions that the scan has to search. */
   readonly rowCount: number;
-  /**
-   * The number of versions visited so far. It is Infinity once the scan must not be read further.
-   */
+  /** The number of versions visited so far. Infinity once the scan must not be continued. */
   readonly rowsPassed: number;
 }
 
-/** A scan whose number of rows is known approximately before any of them is read. */
+/** A scan whose approximate row count is known before any row is read. */
 export type CountedScan = Pick<OrderedScan, "close" | "next" | "rowCount">;
 
 export interface LookupOptions {
   readonly owner: number;
-  /** Key values in the order of `keyColumnIds`, none NULL. */
+  /** The key values in the order of `keyColumnIds`; none may be NULL. */
   readonly key: Row;
   readonly upTo: Seq;
   readonly columnIds: readonly number[];

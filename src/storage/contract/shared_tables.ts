@@ -1,8 +1,9 @@
 /**
- * Tables as a reader in another thread receives them: plain data, mostly in shared memory.
+ * Describes tables as a reader in another thread receives them: plain data, mostly in shared
+ * memory.
  *
- * - A share is valid for one bound on `_seq`. The state at or below the bound never changes, so the
- *   reader needs no lock.
+ * - A share is valid for one bound on `_seq`. The state at or below that bound never changes, so
+ *   the reader needs no lock.
  * - Pages of deletion vectors, and values outside shared memory, are not sent again to a reader
  *   that already has them.
  */
@@ -17,8 +18,8 @@ export interface SharedTable {
   readonly expiredSeq: number;
   readonly segments: readonly SharedSegment[];
   /**
-   * History segments with rows for the bounds, or all history segments if the reader needs
-   * tombstones.
+   * The history segments that contain rows within the bounds; if the reader needs tombstones, all
+   * history segments.
    */
   readonly history: readonly SharedSegment[];
   /** The shared memtables, oldest first. */
@@ -35,13 +36,14 @@ export interface SharedSegment {
   readonly pages: readonly SharedPage[];
 }
 
-/** Replacements of the rows in one page of a segment. */
+/** The replacements of rows in one page of a segment. */
 export interface SharedPage {
   readonly index: number;
   /** The seq that replaced each row, or 0; in shared memory. */
   readonly seqByRow?: Float64Array | undefined;
   /**
-   * Present without `seqByRow`: replaced rows within the page in ascending order, and their seqs.
+   * Used if `seqByRow` is absent: the replaced rows within the page in ascending order, and the
+   * seqs that replaced them.
    */
   readonly rows: readonly number[];
   readonly seqs: readonly number[];
@@ -51,11 +53,11 @@ export interface SharedPage {
 }
 
 export interface SharedMemtable {
-  /** An id of the memtable that stays the same for this reader. */
+  /** The id of the memtable, which stays the same for this reader. */
   readonly id: number;
   /**
-   * The number of rows to read: at least the rows at or below the bound, and never fewer rows than
-   * the reader already has.
+   * The number of rows to read: at least all rows at or below the bound, and never fewer than the
+   * reader already has.
    */
   readonly rowCount: number;
   readonly hiddenCount: number;
@@ -71,12 +73,12 @@ export interface SharedMemtable {
 export interface SharedColumn {
   readonly columnId: number;
   readonly type: DataType;
-  /** The values of rows `from` and above. For columns in shared memory, `from` is 0. */
+  /** The values of rows `from` and above. For a column in shared memory, `from` is 0. */
   readonly vector: Vector;
   readonly from: number;
 }
 
-/** Segments and memtables that a reader may drop, because they no longer belong to any table. */
+/** Segments and memtables that a reader may drop because they no longer belong to any table. */
 export interface DroppedShares {
   readonly segmentIds: readonly number[];
   readonly memtableIds: readonly number[];
@@ -85,18 +87,18 @@ export interface DroppedShares {
 /** The bounds within which a statement reads its shared tables. */
 export interface ShareBounds {
   /**
-   * The inclusive upper bound on seqs, at most the visible seq, since rows above that may still be
-   * rolled back.
+   * The inclusive upper bound on seqs, at most the visible seq, since rows above the visible seq
+   * may still be rolled back.
    */
   readonly upTo: Seq;
-  /** Earlier seqs at which the statement also reads tables. */
+  /** The earlier seqs at which the statement also reads tables. */
   readonly pastSeqs: readonly Seq[];
   /** Whether the statement may also read tombstones. */
   readonly withTombstones: boolean;
 }
 
 /**
- * Tables that are shared with one reader. A share pins the files of its tables until it is
+ * Tables that have been shared with one reader. A share pins the files of its tables until it is
  * released.
  */
 export interface TableShares {

@@ -1,18 +1,18 @@
 /**
- * Defines the interface of the store for the layers above: an ordered stream of row versions, read
- * up to a bound.
+ * Defines the store for the layers above: an ordered stream of row versions, which is read up to a
+ * bound.
  *
- * - A row version is one state of one row under one seq, and never changes. A row version names the
- *   version that it replaces (`prev`, 0 for none) and the last seq of its commit.
- * - A tombstone is a version that marks its row as deleted, and contains the row's last values.
+ * - A row version is one state of one row under one seq, and never changes. It records the version
+ *   that it replaces (`prev`, 0 for none) and the last seq of its commit.
+ * - A tombstone is a version that marks its row as deleted and contains the row's last values.
  * - A version is current at S if its seq is at most S and it was not replaced at or before S.
- * - Only `apply` assigns seqs. The method runs without an await, so commits, seqs and the log file
- *   have the same order.
+ * - Only `apply` assigns seqs to rows. It runs without an await, so that commits, seqs and the log
+ *   file have the same order.
  * - No layer above storage sees a version above `visibleSeq`, with one exception. A DML statement
- *   reads at `appliedSeq`. The statement writes in the same tick, or through a {@linkcode
- *   StagedCommit} begun in that tick, which fails if anything it read is rolled back.
+ *   reads at `appliedSeq`. It writes in the same tick, or through a {@linkcode StagedCommit} that
+ *   was begun in that tick and fails if anything that the statement read is rolled back.
  *
- * `storage/local_store.ts` implements this over a {@linkcode Disk}.
+ * `storage/local_store.ts` implements this interface on a {@linkcode Disk}.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { SeqEra } from "../../base/seq_times.ts";
@@ -46,7 +46,7 @@ export interface ChangedPartition {
   readonly owner: number;
 }
 
-/** Called in the tick in which `visibleSeq` moved, before waiting writers are answered. */
+/** Called in the tick in which `visibleSeq` has moved, before the waiting writers are answered. */
 export type OnVisible = (changed: readonly ChangedPartition[], visibleSeq: Seq) => void;
 
 /** A range of seqs removed by a restore or a crash: above `after` and below `upTo`. */
@@ -58,27 +58,27 @@ export interface SeqGap {
 /** The state of the store for one reader in another thread. */
 export interface TableSharing {
   /**
-   * Returns the objects that the reader has but that no longer belong to any table, and clears the
+   * Returns the objects that the reader has but that no longer belong to any table, and clears this
    * list.
    */
   takeDropped(): DroppedShares;
 }
 
-/** A store whose tables readers in other threads may read. */
+/** A store whose tables can be read by readers in other threads. */
 export interface SharingStore<Known extends TableSharing = TableSharing> {
-  /** The mapping between ids and clock times: see `base/seq_times.ts`. */
+  /** The mapping between seqs and clock times; see `base/seq_times.ts`. */
   readonly seqEras: readonly SeqEra[];
-  /** Returns the initial state for sharing tables with a reader. */
+  /** Returns the initial sharing state for a new reader. */
   newSharing(): Known;
   /**
-   * Shares tables with a reader. Their files stay until the shares are released.
+   * Shares tables with a reader. The files of the tables are kept until the shares are released.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE, DATA_DAMAGED @throws {CorruptionError}
    */
   share(known: Known, tableIds: readonly number[], bounds: ShareBounds): TableShares;
 }
 
-/** The part of the store that a query reads. A reader in another thread also implements it. */
+/** The part of the store that a query uses. A reader in another thread also implements it. */
 export type ReadStore = Pick<
   Store,
   | "visibleSeq"
@@ -107,22 +107,25 @@ export interface Store extends IndexReads {
   onVisible: OnVisible;
 
   /**
-   * Checks that the disk has room for data other than rows. Call this method before adding such
-   * data.
+   * Checks that the disk has room for data other than rows. Call this before adding such data.
    *
    * @throws {DatabaseError} DISK_FULL in read-only mode.
    */
   requireFreeSpace(): void;
-  /** Adds a table or changes its definition. Existing data of the table is already loaded. */
+  /**
+   * Adds a table or changes its definition. If the table has existing data, that data is already
+   * loaded.
+   */
   defineTable(definition: TableDefinition): void;
   /**
-   * Removes a table that the manifest no longer lists. The files of the table are removed once no
-   * reader pins them.
+   * Removes a table that the manifest no longer lists. The files of the table are removed as soon
+   * as no reader pins them.
    */
   dropTable(tableId: number): void;
 
   /**
-   * Checks keys, assigns seqs, and appends to memory and to the log: all or nothing, in this tick.
+   * Checks keys, assigns seqs, and appends the rows to memory and to the log, completely or not at
+   * all, in this tick.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, DISK_FULL (read-only mode),
    * ROW_TOO_LARGE, LIMIT_EXCEEDED.
@@ -138,15 +141,16 @@ export interface Store extends IndexReads {
 
   scan(tableId: number, options: ScanOptions): Scan;
   /**
-   * Reads rows in order. Returns undefined if there are few rows, if some rows cannot be sorted, or
-   * if the order is requested for the first time, since building it takes as long as several scans.
+   * Reads rows in order. Returns undefined if there are few rows, if some of them cannot be sorted,
+   * or if this order is requested for the first time, since building an order takes as long as
+   * several scans.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined;
   changes(tableId: number, options: ChangesOptions): ChangeScan;
   /** Returns the row with a key that is live at a seq, or undefined if no such row exists. */
   lookup(tableId: number, options: LookupOptions): Row | undefined;
   /**
-   * Returns the seq at or below which row versions have permanently expired; 0 if the table has no
+   * Returns the seq at or below which row versions have expired for good; 0 if the table has no
    * time to live.
    */
   expiredSeq(tableId: number): number;
@@ -181,24 +185,24 @@ export interface Store extends IndexReads {
   liveRowCount(tableId: number, owner: number | undefined): number;
   /**
    * Returns the number of integers between the smallest and the largest value of a column,
-   * according to the zone maps of segments. The range covers all owners and replaced versions.
-   * Undefined if unknown.
+   * according to the zone maps of its segments. All owners and replaced versions are included.
+   * Undefined if it is unknown.
    */
   valueSpan(tableId: number, columnId: number): number | undefined;
 
   /**
    * Flushes all versions that are in the table's memtables at the time of the call. A given job is
-   * started when its turn comes, and is ended by the caller.
+   * started when its turn comes; the caller ends it.
    */
   flush(tableId: number, job?: Job): Promise<FlushResult>;
   /**
    * Merges the segments of a table, and discards versions that are older than its history. A given
-   * job is started here and ended by the caller.
+   * job is started here; the caller ends it.
    */
   compact(tableId: number, job?: Job): Promise<CompactResult>;
   /**
    * Removes every version of an erased owner, and refuses all further writes of the owner. A given
-   * job is started here but not ended, since other work may belong to it.
+   * job is started here but not ended, since other work may be part of it.
    *
    * @returns The number of removed row versions, including old versions of other owners.
    * @throws {DatabaseError} DATA_DAMAGED if a damaged segment may hold rows of the owner.
@@ -240,22 +244,22 @@ export interface Store extends IndexReads {
 /** The operations of a store that topics use. */
 export interface HistoryStore {
   /**
-   * Reads changes of all owners, including rows that have expired since. Rows in segments that are
-   * permanently damaged are left out.
+   * Reads changes of all owners, including rows that have expired in the meantime. Rows in segments
+   * that are permanently damaged are left out.
    *
    * @throws {DatabaseError} DATA_DAMAGED from `next` if the disk currently cannot read a segment.
    */
   changesOfAll(tableId: number, options: AllChangesOptions): OwnedChangeScan;
   /**
-   * Reads versions by their seqs, including rows that have expired since.
+   * Reads versions by their seqs, including rows that have expired in the meantime.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the disk currently cannot read a segment.
    */
   versions(tableId: number, options: VersionsOptions): VersionRows;
   /**
-   * Keeps every version that is replaced above a seq, until this is called again. If undefined,
-   * only the history that the table's definition requires is kept. Rows of erased owners are not
-   * kept.
+   * Keeps every version that is replaced above a seq, until the next call of this method. With
+   * undefined, only the history that the table's definition requires is kept. Rows of erased owners
+   * are not kept.
    */
   holdHistory(tableId: number, afterSeq: Seq | undefined): void;
   /**

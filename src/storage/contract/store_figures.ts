@@ -1,11 +1,9 @@
-/** The figures of the store and the results of its maintenance, for statements and operators. */
+/** The figures of the store, and the results of its maintenance, for statements and operators. */
 
-/**
- * Statistics on the replaced versions that a table keeps only because a topic needs its history.
- */
+/** The replaced versions that a table keeps only because a topic needs its history. */
 export interface HeldHistory {
   readonly versions: number;
-  /** The share of these versions in the bytes of their segments. */
+  /** The size of these versions: their share in the bytes of their segments. */
   readonly bytes: number;
 }
 
@@ -33,9 +31,9 @@ export interface TableStats {
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Statistics on the row versions in a table's segments, of one owner or of all owners. */
+/** Statistics on the row versions in a table's segments, either of one owner or of all owners. */
 export interface FlushedStats {
-  /** The number of segments with these versions. */
+  /** The number of segments that contain these versions. */
   readonly segments: number;
   /** The number of these versions. */
   readonly versions: number;
@@ -61,7 +59,7 @@ export interface ListedSegment {
   readonly maxSeq: number;
   readonly rowCount: number;
   readonly bytes: number;
-  /** How the segment's chunks are packed. Absent if none is packed. */
+  /** The compression of the segment's chunks. Absent if no chunk is packed. */
   readonly compression?: "zstd" | undefined;
   readonly createdAtMs: number;
   /** Whether the segment contains current versions or only replaced ones. */
@@ -71,11 +69,11 @@ export interface ListedSegment {
   readonly status: "live" | "quarantined";
 }
 
-/** Figures that tell an operator about a problem before users notice it. */
+/** Figures that show an operator a problem before users notice it. */
 export interface StoreCondition {
   /** The free bytes on the disk of the data directory. */
   readonly freeBytes: number | undefined;
-  /** Whether only deletes and drops are accepted, until there is enough free space. */
+  /** Whether only deletes and drops are accepted until there is enough free space. */
   readonly isReadOnly: boolean;
   /** The total size of the log files in bytes. */
   readonly logBytes: number;
@@ -85,9 +83,9 @@ export interface StoreCondition {
 /** The memory of the store, in bytes. */
 export interface StoreMemory {
   readonly memtableBytes: number;
-  /** The memory of unpacked segment parts cached in this thread. */
+  /** The memory taken by unpacked segment parts that this thread caches. */
   readonly cacheBytes: number;
-  /** The memory of deletion vectors, which record replaced rows of segments. */
+  /** The memory taken by deletion vectors, which record the replaced rows of segments. */
   readonly replacementBytes: number;
   readonly threadHeapBytes: number;
 }

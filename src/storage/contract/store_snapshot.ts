@@ -1,6 +1,6 @@
 /**
- * Lists all parts of a copy of the store at one moment. While the snapshot is held, none of its
- * files is removed or renamed, and the recorded part of each file does not change.
+ * Lists everything that belongs to a copy of the store at one moment. While the snapshot is held,
+ * none of its files is removed or renamed, and the listed part of each file does not change.
  */
 import type { Seq } from "../../base/seq.ts";
 import type { CommitLog } from "./commit_log.ts";
@@ -14,14 +14,14 @@ export interface StoreSnapshot {
   readonly logFiles: readonly number[];
   /** The number of bytes written to the last log file at the time of the snapshot. */
   readonly logEnd: number;
-  /** An upper bound on the ids that SNOWFLAKE_ID() had issued at the time of the snapshot. */
+  /** An upper bound on the ids that SNOWFLAKE_ID() had issued by the time of the snapshot. */
   readonly reservedIds: number;
-  /** Releases the files. */
+  /** Allows the files to be removed again. */
   release(): void;
 }
 
 /**
- * Returns the contents of the store in this tick, according to the manifest and the log.
+ * Returns the files that make up the store in this tick, according to the manifest and the log.
  * @param releases Functions that release the files.
  */
 export function snapshotOf(

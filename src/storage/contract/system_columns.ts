@@ -1,6 +1,6 @@
 /**
- * Columns that every version has in addition to those of its table. Declared columns never use
- * their ids.
+ * The columns that every version has in addition to the columns of its table. No declared column
+ * ever has one of their ids.
  */
 
 /** Column id under which scans yield the seq of a version, as f64. */

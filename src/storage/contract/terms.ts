@@ -1,29 +1,29 @@
 /**
- * The terms of an inverted index, and conditions on them.
+ * The terms of an inverted index, and the conditions on them.
  *
- * An inverted index lists, for each term, the rows that have it. The SQL layer derives the terms
- * from the value of a row, for example the words of a document, and turns a condition into a query
- * of terms. The rows of a query may be too many, but never too few: the condition itself is tested
- * on each of them.
+ * An inverted index lists, for each term, the rows that contain it. The SQL layer derives terms
+ * from the values of a row, for example the words of a document, and turns a condition into a query
+ * over terms. Such a query may return rows that do not match, but never misses a row that does: the
+ * condition itself is tested on each row.
  *
- * The terms of one value travel as one string, joined by {@linkcode TERM_SEPARATOR}.
+ * The terms of one value are passed as one string, joined by {@linkcode TERM_SEPARATOR}.
  */
 
-/** Separates terms. A term contains no such character. */
+/** Separates terms. No term contains this character. */
 export const TERM_SEPARATOR = "\0";
 
 /** A condition on the terms of a row. */
 export type TermQuery =
   | { readonly kind: "term"; readonly term: string; readonly isPrefix: boolean }
-  /** At least a number of conditions hold: one for OR, all for AND. */
+  /** At least `least` of the conditions hold: one of them for OR, all of them for AND. */
   | { readonly kind: "some"; readonly least: number; readonly parts: readonly TermQuery[] };
 
-/** Returns a term as it is stored for a part of an index, counted from 0. */
+/** Returns the stored form of a term for one part of an index; parts are counted from 0. */
 function termOfPart(term: string, part: number): string {
   return part === 0 ? term : `${String.fromCharCode(part)}${term}`;
 }
 
-/** Returns a query over the terms of a part of an index. */
+/** Returns a query over the terms of one part of an index. */
 export function queryOfPart(query: TermQuery, part: number): TermQuery {
   if (part === 0) return query;
   if (query.kind === "term") return { ...query, term: termOfPart(query.term, part) };

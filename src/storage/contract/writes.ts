@@ -2,35 +2,35 @@
 import type { Seq } from "../../base/seq.ts";
 import type { Batch, Row } from "../../types/mod.ts";
 
-/** Rows of one owner to be written with the same operation. */
+/** Rows of one owner that are written with the same operation. */
 export interface TableWrite {
   readonly tableId: number;
-  /** Account number, or SHARED_OWNER. */
+  /** The account number, or SHARED_OWNER. */
   readonly owner: number;
   /**
    * - insert: the key must have no live row.
-   * - update: the key has a live row, which these values replace.
-   * - delete: the key has a live row; the values are its last ones.
+   * - update: the key must have a live row, which these values replace.
+   * - delete: the key must have a live row; the values are the last values of that row.
    */
   readonly operation: "insert" | "update" | "delete";
   /**
-   * Values in the order of the definition's columns, already coerced and checked. The store takes
-   * ownership.
+   * The values in the order of the definition's columns, already coerced and checked. The store
+   * takes ownership of them.
    */
   readonly rows: readonly Row[];
   /**
-   * The rows of a columnar insert that is applied in one tick: a vector for each column. `rows` is
-   * then empty.
+   * The rows of a columnar insert that is applied in one tick: one vector for each column. `rows`
+   * is then empty.
    */
   readonly batch?: Batch;
   /**
    * The seqs of the versions that the rows of an update or a delete replace. A delete in a table
-   * without a key requires them. A staged columnar write is faster with them.
+   * without a key requires them. With them, a staged columnar write is faster.
    */
   readonly replacedSeqs?: ArrayLike<number>;
   /**
    * Whether the rows of a transaction were computed from the state in this tick, so that its
-   * snapshot does not apply to them. In a staged commit this holds for all rows of the table.
+   * snapshot does not apply to them. In a staged commit, this applies to all rows of the table.
    */
   readonly isCurrent?: boolean;
 }
@@ -40,7 +40,10 @@ export function rowCountOf({ batch, rows }: TableWrite): number {
   return batch === undefined ? rows.length : batch.rowCount;
 }
 
-/** The writes of one commit, applied completely or not at all. Seqs ascend in the given order. */
+/**
+ * The writes of one commit, applied completely or not at all. Seqs ascend in the order of the
+ * writes.
+ */
 export interface WriteBatch {
   readonly writes: readonly TableWrite[];
   /**
@@ -51,29 +54,30 @@ export interface WriteBatch {
   /** Whether the commit must return {@linkcode Commit.seqs}. */
   readonly wantsSeqs?: boolean;
   /**
-   * Whether to accept the batch in read-only mode. Only for a few short rows that must not be lost.
+   * Whether to accept the batch in read-only mode. This is only for a few short rows that must not
+   * be lost.
    */
   readonly usesReserve?: boolean;
 }
 
 /**
- * A commit too large for one tick. The caller prepares it in steps without visible effect, and then
- * makes it in a short tick. To abandon it, drop it.
+ * A commit that is too large for one tick. The caller prepares it in steps without visible effect,
+ * and then makes it in a short tick. A caller abandons it by dropping its reference.
  */
 export interface StagedCommit {
   /** The number of rows added so far. */
   readonly rowCount: number;
   /**
-   * Adds rows, a few thousand at a time, since adding them extends the tick. A key may be written
-   * only once.
+   * Adds rows, which should be a few thousand at a time, because adding them extends the tick. A
+   * key may be written only once.
    *
    * @throws {DatabaseError} DUPLICATE_KEY, SERIALIZATION_FAILURE, ROW_TOO_LARGE, LIMIT_EXCEEDED.
-   * Drop the commit afterwards.
+   * If this throws, the commit must be dropped.
    */
   add(write: TableWrite): void;
   /**
-   * Examines other commits made since the last call, in a bounded step. Returns whether this commit
-   * may be made in the same tick.
+   * Examines, in a bounded step, the commits that others have made since the last call. Returns
+   * whether this commit may be made in the same tick.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if one of its keys was written by another commit.
    */
@@ -94,6 +98,6 @@ export interface Commit {
   readonly firstSeq: Seq;
   /** The highest seq assigned to the commit. */
   readonly lastSeq: Seq;
-  /** The seq of each row, in the given order. Present only on request. */
+  /** The seq of each row, in the order of the rows. Present only on request. */
   readonly seqs?: Float64Array;
 }

@@ -1,8 +1,8 @@
 /**
- * Records which rows of a segment newer versions have replaced, with the seq of each replacement. A
- * read at seq S hides a row only if its replacement is at or below S.
+ * Records which rows of a segment were replaced by newer versions, with the seq of each
+ * replacement. A read at seq S hides a row only if its replacement has a seq of S or less.
  *
- * In memory, rows are divided into pages (`replacement_pages.ts`). On disk:
+ * In memory, the rows are divided into pages (`replacement_pages.ts`). On disk:
  *
  *     OFFSET SIZE   little-endian; u53 and hash64 are two u32, low half first
  *          0    8   magic "TIDEDV01": the digits are the format
@@ -13,9 +13,9 @@
  *     24+8n    4n   u32 row of each entry, ascending; zeros to 8
  *          …    8   hash64 of everything before, seeded with the segment id
  *
- * The manifest has the same hash. An intact file of an earlier generation under a newer name, for
- * example from a restored copy, would bring deleted rows back. Such a file is therefore treated as
- * damage.
+ * The manifest contains the same hash. If an intact file of an earlier generation appeared under a
+ * newer name, for example from a restored copy, deleted rows would reappear. Such a file is
+ * therefore treated as damage.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -56,7 +56,7 @@ const MAGIC: Uint8Array = new TextEncoder().encode(`${DELETIONS_MAGIC_NAME}0${DE
 const HEADER_BYTES = 24;
 const HASH_BYTES = 8;
 
-/** The number of rows that are examined in one step of encoding. */
+/** The number of rows that one step of encoding examines. */
 const STEP_ROWS: number = 8 * PAGE_ROWS;
 
 export interface DeletionVectorOptions {
@@ -69,7 +69,9 @@ export class DeletionVector {
   readonly segmentId: number;
   readonly rowCount: number;
   readonly #pages: (Page | undefined)[];
-  /** For each page, the version in which it last changed. Absent for a page that never changed. */
+  /**
+   * For each page, the version number at its last change. Absent for a page that has never changed.
+   */
   readonly #changedIn: number[] = [];
   #version = 0;
   #count = 0;
@@ -83,7 +85,7 @@ export class DeletionVector {
   }
 
   /**
-   * Decodes the output of `encode`.
+   * Decodes bytes that `encode` produced.
    *
    * @throws {CorruptionError} If the bytes are damaged.
    */
@@ -105,7 +107,7 @@ export class DeletionVector {
     if (reader.u32() !== hash.low || reader.u32() !== hash.high) {
       throw new CorruptionError(path, hashAt, "the checksum does not match");
     }
-    // The checksum was correct, so the entries were written by `encode`.
+    // The checksum is correct, so `encode` wrote the entries, and they are valid.
     const vector = new DeletionVector({ segmentId, rowCount });
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let index = 0; index < count; index += 1) {
@@ -252,8 +254,8 @@ export class DeletionVector {
   }
 
   /**
-   * Sets the flag to 1 for each row from `start` that is replaced at or before a seq. Other flags
-   * keep their value.
+   * Sets the flag to 1 for each row from `start` on that was replaced at or before a seq. Other
+   * flags keep their values.
    *
    * @param flags One byte per row; `flags[0]` is row `start`.
    * @returns The number of replaced rows.
@@ -289,8 +291,8 @@ export class DeletionVector {
   }
 
   /**
-   * Visits every replaced row as {@linkcode visitAll} does, in steps of some ten thousand rows.
-   * Changes between two steps may or may not be visited.
+   * Visits every replaced row like {@linkcode visitAll}, in steps of some ten thousand rows. A
+   * change made between two steps may or may not be visited.
    */
   *visitSteps(visit: (row: number, seq: number) => void): Generator<void, void> {
     for (let start = 0; start < this.rowCount; start += STEP_ROWS) {
@@ -324,8 +326,9 @@ export class DeletionVector {
   }
 
   /**
-   * Encodes a file of the replacements up to a seq. These replacements must not change in the
-   * meantime, but later ones may be added or removed. Each step examines some ten thousand rows.
+   * Encodes the replacements up to a seq as a file. These replacements must not change in the
+   * meantime, but later replacements may be added or removed. Each step examines some ten thousand
+   * rows.
    */
   *encodeUpTo(upTo: number): Generator<void, Uint8Array<ArrayBuffer>> {
     const count = yield* this.countUpTo(upTo);
@@ -339,7 +342,7 @@ export class DeletionVector {
     head.u32(this.rowCount);
     head.u32(count);
     bytes.set(head.view());
-    // Typed arrays are little-endian on all supported machines.
+    // Typed arrays are little-endian on all supported platforms.
     const seqs = new Float64Array(bytes.buffer, seqsAt, count);
     const rows = new Uint32Array(bytes.buffer, rowsAt, count);
     let at = 0;
@@ -395,7 +398,10 @@ export class DeletionVector {
     );
   }
 
-  /** Visits pages, each with its first row and the range within it, until a visit returns true. */
+  /**
+   * Visits pages, each with its first row and the range of rows within it, until a visit returns
+   * true.
+   */
   #visitPages(
     start: number,
     end: number,

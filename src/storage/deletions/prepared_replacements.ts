@@ -3,8 +3,8 @@
  * over many ticks, before the seqs of the commit are known. In the commit's tick, the first seq is
  * added to every replacement, and whole pages become part of a deletion vector.
  *
- * Until `begin`, a replacement is stored as its offset from the first seq, plus 1, and afterwards
- * as its seq.
+ * Before `begin`, a replacement is stored as its offset from the first seq, plus 1; after `begin`,
+ * it is stored as its seq.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -25,7 +25,7 @@ export class PreparedReplacements {
   #most = 0;
   #isBegun = false;
 
-  /** Pages by their number. */
+  /** The pages, by page number. */
   get pages(): ReadonlyMap<number, Page> {
     return this.#pages;
   }
@@ -51,7 +51,7 @@ export class PreparedReplacements {
     this.#most = Math.max(this.#most, seqOffset + 1);
   }
 
-  /** Converts offsets to seqs, once the commit has its seqs. */
+  /** Converts offsets to seqs, once the commit's seqs are known. */
   begin(firstSeq: Seq): void {
     assert(!this.#isBegun, "a commit begins only once");
     this.#isBegun = true;
@@ -67,7 +67,10 @@ export class PreparedReplacements {
     });
   }
 
-  /** Visits replacements until `isWanted` returns true. Returns whether it did. */
+  /**
+   * Visits replacements until `isWanted` returns true. Returns whether `isWanted` has returned
+   * true.
+   */
   some(isWanted: (row: number, seq: number) => boolean): boolean {
     for (const [number, page] of this.#pages) {
       if (visitPage(page, { first: number * PAGE_ROWS, from: 0, to: PAGE_ROWS }, isWanted)) {

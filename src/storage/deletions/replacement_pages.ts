@@ -1,6 +1,7 @@
 /**
- * Stores which rows of a page of 4,096 rows are replaced, and the seqs of the replacements. A page
- * with few replacements is a sorted list. A page with many replacements has one seq for each row.
+ * Stores which rows in a page of 4,096 rows are replaced, and the seqs of their replacements. A
+ * page with few replacements is a sorted list. A page with many replacements has an array with one
+ * seq per row.
  */
 import { assert } from "../../base/assert.ts";
 import { sharedFloats } from "../../base/shared_arrays.ts";
@@ -11,8 +12,8 @@ export const PAGE_ROWS: number = 1 << PAGE_BITS;
 export const PAGE_MASK: number = PAGE_ROWS - 1;
 
 /**
- * The maximum number of entries in a sparse page. With more, one number for each row is faster and
- * not much larger.
+ * The maximum number of entries in a sparse page. With more entries, an array with one number per
+ * row is faster and not much larger.
  */
 const SPARSE_ENTRIES_MAX = 256;
 
@@ -24,8 +25,8 @@ interface SparsePage {
 }
 
 /**
- * A page with the replacing seq of each row, or 0. The page is in shared memory, because other
- * threads also read it.
+ * A dense page: for each row, the seq that replaced it, or 0. The page is in shared memory, because
+ * other threads also read it.
  */
 interface DensePage {
   readonly seqByRow: Float64Array;
@@ -34,7 +35,7 @@ interface DensePage {
 }
 
 /**
- * Replacements in a page. `highest` is an upper bound on the seqs, and does not fall when a
+ * The replacements in a page. `highest` is an upper bound on the seqs, which is not lowered when a
  * replacement is rolled back.
  */
 export type Page = SparsePage | DensePage;
@@ -52,7 +53,8 @@ export function seqInPage(page: Page, inPage: number): number {
 }
 
 /**
- * Adds a row that is not in the page. Returns the page that contains it, which may be a new one.
+ * Adds a row that is not in the page. Returns the page that now contains the row, which may be a
+ * new one.
  */
 export function putInPage(before: Page | undefined, inPage: number, seq: number): Page {
   let page = before ?? { rows: [], seqs: [], highest: 0 };
@@ -64,7 +66,7 @@ export function putInPage(before: Page | undefined, inPage: number, seq: number)
     return page;
   }
   const { rows, seqs } = page;
-  // Rows usually arrive in order.
+  // Rows usually arrive in ascending order.
   if (rows.length === 0 || inPage > (rows.at(-1) ?? 0)) {
     rows.push(inPage);
     seqs.push(seq);
@@ -88,7 +90,9 @@ export function takeFromPage(page: Page, inPage: number): void {
   page.seqs.splice(index, 1);
 }
 
-/** Moves the rows of a page to another page that has none of them. Returns the merged page. */
+/**
+ * Moves the rows of a page into another page that contains none of them. Returns the merged page.
+ */
 export function mergePage(into: Page, page: Page): Page {
   let all = into;
   visitPage(page, { first: 0, from: 0, to: PAGE_ROWS }, (row, seq) => {
@@ -99,7 +103,7 @@ export function mergePage(into: Page, page: Page): Page {
   return all;
 }
 
-/** Adds a number to the seq of each row. */
+/** Adds a number to the seq of each replaced row. */
 export function moveSeqs(page: Page, by: number): void {
   const seqs = "seqByRow" in page ? page.seqByRow : page.seqs;
   for (let index = 0; index < seqs.length; index += 1) {
@@ -110,8 +114,8 @@ export function moveSeqs(page: Page, by: number): void {
 }
 
 /**
- * Visits rows `from` to `to` of the page that begins at row `first`, in order. Returns whether a
- * visit asked to stop.
+ * Visits the rows `from` to `to` of the page that begins at row `first`, in order. Returns whether
+ * a visit has asked to stop.
  */
 export function visitPage(
   page: Page,
@@ -158,8 +162,8 @@ export function countInPage(page: Page, { from, to }: PageRange, upTo: number): 
 }
 
 /**
- * Sets the flag to 1 for each row of a range that is replaced at or below a seq. Returns their
- * number.
+ * Sets the flag to 1 for each row of a range that is replaced at or below a seq. Returns the number
+ * of these rows.
  *
  * @param flags `flags[at]` is the first row of the page, which may lie before the range.
  */
@@ -187,7 +191,7 @@ export function markInPage(
   return count;
 }
 
-/** Returns a page with those entries that are at or below a seq. */
+/** Returns a page with only the entries at or below a seq. */
 export function pageUpTo(page: Page, upTo: number): Page {
   const highest = Math.min(page.highest, upTo);
   if ("rows" in page) {
@@ -219,7 +223,7 @@ function dense({ highest, rows, seqs }: SparsePage): DensePage {
   return { seqByRow, count: rows.length, highest };
 }
 
-/** Converts a page to the form for readers in other threads. */
+/** Converts a page to the form in which it is sent to readers in other threads. */
 export function sharedPage(index: number, page: Page | undefined): SharedPage {
   if (page === undefined) return { index, rows: [], seqs: [], count: 0, highest: 0 };
   const { highest } = page;
@@ -231,8 +235,9 @@ export function sharedPage(index: number, page: Page | undefined): SharedPage {
 }
 
 /**
- * Restores a page in a reader of another thread. The event loop may later record rows in the same
- * memory, above the bound of the share. The count and the highest seq do not include these rows.
+ * Restores a page in a reader thread. The event loop may later record rows in the same memory, with
+ * seqs above the bound of the share. These rows are not included in the count and in the highest
+ * seq.
  */
 export function pageOfShare({
   count,

@@ -1,12 +1,12 @@
 /**
- * Decides which directories outside the data directory statements may refer to: those below
- * `storage.allowed_roots`, both as written and after symbolic links are resolved.
+ * Decides which directories outside the data directory statements may use: a path must lie below
+ * one of the `storage.allowed_roots`, both as written and after symbolic links are resolved.
  */
 import { resolve } from "node:path";
 import type { Disk } from "../../base/disk.ts";
 import { DatabaseError } from "../../base/errors.ts";
 
-/** A path that is absolute and has no `.`, `..` or empty parts, which could lead out of a root. */
+/** An absolute path without `.`, `..` or empty parts, which could lead out of a root. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 export interface AllowedPaths {
@@ -56,7 +56,7 @@ export function isBelow(path: string, root: string): boolean {
   return path.startsWith(`${root.replace(/\/$/, "")}/`);
 }
 
-/** Resolves symbolic links in a path, as far as the path exists. */
+/** Resolves the symbolic links in a path, for the part of the path that exists. */
 export function realPathOf(disk: Disk, path: string): string {
   if (disk.exists(path)) return disk.realPath(path);
   const end = path.lastIndexOf("/");

@@ -1,6 +1,6 @@
 /**
  * Reads and writes `backup.json`, which lists the files of a finished backup. This file is written
- * last and durably, so a directory without it is not a backup, or not a finished one.
+ * last and durably, so a directory without it is not a complete backup.
  *
  *     {"format":1,"version":"…","seq":…,"createdAtMs":…,"files":[["catalog.sqlite",bytes,crc],…]}
  *
@@ -13,17 +13,15 @@ import { CorruptionError, DatabaseError, DiskError } from "../../base/errors.ts"
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
 import { readSealedText, writeSealedText } from "./sealed_text.ts";
 
-/**
- * The format number, which is raised whenever an older program could not restore a newer backup.
- */
+/** The format number, which is raised whenever older programs could not restore newer backups. */
 const BACKUP_FORMAT = 1;
 
 const NAME = "backup.json";
 
-/** The characters with which every version of the list begins. */
+/** The characters at the beginning of every version of the list. */
 const BEGINNING = '{"format":';
 
-/** A path in the list, which consists of plain names and lies within the backup. */
+/** A path in the list: it consists of plain names and lies within the backup. */
 const PATH = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*$/;
 
 export interface BackupFile {
@@ -35,7 +33,7 @@ export interface BackupFile {
 export interface BackupList {
   /** The version of the server that made the backup. */
   readonly version: string;
-  /** The backup has every commit up to this seq and none above it. */
+  /** The backup contains every commit up to this seq, and none above it. */
   readonly seq: Seq;
   readonly createdAtMs: number;
   readonly files: readonly BackupFile[];
@@ -45,7 +43,7 @@ export function backupListPath(root: string): string {
   return `${root}/${NAME}`;
 }
 
-/** Returns the path of the backup that is in a directory or contains it. */
+/** Returns the path of the backup that is in a directory or contains the directory. */
 export function backupAround(disk: Disk, directory: string): string | undefined {
   let path = resolve(directory);
   for (;;) {
@@ -57,8 +55,8 @@ export function backupAround(disk: Disk, directory: string): string | undefined 
 }
 
 /**
- * Other programs also use the name backup.json. The beginning of the content distinguishes their
- * files from a backup list.
+ * Other programs also use the name backup.json. The beginning of the content distinguishes a backup
+ * list from their files.
  */
 function hasBackupList(disk: Disk, directory: string): boolean {
   const path = backupListPath(directory);
@@ -67,14 +65,14 @@ function hasBackupList(disk: Disk, directory: string): boolean {
     const bytes = disk.readFile(path).subarray(0, BEGINNING.length);
     return Buffer.from(bytes).toString("latin1") === BEGINNING;
   } catch (error) {
-    // Safe: an unreadable directory is not a backup that this user could have made.
+    // Safe: if a directory cannot be read, it is not a backup that this user could have made.
     if (error instanceof DiskError) return false;
     throw error;
   }
 }
 
 /**
- * Describes how a file differs from its entry in the list; undefined if it does not.
+ * Describes how a file differs from its entry in the list; undefined if it matches.
  * @param found The file's size in bytes, undefined if the file is missing, and its checksum once it
  *   has been read.
  */

@@ -13,7 +13,7 @@ import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 
-/** The number of bytes that are written at a time, with other work in between. */
+/** The number of bytes that are written at a time; other work can run in between. */
 const PIECE_BYTES = 1 << 20;
 
 export interface BallastOptions {
@@ -43,8 +43,8 @@ export class Ballast {
   }
 
   /**
-   * Reserves the space in steps, with other work in between. Reserves nothing if there is not
-   * enough free space.
+   * Reserves the space in steps, so that other work can run in between. If there is not enough free
+   * space, nothing is reserved.
    */
   async take(): Promise<void> {
     const { bytes, clock, disk, log, path } = this.#options;
@@ -60,7 +60,7 @@ export class Ballast {
           file.write(zeros.subarray(0, Math.min(zeros.length, bytes - offset)), offset);
           await clock.yield();
         }
-        // Other programs cannot take the space once it is on the disk.
+        // Once the bytes are on the disk, other programs cannot take the space.
         if (this.#isTaking(attempt)) await file.sync();
       } finally {
         file.close();
@@ -83,12 +83,14 @@ export class Ballast {
     return true;
   }
 
-  /** Stops an attempt. Space that is already reserved stays reserved for the next run. */
+  /**
+   * Stops an attempt. Space that is already reserved stays reserved, including for the next run.
+   */
   close(): void {
     if (this.#state === "taking") this.release();
   }
 
-  /** Whether an attempt is still the current one. Checked again after each wait. */
+  /** Whether an attempt is still the current one. This must be checked again after each await. */
   #isTaking(attempt: number): boolean {
     return this.#state === "taking" && this.#attempt === attempt;
   }

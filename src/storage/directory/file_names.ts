@@ -1,13 +1,14 @@
 /**
- * Names the locations of the log, segments, uploaded files and other files below `data_path`. For
- * restores, see `backup/restore.ts`; docs/internals/storage.md shows the whole directory.
+ * Defines the paths of the log, segments, uploaded files and other files below `data_path`. For the
+ * paths that restores use, see `backup/restore.ts`; docs/internals/storage.md shows the whole
+ * directory.
  *
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     segments/<table id>/<segment id>.<index id>.idx
  *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
  *
- * Segments of a table with another storage are below that storage (`storage/storages.ts`):
+ * If a table has another storage, its segments are in that storage (`storage/storages.ts`):
  *
  *     STORAGE  LOCK  tmp/  lost+found/  segments/<template>/<table id>/<segment id>.seg
  */
@@ -17,7 +18,7 @@ import type { SegmentHome } from "../contract/manifest.ts";
 /** The directory of the uploaded files. */
 export const FILES_DIRECTORY = "files";
 
-/** The paths in one data directory. */
+/** The paths within one data directory. */
 export interface DataPaths {
   readonly root: string;
   readonly lock: string;
@@ -30,13 +31,13 @@ export interface DataPaths {
   readonly lostAndFound: string;
   readonly ballast: string;
   /**
-   * Whether the directory is a copy, which contains every segment regardless of the storage of its
+   * Whether the directory is a copy, which contains every segment, whatever the storage of its
    * table.
    */
   readonly holdsAll?: true;
 }
 
-/** The paths in one storage. */
+/** The paths within one storage. */
 export interface StoragePaths {
   readonly root: string;
   readonly mark: string;
@@ -77,7 +78,7 @@ export function storagePathsOf(root: string): StoragePaths {
   };
 }
 
-/** Returns the root of a segment's files: the data directory or the segment's storage. */
+/** Returns the root directory of a segment's files: the data directory or the segment's storage. */
 export function segmentRoot(
   paths: DataPaths,
   home: SegmentHome | undefined,
@@ -90,7 +91,8 @@ export function walFilePath(paths: DataPaths, fileNumber: number): string {
 }
 
 /**
- * Returns the number in the name of a log file; undefined if the name is not that of a log file.
+ * Returns the number in the name of a log file; undefined if the name does not belong to a log
+ * file.
  */
 export function walFileNumberFromName(name: string): number | undefined {
   const digits = /^(\d{10})\.wal$/.exec(name)?.[1];
@@ -112,19 +114,19 @@ export function segmentFileName(segmentId: number): string {
 }
 
 /**
- * Returns the name of a deletion vector file. `generation` counts from 1. A deletion vector is
+ * Returns the name of a deletion vector file. `generation` counts from 1. A deletion vector file is
  * never rewritten in place.
  */
 export function deletionVectorFileName(segmentId: number, generation: number): string {
   return `${segmentId}.${generation}.dv`;
 }
 
-/** Returns the name of the file of a secondary index of a segment. */
+/** Returns the file name of a segment's secondary index. */
 export function indexFileName(segmentId: number, indexId: number): string {
   return `${segmentId}.${indexId}.idx`;
 }
 
-/** The parts from which the file names of a segment are composed. */
+/** The ids that determine the file names of a segment. */
 export interface SegmentPlace {
   readonly tableId: number;
   readonly segmentId: number;

@@ -1,5 +1,5 @@
 /**
- * Keeps files in place while they are being copied: counts the holders, and delays work until there
+ * Keeps files in place while they are being copied: counts the holds, and delays work until there
  * are none.
  */
 export class Holds {
@@ -11,7 +11,8 @@ export class Holds {
   }
 
   /**
-   * Adds a hold that lasts until the returned function is called. Calling it again has no effect.
+   * Adds a hold, which lasts until the returned function is called. Calling the function again has
+   * no effect.
    */
   hold(): () => void {
     this.#count += 1;
@@ -25,7 +26,7 @@ export class Holds {
     };
   }
 
-  /** Runs work immediately, or when the last hold is released. */
+  /** Runs work immediately if there are no holds, otherwise when the last hold is released. */
   whenFree(action: () => void): void {
     if (this.#count > 0) this.#putOff.push(action);
     else action();

@@ -1,16 +1,16 @@
 /**
- * Stores blobs as files of the data directory:
+ * Stores blobs as files in the data directory:
  *
  *     tmp/<32 hex>.blob                                   staged
  *     files/<table id>/<owner>/<sub>/<stored name>        published
  *
- * - Before `publish` returns, a blob was synced under its staged name and moved, and its directory
- *   and the directories above were synced. No name is ever used twice.
- * - Once a directory's name is known to be durable, it is not synced for that purpose again. If the
- *   directory turns out to be missing, it no longer counts as durable. Only `publish` creates
- *   directories.
- * - Every part of a path is checked to be a plain name, although the server created it. A single
- *   slip here would allow access outside the data directory.
+ * - Before `publish` returns, each blob has been synced under its staged name and moved into place,
+ *   and its directory and all parent directories have been synced. File names are never reused.
+ * - Once a directory's name is known to be durable, the directory is not synced for that purpose
+ *   again. If the directory turns out to be missing, it no longer counts as durable. Only `publish`
+ *   creates directories below the data directory.
+ * - Every part of a path is checked to be a plain name, although the server itself created it.
+ *   Without this check, a single mistake elsewhere could allow access outside the data directory.
  */
 import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";
@@ -30,18 +30,18 @@ const TABLE_NAME = /^[1-9][0-9]{0,14}$/;
 const SUB = /^f[0-9]{4,9}$/;
 
 /**
- * The name of a stored file, which starts with a letter or digit, so it is neither hidden nor "."
- * or "..".
+ * The name of a stored file: it starts with a letter or digit, so the file is neither hidden nor
+ * "." or "..".
  */
 const STORED_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 
 /**
- * The maximum number of directories that are remembered as durable. Beyond that, all of them are
- * forgotten.
+ * The maximum number of directories whose names are remembered as durable. Beyond that, all of them
+ * are forgotten.
  */
 const NAMED_MAX = 10_000;
 
-/** The number of random bytes in a staged name, which is enough for names never to repeat. */
+/** The number of random bytes in a staged name, enough for names never to repeat. */
 const NAME_BYTES = 16;
 
 export interface LocalBlobStoreOptions {
@@ -58,9 +58,9 @@ export class LocalBlobStore implements BlobStore {
   readonly #log: Log;
   readonly #holds = new Holds();
   readonly #removals = new WorkLine();
-  /** The function that moves each blob staged here. */
+  /** For each blob staged here, the function that moves it into place. */
   readonly #moves = new WeakMap<StagedBlob, (target: string) => void>();
-  /** Existing directories whose names were made durable. */
+  /** Existing directories whose names are durable. */
   readonly #named = new Set<string>();
 
   constructor({ disk, dataPath, log, random }: LocalBlobStoreOptions) {
@@ -104,7 +104,8 @@ export class LocalBlobStore implements BlobStore {
       assert(!disk.exists(target), "no stored name is used twice");
       defined(this.#moves.get(blob), "a blob is published by the store that staged it")(target);
     }
-    // Parents come first, so that a directory is reachable durably once it is synced.
+    // Parent directories are synced first, so that a directory is durably reachable once it is
+    // synced itself.
     const inOrder = [...toSync].toSorted((left, right) => left.length - right.length);
     for (const directory of inOrder) disk.syncDirectory(directory);
     if (this.#named.size + made.size > NAMED_MAX) this.#named.clear();
@@ -153,8 +154,8 @@ export class LocalBlobStore implements BlobStore {
   }
 
   async #removeTreeWhenFree(path: string): Promise<void> {
-    // Runs removals one after another, so that the second of two removals of the same blob finds
-    // nothing.
+    // Removals run one after another, so that a second removal of the same blob finds nothing to
+    // remove.
     const remove = (): Promise<void> => this.#removals.run(() => removeTreeSoon(this.#disk, path));
     if (!this.#holds.isHeld) return await remove();
     this.#holds.whenFree(() => {
@@ -224,8 +225,8 @@ export class LocalBlobStore implements BlobStore {
     for (const part of directory.slice(path.length + 1).split("/")) {
       const parent = path;
       path = `${parent}/${part}`;
-      // Includes existing directories: a process may have created them and been killed before a
-      // sync.
+      // Existing directories are included, because a process may have created them and then been
+      // killed before a sync.
       if (this.#named.has(path) && this.#disk.exists(path)) continue;
       this.#named.delete(path);
       made.add(path);

@@ -1,7 +1,7 @@
 /**
- * Moves unlisted files to lost+found/. The files are not removed, because a file that the server
- * does not recognize may still be needed. Nothing in lost+found/ is ever read or removed
- * automatically.
+ * Moves files that the manifest does not list to lost+found/. They are not removed, because a file
+ * that the server does not recognise may still be needed. Nothing in lost+found/ is ever read or
+ * removed automatically.
  */
 import { filesBelow } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -9,14 +9,14 @@ import type { SegmentEntry } from "../contract/manifest.ts";
 import { type DataPaths, deletionVectorPath, indexPath, segmentPath } from "./file_names.ts";
 
 /**
- * Returns the paths of unlisted files below a directory of segments; empty if the directory does
- * not exist.
+ * Returns the paths of unlisted files in a directory of segments; empty if the directory does not
+ * exist.
  */
 export function unlistedFiles(disk: Disk, segments: string, listed: ReadonlySet<string>): string[] {
   return [...filesBelow(disk, segments)].filter((path) => !listed.has(path));
 }
 
-/** Returns the paths of files that the manifest lists. */
+/** Returns the paths of the files that the manifest lists. */
 export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]): Set<string> {
   const listed = new Set<string>();
   for (const entry of entries) {
@@ -28,14 +28,14 @@ export function listedFiles(paths: DataPaths, entries: readonly SegmentEntry[]):
 }
 
 /**
- * Returns the name for a segment's file in lost+found/. The name includes the table id, which is
- * the name of the file's directory. A complete path might be too long.
+ * Returns the name that a segment's file gets in lost+found/. The name includes the table id, which
+ * is the name of the file's directory. A complete path could exceed the maximum length of a name.
  */
 export function nameInLostAndFound(from: string): string {
   return from.split("/").slice(-2).join("-");
 }
 
-/** Moves a file to lost+found/ under a name that is free there. Returns its new path. */
+/** Moves a file to lost+found/, under a name that is not in use there. Returns the new path. */
 export function moveToLostAndFound(
   disk: Disk,
   { lostAndFound }: Pick<DataPaths, "lostAndFound">,
@@ -46,7 +46,7 @@ export function moveToLostAndFound(
   return to;
 }
 
-/** Returns an unused path in lost+found/, which is created if necessary. */
+/** Returns an unused path in lost+found/, and creates the directory if necessary. */
 export function freeNameInLostAndFound(
   disk: Disk,
   { lostAndFound }: Pick<DataPaths, "lostAndFound">,

@@ -1,16 +1,16 @@
 /**
- * Interprets disk errors for a file that should exist. Such an error means either that this one
- * file is damaged, or that it currently cannot be opened. The latter does not mean that its content
- * is damaged.
+ * Interprets disk errors that occur for a file that should exist. Such an error means either that
+ * this file is damaged or that it cannot be opened at present. In the latter case, its content may
+ * be intact.
  */
 import { DatabaseError, DiskError, hasNoDescriptor, UnreadableError } from "../../base/errors.ts";
 
-/** The hint for users if the process cannot open more files. */
+/** The hint for users if the process has no file descriptors left. */
 export const NO_DESCRIPTOR_HINT = "close connections, or raise the server's limit on open files";
 
 /**
- * System error codes that mean that a path refers to something other than a file, or that the
- * content of the file is lost.
+ * The system error codes that mean that a path is not a file, or that the content of the file is
+ * lost.
  */
 const DAMAGE_CODES: ReadonlySet<string> = new Set([
   "ENOENT",
@@ -25,7 +25,7 @@ const DAMAGE_CODES: ReadonlySet<string> = new Set([
 
 /**
  * Reads a listed file. The file counts as damaged if it is missing, is not a file, or cannot be
- * read by the disk.
+ * read from the disk.
  *
  * @param offset The offset in the file, if only a part is read.
  * @throws {UnreadableError} @throws Any error of `read`.
@@ -40,8 +40,9 @@ export function readable<T>(path: string, read: () => T, offset = 0): T {
 }
 
 /**
- * Reads a listed file as {@linkcode readable} does, with errors that can be shown to users. If the
- * system does not let this process open the file, even if only for now, the error names the file.
+ * Reads a listed file like {@linkcode readable}, but with errors that can be shown to users. If the
+ * system does not let this process open the file, even if only temporarily, the error names the
+ * file.
  *
  * @throws {UnreadableError} @throws {DatabaseError} STORAGE_UNAVAILABLE @throws Any error of
  * `read`.

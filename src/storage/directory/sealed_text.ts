@@ -1,5 +1,6 @@
 /**
- * Small files with one line of JSON and its checksum, written completely or not at all.
+ * Reads and writes small files that contain one line of JSON and its checksum, and that are written
+ * completely or not at all.
  *
  *     <JSON on one line>
  *     <CRC-32 of the line above, as 8 hex digits>
@@ -11,14 +12,14 @@ import { readable } from "./readable.ts";
 import { runNow, type SyncSteps } from "./sync_steps.ts";
 
 /**
- * Durably puts a file in place, and replaces any existing file with the same name.
+ * Durably puts a file in place, replacing any existing file with the same name.
  * @throws {DiskError}
  */
 export function writeSealedText(disk: Disk, path: string, body: string): void {
   runNow(disk, sealedTextSteps(disk, path, body));
 }
 
-/** Puts a file in place as {@linkcode writeSealedText} does, in steps. */
+/** Puts a file in place like {@linkcode writeSealedText}, but in steps. */
 export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSteps<void> {
   const bytes = Buffer.from(body);
   const pendingPath = `${path}.new`;
@@ -34,7 +35,7 @@ export function* sealedTextSteps(disk: Disk, path: string, body: string): SyncSt
   yield path.slice(0, path.lastIndexOf("/"));
 }
 
-/** Reads the line of JSON. @throws {CorruptionError} @throws {DiskError} */
+/** Reads and verifies the line of JSON. @throws {CorruptionError} @throws {DiskError} */
 export function readSealedText(disk: Disk, path: string): string {
   const text = Buffer.from(readable(path, () => disk.readFile(path))).toString("utf8");
   const [body = "", sum = "", rest, ...more] = text.split("\n");

@@ -1,8 +1,8 @@
 /**
- * Decides whether there is free space for writes. If free space is below the reserve, or the disk
- * has reported that it is full, only deletes and drops are accepted until there is room again. The
- * ballast is then freed, and must fit again before writes resume. The ballast is reserved only if
- * the minimum free space remains in addition to it.
+ * Decides whether there is enough free space for writes. If free space falls below the reserve, or
+ * the disk has reported that it is full, only deletes and drops are accepted until there is enough
+ * space again. The ballast is freed at that point, and must be reserved again before writes resume.
+ * The ballast is reserved only if the minimum free space remains available.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -13,19 +13,21 @@ import type { Ballast } from "./ballast.ts";
 import { NO_DESCRIPTOR_HINT } from "./readable.ts";
 
 /**
- * A warning is logged when less than this share of the disk is free. The warning is repeated only
- * after more space was free in between.
+ * A warning is logged when less than this share of the disk is free. It is repeated only if more
+ * space was free in the meantime.
  */
 const SCARCE_SHARE = 0.1;
 const AMPLE_SHARE = 0.12;
 
-/** Commits between two checks of free space. A check costs about as much as a commit. */
+/**
+ * The number of commits between two checks of free space. A check costs about as much as a commit.
+ */
 const COMMITS_PER_LOOK = 256;
 
 export interface SpaceOptions {
   readonly disk: Disk;
   readonly path: string;
-  /** The minimum free space. Below it, the server is read-only. */
+  /** The minimum free space. If less is free, the server is read-only. */
   readonly minFreeBytes: number;
   readonly ballast: Ballast;
   readonly clock: Clock;
@@ -35,7 +37,7 @@ export interface SpaceOptions {
 export class SpaceGuard {
   readonly #options: SpaceOptions;
   #isFull = false;
-  /** True if the disk itself is full; false if free space is only below the reserve. */
+  /** Whether the disk itself is full, as opposed to free space being below the reserve. */
   #isDiskFull = false;
   #commitCount = 0;
   #isScarce = false;
@@ -57,7 +59,7 @@ export class SpaceGuard {
     try {
       return disk.freeBytes(path);
     } catch (error) {
-      // Safe: a display omits the figure, and writers check for themselves.
+      // Safe: displays omit the figure, and writers run their own check.
       if (!(error instanceof DiskError)) throw error;
       return undefined;
     }
@@ -89,7 +91,7 @@ export class SpaceGuard {
     const freeBytes = disk.freeBytes(path);
     this.#warnIfScarce(freeBytes);
     const isFull = freeBytes < minFreeBytes + (this.#isFull ? ballast.missingBytes : 0);
-    // The ballast must not use space that the reserve needs, since that would keep writers out.
+    // The ballast must not take space that the reserve needs, since writes would then stay blocked.
     const hasSpaceForBallast = freeBytes >= minFreeBytes + ballast.missingBytes;
     if (hasSpaceForBallast && ballast.missingBytes > 0) void ballast.take();
     this.#warnWithoutBallast(!isFull && !hasSpaceForBallast);
@@ -125,7 +127,9 @@ export class SpaceGuard {
     log.warn("less than a tenth of the disk is free", { path, freeBytes, totalBytes });
   }
 
-  /** Called after the log has refused commits. Returns the error for their writers. */
+  /**
+   * Called after the log has rejected commits. Returns the error for the writers of these commits.
+   */
   noteRefused(cause: unknown): DatabaseError {
     if (cause instanceof DiskError && hasNoDescriptor(cause.code)) {
       const error = cause.message;

@@ -1,6 +1,6 @@
 /**
- * The directory of one storage: its mark, and the conditions under which a directory may become a
- * storage. For its layout and use, see `storage/storages.ts`.
+ * Handles the directory of one storage: the file that marks it, and the conditions under which a
+ * directory may become a storage. For its layout and use, see `storage/storages.ts`.
  */
 import { dirname } from "node:path";
 import { assert } from "../../base/assert.ts";
@@ -13,7 +13,7 @@ import { readSealedText, sealedTextSteps } from "./sealed_text.ts";
 import { PROBE } from "./storage_probe.ts";
 import type { SyncSteps } from "./sync_steps.ts";
 
-/** A storage as the catalog lists it. */
+/** A storage, as the catalog lists it. */
 export interface ListedStorage {
   readonly storageId: string;
   /** An absolute path. */
@@ -22,12 +22,12 @@ export interface ListedStorage {
   readonly key: string;
 }
 
-/** Files other than the mark that may exist in a storage without tables. */
+/** The files other than the mark that may exist in a storage without tables. */
 const OWN_NAMES: ReadonlySet<string> = new Set(["LOCK", "STORAGE.new", "segments", "tmp"]);
 
 /**
- * Returns the reason why a directory does not belong to a storage; undefined if it does. Changes
- * nothing.
+ * Returns the reason why a directory cannot be used as the given storage; undefined if it can.
+ * Changes nothing.
  */
 export function storageFault(
   disk: Disk,
@@ -54,12 +54,14 @@ export function storageFault(
   }
 }
 
-/** Whether a directory is marked as a storage. Also true if the disk cannot tell. */
+/**
+ * Whether a directory is marked as a storage. The answer is also true if the disk reports an error.
+ */
 export function isMarked(disk: Disk, root: string): boolean {
   try {
     return disk.exists(storagePathsOf(root).mark);
   } catch (error) {
-    // Safe: a directory that may be another server's is left alone.
+    // Safe: a directory that may belong to another server is left alone.
     if (error instanceof DiskError) return true;
     throw error;
   }
@@ -80,8 +82,8 @@ export function unavailable(
 }
 
 /**
- * Whether a directory contains only empty directories and the leftovers of a failed creation, or of
- * a storage that was dropped before its last files were removed.
+ * Whether a directory is empty apart from empty directories, the leftovers of a failed creation,
+ * and those of a dropped storage whose last files were not removed.
  */
 export function isFree(disk: Disk, root: string): boolean {
   if (!disk.exists(root)) return true;
@@ -102,8 +104,8 @@ function hasFileBelow(disk: Disk, directory: string): boolean {
 }
 
 /**
- * Takes the lock, creates the directories and empties the staging directory. Returns undefined if
- * another process has the lock.
+ * Takes the lock, creates the subdirectories, and empties the staging directory. Returns undefined
+ * if another process holds the lock.
  */
 export function* claimSteps(
   disk: Disk,
@@ -124,28 +126,28 @@ export function* claimSteps(
   }
 }
 
-/** Writes the mark, the last step, after which the directory is a storage. */
+/** Writes the mark; this last step turns the directory into a storage. */
 export function* markSteps(disk: Disk, { key, root, storageId }: ListedStorage): SyncSteps<void> {
   assert(key !== "", "a mark has a key");
-  // Includes existing directories: an earlier attempt may have failed before their names became
-  // durable.
+  // Existing directories are included, because an earlier attempt may have failed before their
+  // names became durable.
   yield dirname(root);
   const body = JSON.stringify({ storage: storageId, key });
   yield* sealedTextSteps(disk, storagePathsOf(root).mark, body);
 }
 
-/** Removes the mark if the last step of a creation failed. */
+/** Removes the mark after the last step of a creation has failed. */
 export function unmark(disk: Disk, root: string): void {
   const { mark: path } = storagePathsOf(root);
   try {
     if (disk.exists(path)) disk.remove(path);
   } catch (error) {
-    // Safe: the next attempt reports that the storage exists.
+    // Safe: the next attempt reports that the storage already exists.
     if (!(error instanceof DiskError)) throw error;
   }
 }
 
-/** Removes directories that contain no files. */
+/** Removes all directories below a directory that contain no files. */
 export function pruneBelow(disk: Disk, directory: string): void {
   for (const { isDirectory, name } of disk.list(directory)) {
     if (!isDirectory) continue;
@@ -155,7 +157,7 @@ export function pruneBelow(disk: Disk, directory: string): void {
   }
 }
 
-/** Returns whether a directory was empty and therefore removed. */
+/** Removes a directory if it is empty, and returns whether it was. */
 export function removeIfEmpty(disk: Disk, directory: string): boolean {
   if (disk.list(directory).length > 0) return false;
   disk.removeDirectory(directory);

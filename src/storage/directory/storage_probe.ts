@@ -1,8 +1,8 @@
-/** Tests which operations a directory supports, with a temporary file. */
+/** Uses a temporary file to test which operations a directory supports. */
 import type { Disk } from "../../base/disk.ts";
 import { DiskError } from "../../base/errors.ts";
 
-/** The prefix of the test files, which a crash may leave behind. */
+/** The prefix of the names of test files, which a crash may leave behind. */
 export const PROBE = "probe.";
 
 export interface StorageProbe {
@@ -10,19 +10,19 @@ export interface StorageProbe {
   readonly isWritable: boolean;
   readonly isListable: boolean;
   readonly isDeletable: boolean;
-  /** The first error; undefined if every operation succeeded. */
+  /** The first error; undefined if all operations succeeded. */
   readonly fault: string | undefined;
 }
 
 interface ProbeFile {
   readonly directory: string;
-  /** An unused name in the directory; begins with {@linkcode PROBE}. */
+  /** An unused name in the directory, which begins with {@linkcode PROBE}. */
   readonly name: string;
 }
 
 /**
- * Writes, reads, lists and removes a file, as far as the directory allows. A slow sync does not
- * block the event loop.
+ * Writes, reads, lists and removes a file, until an operation fails. The sync runs off the event
+ * loop, so a slow disk does not block it.
  */
 export async function probe(disk: Disk, { directory, name }: ProbeFile): Promise<StorageProbe> {
   const path = `${directory}/${name}`;

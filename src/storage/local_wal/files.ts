@@ -1,17 +1,18 @@
 /**
  * Manages the files of the log. Files are created ahead of time and filled with zeros, so that a
- * sync never has to write metadata. Old files are recycled, so that few new ones have to be
+ * sync never has to write metadata. Old files are recycled, so that few new files have to be
  * created.
  *
  *     (none) ──make──► spare in tmp/ ──roll──► named ──enter──► current ──roll──► kept ──release──► spare or removed
  *
- * - A flush releases several files at once, and a fast load fills as many before the next flush.
- *   Several spares save such a load from writing more zeros.
- * - A file gets its name in wal/ only once its header is durable, so the two always agree.
- * - A file is rolled only when all of its content is durable, so every file but the last is
- *   complete.
- * - Once the next file has its name, nothing is written to the current one, even while the next
- *   file cannot be entered. After a crash, either file may be the last.
+ * - A flush releases several files at once, and a fast load fills that many before the next flush.
+ *   With several spare files, such a load does not have to write more zeros.
+ * - A file gets its name in wal/ only once its header is durable, so that name and header always
+ *   agree.
+ * - The log moves on from a file only when all of its content is durable, so every file but the
+ *   last is complete.
+ * - Once the next file has its name, nothing more is written to the current one, even if the next
+ *   file cannot be entered yet. After a crash, either of these two files may be the last one.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -22,7 +23,7 @@ import type { ListedLogFile } from "../contract/commit_log.ts";
 import { type DataPaths, walFilePath } from "../directory/file_names.ts";
 import { encodeWalHeader, type WalHeader } from "./format.ts";
 
-/** Zeros are written in pieces of this size, with other work in between. */
+/** Zeros are written in pieces of this size; other work can run in between. */
 const PIECE_BYTES_MAX: number = 1024 * 1024;
 
 /** The approximate number of files that a fast load fills between two flushes. */
@@ -30,11 +31,11 @@ const SPARES_MAX = 4;
 
 /**
  * Delay before the next attempt if a file could not be created ahead of time. Without this delay,
- * every group would make an attempt and log the failure.
+ * every group would make another attempt and log its failure.
  */
 const RETRY_MS = 10_000;
 
-/** If the disk has no space for this many further files, all spares but one are removed. */
+/** If the disk lacks space for this many more files, all spare files but one are removed. */
 const SPACE_FILES = 16;
 
 export interface WalFilesOptions {
@@ -44,7 +45,7 @@ export interface WalFilesOptions {
   readonly log: Log;
   /** The size of each file. */
   readonly fileBytes: number;
-  /** True if written bytes are synced later. */
+  /** Whether written bytes are synced later rather than at once. */
   readonly isRelaxed: boolean;
 }
 
@@ -54,11 +55,11 @@ export class WalFiles {
   #current: DiskFile | undefined;
   #currentNumber = 0;
   #isNamed = false;
-  /** Durable files with zeros or recycled content. */
+  /** Durable files that contain zeros or recycled content. */
   readonly #spares: string[] = [];
   #madeCount = 0;
   #making: Promise<void> | undefined;
-  /** The earliest time of the next attempt to create a file ahead. */
+  /** The earliest time of the next attempt to create a file ahead of time. */
   #retryAtMs = 0;
   #isClosed = false;
 
@@ -73,7 +74,9 @@ export class WalFiles {
     }
   }
 
-  /** Whether the current file is named but not entered, so that its name may not be durable. */
+  /**
+   * Whether the current file has its name but was not entered, so that its name may not be durable.
+   */
   get isBetweenFiles(): boolean {
     return this.#isNamed;
   }
@@ -108,9 +111,9 @@ export class WalFiles {
   }
 
   /**
-   * Gives a file the name with the next number and makes it the current one. Call `enter` next.
-   * Without a spare, the file is made within this tick. Callers that can wait await {@linkcode
-   * making} first.
+   * Gives a file the name with the next number and makes it the current one. The caller calls
+   * `enter` next. If there is no spare file, one is created within this tick. Callers that can wait
+   * should first await {@linkcode making}.
    *
    * @throws {DiskError} The previous file is then still the current one.
    */
@@ -136,7 +139,7 @@ export class WalFiles {
   }
 
   /**
-   * Makes the name of the current file durable and opens it.
+   * Makes the name of the current file durable, and opens the file.
    *
    * @throws {DiskError} If no file descriptor was available, nothing has changed, and the call can
    *   be repeated.
@@ -147,8 +150,8 @@ export class WalFiles {
     disk.syncDirectory(paths.wal);
     this.#current = this.#opened(this.#currentNumber);
     this.#isNamed = false;
-    // The new file belongs to the log only after this sync. After a crash that lost its name, the
-    // log would continue in the previous file.
+    // The new file belongs to the log only after this sync. If a crash lost its name, the log would
+    // continue in the previous file.
     this.#kept.push({ number: this.#currentNumber, bytes: fileBytes });
   }
 
@@ -157,18 +160,20 @@ export class WalFiles {
     return disk.open(walFilePath(paths, number), { writesThrough: !isRelaxed });
   }
 
-  /** Whether the next file exists, is being made, or could not be made recently. */
+  /** Whether the next file exists, is being created, or could not be created recently. */
   get isPrepared(): boolean {
     if (this.#spares.length > 0 || this.#making !== undefined) return true;
     return this.#options.clock.monotonicMs() < this.#retryAtMs;
   }
 
-  /** Resolves when the next file exists or could not be made; undefined if none is being made. */
+  /**
+   * Resolves when the next file exists or could not be created; undefined if none is being created.
+   */
   get making(): Promise<void> | undefined {
     return this.#spares.length > 0 ? undefined : this.#making;
   }
 
-  /** Makes the next file in the background, unless it exists. */
+  /** Creates the next file in the background, unless it exists. */
   prepare(): void {
     if (this.isPrepared || this.#isClosed) return;
     this.#making = this.#make().finally(() => {
@@ -197,7 +202,7 @@ export class WalFiles {
         disk.remove(path);
       }
     }
-    // The old name of a recycled file must be durably removed before the file gets a new header.
+    // The removal of a recycled file's old name must be durable before the file gets a new header.
     disk.syncDirectory(paths.wal);
     log.debug("released log files", { below: limit, count: unneeded.length });
   }
@@ -232,8 +237,8 @@ export class WalFiles {
   }
 
   /**
-   * Whether the log still needs a spare file. A file made in the background may come too late:
-   * another one may have been recycled in the meantime, or made during a roll.
+   * Whether the log still needs a spare file. A file created in the background may turn out to be
+   * superfluous, because in the meantime another file was recycled, or created during a roll.
    */
   get #needsSpare(): boolean {
     return !this.#isClosed && this.#spares.length === 0;
@@ -258,7 +263,7 @@ export class WalFiles {
       else this.#removeSpare(path);
     } catch (error) {
       if (!(error instanceof DiskError)) throw error;
-      // Safe: the roll that needs the file then makes it, and reports its own errors.
+      // Safe: the roll that needs the file creates it and reports its own errors.
       this.#retryAtMs = clock.monotonicMs() + RETRY_MS;
       log.warn("cannot create the next log file ahead of time", { path, code: error.code });
       this.#removeSpare(path);

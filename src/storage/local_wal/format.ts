@@ -1,5 +1,5 @@
 /**
- * The bytes of a log file, shared by `writer.ts`, `reader.ts`, `logged_writes.ts` and
+ * Defines the bytes of a log file, for `writer.ts`, `reader.ts`, `logged_writes.ts` and
  * `scripts/dump_wal.ts`.
  *
  *     ┌──────────┬─────────┬─────────┬─────┬───────────────────────────────┐
@@ -29,12 +29,13 @@
  *              40     8   u53 catalog seq: the seq of the newest definition that the writer knew
  *              48         body
  *
- * A frame is valid only if its CRC, file number and frame number are all right. A stale frame of a
- * recycled file has the wrong file number. A valid frame after an invalid one means damage to
- * durable bytes if its durable frames include the invalid one. Otherwise, both belong to one group
- * that was being written when the power failed, of which any part may have reached the disk.
+ * A frame is valid only if its CRC, its file number and its frame number are all correct. A stale
+ * frame in a recycled file has the wrong file number. A valid frame after an invalid one proves
+ * damage to durable bytes if it states that the invalid frame was durable. Otherwise both frames
+ * belong to a group that was being written when the power failed, and any part of such a group may
+ * have reached the disk.
  *
- * The body of a commit is a list of writes, each of one table and owner:
+ * The body of a commit is a list of writes, each for one table and one owner:
  *
  *     u32 table id   u53 owner   u8 operation   u16 column count
  *     per column     u16 column id   u8 form: scale of a DECIMAL, 1 of JSONB, else 0
@@ -43,8 +44,8 @@
  *                    [u53 prev, if flags & 2, else 0]   a value per column (types/value_codec.ts)
  *
  * A commit that is too large for one frame consists of a part-begin frame, part frames and a
- * part-end frame, possibly over several files. Such a commit is valid only if its part-end frame is
- * present.
+ * part-end frame, possibly spread over several files. Such a commit is valid only if its part-end
+ * frame is present.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -91,7 +92,7 @@ export interface FrameHead {
   readonly catalogSeq: number;
 }
 
-/** A valid frame and its offset. */
+/** A valid frame, and its offset in the file. */
 export interface Frame extends FrameHead {
   readonly path: string;
   readonly offset: number;
@@ -175,7 +176,7 @@ export function sealFrame(into: ByteWriter, start: number, head: FrameHead): voi
   into.setU32(start, crc32(into.range(start + 4, end)));
 }
 
-/** The expected position of a frame. */
+/** The position at which a frame is expected. */
 export interface FramePlace {
   readonly path: string;
   readonly offset: number;
@@ -217,9 +218,9 @@ export function decodeFrame(bytes: Uint8Array, place: FramePlace): Frame | undef
 }
 
 /**
- * Returns the table of a frame with a single write without decoding its rows; undefined if there
- * may be several writes. Seqs of a frame ascend, so a write with as many rows as there are seqs is
- * the only one.
+ * If a frame contains a single write, returns the table of that write without decoding its rows;
+ * undefined if there may be several writes. The seqs of a frame ascend, so a write with as many
+ * rows as there are seqs must be the only one.
  */
 export function onlyTableOf({ body, firstSeq, lastSeq, offset, path }: Frame): number | undefined {
   if (body.length === 0) return undefined;

@@ -1,14 +1,14 @@
 /**
- * Encodes commits into the log's buffer, and arranges their frames in groups.
+ * Encodes commits into the log's buffer, and divides their frames into groups.
  *
  *     buffer  │ group n: frames of one file │ group n+1: frames of the next file │ open …
  *
- * - A group is written in one call, so it lies in one file. The last group is open: frames are
+ * - A group is written in one call, so it lies within one file. The last group is open: frames are
  *   added to it until the writer takes it.
- * - The file, offset and number of a frame are decided when it is sealed. `abort` and `takeBack`
- *   return to an earlier position.
- * - There are two buffers. While one is being written, frames are added to the other, which
- *   contains only waiting groups.
+ * - The file, the offset and the number of a frame are determined when it is sealed. `abort` and
+ *   `takeBack` return to an earlier position.
+ * - There are two buffers. While one of them is being written, frames are added to the other one,
+ *   which contains only waiting groups.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -27,8 +27,8 @@ import { requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows
 import { PART_BYTES_MAX, PreparedFrames } from "./prepared_commit.ts";
 
 /**
- * The maximum buffer size to keep. A buffer that a huge commit has grown beyond this is dropped
- * afterwards.
+ * The maximum size of a buffer that is kept. If a huge commit has made a buffer larger than this,
+ * the buffer is dropped afterwards.
  */
 const BUFFER_BYTES_KEPT: number = 16 * 1024 * 1024;
 
@@ -74,9 +74,9 @@ export interface FrameEncoderOptions {
   /** The size of new files. */
   readonly fileBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum bytes of one commit's frames before its last frame. */
+  /** The maximum total size of one commit's frames before its last frame. */
   readonly commitBytesMax: number;
-  /** Whether groups are written before the previous ones are durable. */
+  /** Whether a group may be written before the previous ones are durable. */
   readonly isRelaxed: boolean;
   readonly position: Position;
   readonly lastSeq: number;
@@ -90,9 +90,9 @@ export class FrameEncoder {
   readonly #options: FrameEncoderOptions;
   readonly #partBytes: number;
   #buffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** The buffer of the group that is being written, or an empty one. */
+  /** The buffer of the group that is being written; empty if there is none. */
   #writtenBuffer = new ByteWriter(BUFFER_BYTES_AT_START);
-  /** Groups that the writer has not taken yet, in order. */
+  /** The groups that the writer has not taken yet, in order. */
   #groups: FrameGroup[] = [];
   #open: FrameGroup | undefined;
   #groupCount = 0;
@@ -114,7 +114,7 @@ export class FrameEncoder {
   constructor(options: FrameEncoderOptions) {
     const { fileBytes, rowBytesMax, position, lastSeq } = options;
     this.#options = options;
-    // Leaves room for the row that crosses the limit, and for the head of its write.
+    // The slack leaves room for the row that crosses the limit, and for the head of its write.
     const slack = WAL_HEADER_BYTES + FRAME_HEADER_BYTES + Math.min(65536, fileBytes / 8);
     this.#partBytes = Math.min(PART_BYTES_MAX, fileBytes - slack - rowBytesMax);
     assert(this.#partBytes >= 1024, "a log file holds the largest row and a little more");
@@ -178,7 +178,9 @@ export class FrameEncoder {
     }
   }
 
-  /** Writes columnar rows if they fit into the frame and have a suitable form. */
+  /**
+   * Writes columnar rows, provided that they fit into the frame and their columns are supported.
+   */
   #addColumns(batch: Batch, seqs: Float64Array, prevs: Float64Array): boolean {
     const firstSeq = this.#frameFirstSeq === 0 ? (seqs[0] ?? 0) : this.#frameFirstSeq;
     const nextSeq = this.#frameFirstSeq === 0 ? firstSeq : this.#nextSeq;
@@ -193,7 +195,7 @@ export class FrameEncoder {
     return true;
   }
 
-  /** Returns the seq of the next row; undefined if a reader expects this seq. */
+  /** Returns the seq of the next row, or undefined if a decoder expects exactly this seq. */
   #seqToWrite(seq: number): number | undefined {
     if (this.#frameFirstSeq === 0) {
       this.#frameFirstSeq = seq;
@@ -277,8 +279,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Hands over the next group once the previous one is written. No frames are added to it after
-   * that.
+   * Returns the next group to write, once the previous one is written. No frames are added to it
+   * after that.
    */
   takeGroup(): TakenGroup {
     assert(this.#frameStart === -1, "a group is taken only between commits");
@@ -294,7 +296,7 @@ export class FrameEncoder {
   }
 
   /**
-   * Called when the last taken group has been written or has failed. The buffer of the group is
+   * Called when the last taken group has been written or has failed, so that its buffer can be
    * reused.
    */
   groupWritten(): void {
@@ -302,8 +304,8 @@ export class FrameEncoder {
   }
 
   /**
-   * Drops all groups, including the group that the writer has taken. The next frame is written at
-   * the given earlier position.
+   * Drops all groups, including the group that the writer has taken. The next frame will be written
+   * at the given earlier position.
    */
   takeBack(position: Position, lastSeq: number): void {
     this.#groups = [];
@@ -321,14 +323,14 @@ export class FrameEncoder {
     this.#rowCount = 0;
   }
 
-  /** Fills in the row count of the write. */
+  /** Fills in the write's row count. */
   #endWrite(): void {
     if (this.#rowCountOffset !== 0) this.#buffer.setU32(this.#rowCountOffset, this.#rowCount);
     this.#rowCountOffset = 0;
     this.#rowCount = 0;
   }
 
-  /** Ends a frame in the middle of a commit, and continues the same write in another frame. */
+  /** Ends a frame in the middle of a commit, and continues the same write in the next frame. */
   #splitCommit(): void {
     requireCommitFits(this.#buffer.length - this.#mark.bufferLength, this.#options.commitBytesMax);
     this.#endWrite();
@@ -338,7 +340,7 @@ export class FrameEncoder {
     this.beginWrite(defined(this.#write, "a row belongs to a write"), this.#columns);
   }
 
-  /** Fills in the frame's header, and puts the frame into the open group or a new one. */
+  /** Fills in the frame's header, and puts the frame into the open group or a new group. */
   #seal(kind: FrameKind): void {
     const buffer = this.#buffer;
     const start = this.#frameStart;
@@ -376,10 +378,7 @@ export class FrameEncoder {
     this.#open = undefined;
   }
 
-  /**
-   * Returns the number of earlier frames in a group's file that are durable when the group is
-   * written.
-   */
+  /** Returns how many earlier frames in a group's file are durable when the group is written. */
   #durableBefore({
     fileNumber,
     firstFrame,

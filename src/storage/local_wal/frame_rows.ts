@@ -1,4 +1,4 @@
-/** Encodes the rows of a frame. See `format.ts` for the format. */
+/** Encodes the rows of a frame; see `format.ts` for the format. */
 import { assert } from "../../base/assert.ts";
 import type { ByteWriter } from "../../base/byte_writer.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -9,7 +9,10 @@ import { formOf } from "../memtable/convert.ts";
 import { OPERATION_CODES, ROW_HAS_PREV, ROW_HAS_SEQ } from "./format.ts";
 import { writeValueAt } from "./value_codec.ts";
 
-/** Writes the head of a write. Returns the offset of its row count, a u32 to be filled in later. */
+/**
+ * Writes the head of a write. Returns the offset of its row count, a u32 that the caller fills in
+ * later.
+ */
 export function writeHead(
   into: ByteWriter,
   { operation, owner, tableId }: Pick<TableWrite, "operation" | "owner" | "tableId">,
@@ -30,7 +33,7 @@ export function writeHead(
 }
 
 /**
- * Checks that the encoded bytes of a commit so far are within the limit. @throws {DatabaseError}
+ * Checks that the bytes of a commit encoded so far are within the limit. @throws {DatabaseError}
  * LIMIT_EXCEEDED
  */
 export function requireCommitFits(bytes: number, commitBytesMax: number): void {
@@ -45,13 +48,13 @@ export function requireCommitFits(bytes: number, commitBytesMax: number): void {
 /** The fields of a row other than its values. */
 export interface RowHead {
   /**
-   * The seq to write. Undefined if it directly follows the previous row's seq, and so is not
-   * written.
+   * The seq to write. Undefined if it directly follows the previous row's seq, in which case it is
+   * not written.
    */
   readonly seq: number | undefined;
   /** The seq of the replaced version, or 0. */
   readonly prev: number;
-  /** The largest size of the row in bytes. */
+  /** The maximum size of the row in bytes. */
   readonly rowBytesMax: number;
 }
 
@@ -68,7 +71,7 @@ export function writeRow(into: ByteWriter, row: Row, head: RowHead): void {
 }
 
 /**
- * Writes a row in columnar form, as {@linkcode writeRow} does. @throws {DatabaseError}
+ * Writes one row of a columnar batch, like {@linkcode writeRow}. @throws {DatabaseError}
  * ROW_TOO_LARGE
  */
 export function writeRowAt(

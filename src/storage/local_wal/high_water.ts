@@ -1,13 +1,13 @@
 /**
- * Stores one growing number in a small file with two slots. The slots are written alternately, so
- * that a torn write leaves the previous number.
+ * Stores one increasing number in a small file with two slots. The slots are written alternately,
+ * so that a torn write leaves the previous number intact.
  *
- * - `wal/HWM` has the last seq known to be durable. The file is rewritten without a sync after
- *   groups were synced: at every pause, and under load once for several groups. The number may lag
- *   behind the log but is never ahead, so a log that ends below the number has lost acknowledged
- *   commits.
- * - `wal/IDS` bounds the ids of SNOWFLAKE_ID() that may have been issued. The file is synced before
- *   the ids are issued.
+ * - `wal/HWM` contains the last seq that is known to be durable. After groups were synced, the file
+ *   is rewritten without a sync: at every pause, and once for several groups under load. The number
+ *   may lag behind the log but is never ahead of it, so if a log ends below the number,
+ *   acknowledged commits were lost.
+ * - `wal/IDS` contains an upper bound on the ids that SNOWFLAKE_ID() may have issued. The file is
+ *   synced before the ids are issued.
  *
  *     two slots, written in turn   OFFSET SIZE
  *                                     0     8   u53 number
@@ -44,8 +44,8 @@ export class HighWaterFile {
     slot.u32(writeCount);
     slot.u32(crc32(slot.view()));
     this.#file.write(slot.view(), (writeCount % 2) * SLOT_BYTES);
-    // A failed write may have torn its slot. The next write uses the same slot again and leaves the
-    // good one untouched.
+    // A failed write may have torn its slot. The next write therefore uses the same slot again, and
+    // leaves the intact one untouched.
     this.#writeCount = writeCount;
   }
 
@@ -84,8 +84,8 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
     if (!(error instanceof CorruptionError)) throw error;
     return { value: 0, damage: [error] };
   }
-  // The file is created before the first number is known, and its unsynced content can be lost in a
-  // power failure.
+  // The file is created before the first number is known, and a power failure may lose its unsynced
+  // content.
   if (bytes.length === 0) return { value: 0, damage: [] };
   const whole = new Uint8Array(FILE_BYTES);
   whole.set(bytes.subarray(0, FILE_BYTES));
@@ -93,7 +93,7 @@ export function checkNumberFile(disk: Disk, path: string): NumberFileCheck {
   const damage = [0, 1]
     .filter((index) => {
       const isEmpty = slotOf(whole, index).every((byte) => byte === 0);
-      // The second slot is written first, and the first one with the next number.
+      // The second slot is written first, so the first slot stays empty until the next number.
       return (
         !(isEmpty && writeCount <= 1 - index) && readSlot(whole, { index, path }) === undefined
       );
@@ -135,8 +135,8 @@ function newestOf(bytes: Uint8Array, path: string): Slot {
   const [first, second] = slots;
   const newest =
     (second?.writeCount ?? -1) > (first?.writeCount ?? -1) ? second : (first ?? second);
-  // The number only grows, so the larger of two intact slots is right even if the count has
-  // wrapped.
+  // The number only increases, so the larger of two intact slots is correct even if the count has
+  // wrapped around.
   const value = Math.max(first?.value ?? 0, second?.value ?? 0);
   return { value, writeCount: newest?.writeCount ?? 0 };
 }
@@ -148,7 +148,8 @@ function readSlot(
   const slot = slotOf(bytes, index);
   const from = new ByteReader(slot, { path, fileOffset: index * SLOT_BYTES });
   from.position = CRC_OFFSET;
-  // A slot that is torn or was never written is not damage, because the other slot is valid.
+  // A slot that is torn or was never written does not count as damage, because the other slot is
+  // valid.
   if (from.u32() !== crc32(slot.subarray(0, CRC_OFFSET))) return undefined;
   from.position = 0;
   return { value: from.u53(), writeCount: from.u32() };

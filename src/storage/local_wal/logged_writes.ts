@@ -1,6 +1,6 @@
 /**
  * Decodes the writes in the body of a frame row by row, either into lists for tools that show a
- * log, or directly to the destination of the rows. See `format.ts` for the format.
+ * log, or directly into the destination of the rows; see `format.ts` for the format.
  */
 import { ByteReader } from "../../base/byte_reader.ts";
 import { readValue, skipValue, type Value } from "../../types/mod.ts";
@@ -12,7 +12,7 @@ import {
   ROW_HAS_SEQ,
 } from "./format.ts";
 
-/** The columns for which rows of a write have values, in order. */
+/** The columns for which the rows of a write contain values, in order. */
 export interface LoggedColumns {
   readonly columnIds: readonly number[];
   /** The result of `formOf` for each column. */
@@ -24,7 +24,8 @@ export interface LoggedHead {
   readonly owner: number;
   readonly operation: keyof typeof OPERATION_CODES;
   /**
-   * The columns of the rows. The same object as for the previous write if the columns are the same.
+   * The columns of the rows. If the columns are the same as those of the previous write, it is the
+   * same object.
    */
   readonly columns: LoggedColumns;
   readonly rowCount: number;
@@ -41,7 +42,7 @@ export interface LoggedWrite extends LoggedColumns {
 
 /** Receives the rows of one write. */
 export interface RowTaker {
-  /** Rows up to this seq are skipped. Skipping a row is much cheaper than decoding it. */
+  /** Rows up to this seq are skipped. Skipping a row costs much less than decoding it. */
   readonly skipsUpTo: number;
   /** Reads a value for each column from the current position in `from`. */
   takeRow(from: ByteReader, seq: number, prev: number): void;
@@ -120,7 +121,7 @@ function readRows(
 }
 
 /**
- * Reads the writes in the body of a commit or of a part of one.
+ * Reads the writes in the body of a complete commit, or of a part of a commit.
  *
  * @throws {CorruptionError}
  */

@@ -1,9 +1,9 @@
 /**
  * Encodes the frames of a large commit before its position in the log and its seqs are known.
  *
- * - Each part is a complete frame in separate memory, except for its head, which `seal` fills in.
- * - A row is identified by its index in the commit. If its seq does not follow that of the previous
- *   row, room is left for the seq, which `seal` fills in as well.
+ * - Each part is a complete frame in separate memory; `seal` fills in its head.
+ * - A row is identified by its index within the commit. If the seq of a row does not follow the seq
+ *   of the previous row, space is reserved for it, which `seal` also fills in.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -16,8 +16,8 @@ import { writeColumns } from "./frame_columns.ts";
 import { type RowHead, requireCommitFits, writeHead, writeRow, writeRowAt } from "./frame_rows.ts";
 
 /**
- * A commit is split into frames of about this size; a full part is a little larger. Syncing a
- * smaller frame would take equally long.
+ * A commit is split into frames of about this size; a full part is slightly larger. A smaller frame
+ * would take just as long to sync.
  */
 export const PART_BYTES_MAX: number = 4 * 1024 * 1024;
 
@@ -25,14 +25,14 @@ const PART_BYTES_AT_START = 64 * 1024;
 
 export interface PreparedOptions {
   /**
-   * The size in bytes at which a part is full. The row that crosses the limit still belongs to the
+   * The size in bytes at which a part is full. The row that crosses this limit still belongs to the
    * part.
    */
   readonly partBytes: number;
   readonly rowBytesMax: number;
-  /** The maximum bytes of all parts together. A part that crosses the limit is refused. */
+  /** The maximum total size of all parts. A part that crosses the limit is refused. */
   readonly commitBytesMax: number;
-  /** The distance of a row's seq from that of the first row. */
+  /** Returns the offset of a row's seq from the seq of the first row. */
   readonly offsetOf: (index: number) => number;
 }
 
@@ -71,7 +71,7 @@ export class PreparedFrames implements PreparedCommit {
   }
 
   beginWrite(write: TableWrite, columns: readonly StoredColumn[]): void {
-    // Slices of one write stay one write, so that recovery can tell whether it needs the frame at
+    // Slices of one write stay one write, so that recovery can decide whether it needs the frame at
     // all.
     if (this.#columns === columns && isAlike(this.#write, write)) return;
     this.#endWrite();
@@ -95,7 +95,7 @@ export class PreparedFrames implements PreparedCommit {
     }
   }
 
-  /** Writes columnar rows if they fit into the part and have a suitable form. */
+  /** Writes columnar rows, provided that they fit into the part and their columns are supported. */
   #addColumns({ columns, rowCount }: Batch, first: number, prevs: Float64Array): boolean {
     const { offsetOf, rowBytesMax } = this.#options;
     const part = this.#partAt(first);
@@ -115,7 +115,7 @@ export class PreparedFrames implements PreparedCommit {
     return true;
   }
 
-  /** Returns the current part, with the head of its write. */
+  /** Returns the current part, which begins with the head of its write. */
   #partAt(index: number): FramePart {
     const part = this.#part ?? this.#beginPart(index);
     if (this.#rowCountOffset === 0) {
@@ -151,7 +151,7 @@ export class PreparedFrames implements PreparedCommit {
     this.#part = undefined;
   }
 
-  /** Returns the number of bytes of a part once it is sealed. */
+  /** Returns the size that a part will have once it is sealed. */
   sealedLength(part: number): number {
     return Math.ceil(this.#at(part).bytes.length / 8) * 8;
   }

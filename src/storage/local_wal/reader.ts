@@ -1,7 +1,7 @@
 /**
- * Reads the log on startup: every complete commit in order, and the position of the next one.
+ * Reads the log at startup: every complete commit in order, and the position of the next one.
  *
- * The bytes after the last valid frame of a file decide how the log ends:
+ * The bytes after the last valid frame of a file determine how the log ends:
  *
  *     no frame of this file                         the clean end
  *     an invalid frame, no valid one after it       torn: truncated, if the high-water file agrees
@@ -23,7 +23,7 @@ import {
   type WalHeader,
 } from "./format.ts";
 
-/** A commit in the log, which consists of one frame or of the frames of its parts. */
+/** A commit in the log: a single frame, or the frames of its parts. */
 export interface LoggedCommit {
   readonly frames: readonly Frame[];
   readonly lastSeq: number;
@@ -32,16 +32,16 @@ export interface LoggedCommit {
 /** The end of the log. */
 export interface WalEnd {
   readonly files: readonly { readonly number: number; readonly bytes: number }[];
-  /** Log files before `firstFile`. They were released, but a crash restored their names. */
+  /** Log files before `firstFile`. They had been released, but a crash brought their names back. */
   readonly outdated: readonly string[];
   /** Recycled files that still have their old names, and whose contents are ignored. */
   readonly staleNames: readonly { readonly path: string; readonly now: number }[];
   /** The offset in the last file at which the log ends. */
   readonly offset: number;
   readonly frameNumber: number;
-  /** The highest seq in the log; 0 if it is empty. */
+  /** The largest seq in the log; 0 if it is empty. */
   readonly lastSeq: number;
-  /** Bytes from `offset` up to this offset belong to a torn group, and must be wiped. */
+  /** The bytes from `offset` up to this offset belong to a torn group and must be wiped. */
   readonly wipeUpTo: number;
 }
 
@@ -51,7 +51,7 @@ export interface WalReadOptions {
   readonly log: Log;
   /** The number in the high-water file. */
   readonly highWaterSeq: number;
-  /** The first file of the log. Earlier files are ignored, whether intact or not. */
+  /** The first file of the log. Earlier files are ignored, even if they are intact. */
   readonly firstFile: number;
 }
 
@@ -67,22 +67,22 @@ interface FileEnd {
 
 /** The readable part of the log. */
 export interface LogReading {
-  /** Log files up to the end of the log, in order. */
+  /** The log files up to the end of the log, in order. */
   readonly files: WalEnd["files"];
-  /** Log files before `firstFile`. They were released, but a crash restored their names. */
+  /** Log files before `firstFile`. They had been released, but a crash brought their names back. */
   readonly outdated: WalEnd["outdated"];
   readonly staleNames: WalEnd["staleNames"];
   readonly end: FileEnd;
   readonly lastSeq: number;
   /**
-   * The reason why durable bytes after the end cannot be read; undefined if no durable bytes
-   * follow.
+   * The reason why durable bytes after the end of the log cannot be read; undefined if there are no
+   * such bytes.
    */
   readonly damage: CorruptionError | undefined;
 }
 
 /**
- * Calls `visit` with each commit, in order of seq. The frames alias the memory of their file, which
+ * Calls `visit` with each commit, in seq order. The frames alias the memory of their file, which
  * they keep alive.
  *
  * @throws {CorruptionError} If something that was durable is damaged or missing.
@@ -98,7 +98,7 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
   return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }
 
-/** Reads the log as far as possible. Changes nothing, and does not throw for damage. */
+/** Reads as much of the log as possible. Changes nothing, and does not throw for damage. */
 export function readLog(
   { disk, firstFile, paths, highWaterSeq }: Omit<WalReadOptions, "log">,
   visit: (commit: LoggedCommit) => void,
@@ -119,7 +119,7 @@ export function readLog(
       const bytes = readable(path, () => disk.readFile(path));
       const header = decodeWalHeader(bytes, path);
       if (header.fileNumber !== number) {
-        // The file has the old name of a file that was being recycled.
+        // The file still has the old name of a file that was being recycled.
         staleNames.push({ path, now: header.fileNumber });
         continue;
       }
@@ -171,7 +171,7 @@ export function logFileNumbers(disk: Disk, paths: DataPaths): number[] {
     .toSorted((left, right) => left - right);
 }
 
-/** Joins the parts of commits, and tracks the highest seq. */
+/** Joins the parts of each commit, and tracks the highest seq. */
 class CommitAssembler {
   readonly #visit: (commit: LoggedCommit) => void;
   #parts: Frame[] | undefined;
@@ -189,7 +189,7 @@ class CommitAssembler {
     this.lastSeq = Math.max(this.lastSeq, frame.lastSeq);
     switch (frame.kind) {
       case "commit":
-        // Parts without a final part belong to a commit that was rolled back or never finished.
+        // If the final part is missing, the commit was rolled back or never finished.
         this.#parts = undefined;
         this.#visit({ frames: [frame], lastSeq: frame.lastSeq });
         return;
@@ -200,7 +200,8 @@ class CommitAssembler {
         this.#parts?.push(frame);
         return;
       case "partEnd":
-        // The commit of this part began in a file that was released because no table needed it.
+        // The commit to which this part belongs began in a file that was released because no table
+        // needed it.
         if (this.#parts !== undefined) {
           this.#visit({ frames: [...this.#parts, frame], lastSeq: frame.lastSeq });
         }
@@ -260,7 +261,8 @@ function endOfTornGroup(bytes: Uint8Array, place: FileEnd): number {
     end = Math.min(bytes.length, offset + Math.max(16, view.getUint32(offset + 4, true)));
   }
   for (let at = offset; at + 16 <= bytes.length; at += 8) {
-    // The cheap test comes first: nearly every position is zero or has the number of an older file.
+    // The cheap test comes first: at nearly every position, the bytes are zero or contain the
+    // number of an older file.
     if (view.getUint32(at + 8, true) !== fileNumber) continue;
     const frame = decodeFrame(bytes, { path, offset: at, fileNumber });
     if (frame === undefined) continue;

@@ -1,5 +1,5 @@
 /**
- * Writes the values of columns to the log and reads them into columns, in the format of
+ * Writes the values of columns to the log and reads them back into columns, in the format of
  * `types/value_codec.ts`.
  */
 import type { ByteReader } from "../../base/byte_reader.ts";
@@ -16,7 +16,7 @@ import {
 } from "../../types/mod.ts";
 import type { MemColumn } from "../memtable/mem_column.ts";
 
-/** Writes the value of one row of a column, in the format of {@linkcode writeValue}. */
+/** Writes a column's value in one row, in the format of {@linkcode writeValue}. */
 export function writeValueAt(into: ByteWriter, column: Vector, row: number): void {
   switch (column.kind) {
     case "utf8":
@@ -37,8 +37,8 @@ export function writeValueAt(into: ByteWriter, column: Vector, row: number): voi
 }
 
 /**
- * Appends the next value to a column of its type. @throws {CorruptionError} If there is no value at
- * this position.
+ * Appends the next value to a column of the same type. @throws {CorruptionError} If there is no
+ * value at this position.
  */
 export function readValueInto(from: ByteReader, column: MemColumn): void {
   const tag = from.u8();

@@ -5,19 +5,21 @@
  *     commits ──encode──► buffer: │ group n+1 (open) │    one group on its way to the disk at most
  *                                                      ► group n ──written, durable──► settled
  *
- * - A group consists of the commits in the buffer when the previous group has become durable. There
- *   is no timer. A single call off the event loop writes the group and makes it durable.
+ * - When a group has become durable, the commits that are in the buffer at that moment form the
+ *   next group. No timer is involved. A single call off the event loop writes the group and makes
+ *   it durable.
  * - Nothing is written after a group before that group is durable. A frame can therefore state how
- *   many earlier frames are durable: see `format.ts`.
- * - A large group of one commit is handed over in that commit's own tick, so that the disk works
- *   while the commit finishes its work in memory.
- * - The first group of a file, and all later ones, wait while that file is being made.
- * - In relaxed mode, a group settles when it is written, within a tick. The group is synced later,
+ *   many earlier frames are durable (see `format.ts`).
+ * - If a single commit makes a large group, the group is handed over in that commit's own tick, so
+ *   that the disk works while the commit finishes its work in memory.
+ * - The first group of a file, and all groups after it, wait while that file is being created.
+ * - In relaxed mode, a group settles as soon as it is written, within a tick. It is synced later,
  *   together with other groups written in the meantime.
- * - A group for which the disk was full is wiped, and this group and all later groups are rolled
- *   back. The same happens if no descriptor was left to open the group's file; no part of the group
- *   is then on the disk, and the next group tries to enter that file again. Any other error is
- *   fatal, since the contents of the disk are unknown. A failed sync is never repeated.
+ * - If the disk is full, the group that could not be written is wiped, and this group and all later
+ *   groups are rolled back. The same happens if there is no file descriptor left to open the
+ *   group's file; in that case no part of the group is on the disk, and the next group tries to
+ *   enter the same file again. Any other error is fatal, since the contents of the disk are
+ *   unknown. A failed sync is never repeated.
  */
 import { assert } from "../../base/assert.ts";
 import { DiskError, hasNoDescriptor } from "../../base/errors.ts";
@@ -36,28 +38,28 @@ import type { WalEnd } from "./reader.ts";
 export interface LocalWalOptions extends WalFilesOptions {
   readonly highWater: HighWaterFile;
   readonly rowBytesMax: number;
-  /** The largest size of a commit. Default {@linkcode COMMIT_BYTES_MAX}. */
+  /** The largest size of a commit. The default is {@linkcode COMMIT_BYTES_MAX}. */
   readonly commitBytesMax?: number | undefined;
-  /** Groups of at least this size are written early. If absent, the best size is used. */
+  /** Groups of at least this size are written early. If absent, a default is used. */
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
-  /** Called after the log has begun another file, but never while that file is being made. */
+  /** Called after the log has begun another file, but never while that file is being created. */
   readonly onRolled: () => void;
 }
 
 /**
- * The step of writing a group that failed: a sync, the change to the group's file, or the write.
+ * The step at which writing a group failed: a sync, the change to the group's file, or the write.
  */
 type GroupStep = "sync" | "roll" | "write";
 
-/** Time without writes after which the log counts as idle and no commit waits for the disk. */
+/** After this time without writes, the log counts as idle and no commit waits for the disk. */
 const REST_MS = 100;
 
-/** The maximum number of groups by which the high-water file may lag under load. */
+/** The maximum number of groups by which the high-water file may lag behind under load. */
 const GROUPS_PER_NOTE = 16;
 
 /**
- * A group of at least this size benefits more from an early write than from waiting for more
+ * A group of at least this size benefits more from an early write than from waiting for further
  * commits.
  */
 const EARLY_BYTES_MIN = 32_768;
@@ -77,11 +79,11 @@ export class LocalWal implements CommitLog {
   #written: Position;
   #writtenSeq: number;
   #lastWritten: FrameGroup | undefined;
-  /** The number of settled groups that are not yet recorded in the high-water file. */
+  /** The number of settled groups that the high-water file does not yet cover. */
   #unnotedGroups = 0;
   #isScheduled = false;
   #awaitsRest = false;
-  /** Whether the next file is being created. The next group then begins it. */
+  /** Whether the next file is being created. The next group then begins in that file. */
   #awaitsFile = false;
   /** Whether a group is being written, or bytes written in relaxed mode are being synced. */
   #isDiskBusy = false;
@@ -93,8 +95,8 @@ export class LocalWal implements CommitLog {
   #failure: unknown;
 
   /**
-   * Continues the log. @throws {DiskError} If the first file cannot be made, or a torn group cannot
-   * be wiped.
+   * Continues the log. @throws {DiskError} If the first file cannot be created, or a torn group
+   * cannot be wiped.
    */
   constructor(options: LocalWalOptions) {
     const { commitBytesMax = COMMIT_BYTES_MAX, end, fileBytes, rowBytesMax, isRelaxed } = options;
@@ -195,7 +197,7 @@ export class LocalWal implements CommitLog {
 
   release(belowFileNumber: number): void {
     this.#files.release(belowFileNumber);
-    // A released file may serve as the next one if that is still being made.
+    // If the next file is still being created, a released file may take its place.
     if (this.#awaitsFile) this.#schedule();
   }
 
@@ -211,8 +213,8 @@ export class LocalWal implements CommitLog {
   #wipeTorn({ offset, wipeUpTo }: WalEnd): void {
     const { current } = this.#files;
     if (wipeUpTo > offset) current.write(new Uint8Array(wipeUpTo - offset), offset);
-    // The bytes and the file's name may have been only in the system's memory when they were read,
-    // so both are synced.
+    // When these bytes and the file's name were read, they may have been only in the system's
+    // memory, so both are synced.
     current.syncNow();
     this.#options.disk.syncDirectory(this.#options.paths.wal);
   }
@@ -240,14 +242,14 @@ export class LocalWal implements CommitLog {
     this.#writeNext();
   }
 
-  /** Writes the next group, if any, unless another operation is in progress. */
+  /** Writes the next group, if there is one, unless another operation is in progress. */
   #writeNext(): void {
     if (this.#isFatal || this.#isClosed) return;
     const { isRelaxed } = this.#options;
     for (;;) {
       const { nextGroup } = this.#encoder;
       if (nextGroup === undefined) break;
-      // A file must not be closed while it is being synced.
+      // A file must not be closed while a sync of it is in progress.
       const isRolling = nextGroup.fileNumber !== this.#files.currentNumber;
       if (this.#isDiskBusy && (isRolling || !isRelaxed)) return;
       if (isRolling && this.#waitsForFile()) return;
@@ -265,7 +267,7 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Whether later commits must wait because the next file is being made. Making a second file
+   * Whether later commits must wait because the next file is being created. Creating a second file
    * instead would block this tick until the disk has written all of it.
    */
   #waitsForFile(): boolean {
@@ -291,14 +293,14 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Opens the file of a group if necessary. On failure, calls {@linkcode #failGroup} and returns
-   * false.
+   * Opens the file of a group if necessary. On failure, this calls {@linkcode #failGroup} and
+   * returns false.
    */
   #reachFile(group: FrameGroup): boolean {
     const isRolling = group.fileNumber !== this.#files.currentNumber;
     let step: GroupStep = "sync";
     try {
-      // In relaxed mode the last group may not be durable yet, and only the last file may be torn.
+      // In relaxed mode, the last group may not be durable yet, and only the last file may be torn.
       if (isRolling && this.#options.isRelaxed) this.#syncNow();
       step = "roll";
       if (isRolling) this.#roll(group.fileNumber);
@@ -333,7 +335,7 @@ export class LocalWal implements CommitLog {
     this.#prepareFile();
   }
 
-  /** Writes a group. On failure, calls {@linkcode #failGroup} and returns false. */
+  /** Writes a group. On failure, this calls {@linkcode #failGroup} and returns false. */
   #writeRelaxed(group: TakenGroup): boolean {
     try {
       this.#files.current.write(group.bytes, group.offset);
@@ -417,14 +419,14 @@ export class LocalWal implements CommitLog {
     if (this.#isFatal) return;
     if (fileNumber === this.#files.currentNumber) this.#encoder.durableFrames = nextFrame;
     this.#synced.note(lastSeq);
-    // The disk writes the waiting group while the writers of this one are answered.
+    // The disk can write the waiting group while the writers of this group are answered.
     const { nextGroup } = this.#encoder;
     if (nextGroup !== undefined) this.#writeAtOnce(nextGroup);
     this.#noteSettled(lastSeq);
     if (!this.#options.isRelaxed) this.events.onSettled(number);
     this.#schedule();
     if (this.#encoder.nextGroup === undefined) this.#wakeIdle();
-    // In relaxed mode, more may have been written in the meantime.
+    // In relaxed mode, more groups may have been written in the meantime.
     const last = this.#lastWritten;
     if (last !== undefined && last.number > number && !this.#isDiskBusy) this.#sync(last);
   }
@@ -454,7 +456,7 @@ export class LocalWal implements CommitLog {
       return;
     }
     try {
-      // The written bytes of the group must never count as a commit.
+      // The group's written bytes must never be mistaken for a commit.
       if (step === "write") {
         this.#files.current.write(new Uint8Array(group.end - group.start), group.offset);
         this.#files.current.syncNow();
@@ -468,7 +470,8 @@ export class LocalWal implements CommitLog {
   }
 
   /**
-   * Whether an error means that the step had no effect. For other errors, its effect is unknown.
+   * Returns whether an error means that the step had no effect. For any other error, it is unknown
+   * whether the step had an effect.
    */
   #isRefused(step: GroupStep, { code }: DiskError): boolean {
     if (step === "sync") return false;
@@ -493,7 +496,7 @@ export class LocalWal implements CommitLog {
 }
 
 /**
- * Tracks the highest seq that is on the disk, and the callers that wait for a higher seq.
+ * Tracks the highest seq that is on the disk, and the callers that wait for a higher one.
  *
  * Invariant: no caller waits for a seq that is on the disk, or after the log has failed.
  */

@@ -1,7 +1,7 @@
 /**
- * Converts values that were stored before an ALTER TABLE widened their column. SMALLINT and INT
- * grow to BIGINT, a DECIMAL gets more digits after the decimal point, and the text of JSON becomes
- * canonical as JSONB. Every other widening keeps the form of the value.
+ * Converts values that were stored before an ALTER TABLE widened the type of their column. SMALLINT
+ * and INT widen to BIGINT, a DECIMAL gets more digits after the decimal point, and JSON text
+ * becomes canonical JSONB. Every other widening leaves the stored form of a value unchanged.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -19,8 +19,9 @@ import type { StoredColumn } from "../contract/table_definition.ts";
 import { MemColumn } from "./mem_column.ts";
 
 /**
- * Returns the number that determines the stored form of a type's values: the digits after the
- * decimal point of a DECIMAL, 1 for JSONB, 0 for all others. The log stores it with each column.
+ * Returns a number that identifies the stored form of a type's values: the digits after the decimal
+ * point for DECIMAL, 1 for JSONB, and 0 for all other types. The log records this number for each
+ * column.
  */
 export function formOf(type: DataType): number {
   if (type.kind === "decimal") return type.scale;
@@ -43,7 +44,7 @@ function canonicalOf(text: string): string {
   try {
     return canonicalJson(text);
   } catch (error) {
-    // Safe: ALTER TABLE has checked every live row. An older version keeps its value unchanged.
+    // Safe: ALTER TABLE has checked every live row. Older versions keep their values unchanged.
     if (error instanceof DatabaseError) return text;
     throw error;
   }
@@ -54,7 +55,7 @@ export function convertVector(vector: Vector, from: DataType, to: DataType): Vec
   if (sameType(from, to)) return vector;
   const formThen = formOf(from);
   if (formThen === formOf(to)) {
-    // The values are the same, except that their representation may be wider.
+    // The values are the same, but their representation may be wider.
     if (vector.kind !== "i32" || physicalKind(to) !== "f64") return vector;
     const { length, nulls } = vector;
     return { kind: "f64", length, values: Float64Array.from(vector.values), nulls };

@@ -1,15 +1,17 @@
 /**
  * Maps each key of one owner to its newest row in a memtable.
  *
- * Nearly every key is one number, and most keys ascend. Ascending keys are in a list with binary
- * search, to which a bulk load only appends. Other numbers are in an open-addressing hash table.
- * Both are typed arrays, which the garbage collector does not traverse. A Map would make a bulk
- * load noticeably slower. Keys that are not numbers are in a Map.
+ * Nearly every key is a single number, and most keys arrive in ascending order. Ascending keys are
+ * kept in a list with binary search, to which a bulk load only appends. Other numbers are kept in
+ * an open-addressing hash table. Both use typed arrays, which the garbage collector does not
+ * traverse. A Map would make a bulk load noticeably slower. Keys that are not numbers are kept in a
+ * Map.
  *
- * - A number is in the list or in the table, but not in both. No number in the table is above the
- *   list's end.
- * - A removed key keeps its slot, but without a row. When the table grows, it drops such slots.
- * - One slot of the table is always free, so that every search ends.
+ * - A number is either in the list or in the table, never in both. No number in the table is
+ *   greater than the last number of the list.
+ * - A removed key keeps its slot, which then has no row. Such slots are dropped when the table
+ *   grows.
+ * - At least one slot of the table is always free, so that every search ends.
  */
 import { HASH_FACTOR, HASH_SEED } from "../../base/hash_salt.ts";
 import type { Key } from "../contract/key.ts";
@@ -18,37 +20,38 @@ import { newGrowth } from "./mem_column.ts";
 const PLACES_MIN = 8;
 
 /**
- * The maximum number of keys in a single table. More keys are divided over parts, because a table
- * that grows copies all of its keys in one go, which would take too long for a tick.
+ * The maximum number of keys in a single table. If there are more, they are divided among several
+ * parts, because a table that grows copies all of its keys at once, which would take too long for a
+ * tick.
  */
 const UNDIVIDED_KEYS_MAX = 16_384;
 
 /**
- * Parts of equal size would all grow at the same time. Each part therefore has 1.1 % more keys than
- * the previous one, and the last has twice as many as the first. While the number of keys doubles,
- * the parts grow one after another, once each.
+ * Parts of equal size would all grow at the same time. Each part therefore gets 1.1 % more keys
+ * than the previous one, and the last part gets twice as many as the first. While the number of
+ * keys doubles, the parts grow one after another, once each.
  */
 const PARTS = 64;
 const SHARES = 1024;
 
-/** The part that each share of the hash values belongs to. */
+/** For each share of the hash values, the part to which it belongs. */
 const PART_OF_SHARE: Uint8Array = Uint8Array.from({ length: SHARES }, (_, share) =>
   Math.floor(PARTS * Math.log2(1 + share / SHARES)),
 );
 
-/** A slot without a row. Other slots contain a row number plus one. */
+/** A slot without a row. All other slots contain a row number plus one. */
 const FREE = 0;
 const FORGOTTEN = -1;
 
 const NONE = -1;
 
-/** Splits a double into two words for its hash. */
+/** Splits a double into two words, which are then hashed. */
 const double = new Float64Array(1);
 const halves = new Int32Array(double.buffer);
 
 export class KeyRows {
   readonly #ascending = new AscendingKeys();
-  /** Created on first use, like the map, since an owner may have few rows. */
+  /** Created on first use, like the map, since an owner may have only few rows. */
   #table: KeyTables | undefined;
   #others: Map<Key, number> | undefined;
 
@@ -68,7 +71,9 @@ export class KeyRows {
     }
   }
 
-  /** Records rows starting at `first` for ascending numbers that are above all existing ones. */
+  /**
+   * Records rows starting at `first` for ascending numbers that are greater than all existing ones.
+   */
   append(keys: Float64Array | Int32Array, first: number): void {
     this.#ascending.appendAll(keys, first + 1);
   }
@@ -79,7 +84,7 @@ export class KeyRows {
     else if (this.#table?.rowOf(key) !== undefined) this.#table.set(key, FORGOTTEN);
   }
 
-  /** Releases the capacity that was made for further keys. */
+  /** Releases the capacity that was reserved for further keys. */
   releaseGrowth(): void {
     this.#ascending.releaseGrowth();
   }
@@ -94,7 +99,7 @@ export class KeyRows {
 
 type Visit = (key: Key, row: number) => void;
 
-/** The factor by which lists with few keys grow. */
+/** How lists with few keys grow. */
 const SMALL_KEYS = newGrowth<Float64Array>((capacity) => new Float64Array(capacity));
 const SMALL_ROWS = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
 
@@ -113,7 +118,10 @@ class AscendingKeys {
     return place === NONE ? undefined : this.rows[place];
   }
 
-  /** Records a row if its key is in the list or belongs at its end. Returns whether it does. */
+  /**
+   * Records a row, provided that its key is in the list or can be appended to it. Returns whether
+   * the row was recorded.
+   */
   set(key: number, row: number): boolean {
     if (key > this.#last || this.#count === 0) {
       this.#append(key, row);
@@ -208,7 +216,7 @@ class KeyTables {
 
   #tableOf(hash: number): KeyTable {
     const tables = this.#tables;
-    // The lower bits choose a table, since each table uses the upper bits for its slots.
+    // The lower bits choose a table, since each table uses the upper bits to choose a slot.
     const index = tables.length === 1 ? 0 : PART_OF_SHARE[hash & (SHARES - 1)];
     return tables[index ?? 0] as KeyTable;
   }
@@ -220,7 +228,7 @@ class KeyTable {
   rows: Int32Array = new Int32Array(PLACES_MIN);
   #usedCount = 0;
 
-  /** Used slots, including those of removed keys. */
+  /** The number of used slots, including slots of removed keys. */
   get usedCount(): number {
     return this.#usedCount;
   }
@@ -235,7 +243,7 @@ class KeyTable {
   }
 
   set(key: number, row: number, hash: number): void {
-    // A third of the slots stays free, because searches would otherwise become slow.
+    // At least a third of the slots stays free, because searches would otherwise become slow.
     if (this.#usedCount * 3 >= this.rows.length * 2) this.#grow();
     const place = this.#placeOf(key, hash);
     if (this.rows[place] === FREE) {
@@ -245,7 +253,7 @@ class KeyTable {
     this.rows[place] = row;
   }
 
-  /** Returns the slot of a number, or the free slot where it belongs. */
+  /** Returns the slot of a number, or the free slot in which it would be stored. */
   #placeOf(key: number, hash: number): number {
     const { keys, rows } = this;
     const last = rows.length - 1;
@@ -271,12 +279,12 @@ class KeyTable {
   }
 }
 
-/** NaN is not a number key, because it is not equal to itself. */
+/** NaN does not count as a number here, because it is not equal to itself. */
 function isNumber(key: Key): key is number {
   return typeof key === "number" && !Number.isNaN(key);
 }
 
-/** Mixes all bits into the upper bits. Returns 32 bits. */
+/** Mixes all bits of a number into the upper bits of a 32-bit hash. */
 function hashOf(key: number): number {
   // 0 and -0 are the same key.
   double[0] = key + 0;

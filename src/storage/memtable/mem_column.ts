@@ -1,9 +1,9 @@
 /**
- * Stores one column of a memtable: values are appended and never change.
+ * Stores one column of a memtable, to which values are appended and in which they never change.
  *
- * Numbers and booleans are in typed arrays that double as they grow. Text is concatenated UTF-8,
- * since the garbage collector would have to traverse strings. Other types, and an integer column
- * with a value beyond 2^53, are in a plain array.
+ * Numbers and booleans are stored in typed arrays that double in size as they grow. Text is stored
+ * as concatenated UTF-8, since the garbage collector would have to traverse individual strings.
+ * Other types, and integer columns with a value beyond 2^53, are stored in a plain array.
  */
 import { assert } from "../../base/assert.ts";
 import type { ByteReader } from "../../base/byte_reader.ts";
@@ -27,7 +27,7 @@ const CAPACITY_MIN = 8;
 const TEXT_BYTES_MIN = 256;
 const TEXT_BYTES_MAX = 0xffff_ffff;
 
-/** A shared empty array for columns without text. Nothing is written to it. */
+/** A shared empty array for columns without text. Nothing is ever written to it. */
 const NO_TEXT = new ByteWriter(0);
 const NO_OFFSETS = new Uint32Array(0);
 
@@ -66,8 +66,8 @@ export class MemColumn {
   }
 
   /**
-   * Creates a column that aliases the values of a vector. Nothing is appended to it, except to a
-   * plain array.
+   * Creates a column that aliases the values of a vector. Nothing may be appended to it unless it
+   * is a plain array.
    */
   static of({ columnId, type }: Pick<MemColumn, "columnId" | "type">, vector: Vector): MemColumn {
     const column = new MemColumn(columnId, type);
@@ -98,14 +98,14 @@ export class MemColumn {
     return this.#length;
   }
 
-  /** The approximate memory in bytes. Reserved capacity that was never written does not count. */
+  /** The approximate memory in bytes. Reserved capacity that has not been used does not count. */
   get bytes(): number {
     const nulls = this.#nulls === undefined ? 0 : this.#length;
     const content = this.#text.length + this.#contentBytes;
     return this.#length * PLACE_BYTES[this.#kind] + nulls + content;
   }
 
-  /** Appends the values in column `position` of the first `count` rows. */
+  /** Appends the first `count` rows' values in column `position`. */
   appendFrom(rows: readonly Row[], position: number, count: number): void {
     this.#reserve(this.#length + count);
     for (let index = 0; index < count; index += 1) {
@@ -125,7 +125,7 @@ export class MemColumn {
     this.#length += 1;
   }
 
-  /** Appends the UTF-8 text of a block to a text column. */
+  /** Appends the UTF-8 text that comes next in a reader to a text column. */
   appendTextOf(from: ByteReader): void {
     assert(this.#kind === "text", "a text column holds text");
     this.#reserve(this.#length + 1);
@@ -163,7 +163,8 @@ export class MemColumn {
   }
 
   /**
-   * Appends numbers. Returns false unless the column and the vector have the same number format.
+   * Appends numbers. Returns false unless the column and the vector store numbers in the same
+   * format.
    */
   #appendNumbers(vector: Vector, count: number): boolean {
     if (vector.kind === "f64" && this.#kind === "f64") {
@@ -278,7 +279,7 @@ export class MemColumn {
     this.#nulls = undefined;
   }
 
-  /** Releases the capacity that was made for further rows. */
+  /** Releases the capacity that was reserved for further rows. */
   releaseGrowth(): void {
     this.#text.releaseGrowth();
     this.#boolGrowth?.release();
@@ -336,14 +337,15 @@ export class MemColumn {
 }
 
 /**
- * Arrays of at least this size more than double when they grow. The system allocates memory on the
- * first write, so unused capacity takes up only address space, while a bulk load copies far less.
+ * Arrays of at least this size grow by more than a factor of two. The system allocates memory only
+ * when it is first written, so unused capacity takes only address space, while a bulk load copies
+ * far less.
  */
 const SPACIOUS_CAPACITY_MIN = 4096;
 const SPACIOUS_CAPACITY_MAX = 131_072;
 const SPACIOUS_FACTOR = 16;
 
-/** Creates the growth of a memtable's array. */
+/** Creates the growth strategy for an array of a memtable. */
 export function newGrowth<T extends Uint8Array | Uint32Array | Int32Array | Float64Array>(
   make: (capacity: number) => T,
 ): Growth<T> {

@@ -1,13 +1,13 @@
 /**
- * Implements one secondary index of a memtable. The index finds the newest row of each key, and
- * from that row older rows with the same key. It also sorts rows by their keys, when they are first
+ * Implements one secondary index of a memtable. The index finds the newest row with a key and, from
+ * there, older rows with the same key. It also sorts the rows by key when sorted rows are first
  * read.
  *
- * - Rows are added in the order of the memtable, and removed in the opposite order. An index may
- *   lag behind its memtable until it is read.
- * - The rows of a key exclude tombstones, and rows that their own commit replaced, which no read
- *   ever sees. Keys with NULL have no rows here, because they are equal to no key.
- * - Sorted rows include every row.
+ * - Rows are added in the order of the memtable, and removed in reverse order. An index may lag
+ *   behind its memtable until it is next read.
+ * - The rows listed for a key do not include tombstones, nor rows that their own commit replaced,
+ *   which no read ever sees. Keys that contain NULL are not listed, because they equal no key.
+ * - The sorted rows include every row.
  */
 import { defined } from "../../base/assert.ts";
 import { type Row, slice, textsOf, type Value, valuesOf } from "../../types/mod.ts";
@@ -24,7 +24,7 @@ import type { Memtable } from "./memtable.ts";
 
 const NONE = -1;
 
-/** The approximate memory of a row in an index, in bytes. */
+/** The approximate memory that an index takes per row, in bytes. */
 const INDEXED_ROW_BYTES = 24;
 
 /** The approximate memory of a computed value, in bytes. */
@@ -33,31 +33,34 @@ const COMPUTED_BYTES = 32;
 /** The number of rows for which an expression is computed at a time. */
 const COMPUTED_ROWS = 2048;
 
-/** From this many rows on, values are decoded together. */
+/** If at least this many rows are needed, their values are decoded together. */
 const TOGETHER_MIN = 16;
 
-/** The rows of one owner in the order of their keys, in runs that are sorted separately. */
+/** An owner's rows in key order, in runs that are sorted separately. */
 interface SortedOwner {
   readonly runs: Uint32Array[];
-  /** The number of rows of the partition's list in the runs. */
+  /** The number of rows of the partition's list that the runs cover. */
   count: number;
 }
 
 export class MemIndex {
   readonly order: IndexOrder;
   readonly #memtable: Memtable;
-  /** The newest row of each key, by owner. */
+  /** For each owner, the newest row of each key. */
   readonly #newest = new Map<number, KeyRows>();
-  /** For each row, the number of the next older row with its key, plus one; 0 if there is none. */
+  /** For each row, the next older row with the same key, plus one; 0 if there is none. */
   #older: Int32Array = new Int32Array(0);
   readonly #olderGrowth = newGrowth<Int32Array>((capacity) => new Int32Array(capacity));
   readonly #sorted = new Map<number, SortedOwner>();
-  /** The values of each part of the key that is an expression, from row 0 on. */
+  /** The values of each computed key part, from row 0 on. */
   readonly #computed = new Map<IndexColumn, Value[]>();
-  /** The row whose key was last requested, and the key. A new key is requested several times. */
+  /**
+   * The row whose key was last requested, and that key. The key of a new row is requested several
+   * times.
+   */
   #askedRow = NONE;
   #askedKey: Row = [];
-  /** Rows from 0 up to this number are in the index. */
+  /** The number of rows that are in the index; these are the first rows of the memtable. */
   #count = 0;
 
   constructor(memtable: Memtable, order: IndexOrder) {
@@ -72,7 +75,7 @@ export class MemIndex {
   }
 
   /**
-   * Adds the rows that the index lacks.
+   * Adds the rows that are missing from the index.
    *
    * @param newFrom The first row of the commit that is being made, whose last seq is not known yet.
    */
@@ -94,7 +97,8 @@ export class MemIndex {
     if (this.#count >= end) return;
     this.#older = this.#olderGrowth.arrayFor(this.#older, this.#count, end);
     const start = this.#count;
-    // Most commits have one row, for which a list would cost more than the key of the row.
+    // Most commits have a single row, for which creating a list would cost more than computing the
+    // key.
     const keys = end - start === 1 ? undefined : this.keysWithin(start, end);
     for (let row = start; row < end; row += 1) {
       const replacement = replacedBy[row] ?? 0;
@@ -115,7 +119,7 @@ export class MemIndex {
     this.#count = end;
   }
 
-  /** Returns the keys of some rows; undefined for a key that contains NULL. */
+  /** Returns the keys of a range of rows; undefined for a key that contains NULL. */
   keysWithin(start: number, end: number): readonly (Key | undefined)[] {
     const { columns } = this.order;
     const [first] = columns;
@@ -139,7 +143,7 @@ export class MemIndex {
     if (row >= this.#count) return;
     this.#count = row;
     const owner = this.#memtable.owners[row] ?? 0;
-    // The sorted rows would have to be searched for the removed row.
+    // Otherwise the sorted rows would have to be searched for the removed row.
     this.#sorted.delete(owner);
     const keys = this.#newest.get(owner);
     const key = keys === undefined ? undefined : this.keyOf(row);
@@ -173,7 +177,7 @@ export class MemIndex {
     return this.#askedKey;
   }
 
-  /** Returns the value of a row in a column, counted within the key. */
+  /** Returns a row's value in one column of the key, where `at` counts from 0. */
   valueAt(at: number, row: number): Value {
     const column = defined(this.order.columns[at], "a part of the key");
     if (column.expression !== undefined) return this.#computedUpTo(row, column)[row] ?? null;
@@ -184,7 +188,7 @@ export class MemIndex {
     return defined(this.#memtable.column(columnId), "an indexed column is there");
   }
 
-  /** Returns the values of an expression for all rows up to a row, or more. */
+  /** Returns the values of an expression for at least all rows up to a given row. */
   #computedUpTo(row: number, column: IndexColumn): readonly Value[] {
     const { expression } = column;
     let values = this.#computed.get(column);
@@ -199,7 +203,7 @@ export class MemIndex {
     return values;
   }
 
-  /** Returns the prefixes of the keys of some rows, without the first bytes of strings. */
+  /** Returns the prefixes of some rows' keys, omitting the first bytes of strings. */
   prefixesOf(rows: Uint32Array, commonBytes = 0): Float64Array {
     const prefixes = new Float64Array(rows.length);
     const first = defined(this.order.columns[0], "an index has a column");
@@ -213,7 +217,7 @@ export class MemIndex {
     return prefixes;
   }
 
-  /** Returns an owner's rows in runs, each in the order of keys. */
+  /** Returns an owner's rows in runs, each of which is sorted by key. */
   runsOf(partition: MemPartition): readonly Uint32Array[] {
     let sorted = this.#sorted.get(partition.owner);
     if (sorted === undefined || sorted.count > partition.count) {
@@ -227,7 +231,8 @@ export class MemIndex {
     for (;;) {
       const last = runs.at(-1);
       const before = runs.at(-2);
-      // Runs at least halve in size, so that each row is merged a few times only.
+      // Each run is at most half as long as the previous one, so that a row is merged only a few
+      // times.
       if (last === undefined || before === undefined || before.length > 2 * last.length) break;
       runs.splice(-2, 2, this.#merged(before, last));
     }

@@ -1,7 +1,7 @@
 /**
- * Sorts the rows of one owner in a memtable by a column. The partition's list is divided into
- * parts, each sorted separately. New rows form a small part until merging it with the preceding
- * parts is worthwhile:
+ * Sorts one owner's rows in a memtable by a column. The partition's list is divided into parts,
+ * which are sorted separately. New rows form a small part until it pays to merge it with the
+ * preceding parts:
  *
  *     ┌───────────────┬───────────────┬──────────┬─────┬───┐
  *     │ 65,536 rows   │ 65,536 rows   │ 9,000    │ 700 │ 2 │
@@ -19,10 +19,12 @@ import type { MemPartition } from "./mem_partition.ts";
 import type { Memtable } from "./memtable.ts";
 import type { MemPart } from "./part_orders.ts";
 
-/** A part is sorted again once the parts after it reach this fraction of its rows. */
+/** A part is sorted again once the parts after it contain this fraction of its rows. */
 const GROWTH_SHARE = 8;
 
-/** Returns the parts of all rows of a partition; undefined if some rows cannot be ordered. */
+/**
+ * Returns the parts that cover all rows of a partition; undefined if some rows cannot be sorted.
+ */
 export function memPartsOf(
   memtable: Memtable,
   partition: MemPartition,
@@ -48,8 +50,8 @@ export function memPartsOf(
 }
 
 /**
- * Returns the order of a part, which is made on first use, since sorting a long memtable as a whole
- * would take longer than a tick should. Undefined if the rows cannot be sorted.
+ * Returns the order of a part, computing it on first use, since sorting a long memtable as a whole
+ * would take longer than a tick should. Returns undefined if the rows cannot be sorted.
  */
 export function orderOfPart(
   placed: PlacedPart,
@@ -67,24 +69,24 @@ export function orderOfPart(
   const rows = rowsOf(vector, partition.rows.subarray(part.start, end));
   const order = areTextsShort(rows) ? liveOrderOf(rows, live) : undefined;
   if (order === undefined) orders.refuse(columnId);
-  // An order made for newer reads stays, since they are the majority.
+  // An order computed for newer reads is kept, since newer reads are the majority.
   else if (known === undefined || known.liveFrom <= upTo) orders.keep(part, order);
   return order;
 }
 
-/** Returns the rows of a part that a read at a seq may need. */
+/** Returns those rows of a part that a read at a seq may need. */
 export function liveRowsOfPart({ memtable, part, partition }: PlacedPart, upTo: number): LiveRows {
   const { deleted, hiddenCount, replacedBy } = memtable;
   return {
     upTo,
-    // The count of the whole memtable is used, since parts have no counts of their own.
+    // The count of the whole memtable is used, since parts have no separate counts.
     hiddenCount,
     rows: () => {
       if (hiddenCount === 0) return undefined;
       const listed = partition.rows.subarray(part.start, Math.min(part.end, partition.count));
       const rows = new Uint16Array(listed.length);
       let count = 0;
-      // Iterators would be several times slower.
+      // An iterator would be several times slower.
       for (let index = 0; index < listed.length; index += 1) {
         const row = listed[index] ?? 0;
         const replacement = replacedBy[row] ?? 0;

@@ -1,39 +1,37 @@
-/**
- * Tracks the rows of one owner in a memtable: a list in seq order, and the newest row of each key.
- */
+/** Tracks one owner's rows in a memtable: a list in seq order, and the newest row of each key. */
 import { assert } from "../../base/assert.ts";
 import type { Key } from "../contract/key.ts";
 import { KeyRows } from "./key_rows.ts";
 import { newGrowth } from "./mem_column.ts";
 import { PartOrders } from "./part_orders.ts";
 
-/** The live rows in one block of a partition's rows, as computed when they were last needed. */
+/** The live rows in one block of a partition, as computed when they were last needed. */
 interface LiveBlock {
-  /** The result of `changesIn` when the rows were computed. */
+  /** The result of `changesIn` at the time when the rows were computed. */
   readonly changes: number;
-  /** An upper bound on the seqs that replaced rows of the block. */
+  /** An upper bound on the seqs that replaced rows in the block. */
   readonly highestSeq: number;
   /** The live rows of the block, ascending. */
   readonly rows: Uint32Array;
 }
 
-/** The growth of row lists in small partitions. */
+/** How the row lists of small partitions grow. */
 const SMALL_ROWS = newGrowth<Uint32Array>((capacity) => new Uint32Array(capacity));
 
-/** The rows of one owner in a memtable. */
+/** One owner's rows in a memtable. */
 export class MemPartition {
   readonly owner: number;
   /** The row numbers in ascending order. Only the first `count` entries are valid. */
   rows: Uint32Array = new Uint32Array(4);
   count = 0;
-  /** An upper bound on all numeric keys. */
+  /** An upper bound on all keys that are numbers. */
   highestKey: number = Number.NEGATIVE_INFINITY;
-  /** The newest row of each key, tombstones included. */
+  /** The newest row of each key, including tombstones. */
   readonly #keys = new KeyRows();
   #growth = SMALL_ROWS;
-  /** Orders of the partition's rows, by column, which are created on demand. */
+  /** The sorted orders of the partition's rows, by column; created on demand. */
   readonly orders: PartOrders = new PartOrders();
-  /** Live rows of each block of the list. Created on first use. */
+  /** The live rows in each block of the list. Created on first use. */
   liveBlocks: (LiveBlock | undefined)[] | undefined;
   /** The number of the last commit group that changed the partition. */
   changedInGroup = -1;
@@ -53,7 +51,8 @@ export class MemPartition {
   }
 
   /**
-   * Records rows starting at `first` for ascending keys that are above every existing numeric key.
+   * Records rows starting at `first` for ascending keys that are greater than every existing
+   * numeric key.
    */
   setNewRows(keys: Float64Array | Int32Array, first: number): void {
     if (keys.length === 0) return;
@@ -86,7 +85,7 @@ export class MemPartition {
     this.rows = this.#growth.arrayFor(this.rows, this.count, needed);
   }
 
-  /** Releases the capacity that was made for further rows. */
+  /** Releases the capacity that was reserved for further rows. */
   releaseGrowth(): void {
     this.#growth.release();
     this.#keys.releaseGrowth();

@@ -1,9 +1,10 @@
 /**
- * Implements one inverted index of a memtable: for each term, the rows that have it.
+ * Implements one inverted index of a memtable, which lists the rows that contain each term.
  *
- * - Rows are added in the order of the memtable, and removed in the opposite order.
- * - The index lags behind its memtable. Each search adds a bounded number of rows, so that no
- *   search waits for many. The rows that are not added yet count as found.
+ * - Rows are added in the order of the memtable, and removed in reverse order.
+ * - The index may lag behind its memtable. Each search adds a bounded number of the missing rows,
+ *   so that no search has to wait for many of them. Rows that have not been added yet are always
+ *   included in the result.
  */
 import { slice } from "../../types/mod.ts";
 import {
@@ -23,10 +24,10 @@ import {
 } from "../segment/term_lists.ts";
 import type { Memtable } from "./memtable.ts";
 
-/** The number of rows that one search adds. */
+/** The maximum number of rows that one search adds to the index. */
 const ADDED_ROWS_MAX = 256;
 
-/** The approximate memory of a term and of a row in its list, in bytes. */
+/** The approximate memory for a term and for a row in its list, in bytes. */
 const TERM_BYTES = 120;
 const LISTED_ROW_BYTES = 8;
 
@@ -34,7 +35,7 @@ export class MemTerms implements TermLists {
   readonly #memtable: Memtable;
   readonly #expressions: readonly KeyExpression[];
   readonly #rows = new Map<string, number[]>();
-  /** Rows from 0 up to this number are in the index. */
+  /** The number of rows that are in the index; these are the first rows of the memtable. */
   #count = 0;
   #listedCount = 0;
 
@@ -47,7 +48,9 @@ export class MemTerms implements TermLists {
     return this.#rows.size * TERM_BYTES + this.#listedCount * LISTED_ROW_BYTES;
   }
 
-  /** Returns an upper bound on the number of rows that a query finds, and adds some rows. */
+  /**
+   * Returns an upper bound on the number of rows that match a query, and adds some missing rows.
+   */
   countOf(query: TermQuery): number {
     this.#addSome();
     const { rowCount } = this.#memtable;
@@ -55,7 +58,7 @@ export class MemTerms implements TermLists {
     return countByTerms(this, query, range) + rowCount - this.#count;
   }
 
-  /** Returns the rows of all owners that a query finds, in ascending order. */
+  /** Returns the rows of all owners that match a query, in ascending order. */
   rowsOf(query: TermQuery): RowList {
     const { rowCount } = this.#memtable;
     const found = rowsByTerms(this, query, { start: 0, end: this.#count });
@@ -107,7 +110,7 @@ export class MemTerms implements TermLists {
     this.#listedCount += 1;
   }
 
-  /** Returns the terms of each of some rows. */
+  /** Returns the terms of each row in a range. */
   #termsWithin(start: number, end: number): readonly (readonly string[])[] {
     const joined = this.#expressions.map((expression) => {
       const read = expression.reads.map(({ columnId, missing }) => {

@@ -1,10 +1,11 @@
 /**
- * Stores the newest row versions of one table in memory: columns in seq order, and for each owner
- * the list of its rows and the newest row of each key.
+ * Stores the newest row versions of one table in memory: columns in seq order and, for each owner,
+ * a list of rows and the newest row of each key.
  *
- * - Rows are only appended. The only field of a row that changes is `replacedBy`, from 0, once.
- * - `truncate` rolls back rows that never became durable. No reader has seen them.
- * - The seqs of the whole memtable ascend, and so do the seqs in the list of each owner.
+ * - Rows are only appended. The only field of a row that changes is `replacedBy`, which changes
+ *   once, from 0.
+ * - `truncate` rolls back rows that never became durable and that no reader has seen.
+ * - Seqs ascend in the memtable as a whole, and therefore also in each owner's list.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { sharedBytes, sharedFloats } from "../../base/shared_arrays.ts";
@@ -21,15 +22,15 @@ import { MemTerms } from "./mem_terms.ts";
 
 const CAPACITY_MIN = 64;
 
-/** The number of bytes per row in the arrays that cover all rows. */
+/** The size of one row's entries in the arrays that cover all rows, in bytes. */
 const ROW_BYTES = 41;
 
-/** The maximum number of rows at the end of a partition that are examined before a full search. */
+/** The maximum number of rows that are examined at the end of a partition before a full search. */
 const NEWEST_LOOKED_AT = 3;
 
 /**
- * Rows of a partition are examined together in blocks. A block has 2 to the power of this many
- * rows.
+ * The rows of a partition are examined in blocks. The number of rows in a block is 2 to the power
+ * of this value.
  */
 const BLOCK_BITS = 10;
 export const BLOCK_ROWS: number = 1 << BLOCK_BITS;
@@ -47,7 +48,7 @@ export interface MemRow {
 
 export class Memtable {
   rowCount = 0;
-  /** The number of replaced rows and tombstones. If it is 0, every row is current. */
+  /** The number of replaced rows and tombstones. If this is 0, every row is current. */
   hiddenCount = 0;
   owners: Float64Array = sharedFloats(CAPACITY_MIN);
   seqs: Float64Array = sharedFloats(CAPACITY_MIN);
@@ -56,7 +57,7 @@ export class Memtable {
   /** For each row, the seq of the version that replaced it, or 0. */
   replacedBy: Float64Array = sharedFloats(CAPACITY_MIN);
   deleted: Uint8Array = sharedBytes(CAPACITY_MIN);
-  /** Increases whenever replacements are recorded or rolled back. */
+  /** Increases whenever a replacement is recorded or rolled back. */
   replacementChanges = 0;
   /** A lower bound on the number of the log file that contains the first row. */
   firstLogFile: number | undefined;
@@ -68,10 +69,10 @@ export class Memtable {
   readonly #replacedGrowth = newGrowth(sharedFloats);
   readonly #deletedGrowth = newGrowth(sharedBytes);
   #columns: MemColumn[];
-  /** Secondary indexes by id, made when they are needed. */
+  /** The secondary indexes by id, created on demand. */
   readonly #indexes = new Map<number, MemIndex>();
   readonly #terms = new Map<number, MemTerms>();
-  /** For each block of rows, how often replacements were recorded or rolled back. */
+  /** For each block of rows, the number of replacements recorded or rolled back. */
   #changes: number[] = [];
 
   constructor(columns: readonly StoredColumn[]) {
@@ -82,7 +83,7 @@ export class Memtable {
     return this.#columns;
   }
 
-  /** Seq of the newest row; 0 if there are no rows. */
+  /** The seq of the newest row; 0 if there are no rows. */
   get lastSeq(): number {
     return this.rowCount === 0 ? 0 : (this.seqs[this.rowCount - 1] ?? 0);
   }
@@ -107,7 +108,10 @@ export class Memtable {
     return undefined;
   }
 
-  /** Returns all values of a column without copying; undefined if the column was added later. */
+  /**
+   * Returns all values of a column without copying them; undefined if the column was added to the
+   * table later.
+   */
   vector(columnId: number): Vector | undefined {
     return this.column(columnId)?.vector();
   }
@@ -169,8 +173,8 @@ export class Memtable {
   }
 
   /**
-   * Releases the capacity for further rows, because none are expected. If a move to larger arrays
-   * has begun, up to twice the memory of the rows may be reserved.
+   * Releases the capacity for further rows, because none are expected. If an array has begun to
+   * grow, the reserved memory may be up to twice the memory of the rows.
    */
   releaseGrowth(): void {
     const growths = [
@@ -186,7 +190,7 @@ export class Memtable {
     for (const partition of this.partitions.values()) partition.releaseGrowth();
   }
 
-  /** Appends a row within the reserved capacity. Returns its number. */
+  /** Appends a row within the reserved capacity. Returns the row number. */
   push(partition: MemPartition, { seq, prev, isDeleted }: MemRow): number {
     const row = this.rowCount;
     assert(row < this.seqs.length, "the reserved capacity has room for the row");
@@ -226,7 +230,7 @@ export class Memtable {
     return first;
   }
 
-  /** Appends rows that replace versions. `prevs` has the seqs of those versions. */
+  /** Appends rows that replace versions. `prevs` contains the seqs of those versions. */
   pushReplacing(
     partition: MemPartition,
     {
@@ -244,7 +248,7 @@ export class Memtable {
     return first;
   }
 
-  /** Appends the values of the first `count` rows, each in the order of the columns. */
+  /** Appends the values of the first `count` rows; each row has its values in column order. */
   appendValues(rows: readonly Row[], count: number): void {
     let position = 0;
     for (const column of this.#columns) {
@@ -264,7 +268,7 @@ export class Memtable {
     }
   }
 
-  /** Appends the rows of a younger memtable with their keys. */
+  /** Appends the rows of a younger memtable, including their keys. */
   addAll(younger: Memtable): void {
     const first = this.rowCount;
     const { deleted, hiddenCount, owners, prevs, replacedBy, rowCount: count, seqs } = younger;
@@ -290,7 +294,8 @@ export class Memtable {
   setCommitSeq(fromRow: number, commitSeq: number): void {
     const { commitSeqs, rowCount } = this;
     this.#commitGrowth.noteChangedFrom(fromRow);
-    // Most commits have one row, for which a runtime call costs more than the write.
+    // Most commits have a single row, for which a runtime call would cost more than this
+    // assignment.
     if (rowCount - fromRow === 1) commitSeqs[fromRow] = commitSeq;
     else commitSeqs.fill(commitSeq, fromRow, rowCount);
   }
@@ -317,7 +322,7 @@ export class Memtable {
     this.replacementChanges += 1;
   }
 
-  /** Assigns seqs to rows that were pushed before their commit had seqs. */
+  /** Assigns seqs to rows that were added before the seqs of their commit were known. */
   moveSeqs(by: number): void {
     const { rowCount, seqs } = this;
     this.#seqGrowth.noteChangedFrom(0);
@@ -330,11 +335,11 @@ export class Memtable {
     this.replacementChanges += 1;
     if (this.deleted[row] === 0) this.hiddenCount -= 1;
     this.#noteChange(row);
-    // Cached orders may have left the row out.
+    // Cached orders may have omitted the row.
     this.partition(this.owners[row] ?? 0).orders.clear();
   }
 
-  /** Drops the newest row. The caller removes its key and replacement. */
+  /** Drops the newest row. The caller removes the row's key and its replacement. */
   pop(): void {
     const row = this.rowCount - 1;
     assert(row >= 0, "there is a row to roll back");
@@ -371,8 +376,8 @@ export class Memtable {
     const { seqs } = this;
     let low = 0;
     let high = count;
-    // The last rows are tried first, since recent rows are the most likely and other rows miss the
-    // CPU caches.
+    // The last rows are tried first, since recent rows are the most likely result, and other rows
+    // miss the CPU caches.
     for (let look = 0; look < NEWEST_LOOKED_AT && low < high; look += 1) {
       if ((seqs[rows[high - 1] ?? 0] ?? 0) <= seq) return high;
       high -= 1;
@@ -386,8 +391,8 @@ export class Memtable {
   }
 
   /**
-   * Skips blocks in which no row is live for a read at a seq. Returns an index in the partition's
-   * list; the end of the span if no block is left.
+   * Skips blocks that contain no live row for a read at a seq. Returns an index in the partition's
+   * list; if no block is left, the end of the span.
    */
   firstAlive(
     partition: MemPartition,
@@ -405,8 +410,8 @@ export class Memtable {
 
   /**
    * Returns the rows in a full block of a partition's list that are live for a read at a seq.
-   * Undefined if the block is not full, or the read is below a replacement in it. Computed once
-   * after each change.
+   * Returns undefined if the block is not full, or if a row in it was replaced above that seq. The
+   * result is computed once after each change.
    */
   liveRowsOf(partition: MemPartition, block: number, upTo: number): Uint32Array | undefined {
     const first = block << BLOCK_BITS;
@@ -425,7 +430,7 @@ export class Memtable {
       rows[count] = row;
       if (seq === 0 && deleted[row] === 0) count += 1;
     }
-    // A replacement above the bound may be rolled back without another thread knowing.
+    // A replacement above the bound may be rolled back without the other threads being notified.
     if (highestSeq > upTo) return undefined;
     partition.liveBlocks ??= [];
     const live = rows.slice(0, count);
@@ -433,7 +438,7 @@ export class Memtable {
     return live;
   }
 
-  /** Increases whenever the replacement of a row in a block is recorded or rolled back. */
+  /** Increases whenever a replacement in a block is recorded or rolled back. */
   #changesIn({ rows }: MemPartition, first: number): number {
     const last = (rows[first + BLOCK_ROWS - 1] ?? 0) >>> BLOCK_BITS;
     let changes = 0;
@@ -450,8 +455,8 @@ export class Memtable {
   }
 
   /**
-   * Makes this memtable of a reader equal to the shared one, whose arrays it aliases. The shared
-   * memtable has at least the rows of this one.
+   * Updates a reader's memtable to match the shared one, whose arrays it aliases. The shared
+   * memtable contains at least the rows of this one.
    */
   follow(share: SharedMemtable): void {
     const first = this.rowCount;
@@ -496,7 +501,7 @@ export class Memtable {
   /** Adopts a changed definition. Existing rows get the `missing` value of new columns. */
   redefine(columns: readonly StoredColumn[], convert: ConvertColumn): void {
     for (const { orders } of this.partitions.values()) orders.clear();
-    // The values of a different type have different keys.
+    // After a change of type, the values have different keys.
     if (columns.some(({ columnId, type }) => this.#hasOtherType(columnId, type))) {
       this.#indexes.clear();
     }
@@ -510,5 +515,5 @@ export class Memtable {
   }
 }
 
-/** Makes a column fit a changed definition. May return the column itself. */
+/** Converts a column to match a changed definition. The result may be the column itself. */
 export type ConvertColumn = (column: MemColumn, definition: StoredColumn) => MemColumn;

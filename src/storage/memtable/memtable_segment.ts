@@ -1,6 +1,7 @@
 /**
- * Presents a memtable as the rows of a segment, in ascending (owner, seq). Rows are taken a row
- * group at a time, so that a large memtable neither doubles its memory nor blocks the event loop.
+ * Presents a memtable as the rows of a segment, in ascending order of (owner, seq). One row group
+ * is produced at a time, so that a large memtable neither doubles its memory nor blocks the event
+ * loop.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -18,10 +19,13 @@ import type { Memtable } from "./memtable.ts";
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
 
-/** The number of rows that are handled between two yields. */
+/** The number of rows that are processed between two yields. */
 const STEP_ROWS = 65536;
 
-/** Sorts the row numbers of a memtable, whose rows ascend by seq, by (owner, seq); yields often. */
+/**
+ * Sorts the row numbers of a memtable, whose rows ascend by seq, by (owner, seq), with frequent
+ * yields.
+ */
 export function* segmentOrder({
   owners,
   rowCount,
@@ -63,7 +67,7 @@ export function* segmentOrder({
   return order;
 }
 
-/** A frozen memtable as plain data, unaffected by a later ALTER TABLE. */
+/** A frozen memtable as plain data, which a later ALTER TABLE does not affect. */
 export interface FrozenRows {
   readonly columns: readonly FrozenColumn[];
   readonly rowCount: number;
@@ -89,7 +93,8 @@ export function frozenRowsOf(memtable: Memtable): FrozenRows {
 }
 
 /**
- * Yields the bytes of the segment in order. Many pieces are empty to let other work run in between.
+ * Yields the bytes of the segment in order. Many of the yielded pieces are empty, so that other
+ * work can run in between.
  *
  * @param order The result of `segmentOrder`.
  */
@@ -117,8 +122,8 @@ export function* frozenPieces(
 }
 
 /**
- * The replacements of a memtable's rows, by row of the segment, kept up to date while the segment
- * is written. During that time, newer versions replace rows of the frozen memtable.
+ * Tracks the replacements of a memtable's rows, by their row in the segment, while the segment is
+ * being written. In that time, newer versions may replace rows of the frozen memtable.
  */
 export class ReplacementCopy {
   readonly #memtable: Memtable;
@@ -136,7 +141,7 @@ export class ReplacementCopy {
     this.#seen = new Float64Array(order.length);
   }
 
-  /** Catches up with the memtable, a batch of rows in each step. */
+  /** Catches up with the memtable, one batch of rows per step. */
   *refreshSteps(): Generator<void, void> {
     const seenChanges = this.#memtable.replacementChanges;
     for (let row = 0; row < this.#order.length; row += BATCH_ROWS_MAX) {
@@ -169,7 +174,7 @@ export class ReplacementCopy {
     }
   }
 
-  /** Returns all replacements seen so far. */
+  /** Returns all replacements that have been seen so far. */
   get deletions(): DeletionVector {
     return this.#all;
   }
@@ -192,7 +197,7 @@ function groupRows(frozen: FrozenRows, rows: Uint32Array, vectors: readonly Vect
 function rowsOf(vector: Vector, rows: Uint32Array): Vector {
   const first = rows[0] ?? 0;
   const last = rows.at(-1) ?? 0;
-  // If a memtable has one owner, the rows are contiguous, but they may also be permuted.
+  // If a memtable has only one owner, the rows are contiguous, but they may still be permuted.
   if (last - first === rows.length - 1 && isAscending(rows)) return slice(vector, first, last + 1);
   return take(vector, { rows, count: rows.length });
 }

@@ -1,13 +1,16 @@
 /**
- * Divides the rows of a partition into parts that are sorted by a column. The orders themselves are
- * in the chunk cache, like the orders of segments, so that one bound covers all orders. An evicted
- * order is made again on demand. The orders of a flushed memtable are evicted first, since they are
- * no longer used.
+ * Divides the rows of a partition into parts, each of which is sorted by a column. The orders
+ * themselves are in the chunk cache, like those of segments, so that one limit covers all orders.
+ * If an order was evicted, it is computed again on demand. The orders of a flushed memtable are no
+ * longer used, so they are evicted first.
  */
 import { type ChunkCache, sharedCache } from "../segment/chunk_cache.ts";
 import type { ColumnOrder } from "../segment/column_order.ts";
 
-/** Rows `start` to `end` of a partition's list. Row numbers in the order count from `start`. */
+/**
+ * Rows `start` (inclusive) to `end` (exclusive) of a partition's list. Row numbers in the order
+ * count from `start`.
+ */
 export interface MemPart {
   readonly start: number;
   readonly end: number;
@@ -20,14 +23,14 @@ const ORDER_INDEX = 0;
 
 export class PartOrders {
   readonly #cache: ChunkCache;
-  /** The parts by column; "none" once a row has been found that cannot be ordered. */
+  /** The parts by column; "none" once a row was found that cannot be sorted. */
   #columns: Map<number, MemPart[] | "none"> | undefined;
 
   constructor(cache: ChunkCache = sharedCache) {
     this.#cache = cache;
   }
 
-  /** Parts in the order of the list; "none" if some rows have no order. */
+  /** Returns the parts in list order; "none" if some rows cannot be sorted. */
   partsOf(columnId: number): readonly MemPart[] | "none" {
     return this.#columns?.get(columnId) ?? [];
   }
@@ -49,7 +52,7 @@ export class PartOrders {
     if (part !== undefined) this.#forget(part);
   }
 
-  /** Records that a row cannot be ordered. */
+  /** Records that some row cannot be sorted by a column. */
   refuse(columnId: number): void {
     this.#forgetAll(this.partsOf(columnId));
     this.#columns ??= new Map();
@@ -62,7 +65,7 @@ export class PartOrders {
     this.#columns = undefined;
   }
 
-  /** Returns the order of a part; undefined if it has not been made or was evicted. */
+  /** Returns the order of a part; undefined if it has not been computed or was evicted. */
   orderOf({ cacheKey }: MemPart): ColumnOrder | undefined {
     return this.#cache.order(cacheKey, ORDER_INDEX);
   }

@@ -1,14 +1,16 @@
 /**
- * Reads the changes of all owners of a table in ascending seq. Topics use it to count messages.
+ * Reads the changes of all owners of a table in ascending seq order, so that topics can count their
+ * messages.
  *
  *     segments and history segments ──window by window──► memtables, oldest first
  *     sorted by owner, then seq                           in the order of seqs
  *
- * A segment is sorted by owner, so rows with adjacent seqs may be anywhere in it. A window is the
- * next {@linkcode WINDOW_ROWS} versions by seq of all segments together: one pass over the seqs of
- * the segments finds them, and their cells are then read one by one. A pass skips row groups by
- * their bounds, so that it is short where few segments have versions within the range. If all rows
- * of a table have the same owner, the scan of that owner is used, which reads whole columns.
+ * A segment is sorted by owner, so rows with consecutive seqs may be anywhere in it. The changes
+ * are therefore read in windows, each of which consists of the next {@linkcode WINDOW_ROWS}
+ * versions by seq from all segments: one pass over the seqs of the segments finds these versions,
+ * and their values are then read one by one. A pass skips row groups by their zone maps, so it is
+ * short if few segments have versions within the range. If all rows of a table have the same owner,
+ * the scan for that owner is used, which reads whole columns.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -33,12 +35,13 @@ import { columnTypeOf } from "./segment_scan.ts";
 /** The maximum number of versions in a window. Each version takes 20 bytes. */
 const WINDOW_ROWS = 262_144;
 
-/** The number of row groups that one step of a pass examines, which takes a few milliseconds. */
+/**
+ * The number of row groups that are examined in one step of a pass, which takes a few milliseconds.
+ */
 const GROUPS_PER_STEP = 4;
 
 /**
- * The maximum number of rows in a batch, which is small because the cells of segments are read one
- * by one.
+ * The maximum number of rows in a batch, which is small because segment values are read one by one.
  */
 const BATCH_ROWS = 1024;
 
@@ -53,7 +56,10 @@ export function openAllChanges(
   return new OneOwnerScan(new StoreChangeScan(table, { ...options, owner }), owner);
 }
 
-/** Returns the owner of all changes; undefined if there may be several, or damage hides them. */
+/**
+ * Returns the only owner of any changes; undefined if there may be several owners, or damage
+ * prevents finding out.
+ */
 function onlyOwnerOf(table: StoredTable, range: AllChangesOptions): number | undefined {
   if (table.allSegments.some(({ entry }) => entry.quarantined)) return undefined;
   const owners = new Set<number>();
@@ -232,7 +238,7 @@ function memoryBatch(
   };
 }
 
-/** Returns the first row of a memtable with a seq above the given one. */
+/** Returns the first row of a memtable whose seq is above the given one. */
 function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   let low = 0;
   let high = rowCount;
@@ -244,7 +250,7 @@ function firstRowAbove({ rowCount, seqs }: Memtable, seq: number): number {
   return low;
 }
 
-/** Returns the owner of a row, by binary search in the segment's list of owners. */
+/** Returns the owner of a row by a binary search in the segment's list of owners. */
 function ownerOf(segment: OpenSegment, row: number): number {
   return segment.guard(() => {
     const { reader } = segment;
@@ -276,7 +282,7 @@ function emptyBatch(columnCount: number): OwnedChangeBatch {
   };
 }
 
-/** The versions of a window in ascending seq, each with its segment and row. */
+/** The versions of a window in ascending seq order, each with its segment and row. */
 interface Window {
   readonly seqs: Float64Array;
   readonly places: Uint32Array;
@@ -289,7 +295,7 @@ interface WindowOptions {
   readonly windowRows: number;
 }
 
-/** Collects the next versions by seq of some segments, in passes of many short steps. */
+/** Collects the next versions, by seq, from some segments, in passes of many short steps. */
 class SegmentWindows {
   readonly #segments: readonly OpenSegment[];
   readonly #upTo: number;
@@ -322,7 +328,9 @@ class SegmentWindows {
     return this.#after >= this.#upTo || this.#segments.length === 0;
   }
 
-  /** Continues the pass. Returns the window once it is complete and has a version. */
+  /**
+   * Continues the pass. Returns the window once it is complete and contains at least one version.
+   */
   step(): Window | undefined {
     assert(!this.isAtEnd, "a finished pass is not continued");
     for (let count = 0; count < GROUPS_PER_STEP; count += 1) {
@@ -333,7 +341,7 @@ class SegmentWindows {
     return undefined;
   }
 
-  /** Collects the versions of one row group, and moves to the next. */
+  /** Collects the versions of one row group, and moves on to the next. */
   #collect(segment: OpenSegment): void {
     const { reader } = segment;
     const group = this.#group;
@@ -374,7 +382,7 @@ class SegmentWindows {
     this.#count = kept;
   }
 
-  /** Ends the pass, and prepares the next one. */
+  /** Ends the pass and prepares the next one. */
   #finished(): Window | undefined {
     if (this.#count > this.#windowRows) this.#cut();
     const count = this.#count;

@@ -1,11 +1,11 @@
 /**
- * Reads changes: every version of one owner above a position, in ascending seq, each together with
- * the version that it replaced. Subscriptions follow this scan, and a resumed subscription replays
- * it.
+ * Reads changes: every version of one owner above a position, in ascending seq order, together with
+ * the version that each one replaced. Subscriptions follow such scans, and a subscription that
+ * resumes replays one.
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
- * refer to the tombstone, because an INSERT does not search history. On request, this scan finds
- * such tombstones.
+ * refer to the tombstone, because INSERT does not search history. On request, this scan finds such
+ * tombstones.
  */
 
 import { defined } from "../../base/assert.ts";
@@ -23,7 +23,7 @@ import { oldVersions } from "./old_versions.ts";
 import { columnTypeOf, GroupColumns, rowsAtOnce } from "./segment_scan.ts";
 import { SeqMerge } from "./seq_merge.ts";
 
-/** The versions from one memtable or segment, before their predecessors are looked up. */
+/** Versions from one memtable or segment, before the versions that they replaced are looked up. */
 type Versions = Omit<ChangeBatch, "hasOld" | "oldColumns">;
 
 interface VersionSource {
@@ -89,8 +89,8 @@ export class StoreChangeScan implements ChangeScan {
   }
 
   /**
-   * Returns the replaced versions, including tombstones that had moved to history when their keys
-   * were inserted again.
+   * Returns the seqs of the replaced versions, including tombstones that had moved to history
+   * before their keys were inserted again.
    */
   #prevsOf({ deleted, prevs, rowCount, seqs }: Versions): Float64Array {
     const { owner, prevsAfter = Infinity } = this.#options;
@@ -184,8 +184,8 @@ class MemtableVersions implements VersionSource {
   }
 
   /**
-   * Most wake-ups of the live layer read one version. Reading its values costs less than creating
-   * views.
+   * When the live layer wakes up, it usually reads a single version. Reading that version's values
+   * costs less than creating views.
    */
   #one(row: number): Versions {
     const memtable = this.#memtable;
@@ -223,7 +223,7 @@ class SegmentVersions implements VersionSource {
   #end = -1;
   #group = -1;
   #columns: GroupColumns | undefined;
-  /** The maximum number of rows that are read at a time in the current group. */
+  /** The maximum number of rows to read at a time in the current group. */
   #rowsMax = Infinity;
 
   constructor(table: StoredTable, segment: OpenSegment, options: ChangesOptions) {

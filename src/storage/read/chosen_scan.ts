@@ -1,6 +1,6 @@
 /**
- * Reads the rows of one owner that secondary indexes choose and that are current at a seq, each
- * once. The rows of one segment or memtable are chosen when the scan reaches it.
+ * Reads one owner's rows that secondary indexes select and that are current at a seq, each row
+ * once. The rows of a segment or memtable are selected when the scan reaches it.
  *
  *     choice ──► rows in this segment, ascending ──► those that are current ──► batch
  *                  keys:   the rows between two places of a sorted index
@@ -66,10 +66,10 @@ function indexIdsOf(choice: RowChoice): number[] {
   }
 }
 
-/** The rows with the primary keys of a choice, in the place of each. */
+/** For each memtable and segment, the rows whose primary keys are part of a choice. */
 type RowsOfKeys = ReadonlyMap<Memtable | OpenSegment, RowList>;
 
-/** Finds the rows with the primary keys in a choice. */
+/** Finds the rows whose primary keys are part of a choice. */
 function keyedRows(
   table: StoredTable,
   choice: RowChoice,
@@ -92,11 +92,11 @@ function primaryKeysIn(choice: RowChoice): readonly Row[] {
   return choice.kind === "primary" ? choice.keys : [];
 }
 
-/** The rows of an owner in a segment or a memtable. */
+/** One owner's rows in a segment or a memtable. */
 interface ChosenPlace {
-  /** Returns an upper bound on the number of rows that a choice finds. */
+  /** Returns an upper bound on the number of rows that a choice selects. */
   countOf(choice: RowChoice): number;
-  /** Returns the rows that a choice finds, in ascending order. */
+  /** Returns the rows that a choice selects, in ascending order. */
   rowsOf(choice: RowChoice): RowList;
   isCurrent(row: number): boolean;
   /** Moves a cursor to a row. */
@@ -114,7 +114,7 @@ class ChosenScan implements CountedScan {
   readonly #pinned: readonly OpenSegment[];
   readonly #places: readonly ChosenPlace[];
   readonly #cursor = new VersionCursor();
-  /** The place that is being read, its rows, and the number of those that were visited. */
+  /** The current place, its selected rows, and how many of them have been visited. */
   #placeIndex = -1;
   #rows: RowList = new Uint32Array(0);
   #visited = 0;
@@ -166,7 +166,7 @@ class ChosenScan implements CountedScan {
     for (const segment of this.#pinned) segment.unpin();
   }
 
-  /** Chooses the rows of the next place. Returns false if no place is left. */
+  /** Selects the rows of the next place. Returns false if no place is left. */
   #openPlace(): boolean {
     if (this.#placeIndex + 1 >= this.#places.length) return false;
     this.#placeIndex += 1;
@@ -187,7 +187,7 @@ class ChosenScan implements CountedScan {
   }
 }
 
-/** The parts of a scan that all places share. */
+/** The parameters of a scan that apply to all places. */
 interface ScanParts {
   readonly indexes: Indexes;
   readonly read: OwnerRead;
@@ -207,14 +207,14 @@ function placesOf(table: StoredTable, parts: ScanParts): ChosenPlace[] {
   return places;
 }
 
-/** Returns the index that a choice reads, which was found when the scan was opened. */
+/** Returns the index that a choice uses; it was opened together with the scan. */
 function indexIn(indexes: Indexes, { indexId }: { readonly indexId: number }): TableIndex {
   const index = indexes.get(indexId);
   if (index !== undefined) return index;
   throw new Error(`index ${indexId} was not opened`);
 }
 
-/** Returns an upper bound on the rows of some pieces in ranges of keys. */
+/** Returns an upper bound on the number of rows that some pieces have in ranges of keys. */
 function countInPieces(
   pieces: readonly IndexPiece[],
   { spans }: Extract<RowChoice, { kind: "keys" }>,
@@ -229,7 +229,7 @@ function countInPieces(
   return count;
 }
 
-/** Returns the rows of some pieces in ranges of keys, in ascending order. */
+/** Returns the rows that some pieces have in ranges of keys, in ascending order. */
 function rowsInPieces(
   pieces: readonly IndexPiece[],
   choice: Extract<RowChoice, { kind: "keys" }>,
@@ -377,7 +377,9 @@ class MemtableChoice implements ChosenPlace {
     return this.#memtable.terms(stored.indexId, order.columns).rowsOf(choice.query);
   }
 
-  /** An inverted index of a memtable also finds the rows of other owners. */
+  /**
+   * A memtable's inverted index also yields the rows of other owners, so the owner is checked here.
+   */
   isCurrent(row: number): boolean {
     const { bounds, owner } = this.#read;
     return this.#memtable.owners[row] === owner && isCurrentIn(this.#memtable, row, bounds);

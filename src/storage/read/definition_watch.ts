@@ -1,6 +1,6 @@
 /**
- * Detects an ALTER TABLE between two steps of a scan. If a column that the scan reads was dropped,
- * or its stored form changed, the scan ends with an error.
+ * Detects an ALTER TABLE that occurs between two steps of a scan. If a column that the scan reads
+ * was dropped, or its stored form has changed, the scan ends with an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableDefinition } from "../contract/table_definition.ts";

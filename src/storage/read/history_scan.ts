@@ -1,11 +1,11 @@
 /**
- * Scans the rows of one owner in a history segment that were current at a seq. A scan at the newest
- * seq finds no rows there, except tombstones on request.
+ * Scans one owner's rows in a history segment that were current at a seq. At the newest seq, the
+ * scan finds no rows in history, except for tombstones, which are returned on request.
  *
- * - A row group in which every row had been replaced by that seq is skipped without being read.
- * - A tombstone that was never replaced has itself as its replacement. Such a tombstone is current
- *   unless its key was inserted again, which the segment does not record. The key is therefore
- *   looked up.
+ * - If all rows of a row group had already been replaced at that seq, the group is skipped without
+ *   being read.
+ * - A tombstone that was never replaced is recorded as its own replacement. It is current unless
+ *   its key was inserted again, which the segment does not record, so the key is looked up.
  */
 
 import { takeLater } from "../../types/mod.ts";
@@ -21,7 +21,8 @@ import { GroupColumns, ownerSpan, rowsAtOnce } from "./segment_scan.ts";
 import { mayMatch } from "./zone_match.ts";
 
 /**
- * The maximum number of tombstones in a batch. Looking up the key of one takes some microseconds.
+ * The maximum number of tombstones in a batch. Looking up the key of a single tombstone takes some
+ * microseconds.
  */
 const TOMBSTONES_MAX = 1024;
 
@@ -45,7 +46,7 @@ export class HistoryScan implements RowSource {
   /** The owner's rows in the segment. */
   #span: RowSpan | undefined;
   #group = -1;
-  /** The next row. */
+  /** The number of the next row. */
   #row = 0;
   #rowEnd = 0;
   #batchRowsMax = Infinity;

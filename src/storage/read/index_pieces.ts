@@ -1,6 +1,4 @@
-/**
- * Presents the rows of one owner in a segment or a memtable as lists that are sorted by an index.
- */
+/** Presents one owner's rows in a segment or a memtable as lists that are sorted by an index. */
 import { SEQ_ZERO } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
@@ -14,13 +12,13 @@ import type { StoredTable } from "../table/table.ts";
 import { isLiveAt, memIndexOf, type TableIndex } from "../table/table_index.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** A sorted list of rows by key, at positions 0, 1, 2 … */
+/** A list of rows sorted by key, at positions 0, 1, 2 … */
 export interface IndexPiece {
-  /** All positions of the owner. */
+  /** All positions that belong to the owner. */
   readonly span: RowSpan;
   /** Returns the first position at or above `from` whose key is at or above some values. */
   placeOf(values: Row, options: { isAfter: boolean; from: number }): number;
-  /** Compares the key at a position with values of its first columns. */
+  /** Compares the key at a position with values for its first columns. */
   compareAt(place: number, values: Row): number;
   prefixAt(place: number): number;
   keyAt(place: number): Row;
@@ -31,7 +29,7 @@ export interface IndexPiece {
   stand(cursor: VersionCursor, place: number): void;
 }
 
-/** Returns the positions of a piece within a range of keys. */
+/** Returns the positions of a piece that lie within a range of keys. */
 export function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
   const { span } = piece;
   const start =
@@ -39,14 +37,14 @@ export function placesIn(piece: IndexPiece, { max, min }: IndexSpan): RowSpan {
       ? span.start
       : piece.placeOf(min.values, { isAfter: !min.isInclusive, from: span.start });
   if (max === undefined || start === span.end) return { start, end: span.end };
-  // If the scan requests a single key, most pieces have no row with this key and need no second
+  // If the scan requests a single key, most pieces contain no row with this key and need no second
   // search.
   const order = piece.compareAt(start, max.values);
   if (order > 0 || (order === 0 && !max.isInclusive)) return { start, end: start };
   return { start, end: piece.placeOf(max.values, { isAfter: max.isInclusive, from: start }) };
 }
 
-/** Returns the pieces of all segments and memtables that have rows of an owner. */
+/** Returns the pieces of all segments and memtables that contain rows of an owner. */
 export function piecesOf(
   table: StoredTable,
   index: TableIndex,
@@ -59,13 +57,13 @@ export function piecesOf(
   ];
 }
 
-/** The rows of an owner within bounds. */
+/** The owner whose rows are read, and the bounds within which they lie. */
 export interface OwnerRead {
   readonly owner: number;
   readonly bounds: SeqBounds;
 }
 
-/** Returns no piece if a segment has no row within the bounds. */
+/** Returns no piece if the segment contains no row within the bounds. */
 export function piecesInSegment(
   segment: OpenSegment,
   index: TableIndex,
@@ -76,7 +74,7 @@ export function piecesInSegment(
   return [new SegmentRowsPiece({ segment, keys: segment.index(index), span, bounds })];
 }
 
-/** Returns the rows of an owner in a segment, unless none of its rows is within the bounds. */
+/** Returns an owner's rows in a segment, unless none of them is within the bounds. */
 export function rowsWithin(
   segment: OpenSegment,
   { bounds, owner }: OwnerRead,

@@ -1,7 +1,7 @@
 /**
- * Reads the rows of one owner that are current at a seq, sorted by a secondary index. The scan
- * merges the indexes of segments and the sorted runs of memtables through a heap of their next
- * rows, one range of keys after the other.
+ * Reads one owner's rows that are current at a seq, sorted by a secondary index. The scan merges
+ * the indexes of segments and the sorted runs of memtables through a heap of their next rows; it
+ * processes one range of keys after another.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -24,13 +24,13 @@ import { columnTypeOf } from "./segment_scan.ts";
 /** The maximum number of rows that are visited in one step. */
 const LOOKS_MAX = 16_384;
 
-/** A piece, and the position of the merge in it. */
+/** A piece, and the position that the merge has reached in it. */
 interface IndexHead {
   readonly piece: IndexPiece;
   place: number;
   readonly last: number;
   prefix: number;
-  /** The key at the position, set once the key was needed. */
+  /** The key at the position; set when it is first needed. */
   key: Row | undefined;
 }
 
@@ -50,7 +50,7 @@ export function openIndexScan(
 }
 
 /**
- * Returns the key if the scan requests a single key of a unique index, which at most one row has.
+ * If the scan requests a single key of a unique index, returns that key, which at most one row has.
  */
 function onlyKeyIn(spans: readonly IndexSpan[], { order, stored }: TableIndex): Row | undefined {
   const [{ max, min } = {}] = spans;
@@ -67,7 +67,7 @@ function onlyKeyIn(spans: readonly IndexSpan[], { order, stored }: TableIndex): 
   return isOne ? values : undefined;
 }
 
-/** The row of a unique key, found beforehand. */
+/** The row with a unique key, which was found when the scan was opened. */
 class FoundRow implements OrderedScan {
   readonly rowCount: number;
   rowsPassed = 0;
@@ -100,7 +100,7 @@ class FoundRow implements OrderedScan {
     // No file is pinned.
   }
 
-  /** Whether the row was already read or skipped, or no row has the key. */
+  /** Whether the row has been read or skipped, or no row has the key. */
   #isTaken(): boolean {
     const isTaken = this.rowsPassed === this.rowCount;
     this.rowsPassed = this.rowCount;
@@ -112,8 +112,9 @@ class FoundRow implements OrderedScan {
 const COMPARED_PER_STEP = 4096;
 
 /**
- * Searches for two live rows of an owner with the same key that contains no NULL. Yields the share
- * of the rows that were read. Returns the key, or undefined if no two rows have the same key.
+ * Searches for two live rows of an owner with the same key, where the key contains no NULL. Yields
+ * the share of the rows that has been read so far. Returns the key, or undefined if all keys are
+ * distinct.
  */
 export function* findDuplicate(
   table: StoredTable,
@@ -157,11 +158,11 @@ class IndexScan implements OrderedScan {
   readonly #heads = new MergeHeap<IndexHead>((left, right) => this.#isBefore(left, right));
   readonly #step: 1 | -1;
   readonly #cursor = new VersionCursor();
-  /** The positions within each piece, if there is only one range. */
+  /** The range of positions in each piece, if there is only one range of keys. */
   #known: readonly RowSpan[] = [];
-  /** The next range to read. */
+  /** The next range of keys to read. */
   #spanIndex: number;
-  /** The last row that was compared. */
+  /** The row that was compared last. */
   #last: { readonly piece: IndexPiece; readonly place: number } | undefined;
   #isOpen = true;
 
@@ -209,7 +210,7 @@ class IndexScan implements OrderedScan {
     return count === 0 && !isMore ? undefined : count;
   }
 
-  /** Searches for two neighbouring rows with the same key. Returns undefined at the end. */
+  /** Searches for two adjacent rows with the same key. Returns undefined at the end. */
   nextDuplicate(rowsMax: number): Row | "none yet" | undefined {
     let found: Row | undefined;
     const isMore = this.#walk(rowsMax, (piece, place) => {
@@ -252,7 +253,10 @@ class IndexScan implements OrderedScan {
     return true;
   }
 
-  /** Fills the heap with the rows of the next range. Returns false if no range is left. */
+  /**
+   * Fills the heap with the first rows of the next range of keys. Returns false if no range is
+   * left.
+   */
   #openSpan(): boolean {
     const span = this.#options.spans[this.#spanIndex];
     if (span === undefined) return false;

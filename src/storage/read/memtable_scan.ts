@@ -1,6 +1,6 @@
 /**
- * Scans the rows of one owner in a memtable, and skips blocks without a live row. A contiguous run
- * without hidden rows is returned without copying. Other rows are gathered.
+ * Scans one owner's rows in a memtable, and skips blocks that contain no live row. A contiguous run
+ * without hidden rows is returned without being copied. Other rows are gathered into new arrays.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
 import { constVector, slice, takeLater, type Vector } from "../../types/mod.ts";
@@ -57,7 +57,9 @@ export class MemtableScan implements RowSource {
     this.#end = this.#index;
   }
 
-  /** Claims the next rows, as many as a row group has. Returns false if no rows are left. */
+  /**
+   * Claims the next rows, as many as there are in a row group. Returns false if no rows are left.
+   */
   #claimRows(): boolean {
     while (this.#index < this.#end) {
       this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);
@@ -115,7 +117,10 @@ export class MemtableScan implements RowSource {
   }
 }
 
-/** Returns some rows of a column or a system column. Aliases the memtable if the rows allow it. */
+/**
+ * Returns some rows of a table column or a system column. If possible, the result aliases the
+ * memtable.
+ */
 export function memtableColumn(
   table: StoredTable,
   memtable: Memtable,
@@ -131,7 +136,9 @@ export function memtableColumn(
   return takeLater(vector, { rows, count: rows.length });
 }
 
-/** Returns one value of a column or a system column, which costs less than a view. */
+/**
+ * Returns one value of a table column or a system column, which costs less than creating a view.
+ */
 export function memtableCell(
   table: StoredTable,
   memtable: Memtable,

@@ -1,7 +1,7 @@
 /**
- * Reads live rows of one owner from the newest to the oldest, in descending order of `_seq`. The
- * sources are read from the last to the first, and each of them backwards. Blocks and pages without
- * a live row cost almost nothing.
+ * Reads one owner's live rows from the newest to the oldest, that is, in descending order of
+ * `_seq`. The sources are read from the last to the first, and each source is read backwards.
+ * Blocks and pages without a live row take almost no time.
  *
  * Segments stay pinned until the scan is closed.
  */
@@ -17,7 +17,7 @@ import { VersionCursor } from "../table/version_cursor.ts";
 import { DefinitionWatch } from "./definition_watch.ts";
 import { columnTypeOf, ownerSpan } from "./segment_scan.ts";
 
-/** The versions to read. Bounds are inclusive except `after`. */
+/** The bounds on the versions to read. All bounds except `after` are inclusive. */
 interface GroupBounds {
   readonly owner: number;
   readonly upTo: number;
@@ -116,7 +116,7 @@ export class NewestScan implements OrderedScan {
   }
 }
 
-/** Counts the versions of an owner. */
+/** Counts an owner's versions. */
 function versionsOf(table: StoredTable, owner: number): number {
   let count = 0;
   for (const segment of table.segments) {

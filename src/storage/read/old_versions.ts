@@ -16,7 +16,7 @@ import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../contract/system_columns.ts"
 import type { StoredTable } from "../table/table.ts";
 import type { VersionCursor } from "../table/version_cursor.ts";
 
-/** The columns to read, and the owner of all rows or of each row. */
+/** The columns to read, and the owner of all rows or the owner of each row. */
 export interface OldVersionsOptions {
   readonly columnIds: readonly number[];
   readonly owner: number | Float64Array;
@@ -29,7 +29,10 @@ function found(table: StoredTable, owner: number, seq: number): VersionCursor | 
   return table.findSeq(owner, seq);
 }
 
-/** Finds a version. Also returns undefined if the version is in a permanently damaged segment. */
+/**
+ * Finds a version like {@linkcode found}, but returns undefined if the version is in a permanently
+ * damaged segment.
+ */
 export function foundUnlessLost(
   table: StoredTable,
   owner: number,
@@ -50,7 +53,7 @@ export function foundUnlessLost(
 
 /**
  * Reads the replaced versions with the given seqs. A seq of 0 means that no version was replaced.
- * Tombstones have no values.
+ * Tombstones yield no values.
  */
 export function oldVersions(
   table: StoredTable,
@@ -82,8 +85,8 @@ export function oldVersions(
 }
 
 /**
- * Returns the type of a column; TEXT for a dropped one, since a reader may not know yet that the
- * column was dropped.
+ * Returns the type of a column; if the column was dropped, which a reader may not know yet, returns
+ * TEXT.
  */
 function typeOf(table: StoredTable, columnId: number): DataType {
   if (columnId === SEQ_COLUMN_ID) return BIGINT;
@@ -91,7 +94,7 @@ function typeOf(table: StoredTable, columnId: number): DataType {
   return table.column(columnId)?.type ?? TEXT;
 }
 
-/** Whether all values are 0. Uses a plain loop, because it runs for every single change. */
+/** Whether all values are 0. A plain loop is used, because this runs for every single change. */
 function areZero(values: Float64Array): boolean {
   for (let index = 0; index < values.length; index += 1) if (values[index] !== 0) return false;
   return true;

@@ -1,5 +1,5 @@
 /**
- * Presents the rows of one owner, for reading them sorted by a column, as pieces that can be sorted
+ * Divides one owner's rows, for reads sorted by a column, into pieces that can be sorted
  * separately: the row groups of segments, whose bounds are known before they are sorted, and parts
  * of memtables.
  */
@@ -19,17 +19,18 @@ import { ownerSpan } from "./segment_scan.ts";
 
 export interface OrderedPiece {
   /**
-   * An upper bound on the number of versions to examine. Once sorted, they also take up space in
-   * the chunk cache.
+   * An upper bound on the number of versions to examine. Once sorted, these versions also take
+   * space in the chunk cache.
    */
   readonly rowCount: number;
   /** The bounds of the values, if they are known without reading rows. */
   readonly zone: { readonly min: number; readonly max: number } | undefined;
-  /** Whether `order` can return the order without sorting. */
+  /** Whether `order` can return without sorting. */
   isReady(): boolean;
   /**
-   * Returns the sorted rows, counted from 0 and possibly including rows of other owners. Returns
-   * undefined if the rows turn out to have no order, which is then remembered for later requests.
+   * Returns the sorted rows, with row numbers that count from 0; rows of other owners may be
+   * included. Returns undefined if the rows turn out not to be sortable, which is remembered for
+   * later requests.
    */
   order(): ColumnOrder | undefined;
   valueAt(row: number): Value;
@@ -43,7 +44,7 @@ export type PieceFilter = Pick<RowFilter, "owner" | "after" | "seqMax" | "upTo">
   readonly columnId: number;
 };
 
-/** If an owner has less than this share of a group, only the owner's rows are sorted. */
+/** If an owner has less than this share of a group, only that owner's rows are sorted. */
 const OWN_SHARE_MAX = 0.25;
 
 /** Returns all pieces of a table, oldest first; undefined if some rows cannot be sorted. */
@@ -51,14 +52,14 @@ export function piecesOf(table: StoredTable, filter: PieceFilter): OrderedPiece[
   const { after, columnId, owner, seqMax } = filter;
   const column = table.column(columnId);
   if (column === undefined || !isOrderedKind(column.type)) return undefined;
-  // Rows of past states are in history segments, which have no orders.
+  // Rows of past states are in history segments, for which no orders exist.
   if (table.historyAt(filter.upTo).length > 0) return undefined;
   const pieces: OrderedPiece[] = [];
   for (const segment of table.segments) {
     if (segment.entry.minSeq > seqMax || segment.entry.maxSeq <= after) continue;
     const stored = segment.columnType(columnId);
-    // Values in a different stored form may have the same order, but cannot be compared with the
-    // other values.
+    // Values in a different stored form may have the same order, but they cannot be compared with
+    // the other values.
     if (stored === undefined || formOf(stored) !== formOf(column.type)) return undefined;
     const groups = segment.guard(() => groupPieces({ segment, table }, filter));
     if (groups === undefined) return undefined;
@@ -116,9 +117,9 @@ class GroupPiece implements OrderedPiece {
   readonly #segment: OpenSegment;
   readonly #group: number;
   readonly #filter: PieceFilter;
-  /** The row of the segment that has number 0 in the order. */
+  /** The row of the segment that has row number 0 in the order. */
   readonly #first: number;
-  /** The rows of the segment that are requested. */
+  /** The rows of the segment that were requested. */
   readonly #span: RowSpan;
   readonly #isWhole: boolean;
   readonly #hasTombstones: boolean;
@@ -195,7 +196,7 @@ interface MemPieceParts {
   readonly memtable: Memtable;
   readonly partition: MemPartition;
   readonly part: MemPart;
-  /** The rows of the partition's list that are requested. */
+  /** The rows of the partition's list that were requested. */
   readonly span: RowSpan;
   readonly filter: PieceFilter;
 }

@@ -1,14 +1,14 @@
 /**
- * Reads the rows of one owner that are current at a seq, sorted by one column. The scan merges
- * pieces that are sorted separately (`ordered_piece.ts`), through a heap of their next rows.
+ * Reads one owner's rows that are current at a seq, sorted by one column. The scan merges pieces
+ * that are sorted separately (`ordered_piece.ts`) through a heap of their next rows.
  *
  * The order of a row group is computed when it is requested for the second time, and then stays in
- * the chunk cache. An order consists of sorted words with 48 bits of a value and 16 bits of its
- * row. If the file contained sorted indexes instead, every merge would have to sort.
+ * the chunk cache. An order consists of sorted words, each with 48 bits of a value and the 16-bit
+ * number of its row. If segments contained sorted indexes instead, every merge would have to sort.
  *
- * - An unsorted piece has the bound of its values as its key in the heap, and is sorted only when
- *   it reaches the top. If a table's column ascends with time, all but one or two pieces are never
- *   sorted.
+ * - In the heap, the key of an unsorted piece is the bound of its values, and the piece is sorted
+ *   only when it reaches the top. If a column ascends with time, all but one or two pieces are
+ *   therefore never sorted.
  * - Segments stay pinned until the scan is closed.
  */
 import { defined } from "../../base/assert.ts";
@@ -26,16 +26,19 @@ import { NewestScan } from "./newest_scan.ts";
 import { type OrderedPiece, piecesOf } from "./ordered_piece.ts";
 import { columnTypeOf } from "./segment_scan.ts";
 
-/** The minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly. */
+/**
+ * The minimum number of rows for an ordered scan. Fewer rows can be scanned just as quickly without
+ * an order.
+ */
 const ORDERED_ROWS_MIN = 4096;
 
 /**
  * The maximum number of rows that are skipped in one step. Versions that are not current take as
- * long as current versions.
+ * long to skip as current ones.
  */
 const LOOKS_MAX = 16_384;
 
-/** A piece, and the position of the merge in it. */
+/** A piece, and the position that the merge has reached in it. */
 interface OrderedHead {
   readonly piece: OrderedPiece;
   order: ColumnOrder | undefined;
@@ -44,14 +47,14 @@ interface OrderedHead {
   last: number;
   /**
    * The value at the next position. For an unsorted piece, the bound of its values; undefined if
-   * that is unknown.
+   * the bound is unknown.
    */
   value: Value | undefined;
 }
 
 /**
- * Opens an ordered scan. Returns undefined if rows cannot be read in this order, or the order is
- * requested for the first time.
+ * Opens an ordered scan. Returns undefined if the rows cannot be read in this order, or if this
+ * order is requested for the first time.
  */
 export function openInOrder(
   table: StoredTable,
@@ -67,7 +70,7 @@ class StoreOrderedScan implements OrderedScan {
   readonly #table: StoredTable;
   readonly #options: OrderedScanOptions;
   readonly #ascending: Comparator;
-  /** The order of the scan. */
+  /** Compares two values in the order of the scan. */
   readonly #compare: Comparator;
   readonly #watch: DefinitionWatch;
   readonly #pinned: readonly OpenSegment[];
@@ -102,7 +105,8 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   /**
-   * Opens a scan. Returns undefined if the rows cannot be sorted, or are too few to be worth it.
+   * Opens a scan. Returns undefined if the rows cannot be sorted, or if there are too few of them
+   * for sorting to pay off.
    */
   static open(table: StoredTable, options: OrderedScanOptions): StoreOrderedScan | undefined {
     const { after = 0, columnId, owner, upTo } = options;
@@ -158,7 +162,7 @@ class StoreOrderedScan implements OrderedScan {
           continue;
         }
         if (this.#mayOrder(head.piece)) this.#open(head);
-        // Sorting rows takes a separate step.
+        // Sorting takes a separate step.
         return true;
       }
       const row = head.order.rowAt(head.place);
@@ -172,7 +176,10 @@ class StoreOrderedScan implements OrderedScan {
     return true;
   }
 
-  /** Whether an order would stay in the cache. Otherwise, each scan would have to sort again. */
+  /**
+   * Whether an order of this piece would stay in the cache. If it would not, each scan would have
+   * to sort again.
+   */
   #mayOrder({ rowCount }: OrderedPiece): boolean {
     this.#rowsOrdered += rowCount;
     if (areOrdersKept(this.#rowsOrdered)) return true;
@@ -200,7 +207,7 @@ class StoreOrderedScan implements OrderedScan {
       valueAt,
     });
     head.order = order;
-    // Starts one before the first row, so that the advance below reaches it.
+    // Starts one position before the first row, because the advance below moves to it.
     head.place = isDescending ? end : first - 1;
     head.last = isDescending ? first : end - 1;
     if (first >= end) this.#heads.removeFirst();
@@ -227,7 +234,7 @@ class StoreOrderedScan implements OrderedScan {
   }
 
   #isBefore(left: OrderedHead, right: OrderedHead): boolean {
-    // A piece with an unknown value comes first.
+    // A piece whose value is unknown comes first.
     if (left.value === undefined) return true;
     if (right.value === undefined) return false;
     return this.#compare(left.value, right.value) < 0;

@@ -1,4 +1,4 @@
-/** Defines the interface of a source of rows for a scan: a segment or a memtable. */
+/** Defines a source of rows for a scan: a segment or a memtable. */
 import type { ColumnRange, KeySpans, ScanBatch, ScanShare } from "../contract/scans.ts";
 
 /** The rows to read: the scan options with all defaults filled in. */
@@ -15,21 +15,24 @@ export interface RowFilter {
   readonly reusesMemory?: boolean;
   readonly defersNumbers?: boolean;
   readonly mayBeEmpty: boolean;
-  /** The row groups that this reader takes. Absent for all of them. */
+  /** The row groups that this reader takes. Absent if it takes all of them. */
   readonly share?: ScanShare | undefined;
 }
 
 /**
- * The maximum number of batches without a current row that are examined in one step, which takes
- * about half a millisecond.
+ * The maximum number of batches without a current row that one step examines, which takes about
+ * half a millisecond.
  */
 export const HIDDEN_BATCHES_MAX = 16;
 
 export const NO_ROWS: ScanBatch = { rowCount: 0, columns: [] };
 
-/** Rows of one segment or memtable, in ascending order of seq. */
+/** The rows of one segment or memtable, in ascending seq order. */
 export interface RowSource {
-  /** Returns 1 to `limit` rows, or none if batches may be empty. Returns undefined at the end. */
+  /**
+   * Returns 1 to `limit` rows; if batches may be empty, possibly none. Returns undefined at the
+   * end.
+   */
   next(limit: number): ScanBatch | undefined;
   close(): void;
   readonly groupsRead: number;

@@ -1,11 +1,11 @@
 /**
- * Scans the rows of one owner that are current at a seq, as vectors, in ascending seq.
+ * Scans one owner's rows that are current at a seq, as vectors, in ascending seq order.
  *
- * The sources are fixed when the scan opens. The sources are segments, which the scan pins, and
- * then memtables. History segments are included only if they have a row for the scan. Later writes
- * have a seq above the bound, and after a flush, the old memtable stays available to scans that are
- * reading it. An ALTER TABLE may run between two steps. If a column that the scan reads was
- * dropped, or its stored form changed, the scan ends with an error.
+ * The sources are fixed when the scan opens: first segments, which the scan pins, and then
+ * memtables. History segments are included only if they contain a row for the scan. Later writes
+ * have seqs above the bound, and after a flush, the old memtable stays available to the scans that
+ * are reading it. An ALTER TABLE may occur between two steps. If it dropped a column that the scan
+ * reads, or changed its stored form, the scan ends with an error.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX, ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -98,7 +98,10 @@ function storedSources(table: StoredTable, filter: RowFilter): RowSource[] {
   return all.map((segment) => sourceOf(table, segment, filter));
 }
 
-/** Reading in order pays off if the order was requested before and would stay in the cache. */
+/**
+ * Returns the key spans to use: reading in order pays off only if the order was requested before
+ * and would stay in the cache.
+ */
 function wantedSpans(table: StoredTable, { keySpans, upTo }: ScanOptions): KeySpans | undefined {
   if (keySpans === undefined || !table.isOrderWanted(keySpans.columnId)) return undefined;
   const rowCount = table.segments.reduce((sum, { entry }) => sum + entry.rowCount, 0);
@@ -110,7 +113,10 @@ function wantedSpans(table: StoredTable, { keySpans, upTo }: ScanOptions): KeySp
   return areOrdersKept(counts.reduce((sum, count) => sum + count, 0)) ? keySpans : undefined;
 }
 
-/** Scans the rows of segments and history segments, whose seqs overlap, in ascending seq. */
+/**
+ * Scans the rows of segments and history segments, whose seq ranges overlap, in ascending seq
+ * order.
+ */
 class MergedScan implements RowSource {
   readonly #table: StoredTable;
   readonly #columnIds: readonly number[];
@@ -123,7 +129,7 @@ class MergedScan implements RowSource {
     const known = filter.columnIds.indexOf(SEQ_COLUMN_ID);
     const seqAt = known === -1 ? filter.columnIds.length : known;
     const columnIds = known === -1 ? [...filter.columnIds, SEQ_COLUMN_ID] : filter.columnIds;
-    // Merged rows are decoded anyway.
+    // Merging decodes the rows in any case.
     const withSeq = { ...filter, columnIds, defersNumbers: false };
     const sources = segments.map((segment) => sourceOf(table, segment, withSeq));
     this.#sources = sources;

@@ -1,6 +1,6 @@
 /**
- * Scans the rows of one owner in a segment, row group by row group. A group is skipped without
- * being read if its zone maps exclude every requested row, or if it has no live row.
+ * Scans one owner's rows in a segment, one row group at a time. If the zone maps of a group exclude
+ * every requested row, or the group has no live row, the group is skipped without being read.
  */
 import { assert } from "../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -32,16 +32,18 @@ import { VersionCursor } from "../table/version_cursor.ts";
 import { HIDDEN_BATCHES_MAX, NO_ROWS, type RowFilter, type RowSource } from "./row_source.ts";
 import { mayMatch } from "./zone_match.ts";
 
-/** Below this share of a group, only the requested rows are decoded instead of the whole chunk. */
+/**
+ * If less than this share of a group is requested, only the requested rows are decoded instead of
+ * the whole chunk.
+ */
 const PARTIAL_SHARE_MAX = 0.25;
 
-/** The maximum number of chosen rows in a batch. Reading a cell takes up to a microsecond. */
+/**
+ * The maximum number of selected rows in a batch. Reading a single value takes up to a microsecond.
+ */
 const CHOSEN_MAX = 1024;
 
-/**
- * The maximum number of bytes that are unpacked in one step, during which the event loop has to
- * wait.
- */
+/** The maximum number of bytes that are unpacked in one step, which blocks the event loop. */
 const UNPACKED_BYTES_MAX: number = 2 * 1024 * 1024;
 
 export class SegmentScan implements RowSource {
@@ -55,17 +57,17 @@ export class SegmentScan implements RowSource {
   #groupEnd = -1;
   /** The owner's rows in the segment. */
   #span: RowSpan | undefined;
-  /** The next row. */
+  /** The number of the next row. */
   #row = 0;
   #rowEnd = 0;
   /** The maximum number of rows in a batch of the current group. */
   #batchRowsMax = Infinity;
   #columns: GroupColumns | undefined;
-  /** The chosen rows of the current group if only those are read. */
+  /** The selected rows of the current group, if only those are read. */
   #chosen: Uint32Array | undefined;
   #chosenAt = 0;
   readonly #cursor = new VersionCursor();
-  /** Buffers by column; undefined if batches must not share memory. */
+  /** The buffers by column; undefined if batches must not share memory. */
   readonly #buffers: Map<number, ColumnBuffer> | undefined;
 
   constructor(table: StoredTable, segment: OpenSegment, filter: RowFilter) {
@@ -116,14 +118,14 @@ export class SegmentScan implements RowSource {
     }
   }
 
-  /** Whether to yield to other work, because many batches without a current row were examined. */
+  /** Whether to let other work run, because many batches without a current row were examined. */
   #isLong(hiddenCount: number): boolean {
     return this.#filter.mayBeEmpty && hiddenCount >= HIDDEN_BATCHES_MAX;
   }
 
   /**
-   * Skips rows that are not current. Because more such rows often follow, up to a batch is skipped
-   * in one call, even if the caller wants one row at a time.
+   * Skips rows that are not current. Because rows that are not current often occur in long runs, up
+   * to a batch of them is skipped in one call, even if the caller requests one row at a time.
    */
   #skipHidden(): void {
     const start = this.#firstAlive(this.#row, this.#rowEnd);
@@ -133,7 +135,7 @@ export class SegmentScan implements RowSource {
     if (kept !== undefined) this.#row = start + (kept[0] ?? end - start);
   }
 
-  /** Finds the owner's rows within the bounds on seq. */
+  /** Finds the owner's rows whose seqs are within the bounds. */
   #start(): void {
     const { reader } = this.#segment;
     const { start, end } = ownerSpan(reader, this.#filter);
@@ -144,7 +146,7 @@ export class SegmentScan implements RowSource {
   }
 
   /**
-   * Moves to the next row group, which may have no requested row. Returns false if no group is
+   * Moves to the next row group, which may contain no requested row. Returns false if no group is
    * left.
    */
   #nextGroup(): boolean {
@@ -182,15 +184,15 @@ export class SegmentScan implements RowSource {
     return false;
   }
 
-  /** Skips pages without a live row. Returns the first row that may be live. */
+  /** Skips pages without a live row. Returns the first row after them that may be live. */
   #firstAlive(start: number, end: number): number {
     const { upTo, withTombstones } = this.#filter;
     return withTombstones ? start : this.#segment.livePages.firstAlive({ start, end }, upTo);
   }
 
   /**
-   * Chooses the rows of the group by the group's order, if possible. Returns whether that was
-   * possible.
+   * Selects the rows of the group through the group's sorted order, if possible. Returns whether
+   * this was possible.
    */
   #chooseRows(): boolean {
     const { keySpans, upTo, withTombstones } = this.#filter;
@@ -202,7 +204,7 @@ export class SegmentScan implements RowSource {
     return this.#chosen !== undefined;
   }
 
-  /** Reads chosen rows cell by cell, since they are far apart. */
+  /** Reads selected rows value by value, since they are far apart. */
   #chosenBatch(chosen: Uint32Array, limit: number): ScanBatch | undefined {
     while (this.#chosenAt < chosen.length) {
       const rows = chosen.subarray(this.#chosenAt, this.#chosenAt + Math.min(limit, CHOSEN_MAX));
@@ -266,7 +268,7 @@ export class SegmentScan implements RowSource {
   }
 }
 
-/** Returns the rows of an owner whose seqs are above `after` and at most `seqMax`. */
+/** Returns an owner's rows whose seqs are above `after` and at most `seqMax`. */
 export function ownerSpan(
   reader: SegmentReader,
   { owner, after, seqMax }: Pick<RowFilter, "owner" | "after" | "seqMax">,
@@ -278,14 +280,14 @@ export function ownerSpan(
   return start < end ? { start, end } : { start: 0, end: 0 };
 }
 
-/** Returns the type of a column of the table or a system column. */
+/** Returns the type of a table column or a system column. */
 export function columnTypeOf(table: StoredTable, columnId: number): DataType {
   return table.column(columnId)?.type ?? (columnId === DELETED_COLUMN_ID ? BOOLEAN : BIGINT);
 }
 
 /**
- * Returns how many rows of a group are read at a time, so that not too many bytes are unpacked in
- * one step.
+ * Returns how many rows of a group to read at a time, so that one step does not unpack too many
+ * bytes.
  */
 export function rowsAtOnce(
   reader: SegmentReader,
@@ -343,8 +345,8 @@ export class GroupColumns {
   }
 
   /**
-   * Returns rows of a column, counted from the start of the group. The rows must be among the
-   * requested ones.
+   * Returns a range of rows of a column; row numbers count from the start of the group. The rows
+   * must be among those that were requested.
    */
   rows(columnId: number, from: number, to: number): Vector {
     if (this.#buffers !== undefined && columnId > 0 && this.#segment.reader.isNumeric(columnId)) {
@@ -364,7 +366,7 @@ export class GroupColumns {
   }
 
   /**
-   * Decodes numbers without the cache, since a cache through which every scan passes would not be
+   * Decodes numbers without the cache, because a cache that every scan passes through would not be
    * faster.
    */
   #numbers(columnId: number, start: number, end: number): Vector {
@@ -432,24 +434,24 @@ export class GroupColumns {
   }
 }
 
-/** Reading one chosen row takes about as long as scanning this many rows. */
+/** Reading one selected row takes about as long as scanning this many rows. */
 const CHOSEN_SHARE_MAX: number = 1 / 16;
 
 /**
- * The minimum share of a group that an owner's requested rows must make up to be chosen by the
- * group's order. Below this share, all requested rows are examined, because the order covers all
+ * An owner's requested rows must make up at least this share of a group for the group's order to be
+ * used. Below this share, all requested rows are examined instead, because the order covers all
  * owners.
  */
 const GROUP_SHARE_MIN = 0.25;
 
 /**
- * Returns the rows of the segment within a span of one group whose values lie within some ranges of
- * a column, ascending, by the order of the group instead of an examination of every row. Returns
- * undefined if too many rows qualify, or the group has no order.
+ * Returns those rows within a span of one group whose values lie within some ranges of a column, in
+ * ascending order, using the group's sorted order instead of examining every row. Returns undefined
+ * if too many rows match, or if the group has no order.
  *
- * If more than a sixteenth of a group qualifies, the group is scanned as usual. A text column has
- * no zone map, so each of its groups is sorted once. Orders that would fill more than half of the
- * cache are not computed.
+ * If more than a sixteenth of a group matches, the group is scanned as usual. A text column has no
+ * zone map, so each of its groups is sorted once. Orders are not computed if they would fill more
+ * than half of the cache.
  */
 function chosenRows(
   { segment, table }: { segment: OpenSegment; table: StoredTable },
@@ -467,8 +469,8 @@ function chosenRows(
   const zone = reader.zone(columnId, group);
   const whole = { start: reader.groupStart(group), end: reader.groupStart(group + 1) };
   const live = livePages.liveRows(whole, upTo);
-  // If many rows are replaced, the zone map is a poor estimate, since most replaced values are
-  // outside the live range.
+  // If many rows are replaced, the zone map gives a poor estimate, since most replaced values are
+  // outside the range of the live ones.
   const isDense = live.hiddenCount < groupRows / 2;
   if (isDense && zone !== undefined && expectedShare(zone, spans) > CHOSEN_SHARE_MAX) {
     return undefined;
@@ -496,7 +498,8 @@ function chosenRows(
 }
 
 /**
- * Estimates the share of a group that lies within the ranges, assuming evenly distributed numbers.
+ * Estimates which share of a group lies within the ranges, assuming that the numbers are evenly
+ * distributed.
  */
 function expectedShare(
   zone: { readonly min: number; readonly max: number },

@@ -1,9 +1,11 @@
 /**
- * Merges rows of several sources by seq. The sources may overlap, since the versions of a history
- * segment lie between those of other segments.
+ * Merges rows from several sources in seq order. The sources may overlap, since the versions of a
+ * history segment lie between those of other segments.
  *
- * - The rows of each source ascend. A source is not read before its first row may be the next row.
- * - A step ends at the end of a batch, because the next batch of that source may have the next row.
+ * - The rows of each source ascend by seq. A source is not opened before its first row may be the
+ *   next row.
+ * - A step ends at the end of any batch, because the next batch of that source may contain the next
+ *   row.
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -20,8 +22,8 @@ export interface SeqSource<Rows> {
   /** A lower bound on the source's seqs. */
   readonly minSeq: number;
   /**
-   * Returns rows in ascending order of seq, or none if batches may be empty. Returns undefined at
-   * the end.
+   * Returns rows in ascending seq order; if batches may be empty, possibly none. Returns undefined
+   * at the end.
    */
   next(limit: number): Rows | undefined;
 }
@@ -33,7 +35,7 @@ interface Piece<Rows> {
   readonly to: number;
 }
 
-/** The rows of some batches, ordered by seq; empty if a source had no row yet. */
+/** Rows from several batches, ordered by seq; empty if some source had no row yet. */
 export class MergedRows<Rows> {
   readonly pieces: readonly Piece<Rows>[];
   readonly rowCount: number;
@@ -102,7 +104,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Returns 1 to `limit` rows, or none if a source had no row yet. Returns undefined at the end.
+   * Returns 1 to `limit` rows, or none if some source had no row yet. Returns undefined at the end.
    */
   next(limit: number): MergedRows<Rows> | undefined {
     if (!this.#fill(limit)) return new MergedRows<Rows>([], undefined);
@@ -113,7 +115,7 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Reads a batch from every source that may have the next row. Returns whether all of them
+   * Reads a batch from every source that may contain the next row. Returns whether all of them
    * returned rows.
    */
   #fill(limit: number): boolean {
@@ -138,8 +140,8 @@ export class SeqMerge<Rows extends { readonly rowCount: number }> {
   }
 
   /**
-   * Chooses the head of each next row, until a head may have run out of rows. Returns the rows'
-   * indexes.
+   * Chooses which head provides each next row, until some head may have run out of rows. Returns
+   * the indexes of the chosen rows.
    */
   #pick(limit: number): Uint32Array {
     const heads = this.#heads;

@@ -1,6 +1,6 @@
 /**
- * Reads row versions by their seqs, wherever the versions are stored. Topics build their messages
- * from these versions.
+ * Reads row versions by their seqs, wherever they are stored, so that topics can build messages
+ * from them.
  */
 import type { Value } from "../../types/mod.ts";
 import type { VersionRows, VersionsOptions } from "../contract/changes.ts";

@@ -1,9 +1,9 @@
 /**
- * Finds states of a partition that show no part of a commit.
+ * Finds states of a partition that contain each commit either completely or not at all.
  *
  * A seq in the middle of a commit is not a state that any reader has seen. The rows of a commit
- * have consecutive seqs, and each version names the last seq of its commit, so the newest version
- * up to a seq decides whether the seq lies within a commit.
+ * have consecutive seqs, and each version records the last seq of its commit, so the newest version
+ * up to a seq shows whether that seq lies within a commit.
  */
 import type { Memtable } from "../memtable/memtable.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
@@ -15,7 +15,7 @@ interface PartitionBound {
   readonly upTo: number;
 }
 
-/** The versions of one owner in one place, up to a seq, in ascending order. */
+/** One owner's versions in one memtable or segment, up to a seq, in ascending order. */
 interface OwnVersions {
   readonly count: number;
   seqAt(index: number): number;
@@ -23,8 +23,8 @@ interface OwnVersions {
 }
 
 /**
- * Returns the highest seq up to a bound at which a partition shows only whole commits. Versions
- * that were discarded are not taken into account.
+ * Returns the highest seq up to a bound at which a partition contains only complete commits.
+ * Discarded versions are not taken into account.
  */
 export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): number {
   const places = versionsUpTo(table, bound);
@@ -45,7 +45,7 @@ export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): num
   return firstSeq - 1;
 }
 
-/** Returns the index of the first version of a commit; the count if there is none. */
+/** Returns the index of the first version of a commit; if there is none, the number of versions. */
 function firstOfCommit(versions: OwnVersions, commitSeq: number): number {
   let low = 0;
   let high = versions.count;

@@ -6,7 +6,7 @@ import { formOf } from "../memtable/convert.ts";
 import type { OpenSegment } from "../table/open_segment.ts";
 import type { StoredTable } from "../table/table.ts";
 
-/** Returns false only if no row of the group can be within all of the ranges. */
+/** Returns false only if no row of the group can lie within all of the ranges. */
 export function mayMatch(
   { segment, table }: { readonly segment: OpenSegment; readonly table: StoredTable },
   ranges: readonly ColumnRange[],
@@ -19,7 +19,7 @@ export function mayMatch(
       if (!isWithin(column?.missing ?? null, min, max)) return false;
       continue;
     }
-    // A DECIMAL cannot be compared if its column has more digits than the file.
+    // A DECIMAL cannot be compared if the column now has more digits than in the file.
     const isSameForm =
       column === undefined || stored === undefined || formOf(column.type) === formOf(stored);
     if (!isSameForm) continue;

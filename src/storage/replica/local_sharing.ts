@@ -1,6 +1,6 @@
 /**
- * Shares the tables of a local store with readers in other threads, and pins the files that they
- * read.
+ * Shares the tables of a local store with readers in other threads, and pins the files that these
+ * readers use.
  */
 import type { SeqGenerator } from "../../base/seq.ts";
 import type { SeqEra, SeqTimes } from "../../base/seq_times.ts";
@@ -34,11 +34,11 @@ export class LocalSharing implements SharingStore<KnownTables> {
 
   share(known: KnownTables, tableIds: readonly number[], bounds: ShareBounds): TableShares {
     const { files, seqs, tables } = this.#parts;
-    // A table that has been dropped in the meantime is not shared. The reader then reports that the
-    // table no longer exists.
+    // If a table has been dropped in the meantime, it is not shared. The reader then reports that
+    // the table no longer exists.
     const found = tableIds.flatMap((tableId) => tables.get(tableId)?.requireAvailable() ?? []);
     const segments = found.flatMap((table) => table.segments);
-    // Detects damage before anything is recorded as known to the reader.
+    // Damage must be detected before anything is recorded as known to the reader.
     for (const segment of segments) if (!segment.entry.quarantined) segment.requireDeletions();
     for (const table of found) segments.push(...historyFor(table, bounds));
     const shared = found.map((table) =>

@@ -1,10 +1,10 @@
 /**
- * Implements the store of a reader in another thread. This store has the tables that were shared
- * for one statement, and reads them with the same scans as the event loop.
+ * Implements the store that a reader in another thread uses. It contains the tables that were
+ * shared for one statement, and reads them with the same scans as the event loop.
  *
  * - Segment files are mapped once, and kept until the event loop reports them as dropped.
- * - The reader writes nothing. It throws an error for damage, and the event loop quarantines the
- *   segment.
+ * - A reader never writes. If it finds damage, it throws an error, and the event loop quarantines
+ *   the segment.
  */
 import { dirname } from "node:path";
 import { assert, defined } from "../../base/assert.ts";
@@ -62,7 +62,7 @@ interface KnownSegment {
   readonly deletions: DeletionVector | undefined;
 }
 
-/** A table as opened for one statement. */
+/** A table that was opened for one statement. */
 interface OpenTable {
   readonly table: StoredTable;
   readonly expiredSeq: number;
@@ -93,12 +93,12 @@ export class ReplicaStore implements ReadStore {
     return this.#upTo;
   }
 
-  /** The number of bytes of cached unpacked segment parts. */
+  /** The size of the cached unpacked segment parts in bytes. */
   get cachedBytes(): number {
     return this.#cache.byteCount;
   }
 
-  /** Drops the unpacked parts of segments. */
+  /** Drops the unpacked parts of segments from the cache. */
   giveBackMemory(): void {
     this.#cache.clear();
   }
@@ -134,7 +134,7 @@ export class ReplicaStore implements ReadStore {
   scan(tableId: number, options: ScanOptions): Scan {
     const { expiredSeq, table } = this.#table(tableId);
     const after = Math.max(options.after ?? 0, expiredSeq) as Seq;
-    // A tombstone in history is current if its key was not inserted again.
+    // A tombstone in history is current if its key has not been inserted again.
     if (options.withTombstones === true) indexKeys(table, options.owner);
     return new StoreScan(table, { ...options, after });
   }
@@ -146,8 +146,8 @@ export class ReplicaStore implements ReadStore {
   }
 
   /**
-   * Supports only the order by seq, which needs no sorting. All other orders take as much memory as
-   * the column.
+   * Supports only the order by seq, which requires no sorting. Any other order would take as much
+   * memory as the column.
    */
   scanOrdered(tableId: number, options: OrderedScanOptions): OrderedScan | undefined {
     if (options.columnId !== SEQ_COLUMN_ID) return undefined;
@@ -258,7 +258,7 @@ export class ReplicaStore implements ReadStore {
       try {
         return openListedIndex(this.#disk, path, { entry, indexId, open });
       } catch (error) {
-        // Safe: the index is made from the rows, and the event loop reports the damage.
+        // Safe: the index is built from the rows instead, and the event loop reports the damage.
         if (error instanceof CorruptionError) return undefined;
         throw error;
       }
@@ -281,16 +281,16 @@ export class ReplicaStore implements ReadStore {
   }
 }
 
-/** Makes the keys of an owner searchable in the memtables of a table. */
+/** Makes an owner's keys searchable in the memtables of a table. */
 function indexKeys(table: StoredTable, owner: number): void {
   for (const memtable of table.memtables()) {
     if (memtable instanceof KeyedMemtable) memtable.indexKeys(owner, table.keyPositions);
   }
 }
 
-/** A memtable whose keys are indexed on the first search. */
+/** A memtable whose keys are indexed when they are first searched. */
 class KeyedMemtable extends Memtable {
-  /** The number of rows of each owner whose keys are indexed. */
+  /** For each owner, the number of rows whose keys are indexed. */
   readonly #indexed = new Map<number, number>();
 
   indexKeys(owner: number, keyPositions: readonly number[]): void {

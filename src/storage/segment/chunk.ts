@@ -1,6 +1,6 @@
 /**
- * Represents one column of one row group in the mapped file. Views of its parts are created on
- * first use (see `encodings.ts`).
+ * Represents one column of one row group in a mapped segment file. Views of its parts are created
+ * on first use (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -22,14 +22,14 @@ import {
 import { type ChunkEntry, type Layout, padded } from "./format.ts";
 import type { Runs } from "./number_decoder.ts";
 
-/** The properties that decide how the bytes of a chunk are read. */
+/** The properties that determine how the bytes of a chunk are read. */
 export interface ChunkShape {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
   readonly rowCount: number;
 }
 
-/** The types of array that hold numbers and codes. */
+/** The array types in which numbers and codes are stored. */
 type StoredArray =
   | Uint8Array
   | Uint16Array
@@ -38,7 +38,7 @@ type StoredArray =
   | Float32Array
   | Float64Array;
 
-/** Values of any length, one after another. */
+/** Values of any length, stored one after another. */
 export interface Blocks {
   readonly offsets: Uint32Array;
   readonly bytes: Buffer;
@@ -50,9 +50,7 @@ export interface ChunkRows {
   readonly end: number;
 }
 
-/**
- * A chunk whose checksum was correct, with the views of the map through which its values are read.
- */
+/** A verified chunk, with the views of the map through which its values are read. */
 export class Chunk {
   readonly entry: ChunkEntry;
   readonly layout: Layout;
@@ -76,13 +74,13 @@ export class Chunk {
     return this.#array;
   }
 
-  /** Offsets and bytes of the rows, or of the values of a dictionary. */
+  /** The offsets and bytes of the rows, or of the values of a dictionary. */
   get blocks(): Blocks {
     this.#blocks ??= this.#viewOfBlocks();
     return this.#blocks;
   }
 
-  /** Numbers that are stored as runs. */
+  /** The numbers, stored as runs. */
   get runs(): Runs {
     this.#runs ??= this.#viewOfRuns();
     return this.#runs;
@@ -92,7 +90,7 @@ export class Chunk {
     return this.#file.buffer;
   }
 
-  /** The offset of the parts in the map, after the null bits. */
+  /** The offset in the map at which the parts begin, after the null bits. */
   get partsAt(): number {
     const { entry, rowCount } = this;
     return entry.offset + (entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0);

@@ -1,8 +1,8 @@
 /**
- * Caches decoded chunks, unpacked blocks of chunks and the order of their rows. When the cache is
+ * Caches decoded chunks, unpacked blocks of chunks, and sorted orders of rows. When the cache is
  * full, the least recently used entry is evicted.
  *
- * One cache serves all readers of a thread, so that a single bound covers all open segments.
+ * All readers of a thread use the same cache, so that a single limit covers all open segments.
  */
 import { assert } from "../../base/assert.ts";
 import type { Vector } from "../../types/mod.ts";
@@ -11,13 +11,10 @@ import { ColumnOrder } from "./column_order.ts";
 
 const CACHE_BYTES_MAX: number = 64 * 1024 * 1024;
 
-/**
- * The maximum number of chunks of a reader, or of blocks of a chunk, which are identified by
- * number.
- */
+/** The maximum number of chunks per reader, or of blocks per chunk. */
 const CHUNKS_MAX: number = 2 ** 24;
 
-/** The approximate size of an entry without its payload. */
+/** The approximate memory that an entry takes in addition to its payload. */
 const ENTRY_BYTES = 200;
 
 interface Entry {
@@ -25,10 +22,10 @@ interface Entry {
   readonly byteCount: number;
 }
 
-/** A cache of vectors and orders by reader and chunk, and of unpacked bytes by chunk and block. */
+/** Maps a reader and a chunk to vectors and orders, and a chunk and a block to unpacked bytes. */
 export class ChunkCache {
   #bytesMax: number;
-  /** Entries in the order of their last use. */
+  /** The entries, in the order in which they were last used. */
   readonly #entries = new Map<number, Entry>();
   #byteCount = 0;
   #readerCount = 0;
@@ -57,7 +54,7 @@ export class ChunkCache {
     this.#byteCount = 0;
   }
 
-  /** Issues the number of a new reader or packed chunk. */
+  /** Issues a number that identifies a new reader or packed chunk. */
   addReader(): number {
     this.#readerCount += 1;
     return this.#readerCount;
@@ -109,7 +106,7 @@ export class ChunkCache {
   }
 
   #put(key: number, entry: Entry): void {
-    // An entry as large as the whole cache would evict everything else.
+    // An entry that fills a large part of the cache would evict too many others.
     if (entry.byteCount * 4 > this.#bytesMax) return;
     this.#remove(key);
     this.#entries.set(key, entry);
@@ -136,7 +133,7 @@ function keyOf(reader: number, chunkIndex: number): number {
   return reader * CHUNKS_MAX + chunkIndex;
 }
 
-/** The cache of all readers of this thread. */
+/** The cache that all readers of this thread use. */
 export const sharedCache: ChunkCache = new ChunkCache();
 
 /** Sets the size limit of this thread's cache, in bytes. */

@@ -1,8 +1,8 @@
 /**
- * Decodes a verified chunk to vectors, rows or single values (see `encodings.ts`).
+ * Decodes a verified chunk into vectors, rows or single values (see `encodings.ts`).
  *
- * A vector aliases the mapped file if the encoding has the layout of the vector. Other vectors have
- * their own arrays, each filled by one loop.
+ * If the encoding has the same layout as the vector, the vector aliases the mapped file. Other
+ * vectors have their own arrays, each of which is filled by one loop.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -37,7 +37,7 @@ import {
 import { padded } from "./format.ts";
 import { fillFromRuns, fillScaled, runValueAt } from "./number_decoder.ts";
 
-/** Allocates an array for every vector. Nothing is shared, so the buffer has no state. */
+/** Allocates a new array for every vector. Nothing is shared, so the buffer has no state. */
 const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
   int32s: (length) => new Int32Array(length),
   float64s: (length) => new Float64Array(length),
@@ -46,7 +46,7 @@ const NEW_ARRAYS: Pick<ColumnBuffer, "int32s" | "float64s"> = {
 type Arrays = typeof NEW_ARRAYS;
 
 /**
- * Decodes rows of a chunk to a vector, which aliases the file where possible.
+ * Decodes rows of a chunk into a vector, which aliases the file where possible.
  *
  * @param buffer Receives decoded numbers. If absent, they get their own array.
  */
@@ -112,7 +112,7 @@ export function decodeValue(chunk: Chunk, row: number): Value {
   }
 }
 
-/** Returns one number of a chunk of numbers. The result for a NULL is arbitrary. */
+/** Returns one number of a chunk of numbers. For NULL, the result is arbitrary. */
 export function decodeNumber(chunk: Chunk, row: number): number {
   const { encoding, base } = chunk.entry;
   if (encoding === NONE) return 0;
@@ -130,7 +130,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
   const numbers = float64sOf(chunk, range, NEW_ARRAYS);
   if (!chunk.entry.hasNulls) return numbers;
   const nulls = chunk.nulls(range) ?? new Uint8Array(0);
-  // Copies the numbers, since they may alias the file.
+  // The numbers are copied, since they may alias the file.
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
 
@@ -142,7 +142,7 @@ export function decodeFlags(chunk: Chunk): Uint8Array {
   return new Uint8Array(chunk.rowCount).fill(flags.value === true ? 1 : 0);
 }
 
-/** Returns the number of bytes of each row in a chunk of text or bytes. */
+/** Returns the size in bytes of each row in a chunk of text or bytes. */
 export function decodeLengths(chunk: Chunk): Uint32Array {
   const { encoding } = chunk.entry;
   if (encoding === TEXT || encoding === BLOCKS) return lengthsOf(chunk.blocks.offsets);
@@ -164,7 +164,9 @@ export function lengthsOf(offsets: Uint32Array): Uint32Array {
   return lengths;
 }
 
-/** Returns the approximate number of heap bytes that a vector keeps alive, to bound a cache. */
+/**
+ * Returns the approximate heap memory that a vector keeps alive, which is used to limit a cache.
+ */
 export function heapBytesOf(vector: Vector): number {
   const nullBytes = vector.kind === "any" || vector.kind === "const" ? 0 : vector.length;
   switch (vector.kind) {
@@ -181,7 +183,7 @@ export function heapBytesOf(vector: Vector): number {
   }
 }
 
-/** Returns the number by which a chunk's numbers are divided after its base was added. */
+/** Returns the divisor that is applied to a chunk's numbers after its base was added. */
 export function divisorOf({ entry }: Chunk): number {
   return isScaled(entry.encoding) ? entry.auxiliary : 1;
 }
@@ -208,7 +210,10 @@ function numberVector(chunk: Chunk, range: ChunkRows, buffer: Arrays): Vector {
   return { kind: "bool", length, values, nulls };
 }
 
-/** Returns the numbers of a chunk that decodes to i32. The number at a NULL is arbitrary. */
+/**
+ * Returns the numbers of a chunk that decodes to i32. The number in the place of a NULL is
+ * arbitrary.
+ */
 export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Int32Array {
   const { encoding, base } = chunk.entry;
   const length = end - start;
@@ -221,7 +226,10 @@ export function int32sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays
   return addInt16(stored, base, buffer.int32s(length));
 }
 
-/** Returns the numbers of a chunk that decodes to f64. The number at a NULL is arbitrary. */
+/**
+ * Returns the numbers of a chunk that decodes to f64. The number in the place of a NULL is
+ * arbitrary.
+ */
 export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arrays): Float64Array {
   const { auxiliary, encoding, base, min, max } = chunk.entry;
   const length = end - start;
@@ -240,7 +248,7 @@ export function float64sOf(chunk: Chunk, { start, end }: ChunkRows, buffer: Arra
   return addFloat32(stored, base, buffer.float64s(length));
 }
 
-// Each pair of array types gets its own loop, since a polymorphic loop is several times slower.
+// Each pair of array types gets a separate loop, since a polymorphic loop is several times slower.
 
 function widen(stored: Float32Array, into: Float64Array): Float64Array {
   for (let i = 0; i < into.length; i += 1) into[i] = stored[i] as number;
@@ -292,7 +300,7 @@ function textOf({ offsets, bytes }: Blocks, index: number): string {
 
 function blockAt(chunk: Chunk, row: number): Value {
   const { offsets, bytes } = chunk.blocks;
-  // A copy is needed, since values outlive the scan and may outlive the file.
+  // The bytes are copied, since values outlive the scan and may outlive the file.
   const block = new Uint8Array(bytes.subarray(offsets[row] ?? 0, offsets[row + 1] ?? 0));
   if (chunk.layout === "values") return readValue(new ByteReader(block, { path: "a chunk" }));
   return chunk.layout === "embedding" ? new Float32Array(block.buffer) : block;

@@ -1,6 +1,6 @@
 /**
- * Turns the vector of one column in one row group into a chunk: chooses the smallest encoding that
- * a scan reads at full speed (see `encodings.ts`).
+ * Encodes the vector of one column in one row group as a chunk, in the smallest encoding that a
+ * scan can read at full speed (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import { bytesOf } from "../../base/bytes.ts";
@@ -31,7 +31,7 @@ export interface EncodedChunk {
   readonly bytes: Uint8Array;
 }
 
-/** The parts of an encoding, which follow the null bits. */
+/** The parts of an encoding, which are stored after the null bits. */
 export interface EncodedValues {
   readonly encoding: number;
   readonly parts: readonly Uint8Array[];
@@ -57,7 +57,7 @@ export function encodeChunk(type: DataType, vector: Vector): EncodedChunk {
   return assemble(values, { nulls: nullCount === 0 ? undefined : nulls, nullCount });
 }
 
-/** Encodes the whole numbers of system columns, which contain no NULL and have no column type. */
+/** Encodes the integers of system columns, which contain no NULL and have no column type. */
 export function encodeNumbers(values: Float64Array, nulls?: Uint8Array): EncodedChunk {
   const vector: Vector = { kind: "f64", length: values.length, values, nulls };
   return encodeChunk({ kind: "bigint" }, vector);
@@ -88,7 +88,7 @@ function encodeValues(
   }
 }
 
-/** Returns one byte per row; undefined if no row can be NULL. */
+/** Returns one byte per row, 1 for NULL; undefined if no row can be NULL. */
 function nullsOf(vector: Vector): Uint8Array | undefined {
   if (vector.kind === "const") {
     return vector.value === null ? new Uint8Array(vector.length).fill(1) : undefined;
@@ -147,7 +147,7 @@ function encodeBooleans(flags: Uint8Array, nulls: Uint8Array | undefined): Encod
   return { encoding: BITS, parts: [packBits(flags)] };
 }
 
-/** Returns the number of every row, with 0 for NULL; undefined if a number exceeds 2^53. */
+/** Returns the numbers of all rows, with 0 for NULL; undefined if a number exceeds 2^53. */
 function gatherNumbers(vector: Vector): Int32Array | Float64Array | undefined {
   if (vector.kind === "i32" || vector.kind === "f64") return vector.values;
   const numbers = new Float64Array(vector.length);
@@ -178,11 +178,11 @@ function rangeOf(numbers: Int32Array | Float64Array, nulls: Uint8Array | undefin
     const value = numbers[row] ?? 0;
     if (value < min) min = value;
     if (value > max) max = value;
-    // Offsets and runs have only one zero and would lose the sign of -0.
+    // Offsets and runs have a single zero, so they would lose the sign of -0.
     if (areWhole && (Math.floor(value) !== value || Object.is(value, -0))) areWhole = false;
     if (Number.isNaN(value)) hasNan = true;
   }
-  // NaN is above all numbers: a zone map has infinity as its bound.
+  // NaN is above all numbers, so its zone map has infinity as the upper bound.
   if (hasNan) return { min: Math.min(min, Infinity), max: Infinity, areWhole: false, hasNan };
   assert(min <= max, "a column without NaN has bounds");
   return { min, max, areWhole: areWhole && max - min < Infinity, hasNan };
@@ -197,7 +197,7 @@ function encodeI32(
   if (min === max) return { encoding: CONSTANT, parts: [], base: min, min, max };
   const runs = nulls === undefined ? encodeRuns(numbers, range) : undefined;
   if (runs !== undefined) return runs;
-  // An i32 array aliases the file, so 32-bit offsets would have no advantage.
+  // An i32 array can alias the file, so 32-bit offsets would have no advantage.
   if (max - min <= SPAN_16) return encodeOffsets(numbers, nulls, range);
   const values = numbers instanceof Int32Array ? numbers : Int32Array.from(numbers);
   return { encoding: I32, parts: [bytesOf(values)], min, max };
@@ -249,7 +249,7 @@ function encodeOffsets(
   const narrow = span <= SPAN_8 ? new Uint8Array(count) : new Uint16Array(count);
   const offsets = span <= SPAN_16 ? narrow : new Uint32Array(count);
   for (let row = 0; row < count; row += 1) {
-    // The value at a NULL may be out of range.
+    // The value in the place of a NULL may be out of range.
     if (nulls === undefined || nulls[row] === 0) offsets[row] = (numbers[row] ?? 0) - min;
   }
   const encoding = span <= SPAN_8 ? OFFSET_8 : span <= SPAN_16 ? OFFSET_16 : OFFSET_32;
@@ -257,7 +257,7 @@ function encodeOffsets(
 }
 
 /**
- * Encodes numbers, some of which exceed 2^53. The chunk gets no zone map, because the bounds of a
+ * Encodes numbers of which some exceed 2^53. Such a chunk gets no zone map, because the bounds of a
  * zone map are doubles.
  */
 function encodeWide(vector: Vector): EncodedValues {

@@ -1,6 +1,6 @@
 /**
- * Reads the chunk directory of an open segment. The directory is verified as a whole when the file
- * is opened, and then read from the map.
+ * Reads the chunk directory of an open segment. The whole directory is verified when the file is
+ * opened, and is then read from the map.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteReader } from "../../base/byte_reader.ts";
@@ -31,7 +31,7 @@ import {
 } from "./format.ts";
 import type { SegmentFile } from "./segment_file.ts";
 
-/** The contents of the directory. Typed arrays and views alias the map. */
+/** The contents of the directory. Its typed arrays and views alias the map. */
 export interface Directory {
   readonly format: number;
   readonly segmentId: number;
@@ -43,18 +43,17 @@ export interface Directory {
   readonly minSeq: number;
   readonly maxSeq: number;
   readonly keyColumnIds: readonly number[];
-  /** Every column in chunk order, with the system columns first. */
+  /** All columns in chunk order, with the system columns first. */
   readonly columnIds: readonly number[];
   readonly columnIndexes: ReadonlyMap<number, number>;
-  /** Types of the table's columns. */
+  /** The types of the table's columns. */
   readonly types: ReadonlyMap<number, DataType>;
   layoutOf(columnId: number): Layout;
   /** The first row of each group, followed by the row count. */
   readonly groupStarts: Uint32Array;
   readonly chunkEntries: DataView;
   readonly sections: Readonly<Record<SectionName, Section>>;
-  // Contents of the section with the owners. As in all sections, each page is verified before it is
-  // read.
+  // The owners section. As in every section, each page is verified before it is read.
   readonly owners: Float64Array;
   readonly ownerStarts: Uint32Array;
   readonly keyHashes: Uint32Array;
@@ -89,7 +88,7 @@ export function readDirectory(file: SegmentFile): Directory {
     hash: directoryHash,
     what: "the checksum of the directory",
   });
-  // The checksums were correct, so the contents were written by `SegmentWriter`.
+  // The checksums are correct, so `SegmentWriter` wrote the contents, and they are valid.
   return parseDirectory(file, header, trailer);
 }
 

@@ -1,4 +1,6 @@
-/** A reusable buffer that a scan decodes into, so that row groups cost no allocations. */
+/**
+ * A reusable buffer into which a scan decodes, so that reading row groups requires no allocations.
+ */
 
 /** A buffer for the rows of one column. */
 export class ColumnBuffer {
@@ -19,11 +21,11 @@ export class ColumnBuffer {
   }
 
   /**
-   * Returns bytes with arbitrary contents. The bytes begin at the start of their memory, as in a
-   * column of a file.
+   * Returns bytes with arbitrary contents. They begin at the start of their memory, like a column
+   * in a file.
    */
   bytes(length: number): Uint8Array {
-    // Allocates extra room, because the next rows rarely have text of the same length.
+    // Extra room is allocated, because the text of the next rows rarely has the same length.
     if (this.#bytes.length < length) this.#bytes = new Uint8Array(Math.ceil(length * 1.25));
     return this.#bytes.subarray(0, length);
   }

@@ -1,13 +1,13 @@
 /**
- * Sorts the rows of a part of a column by value, for readers that want the first few rows or a
- * range of values. A part has at most as many rows as a row group, so that a row number fits into
- * 16 bits.
+ * Sorts rows of a column by value, for readers that need the first few rows or a range of values.
+ * At most one row group is sorted at a time, so that a row number fits into 16 bits and a value
+ * prefix and a row number fit into one 64-bit word.
  *
  *     a 64-bit word for each row   48 bits of its value │ 16 bits: the row
  *
- * The engine sorts these words in about a millisecond. Rows with equal 48-bit prefixes are then
- * sorted by the rest: strings 40 bits at a time, numbers by their full value. Equal values keep the
- * order of their rows.
+ * Sorting these words takes about a millisecond. Rows with equal 48-bit prefixes are then sorted by
+ * the rest of their values: strings 40 bits at a time, numbers by their full value. Rows with equal
+ * values stay in row order.
  */
 import { assert } from "../../base/assert.ts";
 import { ROW_GROUP_ROWS_MAX } from "../../base/limits.ts";
@@ -30,14 +30,14 @@ const ROW_MASK = 0xffff;
 const VALUE_SPAN = 2 ** 48;
 
 /**
- * The average number of 40-bit passes over the strings of a group after which sorting is abandoned.
- * A pass takes some milliseconds.
+ * If sorting the strings of a group needs more than this many 40-bit passes on average, it is
+ * abandoned. A pass takes some milliseconds.
  */
 const PASSES_MAX = 8;
 
 /**
- * The number of bytes of a string in a word. The remaining bits of the 48 contain the number of
- * bytes.
+ * The number of bytes of a string that a word contains. The remaining bits of the 48 contain the
+ * number of bytes.
  */
 const WORD_BYTES = 5;
 
@@ -49,31 +49,33 @@ export const TEXT_BYTES_MAX = 512;
 
 assert(ROW_GROUP_ROWS_MAX <= ROW_MASK + 1, "a row of a group fits its bits");
 
-/**
- * Selects the rows of a part that are still needed after newer versions have replaced many rows.
- */
+/** Selects the rows of a part that a read still needs after many rows were replaced. */
 export interface LiveRows {
   /** The seq of the read. */
   readonly upTo: number;
-  /** The approximate number of rows replaced so far. */
+  /** The approximate number of rows that have been replaced so far. */
   readonly hiddenCount: number;
-  /** Returns the rows that are current at `upTo` or may be later; undefined for all rows. */
+  /**
+   * Returns the rows that are current at `upTo` or may become current later; undefined for all
+   * rows.
+   */
   rows(): Uint16Array | undefined;
 }
 
 /**
- * The minimum number of obsolete rows for a new order. With fewer, skipping them is just as fast.
+ * The minimum number of obsolete rows for which a new order is computed. With fewer, skipping them
+ * is just as fast.
  */
 const OUTGROWN_ROWS_MIN = 512;
 
 const ALL_ROWS = { hiddenCount: 0, liveFrom: 0 };
 
-/** Rows numbered from 0, in ascending order of their values. */
+/** Rows, numbered from 0, in ascending order of their values. */
 export class ColumnOrder {
   readonly rowCount: number;
   /**
    * The lowest seq at which the order is complete. A read below this seq may need rows that were
-   * left out.
+   * omitted.
    */
   readonly liveFrom: number;
   readonly #hiddenCount: number;
@@ -94,14 +96,14 @@ export class ColumnOrder {
     this.#numbers = numbers;
   }
 
-  /** Whether the order contains all rows that a read needs, and few other rows. */
+  /** Whether the order contains all rows that a read needs, and few others. */
   isFor({ hiddenCount, upTo }: LiveRows): boolean {
     const hiddenMax = Math.max(OUTGROWN_ROWS_MIN, this.rowCount / 2);
     return this.liveFrom <= upTo && hiddenCount - this.#hiddenCount <= hiddenMax;
   }
 
   /**
-   * Renumbers an order of selected rows, so that it refers to rows of the set from which they were
+   * Renumbers an order of selected rows, so that it refers to the rows from which they were
    * selected.
    */
   among(chosen: Uint16Array | undefined, { hiddenCount, upTo }: LiveRows): ColumnOrder {
@@ -123,7 +125,7 @@ export class ColumnOrder {
     return this.#rows === undefined ? place : (this.#rows[place] ?? 0);
   }
 
-  /** Returns the value at a position if values are numbers. */
+  /** Returns the value at a position if the values are numbers. */
   numberAt(place: number): number | undefined {
     return this.#numbers?.[place];
   }
@@ -134,10 +136,7 @@ export interface PlacedValues {
   readonly valueAt: (place: number) => Value;
 }
 
-/**
- * Returns the range of positions, within `start` to `end`, whose values lie within inclusive
- * bounds.
- */
+/** Returns the positions from `start` to `end` whose values lie within inclusive bounds. */
 export function placesWithin(
   order: ColumnOrder,
   { max, min }: { readonly min?: Value | undefined; readonly max?: Value | undefined },
@@ -158,13 +157,19 @@ export function placesWithin(
   return { start, end: Math.max(start, end) };
 }
 
-/** Whether columns of a type can be sorted: numbers, and text by its bytes. */
+/**
+ * Whether columns of a type can be sorted: this includes numbers, and text, which is sorted by its
+ * bytes.
+ */
 export function isOrderedKind(type: DataType): boolean {
   const kind = physicalKind(type);
   return kind === "i32" || kind === "f64" || isTextType(type);
 }
 
-/** Whether all strings in a vector are short enough to sort. True for every other type. */
+/**
+ * Whether all strings in a vector are short enough to sort. The result is true for every other
+ * type.
+ */
 export function areTextsShort(vector: Vector): boolean {
   if (vector.kind !== "utf8") return true;
   const { length, offsets } = vector;
@@ -172,9 +177,9 @@ export function areTextsShort(vector: Vector): boolean {
 }
 
 /**
- * Sorts the rows of a vector. Returns undefined if some value is NULL, NaN, infinite or of a type
- * that cannot be sorted, or if so many strings share long prefixes that sorting would take longer
- * than a tick should.
+ * Sorts the rows of a vector. Returns undefined if some value is NULL, NaN or infinite, if the type
+ * cannot be sorted, or if so many strings share long prefixes that sorting would take longer than a
+ * tick should.
  */
 export function orderOf(vector: Vector): ColumnOrder | undefined {
   const { length } = vector;
@@ -208,7 +213,7 @@ export function orderOf(vector: Vector): ColumnOrder | undefined {
   }
 }
 
-/** Sorts only the rows that a read may need. The rows keep their numbers. */
+/** Sorts only the rows that a read may need. The rows keep their row numbers. */
 export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undefined {
   const chosen = live.rows();
   const wanted =
@@ -218,7 +223,7 @@ export function liveOrderOf(vector: Vector, live: LiveRows): ColumnOrder | undef
   return orderOf(wanted)?.among(chosen, live);
 }
 
-/** Sorts strings. Returns the position of each string in the sorted order. */
+/** Sorts strings. Returns each string's position in the sorted order. */
 function ranksOf(texts: readonly string[]): Float64Array {
   const ranks = new Float64Array(texts.length);
   const order = texts.map((_, i) => i);
@@ -248,8 +253,8 @@ function sortedRows(values: Int32Array | Float64Array, length: number): Uint16Ar
     if (value > max) max = value;
   }
   if (isAscending) return undefined;
-  // Scaling preserves the order but may make different values equal. With an infinite span, all
-  // values become equal.
+  // Scaling preserves the order but may make different values equal. If the range of values is
+  // infinite, all scaled values are equal.
   const factor = (VALUE_SPAN - 1) / (max - min);
   const scale = Number.isFinite(factor) ? factor : 0;
   const words = wordsOf(length);
@@ -311,7 +316,8 @@ function sortTexts(vector: Utf8Vector, all: Uint32Array): boolean {
 }
 
 /**
- * Returns the length of the common prefix of some strings that are known to share `known` bytes.
+ * Returns the length of the longest common prefix of some strings that are known to share `known`
+ * bytes.
  */
 function commonBytes({ bytes, offsets }: Utf8Vector, words: Uint32Array, known: number): number {
   const first = (words[0] ?? 0) & ROW_MASK;
@@ -333,13 +339,14 @@ function wordsOf(rowCount: number): Uint32Array {
 }
 
 /**
- * Sorts pairs of u32, with the second one more significant: in little-endian order, they are a u64.
+ * Sorts pairs of u32 of which the second is more significant: in little-endian order, a pair is a
+ * u64.
  */
 function sortWords(words: Uint32Array): void {
   new BigUint64Array(words.buffer, words.byteOffset, words.length / 2).sort();
 }
 
-/** Returns the runs of two or more words whose values are equal. */
+/** Returns the runs of two or more words that have equal values. */
 function equalRuns(words: Uint32Array): { start: number; end: number }[] {
   const runs: { start: number; end: number }[] = [];
   const count = words.length / 2;

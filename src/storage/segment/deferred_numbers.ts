@@ -1,7 +1,7 @@
 /**
- * Decodes numbers of a chunk on first access. By then, a filter may have discarded all rows or all
- * but a few, in which case only those few are decoded. In measurements, this reduced the CPU time
- * of a sum over a tenth of a table's rows to about two thirds.
+ * Decodes the numbers of a chunk on first access. By that time, a filter may have discarded most
+ * rows, so that only a few have to be decoded. In measurements, this reduced the CPU time of a sum
+ * over a tenth of a table's rows to about two thirds.
  */
 import { assert } from "../../base/assert.ts";
 import {
@@ -30,8 +30,8 @@ import {
 } from "./encodings.ts";
 
 /**
- * Encodings that store one number per row in an array. Other encodings decode as fast as they can
- * be deferred, and whole numbers beyond 2^53 do not fit a vector of numbers.
+ * The encodings that store one number per row in an array. Other encodings can be decoded as fast
+ * as they can be deferred, and integers beyond 2^53 do not fit into a vector of numbers.
  */
 const DEFERRED: ReadonlySet<number> = new Set([
   F32,
@@ -46,13 +46,16 @@ const DEFERRED: ReadonlySet<number> = new Set([
 ]);
 
 export interface DecodeOptions {
-  /** Receives decoded numbers. If absent, they get their own array. */
+  /** The buffer into which numbers are decoded. If it is absent, they get a new array. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether numbers are decoded to the buffer only on first access. */
+  /** Whether numbers are decoded into the buffer only on first access. */
   readonly isDeferred?: boolean | undefined;
 }
 
-/** Decodes rows as `decodeRows` does. Deferred numbers are valid until the buffer is used again. */
+/**
+ * Decodes rows like `decodeRows`, or defers the decoding. Deferred numbers are valid until the
+ * buffer is used again.
+ */
 export function decodeNowOrLater(
   chunk: Chunk,
   range: ChunkRows,
@@ -174,7 +177,7 @@ function chosenFloat64s({ chunk, range }: UnreadRows, chosen: Selection): Float6
   return divideLongs(stored, rows, scale);
 }
 
-// Each pair of array types gets its own loop, since a polymorphic loop is several times slower.
+// Each pair of array types gets a separate loop, since a polymorphic loop is several times slower.
 
 interface RunningSums {
   readonly base: number;

@@ -1,17 +1,17 @@
 /**
- * Segment file format, shared by `writer.ts` and `reader.ts`.
+ * Defines the segment file format, which `writer.ts` and `reader.ts` share.
  *
- * A segment is an immutable run of row versions of one table, sorted by (owner, seq). Rows are
- * divided into row groups. One column of one row group is one chunk (see `encodings.ts`). The
- * partition directory and the key index are sections, which are read from the mapped file, so that
- * memory does not grow with the number of rows.
+ * A segment is an immutable series of row versions of one table, sorted by (owner, seq). Rows are
+ * divided into row groups. One column of one row group is a chunk (see `encodings.ts`). The
+ * partition directory and the key index are sections that are read from the mapped file, so that
+ * memory use does not grow with the number of rows.
  *
  *     ┌────────┬─────────────────────────────────────┬──────────┬───────────┬─────────┐
  *     │ header │ chunks of group 0, of group 1, …    │ sections │ directory │ trailer │
  *     │ 64     │ 8-aligned, length a multiple of 8   │ likewise │           │ 64      │
  *     └────────┴─────────────────────────────────────┴──────────┴───────────┴─────────┘
  *
- * All numbers are little-endian; u53 and hash64 are two u32, low half first.
+ * All numbers are little-endian; u53 and hash64 are stored as two u32, low half first.
  *
  *     header    OFFSET SIZE
  *                  0    8   magic "TIDESEG6": the digit is the format; older ones are read. A file
@@ -61,12 +61,13 @@
  *                 40    8   f64 base, as the encoding defines it
  *                 48    8   hash64 of the chunk
  *
- * A history segment contains only versions that newer versions have replaced. It has a further
- * system column with the seq that replaced each row, and no deletion vector. A tombstone that was
+ * A history segment contains only versions that were replaced by newer ones. It has one more system
+ * column, with the seq that replaced each row, and it has no deletion vector. A tombstone that was
  * never replaced has its own seq in this column.
  *
- * Every byte is covered by exactly one checksum, seeded with its location: segment id, column id
- * and group. A section counts as a column there, and its page as a group.
+ * Every byte is covered by exactly one checksum, which is seeded with the byte's location: segment
+ * id, column id and group. For this purpose, a section counts as a column, and a page of a section
+ * as a group.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -81,14 +82,15 @@ export const DIRECTORY_FIXED_BYTES = 120;
 export const CHUNK_ENTRY_BYTES = 56;
 export const PAGE_BYTES = 65536;
 
-/** The maximum size of a segment: the most that the runtime can map. */
+/** The maximum size of a segment, which is the largest file that the runtime can map. */
 export const SEGMENT_BYTES_MAX: number = 2 ** 32;
 
-/** The number of bytes of a header or trailer before its own hash. */
+/** The number of bytes in a header or trailer before its own hash. */
 const SEALED_BYTES = 56;
 
 /**
- * The header has the same layout in every format, so that a newer file differs from a damaged one.
+ * The header has the same layout in every format, so that a newer file can be distinguished from a
+ * damaged one.
  */
 export const SEGMENT_FORMAT = 6;
 
@@ -105,8 +107,8 @@ export const HISTORY_FORMAT = 4;
 export const PACKED_FORMAT = 3;
 
 /**
- * The format of a file that is neither history nor packed, so that programs without the newer
- * formats can read it.
+ * The format of a file that is neither history nor packed, which programs without the newer formats
+ * can also read.
  */
 export const PLAIN_FORMAT = 2;
 
@@ -120,9 +122,9 @@ const MAGIC_NAME = "TIDESEG";
 /** The oldest format that can be read. Later formats up to SEGMENT_FORMAT only add encodings. */
 const OLDEST_FORMAT = 1;
 
-/** The columns of every segment in addition to the columns of its table. */
+/** The columns that every segment has in addition to the columns of its table. */
 export const PREV_COLUMN_ID = -3;
-/** Id of the column with the commit seq minus the seq, which is usually 0. */
+/** The id of the column with the commit seq minus the seq, which is usually 0. */
 export const COMMIT_COLUMN_ID = -4;
 export const SYSTEM_COLUMN_IDS: readonly number[] = [
   SEQ_COLUMN_ID,
@@ -131,33 +133,38 @@ export const SYSTEM_COLUMN_IDS: readonly number[] = [
   COMMIT_COLUMN_ID,
 ];
 
-/** The seq that replaced each row. Only a history segment has it. */
+/**
+ * The id of the column with the seq that replaced each row. Only history segments have this column.
+ */
 export const REPLACING_COLUMN_ID = -5;
 export const HISTORY_COLUMN_IDS: readonly number[] = [...SYSTEM_COLUMN_IDS, REPLACING_COLUMN_ID];
 
-/** Column ids in checksum seeds for parts of the file other than chunks. */
+/** The column ids in the checksum seeds of parts of the file that are not chunks. */
 const HEADER_PLACE = -100;
 const TRAILER_PLACE = -101;
 const DIRECTORY_PLACE = -102;
 const SECTION_PLACE = -110;
 
-/** The sections, in file order. */
+/** The sections, in the order in which they are stored. */
 export const SECTION_NAMES = [
-  /** f64 per entry, ascending: the owners that have rows in the segment. */
+  /** One f64 per entry, ascending: the owners that have rows in the segment. */
   "owners",
-  /** u32 per entry: the first row of each owner, followed by the row count. */
+  /** One u32 per entry: the first row of each owner, followed by the row count. */
   "ownerStarts",
-  /** u32 per entry, ascending: hashes of (owner, key). */
+  /** One u32 per entry, ascending: hashes of (owner, key). */
   "keyHashes",
-  /** u32 per entry: the row of each hash. Equal hashes are sorted by descending row. */
+  /**
+   * One u32 per entry: the row to which each hash belongs. Among equal hashes, rows are in
+   * descending order.
+   */
   "keyRows",
-  /** 64 bytes per block: see `key_places.ts`. */
+  /** 64 bytes per block; see `key_places.ts`. */
   "keyFilter",
 ] as const;
 
 export type SectionName = (typeof SECTION_NAMES)[number];
 
-/** The properties that decide how a column's chunks decode to vectors. */
+/** The properties that determine how a column's chunks are decoded into vectors. */
 export type Layout = "bool" | "i32" | "f64" | "text" | "bytes" | "embedding" | "values";
 
 export function layoutOf(type: DataType): Layout {
@@ -176,12 +183,12 @@ export function layoutOf(type: DataType): Layout {
   }
 }
 
-/** One entry of the chunk directory, without offset and checksum. */
+/** An entry of the chunk directory, without its offset and checksum. */
 export interface ChunkHeader {
   readonly encoding: number;
   readonly hasNulls: boolean;
   readonly nullCount: number;
-  /** A number with a meaning that depends on the encoding. */
+  /** A number whose meaning depends on the encoding. */
   readonly auxiliary: number;
   readonly min: number;
   readonly max: number;
@@ -196,12 +203,12 @@ export interface ChunkEntry extends ChunkHeader {
   readonly hash: Hash64;
 }
 
-/** The maximum number of bytes that are hashed in one call. A chunk is rarely longer. */
+/** The maximum number of bytes that are hashed in one call. Few chunks are longer. */
 export const HASH_BYTES_MAX: number = 1 << 20;
 
 /**
- * Checksum of bytes at their location. Long input is hashed in pieces, each seeded with the
- * previous hash, so that a reader never needs more than one piece in memory.
+ * Computes the checksum of bytes, seeded with their location. Long input is hashed in pieces, each
+ * seeded with the previous hash, so that a reader never needs more than one piece in memory.
  */
 export class PlaceHash {
   #hash: Hash64;
@@ -210,7 +217,7 @@ export class PlaceHash {
     this.#hash = { low: seed, high: 0 };
   }
 
-  /** Adds the next piece: HASH_BYTES_MAX bytes, or the rest. */
+  /** Adds the next piece, which has HASH_BYTES_MAX bytes or is the last one. */
   add(piece: Uint8Array): void {
     assert(piece.length <= HASH_BYTES_MAX, "a piece has at most HASH_BYTES_MAX bytes");
     this.#hash = xxHash3(piece, (this.#hash.low ^ this.#hash.high) >>> 0);
@@ -229,7 +236,7 @@ export function hashAt(seed: number, bytes: Uint8Array): Hash64 {
   return hash.hash;
 }
 
-/** The location of a chunk, for its seed. */
+/** The location of a chunk, as used in its checksum seed. */
 export interface ChunkPlace {
   readonly segmentId: number;
   readonly columnId: number;
@@ -294,7 +301,7 @@ function seal(writer: ByteWriter, seed: number): Uint8Array {
   return writer.copy();
 }
 
-/** Reads two u32 as a whole number; undefined if it exceeds 53 bits. */
+/** Reads two u32 as one integer; undefined if it exceeds 53 bits. */
 function u53At(view: DataView, offset: number): number | undefined {
   const high = view.getUint32(offset + 4, true);
   return high >= 2097152 ? undefined : high * 4294967296 + view.getUint32(offset, true);
@@ -325,7 +332,7 @@ export function segmentFormatOf(header: Uint8Array): number | undefined {
   return numberInMagic(header, MAGIC_NAME);
 }
 
-/** Reads a trailer; undefined if it is damaged. */
+/** Reads a trailer; undefined if the trailer is damaged. */
 export function decodeTrailer(bytes: Uint8Array): Trailer | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, TRAILER_BYTES);
   const segmentId = u53At(view, 0);
@@ -384,13 +391,13 @@ export function padded(byteCount: number): number {
   return Math.ceil(byteCount / 8) * 8;
 }
 
-// Typed arrays over a mapped file need this alignment.
+// Typed arrays over a mapped file require this alignment.
 assert(HEADER_BYTES % 8 === 0, "chunks begin 8-aligned");
 assert(DIRECTORY_FIXED_BYTES % 8 === 0, "the column table begins 8-aligned");
 assert(CHUNK_ENTRY_BYTES % 8 === 0, "chunk entries are 8-aligned");
 assert(PAGE_BYTES <= HASH_BYTES_MAX, "a page is hashed as a single piece");
 
-/** The bounds of the values of a chunk of numbers. `min` is above `max` if all values are NULL. */
+/** The bounds of the values in a chunk of numbers. If all values are NULL, `min` is above `max`. */
 export interface Zone {
   readonly min: number;
   readonly max: number;

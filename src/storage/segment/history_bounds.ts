@@ -1,5 +1,5 @@
 /**
- * Reads the bounds of the seqs that replaced the rows of a history segment from its zone maps,
+ * Determines the range of the seqs that replaced the rows of a history segment from its zone maps,
  * without reading a chunk.
  */
 import { assert } from "../../base/assert.ts";

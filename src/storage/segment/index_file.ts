@@ -1,6 +1,6 @@
 /**
- * Defines the file of one secondary index of one segment: the rows of the segment, sorted by the
- * index.
+ * Defines the file of one secondary index of one segment, which lists the rows of the segment in
+ * index order.
  *
  *     OFFSET SIZE   little-endian
  *          0    8   magic "TIDEIDX1": the digit is the format
@@ -15,12 +15,13 @@
  *         64   8n   f64 prefix of each key (`index_order.ts`)
  *      64+8n   4n   u32 row of each key; zeros to a multiple of 8
  *
- * - Rows are sorted by owner, then by key, then by row. The rows of an owner therefore have the
+ * - Rows are sorted by owner, then by key, then by row number. An owner's rows therefore occupy the
  *   same positions here as in the segment.
- * - The prefix of a string leaves out the bytes that all strings have in common.
- * - Every row of the segment is in the file: replaced ones, tombstones, and rows with NULL.
- * - The contents depend only on the segment and the definition of the index. Neither of the two
- *   ever changes, so a missing or damaged file can be written again.
+ * - The prefix of a string omits the bytes that all strings have in common.
+ * - The file contains every row of the segment, including replaced rows, tombstones, and rows with
+ *   NULL.
+ * - The contents depend only on the segment and the definition of the index. Neither of them ever
+ *   changes, so a missing or damaged file can be rebuilt.
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -36,7 +37,7 @@ const FORMAT = 1;
 const HEADER_BYTES = 64;
 const SEALED_BYTES = 56;
 
-/** The locations in checksum seeds, where the id of the index replaces the column id. */
+/** The location in checksum seeds; the id of the index takes the place of the column id. */
 const HEADER_PLACE = -200;
 const BODY_PLACE = -201;
 
@@ -46,7 +47,7 @@ export interface IndexEntries {
   readonly prefixes: Float64Array;
   /** The row of each key. */
   readonly rows: Uint32Array;
-  /** The number of bytes that every string in the first column has as a common prefix. */
+  /** The number of bytes that all strings in the first column have as a common prefix. */
   readonly commonBytes: number;
 }
 
@@ -163,7 +164,9 @@ function bytesOf({ buffer, byteLength, byteOffset }: Float64Array | Uint32Array)
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** Divides the concatenation of some bytes into pieces that can be hashed one after the other. */
+/**
+ * Divides the concatenation of some byte arrays into pieces that can be hashed one after another.
+ */
 function* cut(parts: readonly Uint8Array[]): Generator<Uint8Array> {
   let rest: Uint8Array = new Uint8Array(0);
   for (const part of parts) {

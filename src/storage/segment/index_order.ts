@@ -1,11 +1,11 @@
 /**
- * Defines the order of keys in a secondary index: by the index's columns, ascending, with NULL
+ * Defines the order of keys in a secondary index: by the columns of the index, ascending, with NULL
  * last.
  *
- * Each key has a **prefix**, a number that depends on its first value only. Prefixes have the same
- * order as their keys, but different keys may have equal prefixes, in which case the values are
- * compared. A number is its own prefix. The prefix of a string or of bytes is the first 48 bits,
- * and the prefix of NULL is Infinity.
+ * Each key has a **prefix**, a number that depends only on the first value of the key. Prefixes
+ * have the same order as the keys, but different keys may have equal prefixes, in which case their
+ * values are compared. A number is its own prefix. The prefix of a string or of bytes is the first
+ * 48 bits, and the prefix of NULL is Infinity.
  */
 import {
   type Comparator,
@@ -16,7 +16,7 @@ import {
 } from "../../types/mod.ts";
 import type { IndexColumn } from "../contract/key_expressions.ts";
 
-/** The number of bytes of a string that its prefix contains. */
+/** The number of bytes of a string that are part of its prefix. */
 const PREFIX_BYTES = 6;
 
 const encoder = new TextEncoder();
@@ -33,7 +33,7 @@ export class IndexOrder {
     this.#areNumbers = columns.map(({ type }) => isNumber(type));
   }
 
-  /** Compares two keys by as many values as both keys have. */
+  /** Compares two keys by as many values as both of them have. */
   compare(left: Row, right: Row): number {
     const count = Math.min(left.length, right.length);
     for (let at = 0; at < count; at += 1) {
@@ -81,7 +81,7 @@ function isIndexable(type: DataType): boolean {
 export function prefixOf(value: Value): number {
   switch (typeof value) {
     case "number":
-      // NaN is above every number. The addition turns -0 into 0.
+      // NaN is greater than every number. The addition turns -0 into 0.
       return Number.isNaN(value) ? Number.POSITIVE_INFINITY : value + 0;
     case "bigint":
       return Number(value);
@@ -97,8 +97,8 @@ export function prefixOf(value: Value): number {
 }
 
 /**
- * Returns the prefix of a value. The prefix of a string leaves out the bytes with which all strings
- * begin.
+ * Returns the prefix of a value. The prefix of a string omits the bytes that all strings have in
+ * common.
  */
 export function prefixAfter(value: Value, commonBytes: number): number {
   if (commonBytes === 0 || typeof value !== "string") return prefixOf(value);
@@ -106,7 +106,7 @@ export function prefixAfter(value: Value, commonBytes: number): number {
   return prefixOfBytes(bytes, commonBytes, bytes.length);
 }
 
-/** Returns the prefix of the bytes from `start` to `end`. */
+/** Returns the prefix of the bytes from `start` (inclusive) to `end` (exclusive). */
 export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): number {
   let high = 0;
   let low = 0;
@@ -120,7 +120,7 @@ export function prefixOfBytes(bytes: Uint8Array, start: number, end: number): nu
 
 let scratch: Uint8Array = new Uint8Array(0);
 
-/** Returns the prefix of a string without its first ASCII characters. */
+/** Returns the prefix of a string, omitting its first ASCII characters. */
 export function prefixOfText(text: string, start = 0): number {
   let high = 0;
   let low = 0;
@@ -135,12 +135,12 @@ export function prefixOfText(text: string, start = 0): number {
 
 function prefixOfUtf8(text: string, start: number): number {
   if (scratch.length === 0) scratch = new Uint8Array(3 * (PREFIX_BYTES + 1));
-  // One further code unit is included, so that a surrogate pair within the prefix is not divided.
+  // One more code unit is included, so that a surrogate pair within the prefix is not split.
   const { written } = encoder.encodeInto(text.slice(start, start + PREFIX_BYTES + 1), scratch);
   return prefixOfBytes(scratch, 0, written);
 }
 
-/** Whether the prefix of a value is the value itself, unless it is very large. */
+/** Whether the prefix of a value is the value itself, except for very large values. */
 function isNumber(type: DataType): boolean {
   return isIndexable(type) && type.kind !== "text" && type.kind !== "uuid" && type.kind !== "bytes";
 }

@@ -1,22 +1,24 @@
 /**
- * Sorts numbers together with row numbers. A few numbers are sorted by insertion, more numbers with
- * a radix sort on their bits, from the lowest digit to the highest. Both sorts are stable.
+ * Sorts numbers together with their row numbers. Short lists are sorted by insertion, longer lists
+ * with a radix sort on the bits, from the least significant digit to the most significant one. Both
+ * sorts are stable.
  *
- * The bits of doubles have the same order as the numbers once the sign bit is inverted and, for a
- * negative number, all other bits as well (Herf 2001, "Radix tricks").
+ * The bits of doubles have the same order as the numbers once the sign bit is inverted and, for
+ * negative numbers, all other bits as well (Herf 2001, "Radix tricks").
  */
 import { assert } from "../../base/assert.ts";
 
 /** The maximum number of numbers that are sorted by insertion. */
 const INSERTED_MAX = 32;
 
-/** From this many numbers on, a digit has 11 bits, else 8. */
+/** For lists of at least this length, a digit has 11 bits, otherwise 8. */
 const LARGE_MIN = 8192;
 
 const SIGN = 0x8000_0000;
 
 /**
- * Sorts keys in ascending order, and moves the rows along. Yields after each pass over many keys.
+ * Sorts keys in ascending order, and moves the rows with them. If there are many keys, yields after
+ * each pass.
  *
  * @param keys No NaN. Equal keys keep their order.
  */
@@ -52,14 +54,14 @@ function insertSorted(keys: Float64Array, rows: Uint32Array): void {
   }
 }
 
-/** The keys as pairs of u32, the lower one first, and the rows of the keys. */
+/** The keys as pairs of u32, low half first, and the rows of the keys. */
 interface Sorted {
   readonly words: Uint32Array;
   readonly rows: Uint32Array;
 }
 
 interface Digit {
-  /** 0 for the lower word, 1 for the higher one. */
+  /** 0 for the low half, 1 for the high half. */
   readonly word: number;
   readonly shift: number;
   readonly mask: number;
@@ -106,7 +108,10 @@ function digitsFor(count: number): readonly Digit[] {
   return digits;
 }
 
-/** Moves each key to its position by one digit. Returns false if all keys have the same digit. */
+/**
+ * Moves each key to its position according to one digit. Returns false if all keys have the same
+ * digit.
+ */
 function moved(from: Sorted, into: Sorted, { mask, shift, word }: Digit): boolean {
   const count = from.rows.length;
   const { words, rows } = from;

@@ -1,4 +1,4 @@
-/** Computes the prefixes of a column for an index, and sorts the rows whose prefixes are equal. */
+/** Computes the prefixes of a column for an index, and sorts rows whose prefixes are equal. */
 import { assert } from "../../base/assert.ts";
 import {
   isNullAt,
@@ -10,7 +10,7 @@ import {
 import { type IndexOrder, prefixAfter, prefixOf, prefixOfBytes } from "./index_order.ts";
 import { sortByKey } from "./index_sort.ts";
 
-/** The maximum number of rows that are sorted by their values without a yield. */
+/** The maximum number of rows that are sorted by value between two yields. */
 const STEP_ROWS = 4096;
 
 /**
@@ -49,15 +49,15 @@ export function fillPrefixes(
 }
 
 /**
- * The first string in a column, and the number of bytes that all strings so far have in common with
- * it.
+ * The first string in a column, and the length of the prefix that all strings seen so far share
+ * with it.
  */
 export interface CommonBytes {
   readonly first: Uint8Array;
   readonly count: number;
 }
 
-/** Returns the number of bytes that all strings up to the end of a vector have in common. */
+/** Returns the length of the prefix that all strings up to the end of a vector have in common. */
 export function commonWith(
   before: CommonBytes | undefined,
   vector: Vector,
@@ -70,7 +70,7 @@ export function commonWith(
     const bytes = Buffer.from(value);
     if (common === undefined) common = { first: bytes, count: bytes.length };
     else common = { first: common.first, count: sameBytes(common, bytes) };
-    // All other rows of a constant vector contain the same value.
+    // All rows of a constant vector contain the same value.
     if (vector.kind === "const") break;
   }
   return common;
@@ -134,10 +134,10 @@ export class TieSorter {
     }
   }
 
-  /** Sorts rows whose values are equal up to column `at` by the following columns. */
+  /** Sorts rows whose values are equal in all columns up to `at`, by the columns that follow. */
   *#sortByNext(rows: Uint32Array, at: number): Generator<void, void> {
     const next = at + 1;
-    // Rows with equal keys are in the order of their numbers, since every sort is stable.
+    // Rows with equal keys are already in row order, since every sort is stable.
     if (next === this.#order.columns.length) return;
     const keys = Float64Array.from(this.#values(rows, next), prefixOf);
     if (rows.length > STEP_ROWS) yield;

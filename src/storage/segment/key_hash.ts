@@ -1,21 +1,24 @@
 /**
- * Computes the hash of (owner, primary key) by which the key index of a segment is sorted.
+ * Computes the hash of (owner, primary key) by which a segment's key index is sorted.
  *
  * The hash has 32 bits, mixed as in MurmurHash3 (Austin Appleby, public domain). Text and bytes are
- * represented by their xxHash32. Equal keys have equal hashes, regardless of the vector that
- * contains them. Different keys may collide, so a reader also compares the values.
+ * represented by their xxHash32. Equal keys have equal hashes, whatever kind of vector contains
+ * them. Different keys may have the same hash, so a reader also compares the values.
  */
 import { assert } from "../../base/assert.ts";
 import { type Row, type Value, type Vector, valueAt } from "../../types/mod.ts";
 
-/** The two signed words of one number. The sign lets loops work on integers instead of doubles. */
+/**
+ * The two words of one number, as signed integers. Signed words let loops work on integers instead
+ * of doubles.
+ */
 const words: Int32Array = new Int32Array(2);
 const number: Float64Array = new Float64Array(words.buffer);
 
 /** The number of rows that are hashed between two yields. */
 const STEP_ROWS = 16384;
 
-/** Hashes the keys of rows; yields often. */
+/** Hashes the keys of rows, with frequent yields. */
 export function* hashKeys(
   owners: Float64Array,
   keyVectors: readonly Vector[],

@@ -1,7 +1,7 @@
 /**
- * Finds the row of a key in a segment. Most new keys are excluded by the bounds of the segment's
- * keys, and most of the others by the filter. The hash index (`key_places.ts`) then provides
- * candidate rows, whose values are compared.
+ * Finds the row of a key in a segment. The bounds of the segment's keys exclude most new keys, and
+ * the filter excludes most of the others. For the remaining keys, the hash index (`key_places.ts`)
+ * provides candidate rows, whose values are then compared.
  */
 import { assert } from "../../base/assert.ts";
 import type { Row, Value } from "../../types/mod.ts";
@@ -9,13 +9,13 @@ import type { Directory } from "./chunk_list.ts";
 import { hashOfKey } from "./key_hash.ts";
 import { filterHas, filterOffset, findHash } from "./key_places.ts";
 
-/** Smallest and largest value of a key of one numeric column. */
+/** The smallest and the largest key, for keys of a single numeric column. */
 interface KeyBounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** The rows to search, as provided by their reader. */
+/** The rows to search, provided by the reader of the segment. */
 export interface KeyedRows {
   readonly groupCount: number;
   readonly maxSeq: number;
@@ -72,13 +72,13 @@ export class KeySearch {
 
   /**
    * Whether a key is outside the bounds of the segment's keys. Most keys ascend with time, so a new
-   * key is usually above them.
+   * key is usually above the bounds.
    */
   #isOutsideBounds(key: Row): boolean {
     const [value] = key;
     if (key.length !== 1 || typeof value !== "number") return false;
     const { max, min } = this.#boundsOfAll();
-    // The bound of NaN is infinity.
+    // In bounds, NaN is represented by infinity.
     const bound = Number.isNaN(value) ? Number.POSITIVE_INFINITY : value;
     return bound < min || bound > max;
   }

@@ -1,11 +1,13 @@
-/** Decodes the output of `number_encoder.ts`: all rows, a range of rows, or one row. */
+/**
+ * Decodes numbers that `number_encoder.ts` has encoded: all rows, a range of rows, or a single row.
+ */
 
 /** Runs of numbers: run i begins at row starts[i] with firsts[i] and increases by steps[i]. */
 export interface Runs {
   readonly starts: Uint32Array;
   readonly firsts: Float64Array;
   readonly steps: Float64Array;
-  /** The rows of all runs together. */
+  /** The total number of rows of all runs. */
   readonly rowCount: number;
 }
 
@@ -16,7 +18,7 @@ export function runValueAt(runs: Runs, row: number): number {
   return (runs.firsts[index] ?? 0) + (row - begin) * (runs.steps[index] ?? 0);
 }
 
-/** Fills an array with the numbers starting at a row. */
+/** Fills an array with the numbers from a row on. */
 export function fillFromRuns<T extends Int32Array | Float64Array>(
   runs: Runs,
   start: number,
@@ -55,11 +57,11 @@ function runOf(starts: Uint32Array, row: number): number {
 interface RunPart {
   readonly first: number;
   readonly step: number;
-  /** Rows of the run before the requested range. */
+  /** The number of rows of the run that precede the requested range. */
   readonly begin: number;
 }
 
-// Each array type has its own loop, since a polymorphic loop is several times slower.
+// Each array type has a separate loop, since a polymorphic loop is several times slower.
 
 function fillInt32(into: Int32Array, { begin, first, step }: RunPart): void {
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
@@ -69,7 +71,7 @@ function fillFloat64(into: Float64Array, { begin, first, step }: RunPart): void 
   for (let i = 0; i < into.length; i += 1) into[i] = first + (begin + i) * step;
 }
 
-/** The base that is added to each offset, and the divisor by which the sum is divided. */
+/** The base that is added to each offset, and the divisor of the sum. */
 export interface Scale {
   readonly base: number;
   readonly divisor: number;
@@ -77,7 +79,7 @@ export interface Scale {
   readonly span: number;
 }
 
-/** The maximum number of distinct offsets for which each quotient is computed only once. */
+/** The maximum number of distinct offsets for which a table of quotients is computed. */
 const QUOTIENTS_MAX = 4096;
 
 /** Fills an array with the quotients of the offsets. */
@@ -101,7 +103,7 @@ export function fillScaled(
   return into;
 }
 
-// The value at a NULL is any offset that fits, usually 0.
+// In the place of a NULL, the offset is arbitrary but valid, usually 0.
 
 function lookUpBytes(offsets: Uint8Array, quotients: Float64Array, into: Float64Array): void {
   for (let i = 0; i < into.length; i += 1) into[i] = quotients[offsets[i] ?? 0] ?? 0;

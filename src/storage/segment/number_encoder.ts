@@ -1,14 +1,15 @@
 /**
- * Implements two encodings of numbers that are smaller than an array and as fast to read (see
- * `encodings.ts`). Runs are numbers that ascend evenly, such as ids and the seqs of one statement.
- * Scaled doubles are whole numbers divided by a small one, such as prices and measured values.
+ * Implements two encodings of numbers that take less space than an array and are just as fast to
+ * read (see `encodings.ts`). Runs are numbers that ascend in equal steps, such as ids or the seqs
+ * of one statement. Scaled doubles are integers divided by a small integer, such as prices and
+ * measured values.
  *
  * Scaling follows ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression",
  * 2023), but divides instead of multiplying. A correctly rounded quotient of two exact numbers is
  * the nearest double, so each value is restored exactly.
  *
- * In measurements, a row of five columns took less than half the bytes of plain arrays with these
- * encodings, and the division cost about 1 ns for each double read.
+ * In measurements with these encodings, a row of five columns took less than half the bytes of
+ * plain arrays, and the division cost about 1 ns for each double that was read.
  */
 import { bytesOf } from "../../base/bytes.ts";
 import type { EncodedValues } from "./chunk_encoder.ts";
@@ -16,14 +17,14 @@ import { RUNS, SCALED_8, SCALED_16, SCALED_32 } from "./encodings.ts";
 
 /**
  * The minimum average number of rows per run. Shorter runs are slower to read than offsets, which
- * take two bytes per row where runs are short.
+ * take two bytes per row in that case.
  */
 const ROWS_PER_RUN_MIN = 256;
 
-/** The possible divisors of doubles. The smallest that fits is used. */
+/** The possible divisors for doubles. The smallest divisor that fits is used. */
 const SCALES: readonly number[] = [2, 4, 8, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 
-/** A divisor is tried on this many values before it is tried on all of them. */
+/** A divisor is tested on this many values before it is tested on all of them. */
 const SAMPLE_ROWS = 64;
 
 type EncodableNumbers = Int32Array | Float64Array;
@@ -33,7 +34,7 @@ interface NumberBounds {
   readonly max: number;
 }
 
-/** Encodes whole numbers without NULLs as runs; undefined if there would be too many runs. */
+/** Encodes integers without NULLs as runs; undefined if there would be too many runs. */
 export function encodeRuns(
   numbers: EncodableNumbers,
   { min, max }: NumberBounds,
@@ -110,7 +111,7 @@ function fillOffsets(
   { low, nulls, scale }: { low: number; nulls: Uint8Array | undefined; scale: number },
 ): boolean {
   for (let row = 0; row < numbers.length; row += 1) {
-    // The value at a NULL may be out of range.
+    // In the place of a NULL, the value may be out of range.
     if (nulls !== undefined && nulls[row] === 1) continue;
     const value = numbers[row] ?? 0;
     const whole = Math.round(value * scale);

@@ -1,9 +1,9 @@
 /**
  * Reads a packed chunk (see `packing.ts`). The blocks that contain the requested rows are unpacked
- * and cached in the chunk cache. The parts of the encoding that belong to the requested rows are
- * copied into a smaller chunk, a window, which is then read like any other chunk.
+ * and kept in the chunk cache. The parts of the encoding that belong to the requested rows are
+ * copied into a smaller chunk, the window, which is then read like any other chunk.
  *
- * Blocks that contradict the description of their chunk count as damaged.
+ * If the blocks contradict the description of their chunk, the chunk counts as damaged.
  */
 import { assert } from "../../base/assert.ts";
 import { CorruptionError } from "../../base/errors.ts";
@@ -61,24 +61,23 @@ interface EncodedPart {
 /** Some rows of the chunk, copied to separate memory. */
 interface ChunkWindow {
   readonly chunk: Chunk;
-  /** The chunk's row number of the window's first row. */
+  /** The row of the chunk with which the window begins. */
   readonly first: number;
 }
 
-/** The minimum average distance between chosen rows for looking up each row on its own. */
+/**
+ * If selected rows are at least this far apart on average, each of them is looked up separately.
+ */
 const ROWS_PER_CHOSEN_MIN = 16;
 
 interface ChunkWindowOptions {
-  /** The buffer that provides memory for the window. */
+  /** The buffer in which the window is created. */
   readonly buffer?: ColumnBuffer | undefined;
-  /** Whether to include the strings that the codes of a dictionary stand for. */
+  /** Whether to include the strings to which the codes of a dictionary refer. */
   readonly withTexts?: boolean;
 }
 
-/**
- * The number of bytes of one value in the first part, for each encoding that has an array of
- * values.
- */
+/** For each encoding that has an array of values, the size of one value in the first part. */
 const VALUE_BYTES: ReadonlyMap<number, number> = new Map([
   [F64, 8],
   [F32, 4],
@@ -96,7 +95,7 @@ export class PackedChunk {
   readonly #file: SegmentFile;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** The size of the unpacked chunk in bytes. */
+  /** The size of the chunk when unpacked, in bytes. */
   readonly byteCount: number;
   readonly #blockCount: number;
   /** The end of each block, relative to #blocksAt, which is an offset in the file. */
@@ -126,7 +125,10 @@ export class PackedChunk {
     }
   }
 
-  /** Reads one value. @throws {CorruptionError} If a block is damaged, as for all methods below. */
+  /**
+   * Reads one value. @throws {CorruptionError} If a block is damaged; this also applies to all
+   * methods below.
+   */
   value(row: number): Value {
     assert(row >= 0 && row < this.#shape.rowCount, "a row is within its chunk");
     const { chunk, first } = this.#window({ start: row, end: row + 1 }, { withTexts: false });
@@ -140,7 +142,7 @@ export class PackedChunk {
     return decodeNumber(chunk, row - first);
   }
 
-  /** Decodes rows to a vector, which never aliases the file. */
+  /** Decodes rows into a vector, which never aliases the file. */
   rows({ start, end }: Rows, buffer?: ColumnBuffer): Vector {
     assert(start >= 0 && end <= this.#shape.rowCount, "rows are within their chunk");
     const { chunk, first } = this.#window({ start, end }, { buffer });
@@ -148,8 +150,8 @@ export class PackedChunk {
   }
 
   /**
-   * Reads the text of chosen rows, counted from `start`. Returns undefined if the chosen rows are
-   * so close together that `rows` is less work.
+   * Reads the text of selected rows, counted from `start`. Returns undefined if the selected rows
+   * are so close together that `rows` takes less work.
    */
   texts(start: number, { count, rows }: Selection): Utf8Vector | undefined {
     const { entry, rowCount } = this.#shape;
@@ -177,7 +179,7 @@ export class PackedChunk {
     return { kind: "utf8", length: count, bytes, offsets, nulls };
   }
 
-  /** Returns the number of bytes of each row in a chunk of text or bytes. */
+  /** Returns the size in bytes of each row in a chunk of text or bytes. */
   lengths(): Uint32Array {
     const { entry, rowCount } = this.#shape;
     if (entry.encoding !== TEXT && entry.encoding !== BLOCKS) return decodeLengths(this.whole());
@@ -196,7 +198,7 @@ export class PackedChunk {
     return this.#chunkOf(bytes, this.#shape.rowCount);
   }
 
-  /** Unpacks every block without caching any. */
+  /** Unpacks every block, without caching it, to verify the chunk. */
   check(): void {
     for (let index = 0; index < this.#blockCount; index += 1) this.#unpacked(index);
   }
@@ -207,7 +209,7 @@ export class PackedChunk {
   }
 
   /**
-   * Whether the number of blocks matches the number of bytes, and the last block ends with the
+   * Whether the number of blocks matches the size of the chunk, and the last block ends with the
    * chunk.
    */
   #fits(blocksBytes: number): boolean {
@@ -224,7 +226,7 @@ export class PackedChunk {
     { buffer, withTexts = true }: ChunkWindowOptions = {},
   ): ChunkWindow {
     const { entry, rowCount } = this.#shape;
-    // Runs are few and are copied whole. Bits start at a byte boundary.
+    // There are few runs, so they are copied as a whole. Bits start at a byte boundary.
     const first = entry.encoding === RUNS ? 0 : start - (start % 8);
     const last = entry.encoding === RUNS ? rowCount : end;
     const parts = entry.hasNulls ? [bitsPart(0, first, last)] : [];
@@ -238,7 +240,7 @@ export class PackedChunk {
     return { chunk: this.#chunkOf(bytes, last - first), first };
   }
 
-  /** Copies the parts of an encoding for some rows, in their order. */
+  /** Copies the parts of an encoding for some rows, in the order of the encoding. */
   #valueParts(rows: Rows, withTexts: boolean): EncodedPart[] {
     const { entry, rowCount } = this.#shape;
     const at = this.#partsAt;
@@ -281,7 +283,7 @@ export class PackedChunk {
     return entry.hasNulls ? padded(Math.ceil(rowCount / 8)) : 0;
   }
 
-  /** The offset at which the value offsets of a dictionary begin. */
+  /** The offset at which the string offsets of a dictionary begin. */
   get #dictionaryAt(): number {
     const { entry, rowCount } = this.#shape;
     return this.#partsAt + padded(codeBytes(entry.auxiliary) * rowCount);
@@ -303,7 +305,7 @@ export class PackedChunk {
     return new Chunk({ entry: own, layout, rowCount }, bytes);
   }
 
-  /** Joins parts of the unpacked chunk, each 8-aligned. */
+  /** Joins parts of the unpacked chunk, each of which begins at a multiple of 8. */
   #gathered(parts: readonly EncodedPart[], buffer?: ColumnBuffer): Uint8Array {
     let byteCount = 0;
     for (const part of parts) byteCount += padded(part.byteCount);
@@ -328,7 +330,7 @@ export class PackedChunk {
     }
   }
 
-  /** Reads a number at an offset that is a multiple of 4, such as a block offset. */
+  /** Reads a number, such as a block offset, at an offset that is a multiple of 4. */
   #u32(at: number): number {
     assert(at + 4 <= this.byteCount, "offsets are within their chunk");
     const block = this.#block(Math.floor(at / BLOCK_BYTES));
@@ -368,7 +370,7 @@ function arrayPart(at: number, { start, end }: Rows, width: number): EncodedPart
   return { from: at + start * width, byteCount: (end - start) * width };
 }
 
-/** Copies the bits of rows. The number of the first row is a multiple of 8. */
+/** Copies the bits of a range of rows. The number of the first row must be a multiple of 8. */
 function bitsPart(at: number, start: number, end: number): EncodedPart {
   return { from: at + start / 8, byteCount: Math.ceil((end - start) / 8) };
 }

@@ -1,21 +1,22 @@
 /**
- * Packs chunks: compresses their bytes in the file. The encoding of a packed chunk is unchanged,
- * and its entry says that it is packed. Format 3 introduced packed chunks, so files of older
- * formats have none.
+ * Packs chunks, that is, compresses their bytes in the file. Packing does not change the encoding
+ * of a chunk; the directory entry says whether the chunk is packed. Packed chunks were introduced
+ * in format 3, so files of older formats contain none.
  *
- * The encoded bytes are divided into blocks of 16 KiB, of which the last may be shorter. Each block
- * is a separate Zstandard frame, so that a few rows can be read without unpacking the others.
+ * The encoded bytes are divided into blocks of 16 KiB; the last block may be shorter. Each block is
+ * a separate Zstandard frame, so that a few rows can be read without unpacking the others.
  *
  *     packed    OFFSET SIZE
  *     chunk        0    4   u32 bytes of the chunk when unpacked, 1 or more
  *                  4  4×b   u32 for each block: its end, counted from the end of this table
  *                      …    blocks, one after the other; zeros to 8
  *
- * The checksum of a packed chunk covers its bytes in the file, like that of any other chunk.
+ * As for any other chunk, the checksum covers the bytes in the file.
  *
  * With COMPRESSION = 'auto', text, JSON, bytes and arrays are packed if they have at least 100
- * bytes per value and 64 KiB per chunk, and shrink below 60 %. Numbers and short text stay mapped.
- * Packing slows down writes, first scans and reads by key, but hardly affects scans from the cache.
+ * bytes per value and 64 KiB per chunk, and shrink to less than 60 %. Numbers and short text stay
+ * mapped. Packing slows down writes, first scans, and reads by key, but hardly affects scans that
+ * are served from the cache.
  */
 
 import { zstdPack } from "../../base/zstd.ts";
@@ -25,23 +26,24 @@ import { BLOCKS, TEXT } from "./encodings.ts";
 import { type Layout, padded } from "./format.ts";
 
 /**
- * The size of a block. A larger block compresses only a little better and takes longer to unpack.
+ * The size of a block before compression. Larger blocks would compress only a little better and
+ * take longer to unpack.
  */
 export const BLOCK_BYTES = 16384;
 
 /**
- * The minimum size of a chunk to be packed. A smaller chunk is not worth packing, since it is
+ * The minimum size of a chunk for packing. Packing a smaller chunk is not worthwhile, since it is
  * likely to be merged soon.
  */
 export const AUTO_CHUNK_BYTES_MIN: number = 64 * 1024;
 
 /**
- * The minimum average size of a value, including its offset, for packing. Scans and aggregations
+ * The minimum average size of a value for packing, including its offset. Scans and aggregations
  * read large numbers of shorter values.
  */
 export const AUTO_VALUE_BYTES_MIN = 100;
 
-/** The maximum packed size for packing to be worthwhile, as a share of the unpacked size. */
+/** Packing is worthwhile only if the packed size is at most this share of the original size. */
 export const AUTO_SHARE_MAX = 0.6;
 
 /**
@@ -50,10 +52,13 @@ export const AUTO_SHARE_MAX = 0.6;
  */
 const SAMPLE_BLOCKS = 4;
 
-/** The minimum number of blocks for a sample. Chunks with fewer blocks are packed without one. */
+/**
+ * The minimum number of blocks for taking a sample. A chunk with fewer blocks is packed without
+ * one.
+ */
 const SAMPLED_BLOCKS_MIN = 32;
 
-/** The properties that decide whether a chunk is packed. */
+/** A chunk, and the properties that determine whether it is packed. */
 export interface PackedCandidate {
   readonly chunk: EncodedChunk;
   readonly layout: Layout;
@@ -61,8 +66,8 @@ export interface PackedCandidate {
 }
 
 /**
- * Packs the bytes of a chunk for the file; undefined if the chunk stays unpacked. Yields between
- * steps that take well below a millisecond.
+ * Packs the bytes of a chunk; undefined if the chunk is to stay unpacked. Each step between yields
+ * takes well below a millisecond.
  */
 export function* packedBytes(
   { chunk, layout, rowCount }: PackedCandidate,
@@ -90,7 +95,7 @@ export function* packedBytes(
   return assembled(bytes.length, frames, byteCount);
 }
 
-/** Returns the length in bytes of the table before the blocks. */
+/** Returns the size in bytes of the table that precedes the blocks. */
 export function tableBytes(blockCount: number): number {
   return 4 + 4 * blockCount;
 }
@@ -100,8 +105,8 @@ export function blockCountOf(byteCount: number): number {
 }
 
 /**
- * Whether the values of a chunk are long enough for packing. Dictionaries are already short.
- * Embeddings and numbers hardly shrink, and are scanned often.
+ * Whether the values of a chunk are long enough for packing. Dictionaries are already compact.
+ * Embeddings and numbers hardly shrink, and they are scanned often.
  */
 function isLong({ bytes, header }: EncodedChunk, layout: Layout, valueCount: number): boolean {
   const isText = header.encoding === TEXT;
@@ -115,7 +120,8 @@ function mayShrink(blocks: readonly Uint8Array[]): boolean {
   let byteCount = 0;
   let packedCount = 0;
   for (let sample = 0; sample < SAMPLE_BLOCKS; sample += 1) {
-    // Takes the middle of each quarter, since offsets come first and the last block may be short.
+    // The middle block of each quarter is taken, since offsets come first and the last block may be
+    // short.
     const block = blocks[Math.floor(((sample + 0.5) * blocks.length) / SAMPLE_BLOCKS)];
     if (block === undefined) continue;
     byteCount += block.length;

@@ -1,13 +1,13 @@
 /**
- * Reads a segment file through a map (see `format.ts`).
+ * Reads a segment file through a memory map (see `format.ts`).
  *
- * - Opening verifies the header, the trailer and the directory, and keeps almost nothing on the
- *   heap. Chunks and pages are verified on first use. A verified chunk takes some 300 bytes.
- * - Damaged bytes cause a CorruptionError before any of them is used. Properties that the writer
- *   guarantees are asserted once a checksum was verified.
- * - Vectors and arrays may alias the map. Such views are read-only and valid until `close`, after
- *   which they have length 0. Owners that share a reader count its references.
- * - Packed chunks have a separate code path, so that they do not slow down other chunks.
+ * - Opening a segment verifies the header, the trailer and the directory, and keeps almost nothing
+ *   on the heap. Chunks and pages are verified on first use. A verified chunk takes some 300 bytes.
+ * - If bytes are damaged, a CorruptionError is thrown before any of them is used. Properties that
+ *   the writer guarantees are asserted once the checksum has been verified.
+ * - Vectors and arrays may alias the map. Such views are read-only and valid until `close`;
+ *   afterwards their length is 0. Code that shares a reader has to count the references to it.
+ * - Packed chunks have a separate code path, so that they do not slow down the other chunks.
  */
 import { assert, defined } from "../../base/assert.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -63,9 +63,9 @@ export class SegmentReader {
   readonly #directory: Directory;
   readonly #cache: ChunkCache;
   readonly #cacheKey: number;
-  /** Verified chunks, by index. */
+  /** The verified chunks, by index. */
   readonly #chunks: (Chunk | undefined)[];
-  /** Verified packed chunks, by index. */
+  /** The verified packed chunks, by index. */
   readonly #packed = new Map<number, PackedChunk>();
   #isOpen = true;
 
@@ -88,7 +88,7 @@ export class SegmentReader {
   }
 
   /**
-   * Opens a published segment.
+   * Opens a published segment file.
    *
    * @param expectedBytes File length according to the manifest, checked before anything is mapped.
    * @throws {CorruptionError} If the length, header, trailer or directory is damaged.
@@ -115,7 +115,7 @@ export class SegmentReader {
   }
 
   /**
-   * Whether this is a history segment, in which `replacingSeqs` returns the seq that replaced each
+   * Whether this is a history segment, for which `replacingSeqs` returns the seq that replaced each
    * row.
    */
   get isHistory(): boolean {
@@ -127,7 +127,7 @@ export class SegmentReader {
     return this.#directory.ownerCount;
   }
 
-  /** Ids of the table's columns in the file. */
+  /** The ids of the table's columns in the file. */
   get columnIds(): readonly number[] {
     return this.#directory.types.keys().toArray();
   }
@@ -136,12 +136,12 @@ export class SegmentReader {
     return this.#directory.keyColumnIds;
   }
 
-  /** Returns the type under which a column was written; undefined if the file lacks the column. */
+  /** Returns the type with which a column was written; undefined if the file lacks the column. */
   columnType(columnId: number): DataType | undefined {
     return this.#directory.types.get(columnId);
   }
 
-  /** The first row of a group. */
+  /** Returns the first row of a group. */
   groupStart(groupIndex: number): number {
     assert(groupIndex <= this.groupCount, "a group is within its segment");
     return this.#directory.groupStarts[groupIndex] as number;
@@ -155,7 +155,7 @@ export class SegmentReader {
   groupOf(row: number): number {
     assert(row >= 0 && row < this.rowCount, "a row is within its segment");
     const starts = this.#directory.groupStarts;
-    // The estimate is exact while groups are full, but too low after a group that reached its byte
+    // The estimate is exact while groups are full, and too low after a group that reached its size
     // limit first.
     let low = Math.min(Math.floor(row / ROW_GROUP_ROWS_MAX), this.groupCount - 1);
     if ((starts[low + 1] as number) > row) return low;
@@ -174,15 +174,15 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the owner and rows at an index of the partition directory, 0 to `ownerCount` - 1.
-   * Owners ascend.
+   * Returns an owner and the owner's rows at an index of the partition directory, from 0 to
+   * `ownerCount` - 1. Owners are in ascending order.
    */
   ownerAt(index: number): RowSpan & { readonly owner: number } {
     return ownerAt(this.#directory, index);
   }
 
   /**
-   * Returns a column of a whole row group, including SEQ_COLUMN_ID and DELETED_COLUMN_ID; undefined
+   * Returns a column (possibly SEQ_COLUMN_ID or DELETED_COLUMN_ID) of a whole row group; undefined
    * if the file lacks the column.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
@@ -197,8 +197,8 @@ export class SegmentReader {
   }
 
   /**
-   * Whether reading a column in a group costs more than a view of the map, because it is packed and
-   * `columnRows` has to unpack it. If so, its checksum has been verified.
+   * Whether a column in a group is packed, so that `columnRows` has to unpack it, which costs more
+   * than a view of the map. If so, its checksum has been verified.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -212,8 +212,9 @@ export class SegmentReader {
   }
 
   /**
-   * Reads rows of one group, counted from its start, without decoding the others. With a buffer,
-   * the result is valid until the buffer is used again. Rows of a packed chunk are never deferred.
+   * Reads rows of one group, counted from its start, without decoding the other rows. If a buffer
+   * is given, the result is valid until the buffer is used again. Rows of a packed chunk are never
+   * decoded later.
    */
   columnRows(
     columnId: number,
@@ -230,8 +231,8 @@ export class SegmentReader {
   }
 
   /**
-   * Reads chosen rows of a packed text column, counted from `start` in its group. Returns undefined
-   * if `columnRows` is less work.
+   * Reads selected rows of a packed text column, counted from `start` in their group. Returns
+   * undefined if `columnRows` takes less work.
    */
   chosenTexts(
     columnId: number,
@@ -244,8 +245,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the number of bytes of each row of a group in a column of text or bytes; undefined if
-   * the file lacks the column. Only the offsets of packed text are unpacked.
+   * Returns the size in bytes of each row of a group in a column of text or bytes; undefined if the
+   * file lacks the column. For packed text, only the offsets are unpacked.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -256,7 +257,7 @@ export class SegmentReader {
     return chunk instanceof Chunk ? decodeLengths(chunk) : chunk.lengths();
   }
 
-  /** Whether a column's values are stored as numbers. False if the file lacks the column. */
+  /** Whether a column is stored as numbers. The result is false if the file lacks the column. */
   isNumeric(columnId: number): boolean {
     if (!this.#directory.columnIndexes.has(columnId)) return false;
     const layout = this.#directory.layoutOf(columnId);
@@ -273,23 +274,23 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the seq that replaced each version of a history segment. For a tombstone, it may be the
-   * tombstone's own seq.
+   * Returns the seq that replaced each version of a history segment. For a tombstone, this may be
+   * its own seq.
    */
   replacingSeqs(groupIndex: number): Float64Array {
     return numbersOf(this.#system(REPLACING_COLUMN_ID, groupIndex));
   }
 
-  /** Returns the last seq of each version's commit. */
+  /** Returns, for each version, the last seq of its commit. */
   commitSeqs(groupIndex: number): Float64Array {
     const chunkIndex = this.#systemChunkIndex(COMMIT_COLUMN_ID, groupIndex);
     const { base, max } = this.#entry(chunkIndex);
-    // In most groups, every row is a separate commit.
+    // In most groups, every row was a separate commit.
     if (base === 0 && max === 0) return this.seqs(groupIndex);
     return numbersOf(this.#system(COMMIT_COLUMN_ID, groupIndex));
   }
 
-  /** Returns 1 for each row of a group that is a tombstone, else 0. */
+  /** Returns, for each row of a group, 1 if it is a tombstone and 0 otherwise. */
   deleted(groupIndex: number): Uint8Array {
     const vector = this.#system(DELETED_COLUMN_ID, groupIndex);
     assert(vector.kind === "bool", "tombstone flags are booleans");
@@ -317,8 +318,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the row of the newest version of a key up to a seq, including tombstones, or -1 if no
-   * version has the key.
+   * Returns the row of a key's newest version up to a seq, including tombstones; -1 if the key has
+   * no such version.
    *
    * @param key Values in the order of the key columns.
    */
@@ -326,7 +327,7 @@ export class SegmentReader {
     return this.#keys.find(owner, key, upTo);
   }
 
-  /** An upper bound on all keys that are a single number; Infinity if none is known. */
+  /** An upper bound on all keys that are a single number; Infinity if no bound is known. */
   get highestKey(): number {
     return this.#keys.highest;
   }
@@ -341,8 +342,8 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the first row in a span of one owner's rows whose seq is at least `seq`, or the span's
-   * end if no row qualifies.
+   * Returns the first row, within a span of one owner's rows, whose seq is at least `seq`; the end
+   * of the span if there is none.
    */
   firstRowAtOrAbove({ start, end }: RowSpan, seq: number): number {
     let low = start;
@@ -397,7 +398,7 @@ export class SegmentReader {
   }
 
   /**
-   * Returns the size of a packed chunk when unpacked; undefined if it is not packed.
+   * Returns the unpacked size of a packed chunk; undefined if the chunk is not packed.
    *
    * @throws {CorruptionError} If the checksum of the chunk does not match.
    */
@@ -409,7 +410,7 @@ export class SegmentReader {
   }
 
   /**
-   * Verifies every byte of the file that has not been verified yet, and unpacks every packed chunk.
+   * Verifies all bytes of the file that have not been verified yet, and unpacks every packed chunk.
    *
    * @throws {CorruptionError}
    */
@@ -419,8 +420,8 @@ export class SegmentReader {
   }
 
   /**
-   * Verifies the file in steps of a chunk or a page, so that callers can do other work in between.
-   * Each step yields an offset before which the whole file has been read.
+   * Verifies the file in steps of one chunk or one page, so that callers can do other work in
+   * between. Each step yields an offset up to which the whole file has been read.
    */
   *verifySteps(): Generator<number> {
     for (let index = 0; index < this.#chunks.length; index += 1) {
@@ -432,7 +433,7 @@ export class SegmentReader {
     for (const section of Object.values(this.#directory.sections)) yield* section.touchSteps();
   }
 
-  /** Unmaps the file. Existing views then have length 0. */
+  /** Unmaps the file. Existing views have length 0 afterwards. */
   close(): void {
     assert(this.#isOpen, "a segment is closed only once");
     this.#isOpen = false;
@@ -458,15 +459,15 @@ export class SegmentReader {
   }
 
   /**
-   * Returns an unpacked chunk that was already verified, with a single lookup: the most common
-   * case.
+   * Returns an unpacked chunk that was already verified; as this is the most common case, it takes
+   * a single lookup.
    */
   #known(chunkIndex: number): Chunk | undefined {
     assert(this.#isOpen, "a closed segment is not read");
     return this.#chunks[chunkIndex];
   }
 
-  /** Returns a chunk of either kind after verifying it. */
+  /** Verifies and returns a chunk, whether packed or not. */
   #load(chunkIndex: number): Chunk | PackedChunk {
     const known = this.#known(chunkIndex) ?? this.#packed.get(chunkIndex);
     if (known !== undefined) return known;
@@ -570,7 +571,8 @@ function rowsOfOwner(directory: Directory, owner: number): RowSpan | undefined {
 }
 
 /**
- * Returns the owner and rows at an index, 0 to `ownerCount` - 1. Owners ascend.
+ * Returns an owner and the owner's rows at an index from 0 to `ownerCount` - 1. Owners are in
+ * ascending order.
  * @throws {CorruptionError}
  */
 function ownerAt(directory: Directory, index: number): RowSpan & { readonly owner: number } {

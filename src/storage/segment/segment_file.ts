@@ -1,9 +1,10 @@
 /**
- * Represents an open segment file, which is mapped for use and read separately for verification.
+ * Represents an open segment file, which is mapped for use, but is read without the map for
+ * verification.
  *
- * Bytes are verified through `read`, so that a failing disk is reported as damage instead of
- * killing the process. Only then are they accessed in the map. The file stays open as long as it is
- * mapped, since its name may be removed earlier.
+ * The bytes to be verified are read through `read`, so that a failing disk is reported as damage
+ * instead of killing the process. Only verified bytes are accessed through the map. The file stays
+ * open while it is mapped, since its name may be removed earlier.
  */
 
 import type { Hash64 } from "../../base/checksum.ts";
@@ -20,7 +21,7 @@ export interface CheckedRange {
   readonly byteCount: number;
   readonly seed: number;
   readonly hash: Hash64;
-  /** Describes the range in the error message, e.g. "checksum of the directory". */
+  /** The name of the range in error messages, for example "checksum of the directory". */
   readonly what: string;
 }
 
@@ -41,19 +42,19 @@ export class SegmentFile {
       }
       this.#map = disk.map(path);
     } catch (error) {
-      // Mapping needs another descriptor. Without this handler, a failure for lack of one would
-      // leak the file's descriptor.
+      // Mapping the file needs another descriptor. If that fails, the file has to be closed here,
+      // because its descriptor would otherwise leak.
       this.#file.close();
       throw error;
     }
   }
 
-  /** The bytes of the mapped file, with length 0 once the file is closed. */
+  /** The bytes of the mapped file; their length is 0 once the file is closed. */
   get bytes(): Uint8Array {
     return this.#map.bytes;
   }
 
-  /** Reads bytes to a separate array, without the map. */
+  /** Reads bytes into a separate array, without using the map. */
   read(offset: number, byteCount: number): Uint8Array {
     const bytes = new Uint8Array(byteCount);
     this.#fill(bytes, offset);

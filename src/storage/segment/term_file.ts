@@ -1,5 +1,6 @@
 /**
- * Defines the file of one inverted index of one segment: for each term, the rows that have it.
+ * Defines the file of one inverted index of one segment, which lists the rows that contain each
+ * term.
  *
  *     OFFSET SIZE   little-endian
  *          0    8   magic "TIDETRM1": the digit is the format
@@ -13,9 +14,9 @@
  *         56    8   hash64 of bytes 0 to 56
  *         64    …   parts (`term_part.ts`)
  *
- * - The rows of a term include replaced rows and tombstones.
- * - The contents depend only on the segment and the definition of the index. Neither of the two
- *   ever changes, so a missing or damaged file can be written again.
+ * - The rows listed for a term include replaced rows and tombstones.
+ * - The contents depend only on the segment and the definition of the index. Neither of them ever
+ *   changes, so a missing or damaged file can be rebuilt.
  */
 import { ByteWriter } from "../../base/byte_writer.ts";
 import { numberInMagic, u53At } from "../../base/bytes.ts";
@@ -32,22 +33,22 @@ const FORMAT = 1;
 const HEADER_BYTES = 64;
 const SEALED_BYTES = 56;
 
-/** The locations in checksum seeds, where the id of the index replaces the column id. */
+/** The location in checksum seeds; the id of the index takes the place of the column id. */
 const HEADER_PLACE = -202;
 const BODY_PLACE = -203;
 
 /** The contents of an inverted index of one segment. */
 export interface TermEntries {
-  /** The parts in the order of the row groups. */
+  /** One part for each row group, in the order of the groups. */
   readonly parts: readonly TermPart[];
 }
 
-/** Writes the parts of a file as they are made, and the header once all are written. */
+/** Writes the parts of a file as they are produced, and the header once all parts are written. */
 export class TermFileWriter {
   readonly #file: DiskFile;
   readonly #place: IndexFilePlace;
   readonly #hash: PlaceHash;
-  /** The bytes that do not yet fill a piece. */
+  /** The bytes that do not yet fill a whole piece. */
   #rest: Uint8Array = new Uint8Array(0);
   #offset = HEADER_BYTES;
   #partCount = 0;
@@ -70,7 +71,7 @@ export class TermFileWriter {
       this.#writeRest();
       yield;
     }
-    // The bytes belong to the part, which the caller may give up.
+    // The bytes belong to the part, which the caller may discard, so they are copied.
     this.#rest = this.#rest.slice();
   }
 
@@ -136,7 +137,7 @@ export function openTermFile(
   }
 }
 
-/** Opens the file of an index of either form, in order to verify it. */
+/** Opens an index file of either form, in order to verify it. */
 export function openEitherFile(disk: Disk, path: string, place: IndexFilePlace): { close(): void } {
   const file = disk.open(path, { readOnly: true });
   const magic = new Uint8Array(8);

@@ -1,5 +1,6 @@
 /**
- * Finds rows by a query of terms in ascending lists of rows, and counts them beforehand.
+ * Finds the rows that match a query over terms, in ascending lists of rows, and estimates their
+ * number beforehand.
  */
 import type { TermQuery } from "../contract/terms.ts";
 import type { RowSpan } from "./reader.ts";
@@ -7,13 +8,13 @@ import type { RowSpan } from "./reader.ts";
 /** An ascending list of rows. */
 export type RowList = Uint16Array | Uint32Array;
 
-/** Finds the lists of the rows that have a term. */
+/** Provides the lists of the rows that contain a term. */
 export interface TermLists {
-  /** Returns the lists of all terms that equal the given one, or begin with it. */
+  /** Returns the lists of all terms that equal the given one or, with `isPrefix`, begin with it. */
   listsOf(term: string, isPrefix: boolean): readonly RowList[];
 }
 
-/** Returns an upper bound on the number of rows in a range that a query finds. */
+/** Returns an upper bound on the number of rows in a range that match a query. */
 export function countByTerms(lists: TermLists, query: TermQuery, range: RowSpan): number {
   if (query.kind === "term") {
     const found = lists.listsOf(query.term, query.isPrefix);
@@ -22,12 +23,13 @@ export function countByTerms(lists: TermLists, query: TermQuery, range: RowSpan)
   const { least, parts } = query;
   if (parts.length < least) return 0;
   const counts = parts.map((part) => countByTerms(lists, part, range));
-  // A row lacks at most `parts.length - least` parts, so it has one of the rarest others.
+  // A matching row lacks at most `parts.length - least` parts, so it contains at least one of this
+  // many rarest parts.
   const rarest = counts.toSorted((left, right) => left - right).slice(0, parts.length - least + 1);
   return rarest.reduce((sum, count) => sum + count, 0);
 }
 
-/** Returns the rows in a range that a query finds, in ascending order. */
+/** Returns the rows in a range that match a query, in ascending order. */
 export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan): RowList {
   if (query.kind === "term") {
     const found = lists.listsOf(query.term, query.isPrefix).map((list) => within(list, range));
@@ -42,7 +44,7 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
       least,
     );
   }
-  // The rarest part comes first, so that it can end the search.
+  // The rarest part comes first, so that the search can end early.
   const ordered = parts
     .map((part) => ({ part, count: countByTerms(lists, part, range) }))
     .toSorted((left, right) => left.count - right.count);
@@ -57,13 +59,13 @@ export function rowsByTerms(lists: TermLists, query: TermQuery, range: RowSpan):
 
 const NO_ROWS: RowList = new Uint32Array(0);
 
-/** Returns the part of a list within a range. */
+/** Returns the section of a list that lies within a range. */
 function within(list: RowList, { end, start }: RowSpan): RowList {
   const from = placeOf(list, start, 0);
   return list.subarray(from, placeOf(list, end, from));
 }
 
-/** Returns the first place at or after `from` with a row at or above the given one. */
+/** Returns the first position at or after `from` whose row is at or above the given one. */
 function placeOf(list: RowList, row: number, from: number): number {
   let low = from;
   let high = list.length;
@@ -75,7 +77,7 @@ function placeOf(list: RowList, row: number, from: number): number {
   return low;
 }
 
-/** Returns the rows of all lists. */
+/** Returns the union of all lists. */
 export function unionOf(lists: readonly RowList[]): RowList {
   const filled = lists.filter(({ length }) => length > 0);
   const [first] = filled;
@@ -125,14 +127,14 @@ function frequentIn(lists: readonly RowList[], least: number): RowList {
   return all.subarray(0, count);
 }
 
-/** Returns the rows of a short list that a longer one also has. */
+/** Returns the rows that a short list and a longer one have in common. */
 function commonOf(short: RowList, long: RowList): RowList {
   const rows = new Uint32Array(short.length);
   let count = 0;
   let place = 0;
   for (let at = 0; at < short.length && place < long.length; at += 1) {
     const row = short[at] as number;
-    // The next row is expected to be near.
+    // The next common row is expected to be near.
     let step = 1;
     while (place + step < long.length && (long[place + step] as number) < row) step *= 2;
     place = placeOf(long.subarray(0, Math.min(place + step + 1, long.length)), row, place);

@@ -1,5 +1,6 @@
 /**
- * Defines one part of an inverted index: the terms of one row group, and the rows that have each.
+ * Defines one part of an inverted index: the terms of one row group, and the rows that contain each
+ * term.
  *
  *     OFFSET SIZE     little-endian
  *          0    4     u32 terms, t
@@ -19,7 +20,7 @@ import type { RowList, TermLists } from "./term_lists.ts";
 
 const HEAD_BYTES = 16;
 
-/** The number of rows that a part can have at most. */
+/** The maximum number of rows in a part. */
 const ROWS_MAX = 0x10000;
 
 /** Returns the length of the part that begins at an offset. */
@@ -72,7 +73,7 @@ export class TermPart implements TermLists {
     this.#texts = Buffer.from(buffer, at, textBytes);
   }
 
-  /** Returns lists of rows, counted from the first row of the group. */
+  /** Returns lists of rows; row numbers count from the first row of the group. */
   listsOf(term: string, isPrefix: boolean): RowList[] {
     const wanted = Buffer.from(term);
     const lists: RowList[] = [];
@@ -88,7 +89,7 @@ export class TermPart implements TermLists {
     return lists;
   }
 
-  /** Returns the place of the first term that is not below the given bytes. */
+  /** Returns the position of the first term that is not below the given bytes. */
   #placeOf(wanted: Buffer): number {
     let low = 0;
     let high = this.#termCount;
@@ -107,10 +108,10 @@ export class TermPart implements TermLists {
 export class TermPartBuilder {
   readonly #firstRow: number;
   readonly #numbers = new Map<string, number>();
-  /** For each term, the rows that have it, and the last of them. */
+  /** For each term, the number of rows that contain it, and the last of these rows. */
   readonly #counts: number[] = [];
   readonly #lastRows: number[] = [];
-  /** The numbers of the terms of all rows, one row after the other. */
+  /** The numbers of the terms of all rows, one row after another. */
   #entries: Uint32Array = new Uint32Array(1024);
   #entryCount = 0;
   /** For each row, the number of entries up to its end. */
@@ -167,7 +168,10 @@ export class TermPartBuilder {
     return new TermPart(bytes);
   }
 
-  /** Fills in where terms begin. Returns the place for the next row of each term, by its number. */
+  /**
+   * Computes where the list of each term begins. Returns, for each term, the position at which its
+   * next row is stored.
+   */
   #placeTerms(terms: readonly string[], starts: Uint32Array): Uint32Array {
     const places = new Uint32Array(terms.length);
     let textAt = 0;

@@ -1,5 +1,5 @@
 /**
- * Encodes text as a dictionary or as plain text, and byte values as blocks (see `encodings.ts`).
+ * Encodes text as a dictionary or as plain text, and byte arrays as blocks (see `encodings.ts`).
  */
 import { assert } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -18,11 +18,11 @@ import type { EncodedValues } from "./chunk_encoder.ts";
 import { BLOCKS, codeBytes, DICTIONARY, DICTIONARY_VALUES_MAX, TEXT } from "./encodings.ts";
 import type { Layout } from "./format.ts";
 
-/** The number of rows that are sampled before a dictionary is built for all of them. */
+/** The number of rows that are sampled before a dictionary is built from all of them. */
 const SAMPLE_ROWS = 1024;
 
 export function encodeText(vector: Vector): EncodedValues {
-  // Decides by a sample, since decoding UTF-8 that stays plain would cost more than writing it.
+  // A sample decides, since decoding UTF-8 that stays plain would cost more than writing it.
   if (vector.kind === "utf8" && !hasFewValues(vector, SAMPLE_ROWS)) return encodeUtf8(vector);
   if (vector.kind === "dict" && vector.values.length <= SAMPLE_ROWS) {
     const encoded = encodeCodes(vector);
@@ -40,8 +40,8 @@ function hasFewValues(vector: Vector, rowsMax: number): boolean {
 }
 
 /**
- * Encodes values as a dictionary. Returns undefined if there are too many different values for it
- * to pay off.
+ * Encodes values as a dictionary. Returns undefined if there are too many distinct values for a
+ * dictionary to pay off.
  */
 function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
   const codeByText = new Map<string, number>();
@@ -53,7 +53,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
     let code = codeByText.get(text);
     if (code === undefined) {
       code = codeByText.size;
-      // Decoding does not pay off if there are at least half as many values as rows.
+      // Building the dictionary does not pay off if there are at least half as many values as rows.
       if (code >= DICTIONARY_VALUES_MAX) return undefined;
       if (code >= SAMPLE_ROWS && code * 2 > row) return undefined;
       codeByText.set(text, code);
@@ -65,7 +65,7 @@ function encodeDictionary(values: readonly Value[]): EncodedValues | undefined {
 
 /**
  * Builds a dictionary from strings that already have codes. Values that no row uses are dropped,
- * and the remaining values are renumbered.
+ * and the other values are renumbered.
  */
 function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues | undefined {
   const newCodes = new Int32Array(values.length).fill(-1);
@@ -88,8 +88,8 @@ function encodeCodes({ codes, nulls, values }: DictionaryVector): EncodedValues 
 }
 
 /**
- * Builds a dictionary. Returns undefined if there are too few rows for so many values. @param codes
- * One code for each row.
+ * Builds a dictionary. Returns undefined if there are too few rows for this many values. @param
+ * codes One code for each row.
  */
 function dictionaryOf(texts: readonly Value[], codes: Uint16Array): EncodedValues | undefined {
   const valueCount = texts.length;
@@ -117,7 +117,7 @@ function encodeUtf8({ length, bytes, offsets }: Utf8Vector): EncodedValues {
   return { encoding: TEXT, parts: [bytesOf(rebased), bytes.subarray(start, end)] };
 }
 
-/** Concatenates strings as UTF-8. NULL has no bytes. */
+/** Concatenates strings as UTF-8. NULL is stored without bytes. */
 function packStrings(values: readonly Value[]): { offsets: Uint32Array; bytes: Uint8Array } {
   const offsets = new Uint32Array(values.length + 1);
   const writer = new ByteWriter(values.length * 16);

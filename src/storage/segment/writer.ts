@@ -1,9 +1,9 @@
 /**
- * Writes a segment file, group by group (see `format.ts`).
+ * Writes a segment file, one row group at a time (see `format.ts`).
  *
  * The bytes are produced in file order, so that the caller can write each piece immediately and do
- * other work between two pieces. Little is kept until the end: the hash of each row's key, the
- * first row of each owner, and the entry of each chunk.
+ * other work in between. Only the hash of each row's key, the first row of each owner, and the
+ * entry of each chunk are kept until the end.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { ByteWriter } from "../../base/byte_writer.ts";
@@ -48,7 +48,7 @@ import { hashKeys } from "./key_hash.ts";
 import { buildFilter, sortKeys } from "./key_places.ts";
 import { packedBytes } from "./packing.ts";
 
-/** The number of bytes that are gathered before they are written. */
+/** The number of bytes that are collected before they are written. */
 const WRITE_BYTES: number = 1 << 20;
 
 const NO_BYTES: Uint8Array = new Uint8Array(0);
@@ -64,23 +64,23 @@ export interface SegmentOutline {
   readonly tableId: number;
   readonly keyColumnIds: readonly number[];
   readonly columns: readonly SegmentColumn[];
-  /** Decides which chunks are packed. Absent if no chunk is packed. */
+  /** Decides which chunks are packed. Absent if no chunk may be packed. */
   readonly compression?: Compression | undefined;
-  /** Whether this is a history segment, in which each row has the seq that replaced it. */
+  /** Whether this is a history segment, in which each row includes the seq that replaced it. */
   readonly isHistory?: boolean;
 }
 
 /** Rows in ascending order of (owner, seq). */
 export interface SegmentRows {
-  /** The columns, in the order of the segment's columns. */
+  /** The columns of the rows, in the order of the segment's columns. */
   readonly vectors: readonly Vector[];
   readonly owners: Float64Array;
   readonly seqs: Float64Array;
   readonly prevs: Float64Array;
   readonly commitSeqs: Float64Array;
-  /** For each row, 1 if it is a tombstone, else 0. */
+  /** For each row, 1 if it is a tombstone, otherwise 0. */
   readonly deleted: Uint8Array;
-  /** The seq that replaced each row. Present only for a history segment. */
+  /** For each row, the seq that replaced it. Present only for a history segment. */
   readonly replacingSeqs?: Float64Array | undefined;
 }
 
@@ -91,19 +91,19 @@ export interface SegmentSummary {
   readonly maxSeq: number;
   /** The compression of packed chunks, if there are any. */
   readonly compression?: "zstd";
-  /** The bounds of a history segment. Absent for other segments. */
+  /** The range of the replacing seqs in a history segment. Absent for other segments. */
   readonly history?: HistoryBounds;
 }
 
-/** The results that the writer knows at the end. */
+/** The facts about a segment that are known once it is written. */
 export interface SegmentEnd extends SegmentSummary {
   /** The header that replaces the first one if the file turned out to need a newer format. */
   readonly header?: Uint8Array;
 }
 
 /**
- * Writes a segment file from its beginning; yields between steps of a few milliseconds. The caller
- * syncs the file.
+ * Writes a complete segment file, and yields between steps of a few milliseconds. The caller syncs
+ * the file.
  *
  * @throws {DiskError}
  */
@@ -117,7 +117,8 @@ export function* writeSegment(
     const step = pieces.next();
     if (step.done !== true) gathered.raw(step.value);
     if (step.done === true || gathered.length >= WRITE_BYTES) {
-      // A chunk of long strings is written in pieces, to avoid a single large write to the disk.
+      // A chunk of long strings is written in pieces, because a single large write would block the
+      // disk for long.
       const bytes = gathered.view();
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) {
         file.write(bytes.subarray(at, at + WRITE_BYTES), offset + at);
@@ -140,7 +141,9 @@ export class SegmentWriter {
   readonly #columnIds: readonly number[];
   readonly #entries: ChunkEntry[] = [];
   readonly #groupStarts: number[] = [];
-  /** Arrays of f64 and u32 values, since a segment may have millions of owners and rows. */
+  /**
+   * Arrays of f64 and u32 values are used, since a segment may have millions of owners and rows.
+   */
   readonly #owners = new ByteWriter();
   readonly #ownerStarts = new ByteWriter();
   readonly #keyHashes: Uint32Array[] = [];
@@ -174,14 +177,14 @@ export class SegmentWriter {
 
   /**
    * The number of bytes written so far. The end of the file adds about 30 bytes per row. The total
-   * must not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment in time.
+   * must not exceed SEGMENT_BYTES_MAX, so a merge has to begin another segment before that.
    */
   get byteCount(): number {
     return this.#offset;
   }
 
   /**
-   * Adds one row group of the next 1 to ROW_GROUP_ROWS_MAX rows. Keeps no reference to the rows.
+   * Adds a row group with the next 1 to ROW_GROUP_ROWS_MAX rows. No reference to the rows is kept.
    */
   *group(rows: SegmentRows): Generator<Uint8Array, void> {
     const count = rows.seqs.length;
@@ -265,7 +268,7 @@ export class SegmentWriter {
     return encodeHeader({ format, segmentId, tableId });
   }
 
-  /** Checks the order of rows, and records where each owner begins. */
+  /** Checks the order of the rows, and records where each owner's rows begin. */
   #addOrder({ owners, seqs }: SegmentRows): void {
     for (let row = 0; row < seqs.length; row += 1) {
       const owner = owners[row] as number;
@@ -418,7 +421,7 @@ interface ChunkInGroup {
   readonly layout?: Layout;
 }
 
-/** Runs steps that do not produce any bytes yet. */
+/** Runs steps that do not yet produce any bytes. */
 function* inEmptySteps<T>(steps: Generator<void, T>): Generator<Uint8Array, T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -434,8 +437,8 @@ function encodeFlags(flags: Uint8Array): EncodedChunk {
 }
 
 /**
- * Encodes the seqs of replaced versions. A seq of 0 means that no version was replaced. The 0 is
- * left out of the range of the other seqs, because it is either rare or common.
+ * Encodes the seqs of replaced versions. A seq of 0 means that no version was replaced. The value 0
+ * is not part of the range of the other seqs, because it is either rare or common.
  */
 function encodePrevs(prevs: Float64Array): EncodedChunk {
   const nulls = new Uint8Array(prevs.length);

@@ -1,6 +1,6 @@
 /**
  * Decides where a merge puts each version, how long replaced versions are kept, and from which
- * position every change can still be replayed.
+ * position on every change can still be replayed.
  *
  *     A version becomes obsolete at the seq that replaced it. A tombstone that was never replaced is
  *     obsolete from its own seq.
@@ -9,31 +9,34 @@
  *     version current again. It moves to history, and nothing in history ever changes.
  *     All versions of an erased owner are discarded.
  *
- * - A version that was replaced less than an hour ago is never discarded, so that a client that is
- *   loading a snapshot does not lose rows of it. That hour is real time, even while the clock jumps
- *   forward in a running process.
+ * - A version that was replaced less than an hour ago is never discarded, so that a client does not
+ *   lose rows while it loads a snapshot. This hour is real time, even if the clock jumps forward
+ *   while the server runs.
  * - An expired version is always discarded, and does not raise the low watermark. A client that
- *   resumes from an older position misses only rows that are no longer visible.
- * - An erased owner no longer reads, so discarding the owner's versions does not raise the low
- *   watermark either.
- * - Discarding any other version raises the low watermark of its owner to the seq of the
- *   replacement, or to the tombstone's own seq. A client that resumed from a lower position would
- *   miss a change.
+ *   resumes from an older position thereby misses only rows that are no longer visible.
+ * - An erased owner no longer reads anything, so discarding that owner's versions does not raise
+ *   the low watermark either.
+ * - Discarding any other version raises its owner's low watermark to the seq of the replacement, or
+ *   to the seq of the tombstone itself. A client that resumed from a lower position would miss that
+ *   change.
  */
 import { HOUR_MS } from "../../base/clock.ts";
 import type { Seq, SeqGenerator } from "../../base/seq.ts";
 
-/** Marks a row of a source that is not in the merged segment of current versions. */
+/** Marks a source row that is not in the merged segment of current versions. */
 export const NOT_CURRENT = 0xffff_ffff;
 
-/** The destination of a version: it is discarded, or goes to the current or the history segment. */
+/**
+ * The destination of a version: it is discarded, or goes to the current segment or the history
+ * segment.
+ */
 export type Fate = "discarded" | "current" | "past";
 
 const KEPT_MS_MIN = HOUR_MS;
 
 /**
- * The maximum number of owners with a separate low watermark. Beyond that, all owners share the
- * highest one.
+ * The maximum number of owners that have separate low watermarks. If there are more, all owners
+ * share the highest one.
  */
 const OWNERS_MAX = 1000;
 
@@ -43,19 +46,23 @@ export interface HistoryLimits {
   readonly retentionFloorSeq: number;
   /** Versions up to this seq have expired; 0 if no version has. */
   readonly expiredSeq: number;
-  /** The owner whose versions are all discarded, if given. */
+  /** The owner whose versions are all discarded; undefined if there is none. */
   readonly erasedOwner?: number | undefined;
   /**
-   * Versions that became obsolete at or below this seq go to history; 0 keeps all of them current.
+   * Versions that became obsolete at or below this seq move to history; 0 keeps all of them in the
+   * current segment.
    */
   readonly settledSeq: number;
-  /** For each current source: its replaced rows, ascending, and the seqs of their replacements. */
+  /**
+   * For each current source, its replaced rows in ascending order, and the seqs of their
+   * replacements.
+   */
   readonly replaced: readonly { readonly rows: Uint32Array; readonly seqs: Float64Array }[];
 }
 
 /** Returns the newest seq up to which replaced versions may be discarded. */
 export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
-  // A forward jump of the clock makes versions seem old although a client may still be loading
+  // After the clock has jumped forward, versions seem old although a client may still be loading
   // them.
   return ids.agedSeq(Math.max(historyMs, KEPT_MS_MIN + ids.jumpedMs(KEPT_MS_MIN))) as Seq;
 }
@@ -64,10 +71,10 @@ export function retentionFloorSeqOf(ids: Ages, historyMs: number): Seq {
 export type Ages = Pick<SeqGenerator, "agedSeq" | "jumpedMs">;
 
 /**
- * Decides the destination of each row of one merge, and records the history that each owner loses.
+ * Decides the destination of each row in one merge, and records how much history each owner loses.
  */
 export class History {
-  /** For each owner, the seq below which its history is incomplete. */
+  /** For each owner, the seq below which the owner's history is incomplete. */
   readonly lowWatermarks: Map<number, number> = new Map();
   discardedCount = 0;
   /** The number of versions that move from current sources to history. */
@@ -89,7 +96,7 @@ export class History {
     });
   }
 
-  /** Whether every row of a group of a current source is certain to stay current. */
+  /** Whether every row in a group of a current source is certain to stay current. */
   staysCurrent(source: number, hasTombstones: boolean): boolean {
     const { erasedOwner, expiredSeq, retentionFloorSeq, settledSeq } = this.#limits;
     if (expiredSeq > 0 || erasedOwner !== undefined) return false;
@@ -97,7 +104,7 @@ export class History {
     return this.#replacedBy[source] === undefined && !hasTombstones;
   }
 
-  /** Whether no row of a history group is discarded. */
+  /** Whether no row in a history group is discarded. */
   keepsPast(lowestReplacingSeq: number): boolean {
     const { erasedOwner, expiredSeq, retentionFloorSeq } = this.#limits;
     return expiredSeq === 0 && erasedOwner === undefined && lowestReplacingSeq > retentionFloorSeq;
@@ -150,11 +157,11 @@ interface Version {
   readonly isPast: boolean;
 }
 
-/** The positions from which the changes of each owner of a table can be replayed. */
+/** Tracks, for each owner of a table, the position from which all changes can be replayed. */
 export class LowWatermark {
   /** A lower bound on every owner's low watermark. */
   readonly floor: number;
-  /** The owners whose low watermark is above the floor. */
+  /** The low watermarks of the owners for whom it is above the floor. */
   readonly #owners: ReadonlyMap<number, number>;
 
   constructor(floor = 0, owners: Iterable<readonly [number, number]> = []) {
@@ -170,7 +177,7 @@ export class LowWatermark {
     return [...this.#owners];
   }
 
-  /** Returns the low watermark raised for the versions that a merge discarded. */
+  /** Returns the low watermark after a merge has discarded versions. */
   raisedBy(lowWatermarks: ReadonlyMap<number, number>): LowWatermark {
     const owners = new Map(this.#owners);
     for (const [owner, seq] of lowWatermarks) {

@@ -1,6 +1,6 @@
 /**
- * Builds an index of a segment from the segment's rows. Rows are sorted by the prefixes of their
- * keys, and rows with equal prefixes by their values, a column at a time.
+ * Builds an index of a segment from the rows of the segment. Rows are sorted by the prefixes of
+ * their keys, and rows with equal prefixes by their values, one column at a time.
  */
 import { defined } from "../../base/assert.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
@@ -23,7 +23,7 @@ export interface IndexOutline {
 
 /** An index to write to a file. */
 export interface IndexOutput extends IndexOutline {
-  /** The path at which it is written. */
+  /** The path where the file is written. */
   readonly pendingPath: string;
 }
 
@@ -62,7 +62,10 @@ export function* buildIndex(
   return { prefixes, rows, commonBytes };
 }
 
-/** Counts the bytes with which every string in a column begins; 0 for other types. */
+/**
+ * Determines the length of the prefix that all strings in a column have in common; 0 for other
+ * types.
+ */
 function* commonBytesOf(reader: SegmentReader, column: IndexColumn): Generator<void, number> {
   if (column.type.kind !== "text") return 0;
   let common: CommonBytes | undefined;
@@ -107,7 +110,7 @@ function* writeKeys(disk: Disk, reader: SegmentReader, output: IndexOutput): Gen
   }
 }
 
-/** Writes the file of an inverted index, a row group at a time. */
+/** Writes the file of an inverted index, one row group at a time. */
 function* writeTerms(
   disk: Disk,
   reader: SegmentReader,

@@ -1,6 +1,6 @@
 /**
- * Reads the values of the parts of an index from a segment: stored columns in their current form,
- * and computed expressions.
+ * Reads the key values of an index from a segment: stored columns in their current form, and
+ * computed expressions.
  */
 import { slice, type Value, type Vector } from "../../types/mod.ts";
 import {
@@ -13,10 +13,10 @@ import type { StoredColumn } from "../contract/table_definition.ts";
 import { converted, convertVector, formOf } from "../memtable/convert.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 
-/** The number of rows for which an expression is computed at a time. */
+/** The number of rows for which an expression is computed at once. */
 const COMPUTED_ROWS = 2048;
 
-/** Returns a value of a row of a segment, in the current form of its column. */
+/** Returns a row's value in a segment, in the current form of its column. */
 function storedValue(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   { columnId, missing, type }: StoredColumn,
@@ -28,7 +28,7 @@ function storedValue(
   return converted(value, formOf(storedType), type);
 }
 
-/** Returns the value of a row of a segment in a part of the keys of an index. */
+/** Returns the value that a row of a segment has in one key part of an index. */
 export function keyValueOf(
   reader: Pick<SegmentReader, "columnType" | "valueAt">,
   column: IndexColumn,
@@ -42,7 +42,7 @@ export function keyValueOf(
   );
 }
 
-/** Returns the values of a part of the keys of an index in a group. */
+/** Returns the values of one key part of an index for a row group. */
 export function groupVector(reader: SegmentReader, column: IndexColumn, group: number): Vector {
   const { columnId, expression, missing, type } = column;
   if (expression !== undefined) {
@@ -57,7 +57,7 @@ export function groupVector(reader: SegmentReader, column: IndexColumn, group: n
   return convertVector(vector, storedType, type);
 }
 
-/** Yields the values of some expressions in a group, each time those of a few rows. */
+/** Yields the values of some expressions for a row group, a few rows at a time. */
 export function* groupVectors(
   reader: SegmentReader,
   expressions: readonly KeyExpression[],

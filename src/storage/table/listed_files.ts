@@ -1,7 +1,8 @@
 /**
- * Opens the files of a manifest entry, and verifies that each is the intended file. A file with
- * intact bytes may still be the wrong one if two files were swapped or one was overwritten by a
- * copy. An older deletion vector, for example, would bring replaced rows back.
+ * Opens the files that a manifest entry lists, and verifies that each file is the intended one. A
+ * file whose bytes are intact may still be the wrong one, if two files were swapped or one was
+ * overwritten with a copy. With an older deletion vector, for example, replaced rows would
+ * reappear.
  */
 import type { Hash64 } from "../../base/checksum.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -38,7 +39,7 @@ export function openListedSegment(
   throw new CorruptionError(path, 0, what);
 }
 
-/** Opens the file of an index in one of the two forms, sorted or inverted. */
+/** Opens an index file in one of its two forms, sorted or inverted. */
 export type IndexOpener<Entries> = (disk: Disk, path: string, place: IndexFilePlace) => Entries;
 
 /**
@@ -84,7 +85,10 @@ export function readListedDeletions(
   return { deletions, bytes: bytes.length };
 }
 
-/** Whether a hash matches the listed one. Also true if no hash is listed for this generation. */
+/**
+ * Whether a hash matches the listed hash. The result is also true if no hash is listed for this
+ * generation.
+ */
 function isListedHash(
   { high, low }: Hash64,
   { deletionGeneration, deletionHash }: SegmentEntry,

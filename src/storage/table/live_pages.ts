@@ -1,13 +1,13 @@
 /**
- * Tracks the live rows of a segment, page by page: rows that are neither tombstones nor replaced by
- * newer versions. A read skips pages without live rows, and caches the live rows of the others.
- * History thus costs a read only some nanoseconds for each page of 4,096 versions.
+ * Tracks the live rows of a segment page by page; a live row is neither a tombstone nor replaced by
+ * a newer version. A read skips pages without live rows, and the live rows of the other pages are
+ * cached. History thus costs a read only some nanoseconds per page of 4,096 versions.
  *
- * - The counts and rows are derived from the deletion vector and stored nowhere else, so they
- *   cannot be stale after a crash. They are valid until the page changes.
- * - The cached rows apply to reads at or above every replacement in the page. A replacement above a
- *   read's bound may be rolled back without a reader in another thread knowing. Such a read finds
- *   its rows without the cache.
+ * - The counts and the rows are derived from the deletion vector and stored nowhere else, so they
+ *   cannot be out of date after a crash. They are valid until their page changes.
+ * - Cached rows apply only to reads at or above every replacement in the page. A replacement above
+ *   a read's bound may be rolled back without a reader in another thread being notified. Such a
+ *   read therefore does not use the cache.
  */
 import type { DeletionVector } from "../deletions/deletion_vector.ts";
 import { PAGE_BITS, PAGE_MASK, PAGE_ROWS } from "../deletions/replacement_pages.ts";
@@ -32,7 +32,9 @@ const UNKNOWN = -1;
 const NO_PLACES = new Uint16Array(0);
 
 export class LivePages {
-  /** The number of pages examined so far. Examining a page takes some microseconds. */
+  /**
+   * The number of pages that have been examined so far. Examining a page takes some microseconds.
+   */
   lookCount = 0;
   readonly #rows: PagedRows;
   readonly #rowCount: number;
@@ -41,7 +43,7 @@ export class LivePages {
   /** For each page, the version at its last count of live rows. */
   readonly #countedIn: Float64Array;
   readonly #counts: Int16Array;
-  /** The version of each page whose live rows may be in the cache. */
+  /** For each page, its version when its live rows were last cached. */
   readonly #listedIn: Float64Array;
 
   constructor(rows: PagedRows, cache: ChunkCache = sharedCache) {
@@ -57,8 +59,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the first row of a span that is in a page with a live row; the span's end if there is
-   * none.
+   * Returns the first row of a span that is in a page with a live row; the end of the span if there
+   * is none.
    */
   firstAlive({ end, start }: RowSpan, upTo: number): number {
     let row = start;
@@ -74,7 +76,7 @@ export class LivePages {
     return Math.min(this.#rowCount, (row | PAGE_MASK) + 1);
   }
 
-  /** Counts the live rows of a span at a seq. */
+  /** Counts the rows in a span that are live at a seq. */
   countAlive({ end, start }: RowSpan, upTo: number): number {
     let count = 0;
     for (let row = start; row < end; ) {
@@ -87,7 +89,7 @@ export class LivePages {
     return count;
   }
 
-  /** Counts the rows in pages with a live row. */
+  /** Counts all rows in the pages that contain a live row. */
   rowsInLivePages(upTo: number): number {
     let count = 0;
     for (let row = 0; row < this.#rowCount; row = this.endOfPage(row)) {
@@ -97,8 +99,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the live rows of a span at a seq, counted from its start; undefined if all rows are
-   * live.
+   * Returns the rows in a span that are live at a seq, counted from the start of the span;
+   * undefined if all rows are live.
    */
   aliveRows({ end, start }: RowSpan, upTo: number): Uint32Array | undefined {
     let kept: Uint32Array | undefined;
@@ -126,7 +128,7 @@ export class LivePages {
     return kept?.subarray(0, count);
   }
 
-  /** Returns the rows of a span within a row group that a read at a seq may need. */
+  /** Returns the rows that a read at a seq may need, for a span within a row group. */
   liveRows(span: RowSpan, upTo: number): LiveRows {
     return {
       upTo,
@@ -143,7 +145,7 @@ export class LivePages {
     this.#cache.removeReader(this.#cacheKey, this.#listedIn.length);
   }
 
-  /** Counts the replaced rows in the pages of a span. */
+  /** Counts the replaced rows in the pages that a span touches. */
   #replacedIn({ end, start }: RowSpan): number {
     let count = 0;
     for (let page = start >>> PAGE_BITS; page << PAGE_BITS < end; page += 1) {
@@ -156,7 +158,10 @@ export class LivePages {
     return (start & PAGE_MASK) === 0 && end === this.endOfPage(start);
   }
 
-  /** Counts the live rows of a page; undefined for a read below a replacement in the page. */
+  /**
+   * Counts the live rows of a page; undefined if a row in the page was replaced above the read's
+   * seq.
+   */
   #countIn(page: number, upTo: number): number | undefined {
     const { deletions } = this.#rows;
     if (deletions.highestOfPage(page) > upTo) return undefined;
@@ -172,8 +177,8 @@ export class LivePages {
   }
 
   /**
-   * Returns the live rows of a part of a page, counted from its start; undefined if all rows are
-   * live.
+   * Returns the live rows in a part of a page, counted from the start of the part; undefined if all
+   * rows are live.
    */
   #aliveIn(part: RowSpan, upTo: number): Uint16Array | undefined {
     const rowCount = part.end - part.start;
@@ -197,7 +202,7 @@ export class LivePages {
     return rows;
   }
 
-  /** Whether the page of a part may have a replaced row, or one of its groups a tombstone. */
+  /** Whether the page may contain a replaced row, or one of its row groups a tombstone. */
   #mayHide({ end, start }: RowSpan): boolean {
     const { deletions, reader } = this.#rows;
     if (deletions.countOfPage(start >>> PAGE_BITS) > 0) return true;
@@ -208,8 +213,8 @@ export class LivePages {
   }
 
   /**
-   * Returns a flag for each row of a part of a page: 1 if it is a tombstone, or replaced at or
-   * below a seq.
+   * Returns a flag for each row in a part of a page: 1 if the row is a tombstone or was replaced at
+   * or below a seq.
    */
   #hiddenFlags({ end, start }: RowSpan, upTo: number): Uint8Array {
     this.lookCount += 1;
@@ -239,7 +244,7 @@ function zerosIn(flags: Uint8Array): number {
   return count;
 }
 
-/** Returns the indexes of the zeros, in a new array. */
+/** Returns the indexes of all zeros in a new array. */
 function rowsWithout(flags: Uint8Array): Uint16Array {
   const rows = new Uint16Array(flags.length);
   let count = 0;

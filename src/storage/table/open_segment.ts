@@ -2,17 +2,17 @@
  * Represents a live segment: its manifest entry, its file, which is opened on first use, and the
  * replacements of its rows by newer versions.
  *
- * - The deletion vector in memory is ahead of the one on disk and may include replacements that
- *   will be rolled back. Only replacements up to the flushed seq are written.
- * - A reader pins the segment. When the segment is dropped, the last unpin removes its files.
- * - A damaged segment is quarantined permanently. A segment that the disk currently cannot read is
- *   unreadable: it is quarantined in this process, but not in the manifest, since the next process
- *   may find it intact.
- * - A history segment has no deletion vector: its rows include the seqs of their replacements and
+ * - The deletion vector in memory is ahead of the one on disk, and may include replacements that
+ *   will be rolled back. Only replacements up to the flushed seq are written to disk.
+ * - Readers pin a segment. After a segment was dropped, the last unpin removes its files.
+ * - A damaged segment is quarantined permanently. A segment that the disk cannot read at present is
+ *   called unreadable: it is quarantined in this process, but not in the manifest, since the next
+ *   process may find it intact.
+ * - A history segment has no deletion vector: its rows include the seqs of their replacements, and
  *   never change.
- * - Replacements that recovery could not record in an unreadable segment are kept until the flush
- *   after which the log no longer has them. By then, they are recorded or the segment is
- *   quarantined permanently.
+ * - If a segment is unreadable, the replacements that recovery could not record in it are kept
+ *   until the flush after which the log no longer contains them. By then, they have been recorded,
+ *   or the segment has been quarantined permanently.
  */
 import { assert, defined } from "../../base/assert.ts";
 import { CorruptionError, DatabaseError, UnreadableError } from "../../base/errors.ts";
@@ -33,7 +33,7 @@ import { SegmentIndex } from "./segment_index.ts";
 import type { TableIndex } from "./table_index.ts";
 import { allTermParts } from "./term_builder.ts";
 
-/** A version of an owner, and the seq of its replacement. */
+/** A version of an owner, and the seq of the version that replaced it. */
 export interface MissedReplacement {
   readonly owner: number;
   readonly seq: number;
@@ -44,18 +44,18 @@ const UNREADABLE_HINT = "check the disk, then restart the server, which tries ag
 const DAMAGED_HINT = "rows of other tables can be read; restore a backup, or drop the table";
 
 /**
- * Returns the error of a statement that encountered damage. Later statements get the same error.
+ * Returns the error for a statement that encountered damage. Later statements get the same error.
  */
 export function refusalFor(damage: CorruptionError): DatabaseError {
   const hint = damage instanceof UnreadableError ? UNREADABLE_HINT : DAMAGED_HINT;
   return new DatabaseError("DATA_DAMAGED", damage.message, { hint, cause: damage });
 }
 
-/** Opens the files of a segment, and receives reports of damage. */
+/** Opens the files of a segment, and handles damage that is found in them. */
 export interface SegmentFiles {
   openReader(entry: SegmentEntry): SegmentReader;
   readDeletions(entry: SegmentEntry): DeletionVector;
-  /** Opens the file of an index. Returns undefined if the file is missing or damaged. */
+  /** Opens an index file. Returns undefined if the file is missing or damaged. */
   openIndex<Entries>(
     entry: SegmentEntry,
     indexId: number,
@@ -72,13 +72,13 @@ export class OpenSegment {
   entry: SegmentEntry;
   readonly #files: SegmentFiles;
   #isUnreadableNow = false;
-  /** The replacements that recovery missed, in the order of the log. */
+  /** The replacements that recovery missed, in log order. */
   #missed: MissedReplacement[] = [];
   #reader: SegmentReader | undefined;
   #orders: ColumnOrders | undefined;
   #deletions: DeletionVector | undefined;
   #livePages: LivePages | undefined;
-  /** The owner for whom `rowsOf` was last called, and the result. */
+  /** The owner for whom `rowsOf` was last called, and the result of that call. */
   #askedOwner: number | undefined;
   #askedRows: RowSpan | undefined;
   /** The indexes that were opened so far, by id. */
@@ -87,13 +87,13 @@ export class OpenSegment {
   readonly #terms = new Map<number, { readonly parts: readonly TermPart[]; close(): void }>();
   #pinCount = 0;
   #isDropped = false;
-  /** Generation of the last deletion vector that was started, whether or not it was published. */
+  /** The generation of the last deletion vector that was begun, whether or not it was published. */
   #generation = 0;
   #tombstoneCount: number | undefined;
-  /** The lowest seq of the replacements that the deletion vector on disk lacks. */
+  /** The lowest seq among the replacements that are missing from the deletion vector on disk. */
   #dirtySince = Infinity;
   #dirtyUpTo = 0;
-  /** Replacements made since the segment's merge began, with seq 0 for a rollback. */
+  /** The replacements made since a merge of the segment began; a seq of 0 means a rollback. */
   #replacementLog: ReplacementLog | undefined;
 
   constructor(entry: SegmentEntry, files: SegmentFiles) {
@@ -101,13 +101,15 @@ export class OpenSegment {
     this.#files = files;
   }
 
-  /** Takes over the replacements that the segment's memtable had collected. */
+  /**
+   * Adopts the replacements that were collected in the memtable from which the segment was written.
+   */
   adoptDeletions(deletions: DeletionVector): void {
     assert(this.#deletions === undefined, "replacements are adopted before any is added");
     this.#deletions = deletions;
   }
 
-  /** The approximate memory of the deletion vector and the cached live rows. */
+  /** The approximate memory for the deletion vector and the cached live rows. */
   get replacementBytes(): number {
     return this.#deletions?.bytes ?? 0;
   }
@@ -122,18 +124,18 @@ export class OpenSegment {
     if (this.#isDropped && this.#pinCount === 0) this.#remove();
   }
 
-  /** Whether the segment is no longer listed in a manifest, so that its files may be gone. */
+  /** Whether no manifest lists the segment any longer, so that its files may be gone. */
   get isDropped(): boolean {
     return this.#isDropped;
   }
 
-  /** Drops the segment. Called when no manifest lists it. */
+  /** Drops the segment. Called when no manifest lists the segment any longer. */
   drop(): void {
     this.#isDropped = true;
     if (this.#pinCount === 0) this.#remove();
   }
 
-  /** Closes the file. The next use reopens it. */
+  /** Closes the file. It is reopened on the next use. */
   close(): void {
     this.#orders?.release();
     this.#orders = undefined;
@@ -155,8 +157,8 @@ export class OpenSegment {
   }
 
   /**
-   * Returns the seq that replaced a row, or 0. In history, a tombstone that was never replaced has
-   * its own seq.
+   * Returns the seq of the version that replaced a row, or 0. In history, a tombstone that was
+   * never replaced has its own seq.
    */
   replacedByAt(row: number): number {
     if (!this.isHistory) return this.deletions.replacedBy(row);
@@ -199,7 +201,7 @@ export class OpenSegment {
   }
 
   /**
-   * Returns a secondary index. If its file is missing or damaged, the index is made from the rows.
+   * Returns a secondary index. If its file is missing or damaged, the index is built from the rows.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
@@ -219,7 +221,7 @@ export class OpenSegment {
   }
 
   /**
-   * Returns the parts of an inverted index. If its file is missing or damaged, the index is made
+   * Returns the parts of an inverted index. If its file is missing or damaged, the index is built
    * from the rows.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
@@ -234,7 +236,7 @@ export class OpenSegment {
     return parts;
   }
 
-  /** Closes an index, because it was dropped or its file was written. */
+  /** Closes an index, because it was dropped or its file was rewritten. */
   closeIndex(indexId: number): void {
     this.#indexes.get(indexId)?.close();
     this.#indexes.delete(indexId);
@@ -247,7 +249,7 @@ export class OpenSegment {
     if (this.entry.quarantined) throw this.#refusal();
   }
 
-  /** Runs a read, and reports damage that it finds. @throws {CorruptionError} */
+  /** Runs a read, and reports any damage that it encounters. @throws {CorruptionError} */
   guard<T>(read: () => T): T {
     try {
       return read();
@@ -258,7 +260,7 @@ export class OpenSegment {
 
   /**
    * Returns the rows of an owner; undefined if the owner has no rows. The result for the last owner
-   * is cached, because each new key is looked up among the rows of its owner.
+   * is cached, because every new key is looked up among the rows of its owner.
    *
    * @throws {DatabaseError} DATA_DAMAGED if the segment is quarantined.
    */
@@ -279,16 +281,14 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the replacements in memory are no longer valid. The next write of replacements to
-   * disk then also records the quarantine.
+   * Called when the replacements in memory are no longer valid. The next time replacements are
+   * written to disk, the quarantine is recorded as well.
    */
   noteUntrue(): void {
     this.#isUnreadableNow = false;
   }
 
-  /**
-   * Keeps a replacement that recovery could not record because the disk cannot read the segment.
-   */
+  /** Stores a replacement that recovery could not record because the segment is unreadable. */
   noteMissed(replacement: MissedReplacement): void {
     // A permanently quarantined segment does not need it.
     if (this.#isUnreadableNow) this.#missed.push(replacement);
@@ -299,7 +299,7 @@ export class OpenSegment {
   }
 
   /**
-   * Records some of the replacements that recovery missed, newest first. The segment stays
+   * Records some of the replacements that recovery missed, the newest first. The segment stays
    * quarantined.
    *
    * @throws {CorruptionError} If the segment still cannot be read.
@@ -312,7 +312,7 @@ export class OpenSegment {
       if (missed === undefined) return;
       const { owner, replacedBy, seq } = missed;
       const row = this.#reader.rowOfSeq(owner, seq);
-      // A merge has discarded the version.
+      // Otherwise, a merge has discarded the version.
       if (row !== -1) this.replace(row, replacedBy);
       this.#missed.pop();
     }
@@ -323,8 +323,8 @@ export class OpenSegment {
     return this.#isUnreadableNow ? { ...this.entry, quarantined: false } : this.entry;
   }
 
-  // Separate methods, because the getters are called for every value and a closure in them would be
-  // costly.
+  // This is a separate method, because the getters are called for every value, and a closure in
+  // them would be costly.
 
   #refusal(): DatabaseError {
     const { segmentId, tableId } = this.entry;
@@ -346,13 +346,13 @@ export class OpenSegment {
     return this.guard(() => this.#files.readDeletions(this.entry));
   }
 
-  /** Reports an error of a read if it is damage, and returns it. */
+  /** Reports an error of a read if it means damage, and returns it. */
   #noted(error: unknown): unknown {
     if (error instanceof CorruptionError) this.#report(error);
     return error;
   }
 
-  /** Reports an error of a read over several segments if it is damage in this one. */
+  /** Reports an error of a read over several segments, if it means damage in this segment. */
   noteIfDamaged(error: unknown): void {
     if (!(error instanceof CorruptionError)) return;
     if (error.path !== this.#files.segmentPath(this.entry)) return;
@@ -360,14 +360,14 @@ export class OpenSegment {
   }
 
   /**
-   * Reports damage unless the segment was dropped. No manifest lists a dropped segment, so it
+   * Reports damage unless the segment was dropped. A dropped segment is not in any manifest, so it
    * cannot be quarantined.
    */
   #report(damage: CorruptionError): void {
     if (!this.#isDropped) this.#files.onDamage(this, damage);
   }
 
-  /** The number of tombstones, which are counted only once. */
+  /** The number of tombstones, which is determined once and then cached. */
   get tombstoneCount(): number {
     this.#tombstoneCount ??= this.guard(() => tombstonesOf(this.reader));
     return this.#tombstoneCount;
@@ -410,7 +410,7 @@ export class OpenSegment {
     return this.reader.columnType(columnId);
   }
 
-  /** Returns the newest row of a key up to a seq, or -1. */
+  /** Returns the newest row of a key up to a seq; -1 if there is none. */
   findKey(owner: number, key: Row, upTo: number = Infinity): number {
     if (upTo < this.entry.minSeq) return -1;
     try {
@@ -445,7 +445,7 @@ export class OpenSegment {
     this.#noteDirty({ least: seq, most: seq });
   }
 
-  /** Records many replacements whose seqs are already known, and takes ownership of them. */
+  /** Records many replacements whose seqs are already known, taking ownership of them. */
   replaceAll(prepared: PreparedReplacements): void {
     const noted = this.#replacementLog;
     if (noted !== undefined) prepared.visit((row, seq) => noted.note(row, seq));
@@ -453,13 +453,13 @@ export class OpenSegment {
     this.#noteDirty(prepared.seqs);
   }
 
-  /** Marks replacements above a seq as missing from the deletion vector on disk. */
+  /** Records that the deletion vector on disk lacks the replacements above a seq. */
   noteDirtyAbove(seq: number): void {
     const { highestSeq } = this.deletions;
     if (highestSeq > seq) this.#noteDirty({ least: seq + 1, most: highestSeq });
   }
 
-  /** Marks replacements in a range of seqs as missing from the deletion vector on disk. */
+  /** Records that the deletion vector on disk lacks the replacements in a range of seqs. */
   #noteDirty({ least, most }: { readonly least: number; readonly most: number }): void {
     this.#dirtySince = Math.min(this.#dirtySince, least);
     this.#dirtyUpTo = Math.max(this.#dirtyUpTo, most);
@@ -471,38 +471,38 @@ export class OpenSegment {
   }
 
   /**
-   * Called when the deletion vector on disk is damaged. The file is rewritten if the vector is in
-   * memory.
+   * Called when the deletion vector on disk is damaged. If the vector is in memory, the file is
+   * rewritten.
    */
   noteVectorDamaged(): void {
     if (this.#deletions !== undefined) this.#dirtySince = 0;
   }
 
   /**
-   * Returns the generation of the next deletion vector. Every attempt gets a new one, since files
-   * of a failed attempt may be removed only after the next attempt is published.
+   * Returns the generation of the next deletion vector. Every attempt gets a new generation, since
+   * the files of a failed attempt may be removed only after the next attempt was published.
    */
   nextGeneration(): number {
     this.#generation = Math.max(this.#generation, this.entry.deletionGeneration) + 1;
     return this.#generation;
   }
 
-  /** Records that the deletion vector on disk contains every replacement up to a seq. */
+  /** Records that the deletion vector on disk contains all replacements up to a seq. */
   noteWritten(seq: number): void {
     this.#dirtySince = this.#dirtyUpTo > seq ? seq + 1 : Infinity;
   }
 
-  /** Returns a separate deletion vector with the replacements up to a seq. */
+  /** Returns a copy of the deletion vector with the replacements up to a seq. */
   deletionsUpTo(upTo: number): DeletionVector {
     return this.deletions.upTo(upTo);
   }
 
-  /** The number of replacements logged for a merge that have not been taken yet. */
+  /** The number of replacements that were logged for a merge and not yet taken. */
   get notedCount(): number {
     return this.#replacementLog?.count ?? 0;
   }
 
-  /** Starts logging replacements for the copy of the segment that a merge makes. */
+  /** Starts to log replacements, because a merge begins to copy the segment. */
   beginReplacementLog(): void {
     this.#replacementLog = new ReplacementLog();
   }
@@ -523,12 +523,12 @@ export class OpenSegment {
 
   revert(row: number): void {
     if (this.isHistory) {
-      // The key of a tombstone in history was inserted again, which is not recorded in history.
+      // The key of a tombstone in history was inserted again, which history does not record.
       assert(this.isDeletedAt(row), "the replacement of a version in history is never rolled back");
       return;
     }
     this.deletions.revert(row);
-    // Cached orders may have left the row out.
+    // Cached orders may have omitted the row.
     this.#orders?.release();
     this.#replacementLog?.note(row, 0);
   }
@@ -555,8 +555,8 @@ function tombstonesOf(reader: SegmentReader): number {
 }
 
 /**
- * Logs replacements of a segment's rows during a merge, in order. A large commit may add a million
- * of them in one tick, so they are stored in two lists of numbers instead of objects.
+ * Logs the replacements of a segment's rows during a merge, in order. A large commit may add a
+ * million of them in one tick, so they are stored in two lists of numbers rather than as objects.
  */
 class ReplacementLog {
   readonly #rows: number[] = [];

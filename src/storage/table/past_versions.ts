@@ -2,19 +2,20 @@
  * Finds versions of a key to which no newer version refers.
  *
  * If a key is inserted again after its tombstone has moved to history, the new version does not
- * refer to the tombstone as its predecessor, since an INSERT does not search history. The tombstone
- * does not refer to the new version either. This module finds them by key.
+ * refer to the tombstone as its predecessor, since INSERT does not search history. The tombstone
+ * does not refer to the new version either. This module finds such tombstones and versions by their
+ * keys.
  */
 import type { Row } from "../../types/mod.ts";
 import type { StoredTable } from "./table.ts";
 
-/** A range of seqs above `after` and at most `upTo`. */
+/** The range of seqs above `after` and at most `upTo`. */
 interface SeqRange {
   readonly after: number;
   readonly upTo: number;
 }
 
-/** Whether a key of an owner has a version within a range of seqs, in memory or in any segment. */
+/** Whether a key of an owner has a version within a range of seqs, in memory or in a segment. */
 export function hasVersion(
   table: StoredTable,
   { key, owner }: { readonly owner: number; readonly key: Row },
@@ -31,8 +32,8 @@ export function hasVersion(
 }
 
 /**
- * For a version without `prev`, returns the seq of the tombstone that precedes it in history if
- * that seq is above `after`; otherwise 0.
+ * If a version has no `prev`, returns the seq of the tombstone in history that precedes it,
+ * provided that this seq is above `after`; otherwise 0.
  */
 export function buriedTombstone(
   table: StoredTable,

@@ -24,7 +24,7 @@ import {
 } from "./listed_files.ts";
 import type { OpenSegment, SegmentFiles } from "./open_segment.ts";
 
-/** The part of the storages that segments need: see `storage/storages.ts`. */
+/** The part of the storages that segments use; see `storage/storages.ts`. */
 export interface StorageFaults {
   faultOf(storageId: string): string | undefined;
   requireThere(home: SegmentHome | undefined): void;
@@ -46,7 +46,7 @@ export class LocalSegmentFiles implements SegmentFiles {
   readonly #options: SegmentFilesOptions;
   readonly #holds = new Holds();
   readonly #seldomLog: SeldomLog;
-  /** The files to remove. They are neither kept in place nor listed. */
+  /** The files to remove. They are no longer listed, and nothing keeps them in place. */
   readonly #toRemove: string[] = [];
   #removal: Promise<void> | undefined;
 
@@ -71,8 +71,8 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   remove(entry: SegmentEntry): void {
     const { home } = entry;
-    // Another server may now own a file with that name. The segment's own file is removed once its
-    // storage is available again.
+    // A file with that name may now belong to another server. The segment's own file is removed
+    // once its storage is available again.
     if (home !== undefined && !this.#options.storages.hasOwnFiles(home)) return;
     this.removeFile(this.segmentPath(entry));
     if (entry.deletionGeneration > 0) this.removeFile(this.deletionVectorPath(entry));
@@ -89,7 +89,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     try {
       return openListedIndex(this.#options.disk, path, { entry, indexId, open });
     } catch (error) {
-      // Safe: the index is built again from the rows of the segment.
+      // Safe: the index is rebuilt from the rows of the segment.
       if (!(error instanceof CorruptionError)) throw error;
       this.#options.log.error("damaged index file, its index is made from the rows", {
         path,
@@ -105,7 +105,8 @@ export class LocalSegmentFiles implements SegmentFiles {
     damage.isLogged = true;
     if (segment.entry.quarantined) return;
     const { segmentId, tableId } = segment.entry;
-    // Foreign files in place of a storage do not show that the storage's own files are damaged.
+    // If a storage was replaced by foreign files, that does not mean that its own files are
+    // damaged.
     if (this.#noteIfGone(segment.entry) !== undefined) return;
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
@@ -124,7 +125,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   /**
    * Permanently quarantines a segment that was only unreadable so far, because the log is about to
-   * drop replacements that could not be recorded in it.
+   * drop replacements that could not be recorded in the segment.
    *
    * @throws {DatabaseError} The errors of the manifest; STORAGE_UNAVAILABLE if its storage is
    * missing.
@@ -145,7 +146,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Checks that the storages of a table are available. Call this before changing its segments.
+   * Checks that the storages of a table are available. This must be called before the segments of
+   * the table are changed.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if the storage of new segments, or of a current
    * one, is missing.
@@ -168,14 +170,14 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Keeps every file of a segment in place, even if no manifest lists it, until the returned
-   * function is called.
+   * Keeps every segment file in place, even if no manifest lists it, until the returned function is
+   * called.
    */
   hold(): () => void {
     return this.#holds.hold();
   }
 
-  /** Removes a file that no manifest entry refers to, either immediately or later. */
+  /** Removes a file to which no manifest entry refers, either immediately or later. */
   removeFile(path: string): void {
     this.#holds.whenFree(() => {
       this.#toRemove.push(path);
@@ -189,8 +191,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Checks the storage of a segment. Returns the reason why the storage is not used; undefined if
-   * it is used or the segment is in the data directory.
+   * Checks the storage of a segment. Returns the reason why the storage is not in use; undefined if
+   * it is in use or the segment is in the data directory.
    */
   #noteIfGone({ home }: SegmentEntry): string | undefined {
     return home === undefined ? undefined : this.#options.storages.noteIfGone(home);
@@ -211,8 +213,8 @@ export class LocalSegmentFiles implements SegmentFiles {
   }
 
   /**
-   * Removes one file at a time, because several removals at the same time would occupy the threads
-   * that syncs of commits need.
+   * Removes one file at a time, because simultaneous removals would occupy the threads that syncs
+   * of commits need.
    */
   #removeNext(): Promise<void> | undefined {
     for (let path = this.#toRemove.shift(); path !== undefined; path = this.#toRemove.shift()) {
@@ -237,7 +239,7 @@ export class LocalSegmentFiles implements SegmentFiles {
 
   #noteKept(path: string, error: unknown): void {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: on the next startup, unlisted files are moved to lost+found.
+    // Safe: at the next startup, unlisted files are moved to lost+found.
     this.#options.log.warn("cannot remove a file", { path, code: error.code });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Searches an index of one segment. The keys of an owner have the same range of positions as the
+ * Searches the index of one segment. An owner's keys occupy the same range of positions as the
  * owner's rows.
  */
 import type { Row, Value } from "../../types/mod.ts";
@@ -8,9 +8,9 @@ import { type IndexOrder, prefixOf, prefixOfBytes, prefixOfText } from "../segme
 import type { RowSpan } from "../segment/reader.ts";
 
 /**
- * Returns the prefix of a string without some bytes with which all strings of an index begin, given
- * as Latin-1. A string that does not begin with these bytes gets a number below or above all
- * prefixes of the index.
+ * Returns the prefix of a string, without the bytes with which all strings of the index begin;
+ * these bytes are given as Latin-1. If the string does not begin with these bytes, returns a number
+ * below or above all prefixes of the index.
  */
 function prefixWithin(text: string, common: string): number {
   for (let at = 0; at < common.length; at += 1) {
@@ -25,14 +25,15 @@ function prefixWithin(text: string, common: string): number {
 function prefixOfEncoded(text: string, common: string): number {
   const bytes = Buffer.from(text);
   for (let at = 0; at < common.length; at += 1) {
-    // A string that ends here is below all others.
+    // If the string ends here, it is below all others.
     const order = (bytes[at] ?? -1) - common.charCodeAt(at);
     if (order !== 0) return order < 0 ? -1 : Number.MAX_SAFE_INTEGER;
   }
   return prefixOfBytes(bytes, common.length, bytes.length);
 }
 
-// A search looks for one string in several segments, whose strings usually have the same beginning.
+// A search looks for one string in several segments, whose strings usually begin with the same
+// bytes.
 let lastText: string | undefined;
 let lastCommon = "";
 let lastPrefix = 0;
@@ -41,7 +42,7 @@ export class SegmentIndex {
   readonly #entries: IndexEntries;
   readonly #order: IndexOrder;
   readonly #valueAt: (at: number, row: number) => Value;
-  /** The bytes with which every string in the first column begins, as Latin-1. Set on first use. */
+  /** The bytes with which all strings in the first column begin, as Latin-1. Set on first use. */
   #common: string | undefined;
 
   /** @param valueAt Returns the value of a row in a column, counted within the key. */
@@ -55,21 +56,22 @@ export class SegmentIndex {
     this.#valueAt = valueAt;
   }
 
-  /** The number of bytes that prefixes leave out at the beginning of each string. */
+  /** The number of bytes that prefixes omit at the beginning of each string. */
   get commonBytes(): number {
     return this.#entries.commonBytes;
   }
 
   /**
-   * Visits the numbers of the given prefixes that a key of a span has. The prefixes ascend, and
-   * have the form of this index, even for strings that begin differently.
+   * For each of the given prefixes that also occurs in a span of keys, visits the prefix's index in
+   * the given list. The prefixes ascend and have the form of this index, even for strings that
+   * begin differently.
    */
   visitEqual({ end, start }: RowSpan, wanted: Float64Array, visit: (at: number) => void): void {
     const { prefixes } = this.#entries;
     let place = start;
     for (let at = 0; at < wanted.length && place < end; at += 1) {
       const prefix = wanted[at] as number;
-      // The next key is expected to be near.
+      // The next match is expected to be near.
       let step = 1;
       while (place + step < end && (prefixes[place + step] as number) < prefix) step *= 2;
       const near = { start: place, end: Math.min(place + step + 1, end) };
@@ -92,13 +94,15 @@ export class SegmentIndex {
     return isShort ? prefixOf(this.#valueAt(0, this.rowAt(place))) : prefix;
   }
 
-  /** Returns a prefix without the bytes that all strings have in common. */
+  /**
+   * Returns the prefix at a position as stored, without the bytes that all strings have in common.
+   */
   #ownPrefixAt(place: number): number {
     return this.#entries.prefixes[place] as number;
   }
 
   /**
-   * Returns the prefix of a requested value in the form that the index stores. A string that does
+   * Returns the prefix of a requested value, in the form that the index stores. A string that does
    * not begin with the common prefix gets a number below or above all stored prefixes.
    */
   #ownPrefixOf(value: Value): number {
@@ -131,8 +135,8 @@ export class SegmentIndex {
   }
 
   /**
-   * Returns the first position of a span whose key is at or above the given values, or with
-   * `isAfter` above all keys that begin with them; the end of the span if no key qualifies.
+   * Returns the first position of a span whose key is at or above the given values or, with
+   * `isAfter`, above all keys that begin with them; the end of the span if there is none.
    */
   placeOf({ end, start }: RowSpan, values: Row, isAfter: boolean): number {
     if (values.length === 0) return isAfter ? end : start;
@@ -145,12 +149,12 @@ export class SegmentIndex {
     return this.#placeAmong({ start: low, end: high }, values, isAfter);
   }
 
-  /** Whether the key at a position has all of the given values. */
+  /** Whether the key at a position has exactly the given values. */
   isKeyAt(place: number, values: Row): boolean {
     return this.compareAt(place, values) === 0;
   }
 
-  /** Compares the key at a position with values of its first columns. */
+  /** Compares the key at a position with values for its first columns. */
   compareAt(place: number, values: Row): number {
     const wanted = this.#ownPrefixOf(values[0] ?? null);
     const prefix = this.#ownPrefixAt(place);
@@ -186,7 +190,7 @@ export class SegmentIndex {
     return low;
   }
 
-  /** Compares the key of a row with values of its first columns. */
+  /** Compares the key of a row with values for its first columns. */
   #compareWith(row: number, values: Row): number {
     for (let at = 0; at < values.length; at += 1) {
       const order = this.#order.compareAt(at, this.#valueAt(at, row), values[at] ?? null);

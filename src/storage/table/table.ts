@@ -1,14 +1,13 @@
 /**
- * Represents one table: its definition, and the memtables and segments with its row versions from
- * oldest to newest.
+ * Represents one table: its definition, and the memtables and segments that contain its row
+ * versions, from oldest to newest.
  *
  *     segments (ascending, disjoint seq ranges) → frozen memtable, while it is flushed → memtables that
  *     wait for a flush, because a large commit brought one of its own → active memtable
  *
- * Readers see memtables and segments as one ascending stream per owner. In addition, there are
- * history segments, which contain versions that were replaced at or below the flushed seq, and
- * tombstones up to that seq. Only reads of the past need history segments. A version is in exactly
- * one place.
+ * Readers see the memtables and segments as one ascending stream per owner. History segments are
+ * separate: they contain versions that were replaced at or below the flushed seq, and tombstones up
+ * to that seq. Only reads of past states need them. Every version is in exactly one place.
  */
 import { assert } from "../../base/assert.ts";
 import { DatabaseError, DiskError, isDamage, withDetails } from "../../base/errors.ts";
@@ -31,14 +30,14 @@ import type { StorageFaults } from "./segment_files.ts";
 import { isEnforced, type TableIndex, tableIndexesOf } from "./table_index.ts";
 import { VersionCursor } from "./version_cursor.ts";
 
-/** The state of a table in the manifest. */
+/** The state that the manifest records for a table. */
 export interface TableProgress {
   readonly flushedSeq: number;
   readonly lowWatermark: LowWatermark;
   readonly lastFlushedAtMs: number | undefined;
 }
 
-/** Converts the progress of a table to its manifest form. */
+/** Converts the state of a table to its manifest form. */
 export function tableStateOf(
   tableId: number,
   { flushedSeq, lastFlushedAtMs, lowWatermark }: TableProgress,
@@ -57,35 +56,38 @@ export class StoredTable {
   active: Memtable;
   frozen: Memtable | undefined;
   /**
-   * Memtables between the frozen one and the active one, oldest first. No rows are added to them.
+   * Memtables between the frozen one and the active one, oldest first. No more rows are added to
+   * them.
    */
   #waiting: Memtable[] = [];
-  /** Segments of current versions: ascending, and with disjoint ranges of seqs. */
+  /** Segments of current versions, in ascending order; their seq ranges do not overlap. */
   segments: OpenSegment[];
   /**
-   * History segments, ascending by lowest seq. The range of a history segment may overlap any other
-   * range.
+   * History segments, in ascending order of their lowest seqs. The seq range of a history segment
+   * may overlap with any other.
    */
   history: OpenSegment[];
   progress: TableProgress;
   isDropped = false;
   /**
-   * The reason why the table may not be read or written: a storage of its segments is not
+   * The reason why the table may not be read or written: the storage of some of its segments is not
    * available. Undefined if the table is available.
    */
   fault: DatabaseError | undefined;
   /** The reason why the table's storage did not accept the rows of the last flush. */
   storageFailure: DatabaseError | DiskError | undefined;
   /**
-   * The seq up to which replaced versions are discarded early, because history takes too much
-   * space.
+   * The seq up to which replaced versions are discarded early because history takes too much space.
    */
   sizeFloorSeq = 0;
   /** The seq above which replaced versions are kept, regardless of their age and size. */
   heldAfterSeq: number = Infinity;
-  /** Serialises the parts of a flush and a merge that change the segments. The rest may overlap. */
+  /**
+   * Serialises those parts of a flush and a merge that change the list of segments. The other parts
+   * may run at the same time.
+   */
   readonly publishing: WorkLine = new WorkLine();
-  /** Live rows of all owners at the visible seq; undefined until they are requested. */
+  /** The number of live rows of all owners at the visible seq; undefined until it is requested. */
   liveRows: number | undefined;
   #definition: TableDefinition;
   #keyPositions: readonly number[] = [];
@@ -93,10 +95,13 @@ export class StoredTable {
   #enforcedIndexes: readonly TableIndex[] = [];
   readonly #cursor = new VersionCursor();
   /**
-   * The columns by which sorted rows were requested. False if the sort orders would be too large.
+   * The columns for which sorted rows were requested. The value is false if the sorted orders would
+   * be too large.
    */
   readonly #orderedColumns = new Map<number, boolean>();
-  /** The key of the current search, reused so that a search allocates nothing. */
+  /**
+   * The key values of the current search; the array is reused, so that a search allocates nothing.
+   */
   readonly #keyValues: Value[] = [];
 
   constructor(
@@ -166,8 +171,8 @@ export class StoredTable {
   }
 
   /**
-   * Records a fault of a storage that the table needs, after which the table's segments are left
-   * alone.
+   * If a storage that the table needs has a fault, records it; the segments of the table are then
+   * left alone.
    */
   noteFaults(storages: Pick<StorageFaults, "faultOf">): void {
     const { home, name } = this.#definition;
@@ -190,8 +195,8 @@ export class StoredTable {
   }
 
   /**
-   * Checks that the table's storage accepts rows. Call this before adding rows, since rows that
-   * cannot be flushed would stay in memory and in the log.
+   * Checks that the table's storage accepts more rows. This must be called before rows are added,
+   * since rows that cannot be flushed would stay in memory and in the log.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -215,19 +220,19 @@ export class StoredTable {
     );
   }
 
-  /** Positions of the key columns in a row; empty if the table has no key. */
+  /** The positions of the key columns in a row; empty if the table has no key. */
   get keyPositions(): readonly number[] {
     return this.#keyPositions;
   }
 
-  /** Whether rows sorted by a column were requested before. Records the current request. */
+  /** Returns whether rows sorted by a column were requested before, and records this request. */
   isOrderWanted(columnId: number): boolean {
     const isWanted = this.#orderedColumns.get(columnId);
     if (isWanted === undefined) this.#orderedColumns.set(columnId, true);
     return isWanted ?? false;
   }
 
-  /** Stops further reads that are sorted by a column. */
+  /** Prevents further reads that are sorted by a column. */
   refuseOrder(columnId: number): void {
     this.#orderedColumns.set(columnId, false);
   }
@@ -243,13 +248,13 @@ export class StoredTable {
    * Returns the seq at or below which row versions have expired; 0 if no version has.
    *
    * This seq never decreases, even if the wall clock is set back. Expired rows stay invisible,
-   * because another row may have taken the key of an expired row since. There is one exception: if
-   * nothing was written while the clock was ahead, and the server was then restarted, rows that had
-   * expired reappear until their real expiry.
+   * because another row may since have been inserted with the same key. There is one exception: if
+   * nothing was written while the clock was ahead, and the server is then restarted, rows that had
+   * expired reappear until their actual expiry.
    */
   expiredSeq(ids: Pick<SeqGenerator, "agedSeq">): number {
     const { expiredSeq = 0, ttlMs } = this.#definition;
-    // A version of the previous millisecond has reached its time to live.
+    // A version from the previous millisecond has reached its time to live.
     return ttlMs === undefined ? 0 : Math.max(expiredSeq, ids.agedSeq(ttlMs));
   }
 
@@ -262,12 +267,14 @@ export class StoredTable {
     const { heldAfterSeq } = this;
     if (expiredSeq === 0 || heldAfterSeq === Infinity) return expiredSeq;
     if (heldAfterSeq === 0) return 0;
-    // Versions that had expired at the beginning of the hold were not replaced later.
+    // Versions that had already expired when the hold began were not replaced after that.
     const aliveFromMs = ids.msOf(heldAfterSeq) - (this.#definition.ttlMs ?? 0);
     return Math.max(0, Math.min(expiredSeq, ids.lastSeqUpTo(aliveFromMs)));
   }
 
-  /** Freezes the oldest memtable for a flush. If that is the active one, begins an empty one. */
+  /**
+   * Freezes the oldest memtable for a flush. If that is the active memtable, an empty one is begun.
+   */
   freeze(): Memtable {
     assert(this.frozen === undefined, "one memtable is flushed at a time");
     this.frozen = this.#waiting.shift();
@@ -279,8 +286,8 @@ export class StoredTable {
   }
 
   /**
-   * Makes a memtable that already has rows the active one. The rows must be newer than all other
-   * rows.
+   * Turns a memtable that already contains rows into the active one. The rows must be newer than
+   * all other rows.
    */
   adopt(memtable: Memtable): void {
     const isAbove = memtable.rowCount === 0 || (memtable.seqs[0] ?? 0) > this.active.lastSeq;
@@ -297,7 +304,7 @@ export class StoredTable {
     if (this.active.rowCount > 0) this.adopt(new Memtable(this.#definition.columns));
   }
 
-  /** Whether any memtables are waiting to be flushed. */
+  /** Whether any memtable is waiting to be flushed. */
   get isWaiting(): boolean {
     return this.#waiting.length > 0;
   }
@@ -320,9 +327,9 @@ export class StoredTable {
   }
 
   /**
-   * Moves the cursor to the newest version of a row's key, tombstones included. Finds nothing if
-   * that version has moved to history. Valid until the next search. `partition` is the owner's
-   * partition of the active memtable.
+   * Moves the cursor to the newest version of a row's key, which may be a tombstone. Finds nothing
+   * if that version has moved to history. The cursor is valid until the next search. `partition` is
+   * the owner's partition of the active memtable.
    */
   findNewest(partition: MemPartition, key: Key, row: Row): VersionCursor | undefined {
     const activeRow = partition.rowOf(key);
@@ -334,9 +341,7 @@ export class StoredTable {
     return this.#findStored(partition.owner, row);
   }
 
-  /**
-   * Finds a version as {@linkcode findNewest} does, for an owner who may not have a partition yet.
-   */
+  /** Finds a version like {@linkcode findNewest}, for an owner who may not have a partition yet. */
   findNewestOf(owner: number, key: Key, row: Row): VersionCursor | undefined {
     if (this.#standOnKey(this.active, owner, key)) return this.#cursor;
     if (this.#standOnOlderKey(owner, key)) return this.#cursor;
@@ -352,15 +357,18 @@ export class StoredTable {
   }
 
   /**
-   * If the newest version in the segments is replaced, its replacement has moved to history, and no
-   * row has the key.
+   * If the newest version in the segments is replaced, the replacing version has moved to history,
+   * and no live row has the key.
    */
   #findNewestStored(owner: number, key: Row): VersionCursor | undefined {
     const found = this.#findInSegments(owner, key, Infinity);
     return found?.isReplaced === true ? undefined : found;
   }
 
-  /** Finds a version as {@linkcode findNewestOf} does, for a row of a batch with every column. */
+  /**
+   * Finds a version like {@linkcode findNewestOf}, for one row of a batch that contains every
+   * column.
+   */
   findNewestAt(
     owner: number,
     key: Key,
@@ -372,7 +380,7 @@ export class StoredTable {
     const values = this.#keyValues;
     values.length = 0;
     const only = this.#keyPositions.length === 1 ? columns[this.#keyPositions[0] ?? 0] : undefined;
-    // Such a key is the value itself, so that its bytes are encoded only once.
+    // Such a key is the value itself, so its bytes are encoded only once.
     if (only?.kind === "utf8") values.push(key);
     else {
       for (const position of this.#keyPositions) {
@@ -384,9 +392,9 @@ export class StoredTable {
   }
 
   /**
-   * Returns an upper bound on all keys of an owner that are a single number. Rows with ascending
-   * keys above this bound need no lookup. If `since` is given, only history segments with versions
-   * above that seq are taken into account.
+   * Returns an upper bound on those keys of an owner that are a single number. Rows with ascending
+   * keys above this bound do not have to be looked up. If `since` is given, only history segments
+   * with versions above that seq are taken into account.
    */
   highestKey(owner: number, since: number = Infinity): number {
     let highest = this.active.partitions.get(owner)?.highestKey ?? Number.NEGATIVE_INFINITY;
@@ -401,7 +409,7 @@ export class StoredTable {
     return highest;
   }
 
-  /** Moves the cursor to the version of a key that is current at a seq, possibly a tombstone. */
+  /** Moves the cursor to a key's version that is current at a seq, possibly a tombstone. */
   findCurrent(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     const recent = this.findInMemory(owner, key, upTo);
     if (recent !== undefined) return recent;
@@ -421,13 +429,13 @@ export class StoredTable {
     return this.#definition.keyColumnIds.map((columnId) => this.valueAt(cursor, columnId));
   }
 
-  /** Returns the history segments with versions that are current at a seq. */
+  /** Returns the history segments that contain versions current at a seq. */
   historyAt(upTo: number): readonly OpenSegment[] {
     return this.history.filter(({ entry }) => isHistoryAt(entry, upTo));
   }
 
   /**
-   * Moves the cursor to the newest version of a key up to a seq, if a memtable has that version or
+   * Moves the cursor to a key's newest version up to a seq, if a memtable contains that version or
    * its successor.
    */
   findInMemory(owner: number, values: Row, upTo: number): VersionCursor | undefined {
@@ -458,7 +466,7 @@ export class StoredTable {
     return true;
   }
 
-  /** Returns the live row of a key at a seq. Rows up to `expiredSeq` have expired. */
+  /** Returns the row of a key that is live at a seq. Rows up to `expiredSeq` have expired. */
   lookup({ owner, key, upTo, columnIds }: LookupOptions, expiredSeq: number): Row | undefined {
     const cursor = this.findCurrent(owner, key, upTo);
     if (cursor === undefined || cursor.isDeleted || cursor.seq <= expiredSeq) return undefined;
@@ -468,7 +476,8 @@ export class StoredTable {
   }
 
   /**
-   * Moves the cursor to the version of an owner with exactly this seq. Valid until the next search.
+   * Moves the cursor to an owner's version with exactly this seq. The cursor is valid until the
+   * next search.
    */
   findSeq(owner: number, seq: number): VersionCursor | undefined {
     if (this.#standOnSeq(this.active, owner, seq)) return this.#cursor;
@@ -514,7 +523,7 @@ export class StoredTable {
     return converted(value, formOf(storedType), column.type);
   }
 
-  /** Returns the value of a version in a part of the keys of an index. */
+  /** Returns a version's value in one key part of an index. */
   keyValueAt(cursor: VersionCursor, { columnId, expression }: IndexColumn): Value {
     if (expression === undefined) return this.valueAt(cursor, columnId);
     return computedKey(
@@ -523,7 +532,7 @@ export class StoredTable {
     );
   }
 
-  /** Keeps a replacement that could not be recorded in the segment of the replaced version. */
+  /** Keeps a replacement that could not be recorded in the replaced version's segment. */
   noteMissed(replacement: MissedReplacement): void {
     const { seq } = replacement;
     const segment = this.segments.find(({ entry }) => entry.minSeq <= seq && seq <= entry.maxSeq);
@@ -531,7 +540,7 @@ export class StoredTable {
   }
 
   /**
-   * Rolls back the newest rows of a memtable, down to `rowCount`, together with their keys and
+   * Rolls back the newest rows of a memtable, down to `rowCount`, including their keys and
    * replacements.
    */
   takeBack(memtable: Memtable, rowCount: number): void {
@@ -558,7 +567,7 @@ export class StoredTable {
     else partition.setRow(key, before);
   }
 
-  /** Moves the cursor to the newest version of a key up to a seq in the segments. */
+  /** Moves the cursor to a key's newest version up to a seq, among the segments. */
   #findInSegments(owner: number, key: Row, upTo: number): VersionCursor | undefined {
     for (let index = this.segments.length - 1; index >= 0; index -= 1) {
       const segment = this.segments[index];
@@ -572,26 +581,26 @@ export class StoredTable {
   }
 }
 
-/** Whether a history segment has versions that are current at a seq. */
+/** Whether a history segment contains versions that are current at a seq. */
 export function isHistoryAt({ history, minSeq }: SegmentEntry, upTo: number): boolean {
   return history !== undefined && minSeq <= upTo && history.highestReplacingSeq > upTo;
 }
 
-/** Whether a version is not replaced at or below a seq. */
+/** Whether a version has not been replaced at or below a seq. */
 function isCurrent({ replacedBy }: VersionCursor, upTo: number): boolean {
   return replacedBy === 0 || replacedBy > upTo;
 }
 
 /**
- * Records something at a replaced version if the version's segment can be read. Returns whether it
- * could be read.
+ * Runs an action on the segment of a replaced version, unless the segment cannot be read. Returns
+ * whether the segment could be read.
  */
 export function unlessDamaged(note: () => void): boolean {
   try {
     note();
     return true;
   } catch (error) {
-    // Safe: the segment has been quarantined, and later reads of it fail.
+    // Safe: the segment has been quarantined, so that later reads of it fail.
     if (!isDamage(error)) throw error;
     return false;
   }

@@ -1,6 +1,6 @@
 /**
- * Finds rows of a table by the keys of a secondary index: the row that has a unique key, and all
- * rows with a key.
+ * Finds rows of a table by the keys of a secondary index: the row with a unique key, or all rows
+ * with a key.
  */
 import { defined } from "../../base/assert.ts";
 import { type Row, TEXT } from "../../types/mod.ts";
@@ -30,7 +30,7 @@ export function tableIndexesOf(definition: TableDefinition): TableIndex[] {
   }));
 }
 
-/** Returns the parts of the keys of an index. */
+/** Returns the key parts of an index. */
 export function indexColumnsOf(
   columns: readonly StoredColumn[],
   { columnIds, expressions = [] }: Pick<StoredIndex, "columnIds" | "expressions">,
@@ -51,14 +51,14 @@ export function indexColumnsOf(
   });
 }
 
-/** Returns the ids of the columns whose values the keys of an index depend on. */
+/** Returns the ids of the columns on which the keys of an index depend. */
 export function columnsReadBy({ order }: TableIndex): number[] {
   return order.columns.flatMap(
     ({ columnId, expression }) => expression?.reads.map((each) => each.columnId) ?? columnId,
   );
 }
 
-/** Whether an index is in force: it refuses new duplicates. */
+/** Whether an index is enforced, that is, refuses new duplicates. */
 export function isEnforced({ stored }: TableIndex): boolean {
   return stored.isUnique && stored.state !== "building";
 }
@@ -72,7 +72,7 @@ export interface WrittenKey {
   readonly owner: number;
   readonly key: Key;
   readonly values: Row;
-  /** The row itself, if it is already in a memtable of the table. */
+  /** The memtable that contains the row itself, if the row is already in one. */
   readonly memtable?: Memtable;
   readonly row?: number;
 }
@@ -80,11 +80,12 @@ export interface WrittenKey {
 const cursor = new VersionCursor();
 
 /**
- * Finds the live row with a unique key, other than the written one. Valid until the next search.
+ * Finds the live row that has a unique key, other than the row being written. The result is valid
+ * until the next search.
  *
- * No two rows with the same key were ever live at the end of a commit. Only the newest row that was
- * live then can still be live, so the search ends at that row. Rows from before the index was
- * enforced do not end the search.
+ * At the end of any commit, at most one live row had the key. Only the newest row that was live at
+ * such a time can still be live, so the search ends at that row. Rows that are older than the
+ * enforcement of the index do not end the search.
  *
  * @param expiredSeq Rows up to this seq have expired.
  */
@@ -121,7 +122,7 @@ export function holderOf(
   return undefined;
 }
 
-/** Searches a segment, and moves the cursor to the row if it is live. */
+/** Searches a segment, and moves the cursor to the row if the row is live. */
 function holderIn(
   segment: OpenSegment,
   index: TableIndex,
@@ -140,7 +141,7 @@ function holderIn(
       cursor.standInSegment(segment, row);
       return "live";
     }
-    // A row that its own commit replaced was never live.
+    // A row that was replaced by its own commit was never live.
     const wasLive = replacedBy > segment.guard(() => segment.reader.commitSeqAt(row));
     if (wasLive && segment.seqAt(row) > enforcedSeq) return "obsolete";
   }
@@ -150,7 +151,7 @@ function holderIn(
 /** Selects the rows with one key. */
 interface KeyedRead {
   readonly owner: number;
-  /** A value for each column of the index, none NULL. */
+  /** One value for each column of the index; none may be NULL. */
   readonly key: Row;
   readonly upTo: number;
   /** Rows up to this seq have expired. */
@@ -166,7 +167,7 @@ export function lookupIndex(
   const index = table.readyIndex(indexId);
   if (index === undefined || table.historyAt(upTo).length > 0) return undefined;
   const { enforcedSeq = 0, isUnique } = index.stored;
-  // Before the index was enforced, several live rows may have had the key.
+  // Before the index was enforced, several live rows may have had the same key.
   const isSingle = isUnique && upTo >= enforcedSeq;
   const rows: Row[] = [];
   for (const version of rowsWithKey(table, index, { owner, key, upTo, expiredSeq })) {
@@ -177,7 +178,8 @@ export function lookupIndex(
 }
 
 /**
- * Moves a cursor to each live row with a key, newest first. Each position is valid until the next.
+ * Moves a cursor to each live row with a key, newest first. Each position is valid until the next
+ * one.
  */
 function* rowsWithKey(
   table: StoredTable,

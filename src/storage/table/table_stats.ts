@@ -1,7 +1,7 @@
 /**
- * Computes counts and sizes of a table from data in memory, so that planning a statement or
- * inspecting a table reads no rows. Only a count of live rows may read rows, and the count is
- * cached.
+ * Computes row counts and sizes of a table from data in memory, so that planning a statement or
+ * inspecting a table reads no rows. Only counting live rows may require reading rows, and the
+ * result is cached.
  */
 import type { FlushedStats, ListedSegment, TableStats } from "../contract/store_figures.ts";
 import type { MemPartition } from "../memtable/mem_partition.ts";
@@ -10,12 +10,13 @@ import type { OpenSegment } from "./open_segment.ts";
 import { type StoredTable, unlessDamaged } from "./table.ts";
 
 /**
- * Counts the live rows at a seq, of one owner or, if `owner` is undefined, of all owners. The total
- * is counted once and then updated by commits, so `upTo` must be the visible seq.
+ * Counts the rows that are live at a seq, for one owner or, if `owner` is undefined, for all
+ * owners. The total is counted once and then updated by each commit, so `upTo` must be the visible
+ * seq.
  */
 export function countLiveRows(table: StoredTable, bounds: LiveRowBounds): number {
   const { after, owner } = bounds;
-  // Expiry is not part of any commit, so the total cannot be cached.
+  // Rows expire without a commit, so the total of a table with a time to live cannot be cached.
   const isKept = owner === undefined && after === 0;
   if (isKept && table.liveRows !== undefined) return table.liveRows;
   let count = 0;
@@ -48,8 +49,8 @@ export function ownersOf(table: StoredTable): readonly number[] {
 }
 
 /**
- * The maximum number of row groups to sample, enough to estimate the distance between values of a
- * column.
+ * The maximum number of row groups to sample; this many are enough to estimate how far the values
+ * of a column are apart.
  */
 const SPAN_GROUPS_MAX = 64;
 

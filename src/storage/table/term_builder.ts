@@ -1,11 +1,11 @@
-/** Builds the parts of an inverted index of a segment from the segment's rows. */
+/** Builds the parts of a segment's inverted index from the rows of the segment. */
 import { type IndexColumn, joinedTermsOf, termExpressionsOf } from "../contract/key_expressions.ts";
 import { rowTerms } from "../contract/terms.ts";
 import type { SegmentReader } from "../segment/reader.ts";
 import { type TermPart, TermPartBuilder } from "../segment/term_part.ts";
 import { groupVectors } from "./index_values.ts";
 
-/** Builds the part of one row group in steps of a few milliseconds. @throws {CorruptionError} */
+/** Builds the part for one row group in steps of a few milliseconds. @throws {CorruptionError} */
 export function* termPart(
   reader: SegmentReader,
   { columns }: { readonly columns: readonly IndexColumn[] },
