@@ -36,20 +36,20 @@ export interface ServerParts {
   readonly connections: Connections;
   readonly clientMemory: ClientMemory;
   readonly metrics: Metrics;
-  /** Whether the server is stopping and accepts only probes. */
+  /** Whether the server is stopping, so that it accepts only probes. */
   readonly isStopping: () => boolean;
   /**
-   * Registers a body that is written after its request has been answered. Returns a function that
-   * ends it.
+   * Registers a body that is written after its request has been answered. Returns a function to
+   * call when the body ends.
    */
   readonly beginStream: () => () => void;
-  /** Returns the number of the next connection. */
+  /** Returns a new connection number. */
   readonly nextNumber: () => number;
-  /** Returns scheme, host and port; known once the server listens. */
+  /** Returns scheme, host and port, which are known once the server listens. */
   readonly url: () => string;
 }
 
-/** The path on which a request becomes a connection. */
+/** The path on which a request turns into a connection. */
 export const SOCKET_PATH = "/v1/ws";
 
 /** Redirects requests without a path to the admin page. */
@@ -138,7 +138,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   ];
 }
 
-/** Returns the subtrees: files, and the admin page if enabled. */
+/** Returns the routes of whole subtrees: files and, if it is enabled, the admin page. */
 function prefixesOf(
   options: ServerOptions,
   { clientMemory: { bodies }, cors }: ServerParts,
@@ -185,7 +185,7 @@ function uiOptions({ config, random, uiAssets: assets }: ServerOptions): UiRoute
   return { assets, random, mayCompress: config.performance.http_compression };
 }
 
-/** Refuses requests that are not upgrades, such as HEAD. */
+/** Refuses requests for the socket path that are not upgrades, such as HEAD. */
 function refusePlain({ request }: Exchange): Response {
   throw upgradeRequired(request);
 }

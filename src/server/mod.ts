@@ -1,5 +1,6 @@
 /**
- * The server: translates HTTP and WebSocket to typed messages and back, and decides nothing itself.
+ * The server: translates HTTP and WebSocket into typed messages and back, and makes no decisions
+ * about data.
  */
 export type {
   ClientAsset,

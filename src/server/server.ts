@@ -1,10 +1,10 @@
 /**
- * The server: one `Bun.serve` for HTTP and WebSocket.
+ * Runs the server: a single `Bun.serve` for HTTP and WebSocket.
  *
  *     request → Host → stopping? → connections → rate of the address → route → headers
  *                └───────── refused: shape A, or B on paths of shape B ─────┘
  *
- * A route throws a refusal or rejects with it, and this file turns both into responses. An
+ * A route refuses a request by throwing or rejecting, and this file turns both into responses. An
  * unexpected error is a bug: the caller gets status 500, and `onBug` is called.
  */
 import { containingClock } from "../base/bugs.ts";
@@ -42,22 +42,22 @@ export interface RunningServer {
   /** Scheme, host and port, e.g. "http://127.0.0.1:2900". */
   readonly url: string;
   readonly port: number;
-  /** The connections that `system.connections` shows and KILL CONNECTION ends. */
+  /** The connections that `system.connections` lists and KILL CONNECTION ends. */
   readonly connections: ConnectionAccess;
-  /** The metrics for `system.stats`, the same as in `/metrics`. */
+  /** The metrics for `system.stats`, which are the same as in `/metrics`. */
   metrics(): readonly MetricSample[];
   /** The memory that the server uses for its clients. */
   memory(): ServerMemoryUse;
   /**
-   * Listens again with another certificate. Open connections keep the old one. If the server cannot
-   * listen with the new certificate, it keeps the old one and returns the reason.
+   * Listens again, with another certificate. Open connections keep using the old one. If the server
+   * cannot listen with the new certificate, it keeps the old one and returns the reason.
    *
    * @throws {Error} If the server can listen with neither certificate.
    */
   replaceTls(tls: TlsTexts): string | undefined;
   /**
    * Refuses new work, lets running requests finish within `server.shutdown_timeout_secs`, answers
-   * all other requests with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves when
+   * all other requests with SHUTTING_DOWN, sends the connections' queues, and closes. Resolves once
    * the port is free.
    */
   stop(): Promise<void>;
@@ -69,16 +69,16 @@ export interface TlsTexts {
   readonly key: string;
 }
 
-/** The certificate as text, or as files to read. */
+/** The certificate and its key as text, or as files to read. */
 type Tls = TlsTexts | Readonly<Record<keyof TlsTexts, Bun.BunFile>>;
 
-/** How often a stopping server checks whether its requests have ended. */
+/** The interval at which a server that is stopping checks whether its requests have ended. */
 const STOP_POLL_MS = 10;
 
-/** The time that statements ended by a stop have to send their responses. */
+/** How long statements that the shutdown has ended may take to send their responses. */
 const ANSWER_MS_MAX = 2000;
 
-/** Paths that a stopping server still answers. */
+/** The paths on which a server that is stopping still responds. */
 const PROBES: ReadonlySet<string> = new Set(["/health/live", "/health/ready"]);
 
 /**
@@ -104,10 +104,10 @@ class HttpServer implements RunningServer {
   readonly #sockets: Sockets;
   readonly #batches: RequestBatches;
   #bun: Bun.Server<SocketState>;
-  /** Servers that accept no new connections but still serve the open connections. */
+  /** Former servers that accept no new connections but still serve the open ones. */
   readonly #retired = new Set<Bun.Server<SocketState>>();
   #tls: Tls | undefined;
-  /** The address at which the server listens; kept while accepting is paused. */
+  /** The address on which the server listens, which stays the same while accepting is paused. */
   #address: { readonly port: number; readonly origin: string };
   readonly #acceptWatch: AcceptWatch | undefined;
   readonly #stopListening: () => void;
@@ -197,8 +197,9 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * The runtime's own `reload` does not change the certificate. A stopped server frees its port in
-   * the same tick, so that its successor gets the port before other code runs.
+   * The runtime's own `reload` does not change the certificate, so a new server is started. A
+   * stopped server frees its port in the same tick, so that the new server can take the port before
+   * other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
     if (this.#isStopping) return "the server stops";
@@ -232,7 +233,7 @@ class HttpServer implements RunningServer {
     return new AcceptWatch({ clock, log, descriptors, pause, resume });
   }
 
-  /** Stops accepting; running requests continue, and idle connections are closed. */
+  /** Stops accepting connections; running requests continue, and idle connections are closed. */
   #retire(): void {
     const retired = this.#bun;
     this.#retired.add(retired);
@@ -275,7 +276,7 @@ class HttpServer implements RunningServer {
     await Promise.all([this.#bun, ...this.#retired].map((bun) => bun.stop(true)));
   }
 
-  /** Waits for the running requests. Returns whether all of them ended in time. */
+  /** Waits for the running requests to end. Returns whether all of them ended in time. */
   async #requestsEnded(timeoutMs: number): Promise<boolean> {
     const { clock } = this.#options;
     const deadlineMs = clock.monotonicMs() + timeoutMs;
@@ -294,8 +295,8 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Registers a body that is written after its request has been answered. Returns a function that
-   * ends it.
+   * Registers a body that is written after its request has been answered. Returns a function to
+   * call when the body ends.
    */
   #beginStream(): () => void {
     this.#runningCount += 1;
@@ -310,10 +311,11 @@ class HttpServer implements RunningServer {
       hostname: config.server.host,
       port,
       idleTimeout: config.performance.keepalive_timeout,
-      // The routes check sizes themselves, so that they can answer with their own messages.
+      // The routes check sizes themselves, so that they can respond with their own messages.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Without development mode, Bun would share the port with another process that asks for it.
+      // Outside development mode, Bun would otherwise share the port with any process that asks for
+      // it.
       reusePort: false,
       ...(tls === undefined ? {} : { tls }),
       fetch: (request, server) => this.#fetch(request, server),
@@ -326,9 +328,9 @@ class HttpServer implements RunningServer {
   }
 
   /**
-   * Only POST requests with short bodies are batched. A socket can be upgraded only in the tick of
-   * its request. A long body may have to be refused before more of it arrives, as the runtime keeps
-   * all bytes that it reads. Other requests are rare.
+   * Serves a request; only POST requests with short bodies are batched. A socket can be upgraded
+   * only in the tick of its request. A long body may have to be refused before more of it arrives,
+   * because the runtime keeps all bytes that it reads. All other requests are rare.
    */
   #fetch(
     request: Request,
@@ -350,7 +352,7 @@ class HttpServer implements RunningServer {
     return new Exchange(request, arrivedMs, this.#exchanges);
   }
 
-  /** Never rejects: refusals and bugs become responses as well. */
+  /** Never rejects, because refusals and bugs become responses as well. */
   async #serve(exchange: Exchange): Promise<Response> {
     let found: Found | undefined;
     let response: Response;
@@ -371,7 +373,7 @@ class HttpServer implements RunningServer {
       const tookMs = this.#options.clock.monotonicMs() - exchange.startedMs;
       this.#metrics.request(response.status, tookMs);
     } catch (error) {
-      // The failure is only reported: the response is complete, and the caller waits for it.
+      // The failure is only reported, because the response is complete and the caller waits for it.
       this.#options.onBug(error, "the end of a request", { request: exchange.requestId });
     }
   }

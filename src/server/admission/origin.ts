@@ -10,8 +10,8 @@
  *                                only if the others say so, too: a proxy that writes one of them
  *                                hands on what its client wrote into another
  *
- * Endpoints for local callers also check Host, because a web page from elsewhere may use a name
- * that its owner resolves to this machine.
+ * Endpoints for local callers also check Host, because a web page from elsewhere may use a domain
+ * name that its owner resolves to this machine.
  */
 import { type IpRanges, ipFromText, isLoopback } from "../../base/ip_address.ts";
 import type { Log } from "../../base/log.ts";
@@ -26,7 +26,8 @@ export interface Origin {
    */
   readonly ip: string | undefined;
   /**
-   * Whether a forwarding header came from a peer that is not trusted: address lists do not apply.
+   * Whether a peer that is not trusted sent a forwarding header; in that case address lists do not
+   * apply.
    */
   readonly isForwardingDoubtful: boolean;
   /** The name of a forwarding header sent by a peer that is not a trusted proxy. */
@@ -57,7 +58,7 @@ export function originOf(peer: string, headers: HeaderReader, trustedProxies: Ip
       strangersHeader: sign,
     };
   }
-  // The proxy does not identify its client.
+  // The proxy does not say who its client is.
   if (first === undefined) return { ...believed(peerIp), isLocal: false };
   const client = clientOf(first, trustedProxies);
   if (client === undefined) return doubtful(peerIp);
@@ -185,18 +186,24 @@ function clientOf(chain: readonly string[], trustedProxies: IpRanges): string | 
   return client;
 }
 
-/** Reads an IPv6 address as X-Forwarded-For writes it: without brackets, so without a port. */
+/**
+ * Parses an IPv6 address in the form that X-Forwarded-For uses: without brackets, and therefore
+ * without a port.
+ */
 function bareIp(text: string): string | undefined {
   return ipFromText(text.trim());
 }
 
-/** The number of addresses to warn about. It is bounded because anyone may send such a header. */
+/**
+ * The maximum number of addresses that cause a warning. The number is limited because anyone may
+ * send such a header.
+ */
 const ADDRESSES_MAX = 10;
 
 /**
  * Creates a function that warns about proxies missing from the configuration, once per address and
- * for a limited number of addresses. All clients of such a proxy share one address, so one client's
- * failed logins lock a name for all of them.
+ * only for a limited number of addresses. All clients behind such a proxy share one address, so one
+ * client's failed logins lock a name for all of them.
  */
 export function strangersWarning(log: Log): (address: string, header: string) => void {
   const told = new Set<string>();

@@ -1,15 +1,15 @@
 /**
  * Token buckets that limit how often an address, a user or a connection may send requests.
  *
- * A bucket has room for the tokens of one second and fills continuously. A limiter forgets a key
- * that has been quiet long enough for its bucket to be full again, so its memory is bounded by the
- * active keys.
+ * A bucket has room for the tokens of one second and fills continuously. If a key has been quiet
+ * for so long that its bucket is full again, the limiter forgets it, so its memory depends only on
+ * the active keys.
  */
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * The number of buckets at which full buckets are removed. It bounds the memory and the time of a
- * sweep.
+ * The number of buckets at which full buckets are removed, which limits the memory and the time of
+ * a sweep.
  */
 const BUCKETS_SWEEP_COUNT = 16384;
 
@@ -68,8 +68,8 @@ export class RateLimiter {
     for (const [key, { updatedMs }] of this.#buckets) {
       if (nowMs - updatedMs >= 1000) this.#buckets.delete(key);
     }
-    // If no key was quiet, the next sweep waits for twice as many buckets, so that the cost per key
-    // stays constant.
+    // If no key was quiet, the next sweep waits until there are twice as many buckets, so that the
+    // cost per key stays constant.
     this.#sweepAtCount = Math.max(BUCKETS_SWEEP_COUNT, this.#buckets.size * 2);
   }
 }

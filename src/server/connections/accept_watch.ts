@@ -1,11 +1,11 @@
 /**
- * Keeps connections from using up the descriptors that files need: when few are left, the server
- * stops accepting until enough are free again.
+ * Keeps connections from using up the file descriptors that files need: when few are left, the
+ * server stops accepting connections until enough descriptors are free again.
  *
  *     accepting ──few are left──► paused ──twice as many are free──► accepting
  *
- * The runtime has no such limit. Without free descriptors, it retries accepting in a loop that
- * occupies a processor core, and statements fail because no file can be opened.
+ * The runtime has no such limit. Without free descriptors, it would retry accepting in a loop that
+ * occupies a processor core, and statements would fail because no file can be opened.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
@@ -83,7 +83,7 @@ export class AcceptWatch {
     try {
       resume();
     } catch (error) {
-      // Only the first failure is logged. The next check tries again.
+      // Only the first failure is logged. The next check tries to listen again.
       if (!this.#isFailing) log.error("cannot listen again", { reason: String(error) });
       this.#isFailing = true;
       return;

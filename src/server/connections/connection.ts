@@ -14,10 +14,10 @@
  *     drain            waiting messages           waiting messages, and     closes when empty
  *                                                 subscriptions continue
  *
- * Nothing is dropped silently. While the socket's queue is longer than
+ * No message is dropped silently. While the socket's queue is longer than
  * `websocket.send_queue_bytes`, subscriptions keep only their cursor, and client messages wait in a
- * bounded queue. One connection can therefore hold at most the budget, one message of each
- * subscription, and that queue in memory.
+ * bounded queue. One connection can therefore occupy at most the size of that budget, one message
+ * per subscription, and the bounded queue.
  */
 import type { Caller, Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -90,7 +90,7 @@ export class Connection
   implements ConsumerSocket, LiveSink, MessageServer, OpenConnection, OutboxOwner, WatchedSocket
 {
   readonly transport = "websocket";
-  /** The state that belongs to the live engine. */
+  /** The backpressure state, which the live engine manages. */
   backpressure: unknown;
   readonly #number: number;
   readonly #socket: OutboxSocket;
@@ -99,12 +99,10 @@ export class Connection
   readonly #caller: Caller;
   /** The pending authentication; undefined once the connection is authenticated. */
   #pending: PendingAuthentication | undefined;
-  /**
-   * The limits on the client's messages; undefined while there is nothing to remember about them.
-   */
+  /** The limits on the client's messages; undefined while they need no state. */
   #intake: Intake | undefined;
   readonly #subscriptions = new Subscriptions();
-  /** The topic consumers, created with the first message about a topic. */
+  /** The topic consumers; created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
   #format: FrameFormat;
@@ -168,7 +166,10 @@ export class Connection
     return this.#outbox.queuedBytes;
   }
 
-  /** Called when the socket is open: authenticates by header, or starts waiting for a message. */
+  /**
+   * Called when the socket is open: authenticates by header, or starts to wait for an
+   * `authenticate` message.
+   */
   open(): void {
     const pending = this.#pending;
     if (pending?.bearer !== undefined) this.#authenticate(pending.bearer);
@@ -192,10 +193,10 @@ export class Connection
     }
   }
 
-  /** Serves one message and flushes the outgoing frames. */
+  /** Serves one message, and then flushes the outgoing frames. */
   serveNow(frame: ClientFrame): void {
     this.#serve(frame);
-    // The runtime corks the whole event, so all frames go out together.
+    // The runtime corks the whole event, so all frames are sent together.
     this.#outbox.flush();
   }
 
@@ -248,7 +249,7 @@ export class Connection
     if (this.#state !== "closing") this.#endSession(REVOKED, "tokens revoked");
   }
 
-  /** Ends the connection because its messages take more memory than its sender may use. */
+  /** Ends the connection because its messages take more memory than their sender may use. */
   refuse(message: string): void {
     if (this.#state === "closing") return;
     this.#refuseRate(BUSY_RETRY_MS, message);
@@ -348,7 +349,7 @@ export class Connection
     });
   }
 
-  /** Serves one frame. Only here do refusals become error messages. */
+  /** Serves one frame. Refusals become error messages only here. */
   #serve(frame: ClientFrame): void {
     try {
       this.#dispatch(this.#decode(frame));
@@ -427,8 +428,9 @@ export class Connection
   }
 
   /**
-   * Continues with a newer token, because the connection would end with its old token. A refused
-   * token ends the connection at once, as a refused first token does.
+   * Continues with a newer token, because the connection would otherwise end when its old token
+   * expires. If the token is refused, the connection ends at once, as it does when the first token
+   * is refused.
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));
@@ -461,7 +463,8 @@ export class Connection
     assert(principal !== undefined, "an authenticated connection has a principal");
     const { live } = this.#parts;
     const spec = this.#readSpec(decoded);
-    // The old subscription ends first, even if the new one is refused, so that it makes room.
+    // The old subscription ends first, even if the new one is refused, so that it makes room for
+    // the new one.
     this.#subscriptions.close(spec.id);
     const subscription = live.subscribe({ principal, spec, sink: this });
     // The first batch may have ended the subscription or the connection.
@@ -519,8 +522,8 @@ export class Connection
   }
 
   #endSession(end: SessionEnd, reason: string): void {
-    // Corked, so that the message and the close go out in one write: thousands of connections of
-    // one user may end together.
+    // The calls are corked, so that the message and the close frame share one write: thousands of
+    // connections of one user may end together.
     this.#socket.cork(() => {
       this.#endAll(end);
       this.#close(CLOSE_POLICY, reason);
@@ -529,7 +532,7 @@ export class Connection
 
   #endAll({ code, message }: SessionEnd): void {
     const ids = this.#subscriptions.ids();
-    // The consumers of an expired token continue on the next connection of the client.
+    // The consumers of an expired token continue on the client's next connection.
     if (code === "TOKEN_REVOKED") this.#consumers?.endAll("FORBIDDEN", message);
     else this.#consumers?.closeAll();
     this.#subscriptions.closeAll();

@@ -1,6 +1,7 @@
 /**
- * The dependencies of a connection, in a separate file so that its parts need not import the
- * connection. Everything that connections share is in one object, to keep idle connections small.
+ * The dependencies of a connection, in a separate file so that the parts of a connection can import
+ * them without importing the connection itself. Everything that connections share is in one object,
+ * which keeps idle connections small.
  */
 import type { Auth, Caller } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -14,15 +15,15 @@ import type { FrameFormat } from "../frames/encode.ts";
 import type { MessageTimeSlices } from "./message_time_slices.ts";
 import type { OutboxParts, OutboxSocket } from "./outbox.ts";
 
-/** The options of the upgrade request. */
+/** The options that the upgrade request contained. */
 export interface ConnectionRequest {
   readonly caller: Caller;
   /** The Authorization header of the upgrade, if it had one. */
   readonly bearer: string | undefined;
   readonly format: FrameFormat;
-  /** Whether `compress=false` was given; no later message can then turn gzip on. */
+  /** Whether the request contained `compress=false`; if so, no later message can turn gzip on. */
   readonly isGzipForbidden: boolean;
-  /** The other end of its TCP connection; undefined if it has already disconnected. */
+  /** The other end of the TCP connection; undefined if it has already disconnected. */
   readonly peer: Peer | undefined;
 }
 
@@ -42,7 +43,7 @@ export interface ConnectionParts {
 
 export interface ConnectionOptions {
   /**
-   * A number that is unique on this server. Unlike a string, a number needs no memory of its own.
+   * A number that is unique on this server. Unlike a string, a number takes no additional memory.
    */
   readonly number: number;
   readonly socket: OutboxSocket;

@@ -1,11 +1,12 @@
 /**
- * All open connections, both sockets and event streams. Counts them for the limits, ticks them for
- * keep-alive, and ends them when a session is revoked or the server stops.
+ * Keeps all open connections, both sockets and event streams. This module counts connections for
+ * the limits, ticks them for keep-alive, and ends them when a session is revoked or the server
+ * stops.
  *
- * Work on many connections runs in slices of a few milliseconds. Without slices, ending one user's
- * 5,000 connections would block the event loop for more than a second. The cost is that the last
- * connections stay open until their slice. Each tick visits a tenth of all connections, so that
- * connections that were opened together, as after a restart, are not pinged together.
+ * Work on many connections is divided into slices of a few milliseconds. Without slices, ending
+ * 5,000 connections of one user would block the event loop for more than a second. The cost is that
+ * the last connections stay open until their slice. Each tick visits a tenth of all connections, so
+ * that connections that were opened together, for example after a restart, are not pinged together.
  */
 import type { Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
@@ -21,16 +22,17 @@ const PARTS = 10;
 const PART_MS = 100;
 
 /**
- * The time that visits may take in one slice. A ping costs the system as much as any write, and the
- * cost of ending a connection grows with its subscriptions. A limit on time rather than on number
- * lets as many connections end in one slice as fit.
+ * The maximum duration of the visits in one slice. For the system, a ping costs as much as any
+ * other write, and the cost of ending a connection grows with the number of its subscriptions.
+ * Because the limit is a duration rather than a number, a slice ends as many connections as fit
+ * into it.
  */
 const VISITS_MS_MAX = 4;
 
 /** The time limit for sending a connection's queue at shutdown. */
 const FLUSH_MS_MAX = 5000;
 
-/** How often a waiting shutdown checks whether all connections are gone. */
+/** The interval at which a shutdown checks whether all connections are gone. */
 const FLUSH_POLL_MS = 20;
 
 interface Visits {
@@ -65,7 +67,9 @@ export class Connections implements ConnectionAccess {
     return this.#open.size;
   }
 
-  /** The bytes that wait for the network, in the queues of all connections. */
+  /**
+   * The total size of the queues of all connections, that is, the bytes that wait for the network.
+   */
   get queuedBytes(): number {
     let bytes = 0;
     for (const connection of this.#open) bytes += connection.queuedBytes;
@@ -84,7 +88,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Returns an equal address text that is already stored, because each request brings its own copy.
+   * Returns a stored string that equals an address, because each request brings a separate copy of
+   * it.
    */
   shared(address: string): string {
     return this.#byAddress.get(address)?.address ?? address;
@@ -129,8 +134,8 @@ export class Connections implements ConnectionAccess {
   }
 
   /**
-   * Ends the open connections of a session, or of all sessions of a user. If there are many, some
-   * end in this time slice and the others in the next slices.
+   * Ends the open connections of one session, or of all sessions of a user. If there are many, some
+   * end in this time slice and the others in later ones.
    */
   revoke({ userId, sessionId }: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {
@@ -140,7 +145,10 @@ export class Connections implements ConnectionAccess {
     this.#inSlices(revoked.values(), { visit: (connection) => connection.revoke() });
   }
 
-  /** Closes connections of one kind once their queues are sent, after at most 5 seconds. */
+  /**
+   * Closes the connections of one kind once their queues have been sent, and after 5 seconds at the
+   * latest.
+   */
   async shutDown(transport: OpenConnection["transport"]): Promise<void> {
     this.#isStopping = true;
     this.#cancelTick?.();
@@ -165,7 +173,7 @@ export class Connections implements ConnectionAccess {
     });
   }
 
-  /** Visits the next part of a round. New connections may have to wait for the next round. */
+  /** Visits the next part of a round. New connections may have to wait until the next round. */
   *#part(): Generator<OpenConnection> {
     if (this.#partsLeft === 0) {
       this.#round = this.#open.values();
@@ -184,7 +192,7 @@ export class Connections implements ConnectionAccess {
 
   /**
    * Visits some of the remaining connections now and the others in later slices, unless a visit
-   * stops the round first.
+   * ends the round early.
    */
   #inSlices(left: Iterator<OpenConnection>, visits: Visits): void {
     if (this.#isStopping) return;

@@ -1,16 +1,17 @@
 /**
- * One subscription as server-sent events, for clients that cannot open a WebSocket.
+ * Delivers one subscription as server-sent events, for clients that cannot open a WebSocket.
  *
  *     live engine ──send──► queue ──pull──► network
  *                             │
  *                             └─ over `websocket.send_queue_bytes`: the subscription waits at its
  *                                position until the network has taken what is queued
  *
- * Batches follow each other without a request, each as soon as there is room. A stream that has
- * ended stays open until the network has taken its queue. If its session has ended, it closes after
- * a moment whether or not the client reads. Invariant: the id of an event is a position from which
- * a resume loses nothing. An event without such a position, for example a delete in the middle of a
- * net replay, has no id, so the client keeps its previous id.
+ * Batches are sent without requests for them, each as soon as there is room. A stream that has
+ * ended stays open until the network has accepted its queue. If the session of its caller has
+ * ended, the stream closes after a moment, whether or not the client reads. Invariant: the id of an
+ * event is a position from which the client can resume without missing anything. An event without
+ * such a position, such as a delete in the middle of a net replay, has no id, so the client keeps
+ * its previous id.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -31,10 +32,10 @@ import {
 } from "./open_connection.ts";
 import type { SendBudget } from "./send_budget.ts";
 
-/** The time in which a client whose session has ended may still read its queue. */
+/** How long a client whose session has ended may still read its queue. */
 const FAREWELL_MS_MAX = 500;
 
-/** A comment that only shows that the stream is alive. */
+/** A comment whose only purpose is to show that the stream is alive. */
 const COMMENT_LINE = ":\n\n";
 
 export interface EventStreamOptions {
@@ -43,24 +44,24 @@ export interface EventStreamOptions {
   readonly address: string;
   /** Whether the bytes on the wire are compressed. Queued bytes are counted before compression. */
   readonly isCompressed: boolean;
-  /** Whether changes during loading are net effects, which are not positions. */
+  /** Whether changes during loading are net effects, whose seqs are not valid positions. */
   readonly isNetReplay: boolean;
   readonly clock: Clock;
   readonly onBug: OnBug;
   readonly sendBudget: Pick<SendBudget, "queueBytes">;
   readonly commentEveryMs: number;
   /**
-   * Called when nothing more will be queued: a client that does not read the rest may be
+   * Called when nothing more will be queued, so that a client that does not read the rest may be
    * disconnected.
    */
   readonly onEnding: () => void;
-  /** Called when the stream is over, regardless of which side ended it. */
+  /** Called when the stream is over, whichever side has ended it. */
   readonly onClosed: () => void;
 }
 
 export class EventStream implements LiveSink, OpenConnection {
   readonly transport = "sse";
-  /** The state that belongs to the live engine. */
+  /** The backpressure state, which the live engine manages. */
   backpressure: unknown;
   readonly #options: EventStreamOptions;
   readonly #openedMs: number;
@@ -74,13 +75,13 @@ export class EventStream implements LiveSink, OpenConnection {
   #isLoading = true;
   #wantsBatch = false;
   #isPaused = false;
-  /** Whether no further message will be queued. The stream closes when the queue is empty. */
+  /** Whether no further message will be queued. The stream closes once the queue is empty. */
   #isEnding = false;
   #isClosed = false;
-  /** Resumes the network's read; set while the network waits for data. */
+  /** Resumes the network's pending read; set while the network waits for data. */
   #wake: (() => void) | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  /** The last message, sent after everything else while the server stops. */
+  /** The last message, which is sent after everything else when the server stops. */
   #farewell: ErrorMessage | undefined;
   #cancelFarewell: CancelTimer | undefined;
 
@@ -115,7 +116,7 @@ export class EventStream implements LiveSink, OpenConnection {
 
   /** Sets the subscription that sends to this stream. */
   carry(subscription: LiveSubscription): void {
-    // The subscription may have ended already.
+    // The subscription may already have ended.
     if (this.#isEnding) subscription.close();
     else this.#subscription = subscription;
   }
@@ -143,7 +144,8 @@ export class EventStream implements LiveSink, OpenConnection {
     if (message.type === "initial_data_batch") {
       this.#isLoading = message.batch_control.has_more;
       this.#wantsBatch = message.batch_control.has_more;
-      // The request for the next batch is deferred, because this call comes from within the engine.
+      // The request for the next batch is deferred, because this method is called from within the
+      // engine.
       if (this.#wantsBatch) queueMicrotask(() => this.#askLater());
     }
     const hasRoom = this.#queuedBytes <= this.#options.sendBudget.queueBytes;
@@ -153,7 +155,7 @@ export class EventStream implements LiveSink, OpenConnection {
 
   end(message: ErrorMessage): void {
     this.#subscription = undefined;
-    // A client that reconnected immediately would reach a server that is still stopping.
+    // A client that reconnected immediately would reach a server that is still shutting down.
     if (message.code === "SHUTTING_DOWN") this.#farewell = message;
     else this.#finish(message);
   }
@@ -167,7 +169,7 @@ export class EventStream implements LiveSink, OpenConnection {
     }
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#lastSentMs < this.#options.commentEveryMs) return;
-    // A client that does not read has enough queued already.
+    // If the client does not read, its queue already contains enough.
     if (this.#queuedBytes === 0) this.#enqueue(COMMENT_LINE);
   }
 
@@ -190,7 +192,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#isEnding = true;
     this.#queue = [];
     this.#queuedBytes = 0;
-    // If the client has already disconnected, the error reaches no reader.
+    // If the client has already disconnected, nothing receives the error.
     if (!this.#isClosed) this.#controller?.error(new Error("The stream was closed"));
     this.#closed();
   }
@@ -214,7 +216,7 @@ export class EventStream implements LiveSink, OpenConnection {
     });
   }
 
-  /** Hands the queue to the network, or waits for more. */
+  /** Passes the queue to the network, or waits for more data. */
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (this.#queue.length === 0 && !this.#isEnding) {
       await new Promise<void>((resolve) => {
@@ -235,7 +237,7 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closed();
   }
 
-  /** Runs in a separate tick, which no caller awaits. */
+  /** Requests the next batch in a separate tick, which no caller awaits. */
   #askLater(): void {
     try {
       this.#askForBatch();
@@ -244,7 +246,9 @@ export class EventStream implements LiveSink, OpenConnection {
     }
   }
 
-  /** Ends the stream after a bug and tells its client, ahead of anything queued. */
+  /**
+   * Ends the stream after a bug, and sends its client an error before anything else in the queue.
+   */
   #failed(error: unknown): void {
     this.#options.onBug(error, "a stream of events", { connection: this.connectionId });
     if (this.#isClosed) return;
@@ -289,7 +293,10 @@ export class EventStream implements LiveSink, OpenConnection {
     this.#closeSoon();
   }
 
-  /** A client that reads has received everything by then and disconnected. */
+  /**
+   * Closes the stream after a delay, by which time a client that reads has received everything and
+   * disconnected.
+   */
   #closeSoon(): void {
     if (this.#isClosed) return;
     this.#cancelFarewell ??= this.#options.clock.after(FAREWELL_MS_MAX, () => this.closeNow());
@@ -314,7 +321,7 @@ export class EventStream implements LiveSink, OpenConnection {
     const wake = this.#wake;
     if (wake === undefined) return;
     this.#wake = undefined;
-    // The promise resolves after all messages of this tick are queued, so they leave together.
+    // The promise resolves after all messages of this tick are queued, so they are sent together.
     wake();
   }
 
@@ -325,13 +332,13 @@ export class EventStream implements LiveSink, OpenConnection {
   }
 
   /**
-   * Returns the position up to which the client has everything after this message; undefined if it
-   * has not changed.
+   * Returns the position up to which the client has received everything after this message;
+   * undefined if the position has not changed.
    */
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;
     const { commit_end: isCommitEnd, commit_seq: commitSeq } = message;
-    // A query that is followed as a whole has a position only after all changes of a commit.
+    // A query that is followed as a whole has a valid position only after all changes of a commit.
     if (isCommitEnd !== undefined) return isCommitEnd && !this.#isLoading ? commitSeq : undefined;
     if (this.#isLoading && this.#options.isNetReplay) return undefined;
     const last = message.rows.at(-1) ?? message.old_values?.at(-1);

@@ -1,26 +1,26 @@
 /**
- * Limits the bytes of WebSocket messages in memory: per user, per address, and in total. It counts
- * unfinished messages and finished messages that wait to be served.
+ * Limits the memory for incoming WebSocket messages: per user, per address, and in total. Both
+ * unfinished messages and finished messages that wait to be served are counted.
  *
  * The runtime keeps the pieces of a message until its end, up to four times
- * `limits.max_message_size` for each socket, and does not report them: 300 sockets that each
- * withheld the end of a 3.9 MB message took 1.2 GB. Unfinished bytes are the difference between the
- * bytes that the system has received for a socket and the bytes of its finished messages. A socket
- * that pushes a total beyond its limit is ended.
+ * `limits.max_message_size` per socket, and does not report their size: 300 sockets, each of which
+ * withheld the end of a 3.9 MB message, took 1.2 GB. The unfinished bytes are the difference
+ * between the bytes that the system has received on a socket and the bytes of its finished
+ * messages. A socket that makes a total exceed its limit is closed.
  *
  *     opened ──soon found among the descriptors──► watched ──one in 32, ten times a second──► watched
  *                                                     │ the sample grows by much: all of them
  *                                                     └──beyond a bound──► refused ──a second──► cut
  *
  * Checking a socket takes 1.3 µs, so ten thousand quiet sockets cost 0.4 % of a processor core.
- * Data that arrives within a tenth of a second can exceed a limit unnoticed.
+ * Data that arrives within a tenth of a second may exceed a limit unnoticed.
  *
- * Headers of frames, control frames and TLS make the difference slightly larger than the unfinished
- * part. An allowance for each frame covers them, and with each finished message the difference
- * becomes at most what has arrived since the last check. The first 16 KiB of each socket are
- * attributed to its upgrade request.
+ * Frame headers, control frames and TLS make the difference slightly larger than the unfinished
+ * part. An allowance per frame covers them, and with each finished message the difference is
+ * reduced to at most the bytes that have arrived since the last check. The first 16 KiB on each
+ * socket are attributed to its upgrade request.
  *
- * Invariant: each total is the sum of `heldBytes` of the sockets counted in it.
+ * Invariant: each total is the sum of `heldBytes` over the sockets that it counts.
  */
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import type { Peer, ReceivedBytes } from "../../base/received_bytes.ts";
@@ -30,7 +30,7 @@ const MIB: number = 1 << 20;
 
 export interface HeldBounds {
   readonly userBytesMax: number;
-  /** The limit for known users and unknown callers of one address together. */
+  /** The limit for one address, covering both its known users and its unknown callers. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
   readonly bytesMax: number;
@@ -42,37 +42,42 @@ const LOOK_MS = 100;
 const SAMPLE_MIN = 64;
 const SAMPLE_SHARE = 1 / 32;
 
-/** All sockets are checked if the sample suggests that they have grown by this much in total. */
+/** All sockets are checked if the sample suggests that their total has grown by this much. */
 const GROWTH_BYTES_MAX: number = 8 * MIB;
 
 /** The maximum number of sockets that are checked in one tick. */
 const TURN_COUNT_MAX = 2000;
 
-/** New sockets are looked up among the descriptors once there are this many, or after this time. */
+/**
+ * New sockets are matched with descriptors once there are this many of them, or after this time.
+ */
 const NEW_COUNT_MAX = 16;
 const NEW_LOOKS_MAX = 10;
 
-/** Covers the header, the mask, the payload of a control frame, and the TLS overhead. */
+/**
+ * The allowance per frame for the header, the mask, the payload of a control frame, and the TLS
+ * overhead.
+ */
 const FRAME_BYTES = 192;
 
-/** The size of the largest upgrade request. The system also counts its bytes. */
+/** The size of the largest upgrade request. The system counts its bytes as well. */
 const HEAD_BYTES: number = 16 * 1024;
 
-/** The number of checks between refusing a socket and closing it. */
+/** How many more checks a refused socket goes through before it is closed. */
 const FAREWELL_LOOKS = 10;
 
-/** The part of a socket that the limits use. */
+/** The part of a socket on which the limits depend. */
 export interface WatchedSocket {
   /** The id of the user; undefined until the caller is authenticated. */
   readonly userId: string | undefined;
   readonly address: string;
-  /** The bytes of all finished messages. */
+  /** The total size of all finished messages so far. */
   readonly bytesIn: number;
-  /** The number of finished messages and control frames. */
+  /** The number of finished messages and control frames so far. */
   readonly framesIn: number;
-  /** The bytes of finished messages that have not been served. */
+  /** The size of the finished messages that have not been served. */
   readonly waitingBytes: number;
-  /** Ends the socket with a message that gives the reason. */
+  /** Ends the socket with a message that states the reason. */
   refuse(message: string): void;
   /** Closes the socket without a message. */
   cut(): void;
@@ -85,7 +90,7 @@ interface Watched {
   bytesIn: number;
   framesIn: number;
   unfinishedBytes: number;
-  /** The number of bytes in unfinished and waiting messages. */
+  /** The size of the socket's unfinished and waiting messages. */
   heldBytes: number;
   countedFor: string | undefined;
 }
@@ -100,7 +105,7 @@ interface HeldBytesLimit {
 export interface HeldMessagesOptions {
   readonly clock: Clock;
   readonly received: ReceivedBytes;
-  /** The largest part of one message that the runtime keeps. */
+  /** The maximum size of the part of one message that the runtime keeps. */
   readonly messageBytesMax: number;
   readonly bounds: HeldBounds;
 }
@@ -108,7 +113,7 @@ export interface HeldMessagesOptions {
 export class HeldMessages {
   readonly #options: HeldMessagesOptions;
   readonly #watched = new Map<WatchedSocket, Watched>();
-  /** The sockets whose descriptors have not been found yet, by peer. */
+  /** The sockets whose descriptors are not known yet, by peer. */
   readonly #new = new Map<string, Watched>();
   readonly #descriptors = new Set<number>();
   /** Refused sockets, with the number of checks left until they are closed. */
@@ -125,7 +130,7 @@ export class HeldMessages {
     this.#options = options;
   }
 
-  /** The bytes of all unfinished and waiting messages at the last check. */
+  /** The total size of all unfinished and waiting messages at the last check. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -183,8 +188,8 @@ export class HeldMessages {
   }
 
   /**
-   * Finds the descriptors of new sockets. A socket without a descriptor belongs to a client that
-   * has disconnected, and uses no memory.
+   * Finds the descriptors of new sockets. If a socket has no descriptor, its client has
+   * disconnected, and it uses no memory.
    */
   #searchNew(): void {
     this.#looksSinceSearch += 1;
@@ -253,7 +258,7 @@ export class HeldMessages {
   #count(watched: Watched, bytes: number): void {
     this.#add(watched, -watched.heldBytes);
     watched.heldBytes = bytes;
-    // The socket may have authenticated since the last check.
+    // The caller may have authenticated since the last check.
     watched.countedFor = watched.socket.userId;
     this.#add(watched, bytes);
   }

@@ -1,12 +1,12 @@
 /**
  * Limits the messages of one client: their rate, the number of invalid messages, and the number
- * that wait while the client does not read or the server serves other clients.
+ * that wait because the client does not read or the server serves other clients.
  *
- * Everything is allocated on first use, so ten thousand idle connections need no list here.
+ * All state is allocated on first use, so that ten thousand idle connections need none.
  */
 import { TokenBucket } from "../admission/rate_limit.ts";
 
-/** The number of invalid messages within the window that closes the connection. */
+/** If a client sends this many invalid messages within the window, its connection is closed. */
 const INVALID_MESSAGES_MAX = 10;
 const INVALID_WINDOW_MS = 60_000;
 
@@ -46,7 +46,7 @@ export class Intake {
     return this.#waitingBytes;
   }
 
-  /** Whether there is no state left to remember, so that a new intake would behave the same. */
+  /** Whether this object has no state left, so that a new one would behave in the same way. */
   isIdle(nowMs: number): boolean {
     const isFull = this.#bucket === undefined || nowMs - this.#bucket.updatedMs >= BUCKET_FILL_MS;
     const oldest = this.#invalidAtMs?.at(-1);
@@ -54,7 +54,10 @@ export class Intake {
     return isFull && isForgiven && this.#waiting === undefined;
   }
 
-  /** Charges one message to the rate limit. Returns the milliseconds to wait; 0 for no wait. */
+  /**
+   * Charges one message to the rate limit. Returns how many milliseconds the client has to wait; 0
+   * if it need not wait.
+   */
   rateWaitMs(nowMs: number): number {
     const { messages_per_sec: perSecond } = this.#limits;
     if (perSecond === 0) return 0;
@@ -71,7 +74,7 @@ export class Intake {
     return nowMs - oldest < INVALID_WINDOW_MS;
   }
 
-  /** Keeps a frame for later. Returns false, without keeping it, if the queue is full. */
+  /** Stores a frame for later. Returns false, without storing the frame, if the queue is full. */
   wait(frame: ClientFrame): boolean {
     const bytes = this.#waitingBytes + frame.length;
     const count = this.#waiting?.length ?? 0;

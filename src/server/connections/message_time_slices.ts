@@ -1,31 +1,31 @@
 /**
- * Divides the event loop between clients' socket messages and all other work.
+ * Divides the time of the event loop between clients' socket messages and all other work.
  *
- * A message is served in the tick of its arrival as long as messages use no more than a fixed share
- * of the time. Beyond that share, messages wait, and each later tick serves some of them, one
- * message per connection in rotation. Neither one flooding client nor many of them can delay an
- * ordinary request by more than a tick.
+ * A message is served in the tick of its arrival as long as messages have used no more than a fixed
+ * share of the time. Beyond that share, messages wait, and each later tick serves some of them, one
+ * message per connection in rotation. Thus neither one client that floods the server nor many of
+ * them can delay an ordinary request by more than a tick.
  *
- * Invariant: a connection is queued here while it has waiting messages and its socket has space for
- * the responses.
+ * Invariant: a connection is in this queue while it has waiting messages and its socket has space
+ * for the responses.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { ClientFrame } from "./intake.ts";
 
 /**
- * The length of the window of which messages may use a share. It is about one tick of a busy
- * server.
+ * The length of the window within which messages may use a share of the time, about one tick of a
+ * busy server.
  */
 const WINDOW_MS = 16;
 const SHARE_MS = 8;
 
 export interface MessageServer {
-  /** Serves a message without letting it wait. */
+  /** Serves a message immediately. */
   serveNow(frame: ClientFrame): void;
-  /** Serves the message that has waited longest. Returns whether another can be served. */
+  /** Serves the message that has waited longest. Returns whether another message can be served. */
   serveWaiting(): boolean;
-  /** Called after a bug in serving; ends the connection. */
+  /** Called after a bug while a message was served; ends the connection. */
   failed(): void;
 }
 
@@ -53,7 +53,7 @@ export class MessageTimeSlices {
     return this.#clock.monotonicMs() - this.#windowStartMs >= WINDOW_MS;
   }
 
-  /** Serves a message. Requires `hasTime`. */
+  /** Serves a message. The caller must have checked `hasTime`. */
   serve(connection: MessageServer, frame: ClientFrame): void {
     const startMs = this.#clock.monotonicMs();
     if (startMs - this.#windowStartMs >= WINDOW_MS) {
@@ -63,7 +63,7 @@ export class MessageTimeSlices {
     connection.serveNow(frame);
     const endMs = this.#clock.monotonicMs();
     this.#spentMs += endMs - startMs;
-    // Work that took longer than a window also uses up the next window.
+    // If the work took longer than a window, it also uses up the next window.
     if (this.#spentMs >= SHARE_MS) this.#windowStartMs = endMs;
   }
 

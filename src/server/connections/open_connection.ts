@@ -20,13 +20,13 @@ export interface OpenConnection {
   revoke(): void;
   /** Executes KILL CONNECTION. */
   kill(): void;
-  /** Handles the server's shutdown: closes once the queue has been sent. */
+  /** Handles the server's shutdown: the connection closes once its queue has been sent. */
   shutDown(): void;
   /** Closes without waiting for the queue. */
   closeNow(): void;
 }
 
-/** The time for which a connection continues after its token has expired. */
+/** How long a connection continues after its token has expired. */
 const EXPIRY_GRACE_MS = 60_000;
 
 /** The reason why a connection ends with its session, as sent to the client. */
@@ -45,17 +45,17 @@ export const EXPIRED: SessionEnd = {
   message: "The token has expired: connect again with a new one",
 };
 
-/**
- * Returns true if the token of a connection expired longer ago than the time for which the
- * connection may continue.
- */
+/** Returns whether a connection's token expired so long ago that the connection must end. */
 export function isOverdue(clock: Clock, { tokenEndMs }: Principal): boolean {
   return tokenEndMs !== undefined && clock.nowMs() >= tokenEndMs + EXPIRY_GRACE_MS;
 }
 
 type WallTimes = "openedAtMs" | "lastSeenAtMs";
 
-/** Builds the row of a connection. The connection records its times on the monotonic clock. */
+/**
+ * Builds the `system.connections` row of a connection. The times that the connection has recorded
+ * are readings of the monotonic clock.
+ */
 export function connectionRow(
   clock: Clock,
   {

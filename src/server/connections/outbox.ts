@@ -1,14 +1,17 @@
 /**
- * The outgoing frames of one socket, in order. Frames that arrive together go out in one write.
+ * Queues the outgoing frames of one socket, in order. Frames that are queued together are sent in
+ * one write.
  *
- * A tick of the live engine may send a connection many small messages, and a write costs the system
- * the same whatever its size. Data frames are therefore held until the flusher calls the outbox or
- * enough frames have accumulated. With 500 subscribers and 32 writers, this reduces the cost of a
- * delivery to a sixth.
+ * A tick of the live engine may send a connection many small messages, and for the system every
+ * write costs the same, whatever its size. Data frames are therefore held back until the flusher
+ * calls the outbox or enough frames have accumulated. With 500 subscribers and 32 writers, this
+ * reduces the cost of a delivery to a sixth.
  */
 import type { SocketFlusher } from "./socket_flusher.ts";
 
-/** The part of a socket that an outbox uses. Simulated sockets also implement this interface. */
+/**
+ * The part of a socket that an outbox uses. Sockets in simulations also implement this interface.
+ */
 export interface OutboxSocket {
   /** Returns the number of bytes sent, -1 if the frame was queued, or 0 if it was dropped. */
   send(frame: string | Uint8Array): number;
@@ -22,8 +25,8 @@ export interface OutboxSocket {
 }
 
 /**
- * The maximum number of held bytes. Beyond this limit, they are sent immediately, to keep the
- * socket's own count accurate.
+ * The maximum size of the held frames. Beyond this limit, they are sent immediately, so that the
+ * socket's own count stays accurate.
  */
 const HELD_BYTES_MAX = 65536;
 
@@ -43,8 +46,8 @@ export interface OutboxOptions {
 }
 
 /**
- * Receives the failures of an outbox. It is an object rather than a function, so that ten thousand
- * idle sockets do not each need a closure.
+ * Handles the failures of an outbox. The owner is an object rather than a function, so that ten
+ * thousand idle sockets do not each need a closure.
  */
 export interface OutboxOwner {
   /** Called when the socket has dropped a frame, so that its client would miss a message. */
@@ -55,18 +58,19 @@ export class Outbox {
   readonly #socket: OutboxSocket;
   readonly #parts: OutboxParts;
   readonly #owner: OutboxOwner;
-  /** The held frames. A single frame, the usual case, is stored without a list. */
+  /** The held frames. A single frame, which is the usual case, is stored without a list. */
   #held: SocketFrame | SocketFrame[] | undefined;
   /**
-   * The size of the held frames. Text is counted in characters, which is an estimate until the text
-   * reaches the socket.
+   * The size of the held frames. For text, characters are counted, which is an estimate until the
+   * text reaches the socket.
    */
   #heldBytes = 0;
-  /** Whether the flusher has this outbox in its queue. */
+  /** Whether this outbox is in the flusher's queue. */
   #isDue = false;
   /**
-   * Whether the last write was not accepted completely, or was corked and may have left a backlog.
-   * Only such sockets are queried, because querying a socket costs a tenth of a delivery.
+   * Whether the last write was not accepted completely, or was corked and may therefore have left a
+   * backlog. Only such sockets are asked for their backlog, because asking costs a tenth of a
+   * delivery.
    */
   #mayHaveBacklog = false;
   #bytesOut = 0;
@@ -83,29 +87,30 @@ export class Outbox {
   }
 
   /**
-   * The number of bytes passed to the socket since it opened. Queued text is counted in characters.
+   * The number of bytes that were passed to the socket since it opened. For queued text, characters
+   * are counted.
    */
   get bytesOut(): number {
     return this.#bytesOut;
   }
 
-  /**
-   * Whether more is queued than the budget allows. In that case only indispensable messages are
-   * sent.
-   */
+  /** Whether the queue exceeds the budget, so that only indispensable messages may be sent. */
   get isOverBudget(): boolean {
     return this.queuedBytes > this.#parts.budgetBytes;
   }
 
-  /** Whether the network has accepted everything. */
+  /** Whether the network has accepted everything that was sent. */
   get isEmpty(): boolean {
     return this.#heldBytes === 0 && this.#socket.getBufferedAmount() === 0;
   }
 
-  /** Sends a frame soon, after the held frames. Returns whether the budget allows more. */
+  /**
+   * Sends a frame soon, after the held frames. Returns whether the budget allows further frames.
+   */
   hold(frame: SocketFrame): boolean {
     this.#keep(frame);
-    // A socket that accepts everything reports no drain, so only its own count may say "full".
+    // A socket that accepts everything never reports a drain, so only its own count may say that it
+    // is full.
     if (this.#heldBytes >= HELD_BYTES_MAX || this.#isFilling) {
       this.flush();
       return !this.isOverBudget;
@@ -117,7 +122,7 @@ export class Outbox {
     return true;
   }
 
-  /** Called in the tick that was requested from the flusher. */
+  /** Called in the tick that the flusher was asked for. */
   flushDue(): void {
     this.#isDue = false;
     this.#writeHeld();
@@ -131,7 +136,7 @@ export class Outbox {
 
   /** Passes all held frames to the socket. */
   flush(): void {
-    // The runtime also corks while it handles a client's message.
+    // The runtime also corks the socket while it handles a client's message.
     this.#mayHaveBacklog = true;
     this.#writeHeld();
   }
@@ -159,7 +164,7 @@ export class Outbox {
     this.#heldBytes = 0;
   }
 
-  /** Whether the held frames fill the budget, on top of the network's backlog. */
+  /** Whether the held frames and the network's backlog together fill the budget. */
   get #isFilling(): boolean {
     if (!this.#mayHaveBacklog) return this.#heldBytes > this.#parts.budgetBytes;
     const backlog = this.#socket.getBufferedAmount();
@@ -174,7 +179,7 @@ export class Outbox {
     this.#heldBytes += frame.length;
   }
 
-  /** Returns false if the frame was dropped. */
+  /** Writes a frame. Returns false if the frame was dropped. */
   #write(frame: SocketFrame): boolean {
     const sent = this.#socket.send(frame);
     if (sent === -1) this.#mayHaveBacklog = true;

@@ -1,13 +1,13 @@
 /**
- * Limits how much may wait for the network in one connection's queue: the configured size, or less
- * if so many connections are open that all queues together would exceed their memory.
+ * Limits how many bytes may wait for the network in one connection's queue: the configured size, or
+ * less if so many connections are open that all queues together would exceed their memory.
  *
- * A client that reads slowly costs a position in the stream, not a row, so a short queue only makes
- * it catch up more often.
+ * A client that reads slowly costs a position in the stream, not a queue of rows, so with a shorter
+ * queue it only has to catch up more often.
  */
 
 /**
- * The minimum limit of a queue, which is also the smallest value that the configuration accepts.
+ * The minimum limit for a queue, which is also the smallest value that the configuration accepts.
  */
 const QUEUE_BYTES_MIN = 65_536;
 
@@ -26,7 +26,7 @@ export class SendBudget {
     this.#options = options;
   }
 
-  /** The current limit of one queue, in bytes. */
+  /** The current limit for one queue, in bytes. */
   get queueBytes(): number {
     const { bytesMax, connections, queueBytesMax } = this.#options;
     const share = Math.floor(bytesMax / Math.max(1, connections.count));

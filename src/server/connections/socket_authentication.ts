@@ -1,6 +1,6 @@
 /**
- * The authentication of a socket, from its upgrade to its first attempt: the options of the
- * upgrade, and the time limit. The renewal by a newer token needs neither.
+ * The authentication of a socket, from its upgrade to the first attempt: the options of the upgrade
+ * request, and the time limit. A later renewal with a newer token needs neither of them.
  *
  *     waiting ──authenticate──► over: a principal, or an error code
  *        └──no token in time, close──► over
@@ -18,7 +18,9 @@ import type { ConnectionParts, ConnectionRequest } from "./connection_options.ts
 /** The maximum length of an access token. */
 const TOKEN_BYTES_MAX = 16384;
 
-/** The codes of `auth_error`. Every other failure looks like a wrong token. */
+/**
+ * The error codes that `auth_error` reports. Every other failure is reported like a wrong token.
+ */
 const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "INVALID_CREDENTIALS",
   "TOKEN_EXPIRED",
@@ -26,7 +28,7 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
   "RATE_LIMIT_EXCEEDED",
 ]);
 
-/** Each message is also the reason in a close frame, which has room for 123 bytes. */
+/** Each of these messages is also the reason in a close frame, which has room for 123 bytes. */
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
@@ -60,8 +62,8 @@ export class PendingAuthentication {
   }
 
   /**
-   * Returns the frame format after this message. No message turns gzip on if the upgrade or the
-   * server forbids it.
+   * Returns the frame format that applies after this message. A message cannot turn gzip on if the
+   * upgrade request or the server forbids it.
    */
   formatBy(fields: AuthenticateFields, before: FrameFormat): FrameFormat {
     const mayGzip = this.#parts.config.websocket.compression && !this.#request.isGzipForbidden;
@@ -81,8 +83,9 @@ export class PendingAuthentication {
 }
 
 /**
- * Returns the `Authorization` header that a message is equivalent to. A message with no equivalent
- * yields a header without a token, so that it counts against its address like any other failure.
+ * Returns the `Authorization` header to which a message is equivalent. If there is no equivalent,
+ * returns a header without a token, so that the message counts against its address like any other
+ * failed attempt.
  */
 export function bearerFrom({ method, token }: AuthenticateFields): string {
   return method === "jwt" && token.length <= TOKEN_BYTES_MAX ? `Bearer ${token}` : "Bearer";
@@ -95,7 +98,7 @@ export function authFailure(code: string): AuthFailure {
 }
 
 /**
- * Authenticates an open connection again with a newer token of the same user.
+ * Authenticates an open connection again, with a newer token of the same user.
  *
  * @returns The user with the new token, or the error code.
  */
@@ -109,7 +112,7 @@ export function renewed(
   return identityOf(answer) === identityOf(before) ? answer : "OTHER_USER";
 }
 
-/** Returns what the rows of a subscription depend on, for comparison. */
+/** Returns everything on which the rows of a subscription depend, for a comparison. */
 function identityOf({ claims = {}, role, tokenScope, userId }: Principal): string {
   const scopeName = tokenScope?.tokenName ?? "";
   const claimed = Object.entries(claims).map(([name, value]) => `${name}=${value}`);
@@ -126,8 +129,8 @@ function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal 
 }
 
 /**
- * Returns the new format. Any property that the message does not specify stays as the upgrade
- * requested.
+ * Returns the new format. A property that the message does not specify stays as the upgrade request
+ * specified it.
  */
 function formatFrom(
   { compression, serialization }: AuthenticateFields,

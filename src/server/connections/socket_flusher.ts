@@ -1,25 +1,25 @@
 /**
  * Schedules the writes of outboxes: a limited number of sockets at the end of the tick, and the
- * rest in later ticks, in the order in which they were queued.
+ * others in later ticks, in the order in which they were queued.
  *
- * A write costs the system about 5 µs, whatever its size. A change that goes to 5,000 sockets takes
- * 25 ms of writing, during which nothing else would run. With slices, commits continue in the
- * meantime, and their frames join those of the sockets that are still waiting. The busier the
- * server is, the more frames therefore share a write.
+ * For the system, a write costs about 5 µs, whatever its size. Writing a change to 5,000 sockets
+ * takes 25 ms, during which nothing else could run. Because the writes are divided, commits
+ * continue in between, and the frames of these commits join those of the sockets that are still
+ * waiting. The busier the server is, the more frames therefore share a write.
  *
- * The runtime's own topics write no sooner and have no budget.
+ * The runtime's own publish mechanism writes no sooner, and has no budget.
  *
- * Invariant: an outbox that holds frames is in the queue, or a queued tick follows it.
+ * Invariant: if an outbox holds frames, it is in the queue, or a scheduled tick will flush it.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 
-/** The number of sockets per tick: a little more than a millisecond of writing. */
+/** The number of sockets per tick, which take a little more than a millisecond to write. */
 const WRITES_PER_TICK = 256;
 
 /**
- * The number of sockets in the first tick. It is small, so that the change's writer is answered
- * early.
+ * The number of sockets in the first tick. It is small, so that the writer of the change is
+ * answered early.
  */
 const FIRST_WRITES = 32;
 
@@ -32,7 +32,7 @@ export class SocketFlusher {
   readonly #clock: Clock;
   readonly #onBug: OnBug;
   #queue: Flushable[] = [];
-  /** The number of queue entries that have been written. */
+  /** The number of entries in the queue that have been processed. */
   #doneCount = 0;
   #isScheduled = false;
   /** The number of sockets to write in the next tick. */
@@ -75,8 +75,8 @@ export class SocketFlusher {
   }
 
   /**
-   * Sockets may be queued again before the queue is empty, but the queue must not grow without
-   * bound.
+   * Removes processed entries, because sockets may be queued again before the queue is empty, and
+   * the queue must not grow without limit.
    */
   #forgetDone(): void {
     if (this.#doneCount * 2 < this.#queue.length) return;

@@ -1,9 +1,11 @@
 /**
- * The WebSockets of the server: turns upgrade requests into connections and passes events to them.
+ * Manages the WebSockets of the server: turns upgrade requests into connections, and passes events
+ * to them.
  *
  *     request ──upgrade──► ConnectionRequest ──open──► Connection ──close──► gone
  *
- * An error that a connection throws is a bug: it ends that connection and is passed to `onBug`.
+ * If a connection throws an error, that is a bug: the connection ends, and the error is passed to
+ * `onBug`.
  */
 import type { ServerWebSocket, WebSocketHandler } from "bun";
 import type { ServerOptions } from "../contract/options.ts";
@@ -21,7 +23,8 @@ import { SocketFlusher } from "./socket_flusher.ts";
 import { connectionRequestFrom, upgradeRequired } from "./upgrade.ts";
 
 /**
- * The state of a socket: the options of the upgrade until the socket is open, then the connection.
+ * The state of a socket: the options of the upgrade request until the socket is open, and then the
+ * connection.
  */
 export type SocketState = ConnectionRequest | Connection;
 
@@ -34,7 +37,7 @@ export interface SocketsOptions
   readonly connections: Connections;
   readonly sendBudget: SendBudget;
   readonly nextNumber: () => number;
-  /** Whether a newly opened socket has to be told immediately that the server is stopping. */
+  /** Whether a newly opened socket must immediately be notified that the server is stopping. */
   readonly isStopping: () => boolean;
   readonly onOpened: () => void;
 }
@@ -44,7 +47,9 @@ type ServerSocket = ServerWebSocket<SocketState>;
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #parts: ConnectionParts;
-  /** The limits on the memory of messages; absent if the system does not count received bytes. */
+  /**
+   * The limits on the memory for messages; undefined if the system does not count received bytes.
+   */
   readonly #held: HeldMessages | undefined;
 
   constructor(options: SocketsOptions) {
@@ -68,20 +73,20 @@ export class Sockets {
     this.#parts = { config, auth, live, topics, clock, log, onBug, outbox, slices };
   }
 
-  /** The handler for the runtime. */
+  /** The memory that unfinished and waiting messages occupy. */
   get heldBytes(): number {
     return this.#held?.heldBytes ?? 0;
   }
 
   get handler(): WebSocketHandler<SocketState> {
     return {
-      // The connection handles keep-alive itself: it counts every frame, and closes with 1000.
+      // The connection handles keep-alive itself: it counts every frame, and closes with code 1000.
       idleTimeout: 0,
       sendPings: false,
       perMessageDeflate: false,
       maxPayloadLength: keptBytesMax(this.#options.config),
       // The outbox limits the queue. A limit here would make the runtime drop the frames after a
-      // large row, and the client would miss messages, for example the end of its subscription.
+      // large row, and the client would miss messages, such as the end of its subscription.
       backpressureLimit: 0,
       closeOnBackpressureLimit: false,
       open: (socket) => this.#guard(socket, () => this.#opened(socket)),
@@ -120,7 +125,7 @@ export class Sockets {
       request,
       parts: this.#parts,
     });
-    // The state of a socket that may stay open for a long time must not refer to the request.
+    // The state of a socket may exist for a long time, so it must not refer to the request.
     socket.data = connection;
     connections.add(connection);
     if (request.peer !== undefined) this.#held?.add(connection, request.peer);

@@ -6,11 +6,14 @@ import type { LiveSubscription } from "../../live/mod.ts";
 import { PROTOCOL_WORD, refusal } from "../frames/client_message.ts";
 
 /**
- * A list rather than a map: most connections have few subscriptions, which a linear search finds
- * faster, and a map would be a third of the memory of an idle connection.
+ * A list rather than a map is used, because most connections have few subscriptions, which a linear
+ * search finds faster, and a map would take a third of the memory of an idle connection.
  */
 export class Subscriptions {
-  /** The oldest subscription, kept outside the list because most connections have only one. */
+  /**
+   * The oldest subscription, which is stored outside the list because most connections have only
+   * one.
+   */
   #first: LiveSubscription | undefined;
   #others: LiveSubscription[] | undefined;
 
@@ -28,7 +31,7 @@ export class Subscriptions {
     else this.#others.push(subscription);
   }
 
-  /** Ends a subscription without a message. An unknown id changes nothing. */
+  /** Ends a subscription without a message. An unknown id has no effect. */
   close(id: string): void {
     const subscription = this.#find(id);
     if (subscription === undefined) return;
@@ -55,8 +58,8 @@ export class Subscriptions {
   }
 
   /**
-   * Tells the live engine that the socket's queue has space again. One notified subscription wakes
-   * all.
+   * Notifies the live engine that the socket's queue has space again. Notifying one subscription
+   * resumes all of them.
    */
   drained(): void {
     this.#first?.drained();
@@ -83,7 +86,7 @@ export class Subscriptions {
     this.#onlyLoading()?.nextBatch();
   }
 
-  /** Returns the resume points of loaded subscriptions. */
+  /** Returns the positions from which loaded subscriptions can resume. */
   positions(): Readonly<Record<string, number>> {
     const positions: [string, number][] = [];
     for (const { id, position, state } of this.#all()) {

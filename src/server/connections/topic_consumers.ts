@@ -4,8 +4,8 @@
  *     consume ──opened──► open ──stop with drain──► draining ──stop──► (none)
  *                          └──stop, KILL, failure, closed socket─────► (none)
  *
- * Opening takes ticks, so messages that follow a `consume` wait for it. Once a socket is closed,
- * its unacknowledged messages immediately go to other consumers.
+ * Opening a consumer takes several ticks, so messages that follow a `consume` wait for it. When a
+ * socket closes, its unacknowledged messages are immediately available to other consumers.
  */
 import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -43,10 +43,10 @@ const CREDIT_DEFAULT = 100;
 
 const REQUEST_ID_CHARS_MAX = 64;
 
-/** The approximate size of a message besides its payload and key, in bytes. */
+/** The approximate size of a message without its payload and key, in bytes. */
 const MESSAGE_BYTES = 200;
 
-/** The objects that the consumers of all connections share. */
+/** The objects that the topic consumers of all connections share. */
 export interface SocketTopicParts {
   readonly topics: TopicConsumers;
   readonly auth: Pick<Auth, "requireMessages">;
@@ -54,7 +54,7 @@ export interface SocketTopicParts {
   readonly config: { readonly websocket: Pick<ServerConfig["websocket"], "max_frame_bytes"> };
 }
 
-/** The connection of the consumers. */
+/** The connection to which the consumers belong. */
 export interface ConsumerSocket {
   readonly principal: Principal | undefined;
   /** Sends messages. Returns whether the socket's queue has space for more. */
@@ -71,7 +71,7 @@ class SocketConsumer implements TopicStreamSink {
   readonly #owner: TopicConsumersOfSocket;
   /** The open stream; undefined until the consumer is open. */
   open: TopicStream | undefined;
-  /** Settles when the consumer is open or cannot be opened; undefined afterwards. */
+  /** Settles when the consumer has been opened or cannot be opened; undefined afterwards. */
   opening: Promise<TopicStream> | undefined;
   isOver = false;
 
@@ -93,7 +93,9 @@ class SocketConsumer implements TopicStreamSink {
 export class TopicConsumersOfSocket {
   readonly #parts: SocketTopicParts;
   readonly #socket: ConsumerSocket;
-  /** A list is enough, because most connections have one consumer and no connection has many. */
+  /**
+   * A list is sufficient, because most connections have one consumer and no connection has many.
+   */
   #consumers: readonly SocketConsumer[] = [];
 
   constructor(parts: SocketTopicParts, socket: ConsumerSocket) {
@@ -101,7 +103,7 @@ export class TopicConsumersOfSocket {
     this.#socket = socket;
   }
 
-  /** Processes a message and responds to it, even if it is refused or fails. */
+  /** Processes a message and responds to it, even if the message is refused or fails. */
   serve(type: RequestType, id: string, fields: TopicFields): void {
     const requestId = requestIdOf(fields);
     this.#serve(type, id, fields).catch((error: unknown) => {
@@ -212,7 +214,7 @@ export class TopicConsumersOfSocket {
   /** @throws {DatabaseError} OBJECT_NOT_FOUND */
   async #openOf(id: string): Promise<TopicStream> {
     const consumer = this.#find(id);
-    // A consumer that cannot be opened has already received its error.
+    // If a consumer cannot be opened, it has already received its error.
     const stream = consumer?.open ?? (await consumer?.opening?.catch(() => undefined));
     if (stream !== undefined && consumer?.isOver === false) return stream;
     throw new DatabaseError("OBJECT_NOT_FOUND", `There is no consumer "${id}" on this connection`);
@@ -247,7 +249,7 @@ export class TopicConsumersOfSocket {
     for (const { open } of this.#consumers) open?.drained();
   }
 
-  /** Ends all consumers and gives the reason. */
+  /** Ends all consumers, and sends each the reason. */
   endAll(code: TopicCode, message: string): void {
     const ids = this.#consumers.map(({ id }) => id);
     this.closeAll();

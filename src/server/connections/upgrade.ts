@@ -17,7 +17,7 @@ export interface UpgradeRules {
 }
 
 /**
- * Reads an upgrade request. The caller has checked that the server is not stopping.
+ * Reads an upgrade request. The caller has already checked that the server is not stopping.
  *
  * @throws {HttpError} TOO_MANY_CONNECTIONS, upgrade_required, origin_not_allowed, in this order.
  */
@@ -34,7 +34,7 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
   const isGzipForbidden = /^(?:false|0|no)$/i.test(query.get("compress") ?? "");
   const mayGzip = rules.config.websocket.compression && !isGzipForbidden;
   return {
-    // The request does not outlive the upgrade, so the caller's address is looked up now.
+    // The request is gone after the upgrade, so the caller's address is determined now.
     caller: { address: rules.connections.shared(exchange.address), isLocal: exchange.isLocal },
     bearer: request.headers.get("authorization") ?? undefined,
     format: frameFormat(
@@ -47,11 +47,11 @@ export function connectionRequestFrom(exchange: Exchange, rules: UpgradeRules): 
 }
 
 /**
- * Returns the refusal of a request that is not a WebSocket handshake, or whose handshake a proxy
- * broke.
+ * Returns the error for a request that is not a WebSocket handshake, or whose handshake was broken
+ * by a proxy.
  */
 export function upgradeRequired({ headers }: Request): HttpError {
-  // A proxy passes the key on by default, but not the two hop-by-hop headers.
+  // By default, a proxy forwards the key, but not the two hop-by-hop headers.
   const isProxied = headers.has("sec-websocket-key");
   const what = isProxied
     ? "The WebSocket handshake came without the headers Upgrade: websocket and Connection: Upgrade"

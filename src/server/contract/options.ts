@@ -1,5 +1,5 @@
 /**
- * The dependencies of the server: `main.ts` passes the configuration keys that the server reads and
+ * The dependencies of the server: `main.ts` passes the configuration keys that the server uses, and
  * the layers of an open database. The server itself opens no file except its TLS certificate.
  */
 import type { Auth } from "../../auth/mod.ts";
@@ -13,7 +13,9 @@ import type { LiveEngine } from "../../live/mod.ts";
 import type { FileAccess, MemoryPart, ReaderCounts, SqlEngine } from "../../sql/mod.ts";
 import type { TopicConsumers, WebhookFigures } from "../../topics/mod.ts";
 
-/** The configuration keys that the server reads, named as in the configuration. */
+/**
+ * The configuration keys that the server uses, with the names that they have in the configuration.
+ */
 export interface ServerConfig {
   readonly server: {
     readonly host: string;
@@ -78,28 +80,28 @@ export interface ServerConfig {
   };
 }
 
-/** The memory that parts of the server may use, for all clients together. */
+/** The memory that parts of the server may use for all clients together. */
 export interface ServerMemory {
   /**
-   * The limit for all short bodies, and a separate limit of the same size for the first megabyte of
-   * longer bodies.
+   * The limit for all short bodies; a separate limit of the same size applies to the first megabyte
+   * of longer bodies.
    */
   readonly bodyBytes: number;
-  /** The limit for the part of longer bodies beyond the first megabyte. */
+  /** The limit for the parts of longer bodies beyond their first megabytes. */
   readonly largeBodyBytes: number;
-  /** The limit for unfinished and waiting messages of clients. */
+  /** The limit for clients' unfinished and waiting messages. */
   readonly messageBytes: number;
-  /** The limit for messages that wait for the network. */
+  /** The limit for messages that are waiting for the network. */
   readonly sendQueueBytes: number;
 }
 
-/** The memory that a part of the server uses, and the maximum that it may use. */
+/** The memory that one part of the server uses, and the maximum that it may use. */
 export interface HeldMemory {
   readonly usedBytes: number;
   readonly allowedBytes: number;
 }
 
-/** The memory that parts of the server use for clients. */
+/** The memory that the parts of the server use for clients. */
 export interface ServerMemoryUse {
   readonly bodies: HeldMemory;
   readonly messages: HeldMemory;
@@ -109,8 +111,8 @@ export interface ServerMemoryUse {
 /** The built admin page. */
 export interface UiAssets {
   /**
-   * Returns the asset at a path below `/ui/`, without a leading slash; undefined if no such asset
-   * exists.
+   * Returns the asset at a path below `/ui/`, given without a leading slash; undefined if there is
+   * none.
    */
   get(path: string): UiAsset | undefined | Promise<UiAsset | undefined>;
   /** Returns the HTML of the page with its style nonce. */
@@ -124,7 +126,7 @@ export interface UiAsset {
   readonly immutable: boolean;
 }
 
-/** The client library that the server delivers to users without a package. */
+/** The client library, which the server delivers so that users need no package. */
 export interface ClientAssets {
   /** Returns the module; undefined if it cannot be bundled. */
   script(): Promise<ClientAsset | undefined>;
@@ -134,11 +136,11 @@ export interface ClientAssets {
 
 export interface ClientAsset {
   readonly bytes: Uint8Array;
-  /** An entity tag that changes with the content. */
+  /** An entity tag that changes whenever the content does. */
   readonly tag: string;
 }
 
-/** Free space, damage and failures on disk. */
+/** Figures about free space, damage and failures of the storage. */
 export interface StorageGauge {
   readonly freeBytes: number | undefined;
   readonly isReadOnly: boolean;
@@ -148,24 +150,22 @@ export interface StorageGauge {
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
-/**
- * The number of times since startup that the process has released memory because memory was scarce.
- */
+/** How often, since startup, the process has released memory because memory was scarce. */
 export interface MemoryGivenBack {
   /** The number of full garbage collections on the event loop. */
   readonly collections: number;
-  /** The number of times that decompressed parts of segments were dropped. */
+  /** How often unpacked parts of segments were dropped. */
   readonly caches: number;
-  /** The number of flushes that began early. */
+  /** The number of flushes that were started early. */
   readonly flushes: number;
 }
 
 /** The backlog of the log archive. */
 export interface ArchiveGauge {
-  /** The number of full log files that are not in the archive yet, and their bytes. */
+  /** The number of full log files that are not in the archive yet, and their total size. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files that have been given up since startup. */
+  /** The number of log files whose archiving was given up since startup. */
   readonly lostFiles: number;
   /** The reason why the last attempt failed; undefined if it succeeded. */
   readonly failure: string | undefined;
@@ -190,7 +190,10 @@ export interface ServerOptions {
   readonly version: string;
   /** The date of the build, as YYYY-MM-DD. */
   readonly buildDate: string;
-  /** Called for every unexpected error. The caller has already received a 500 or a 1011. */
+  /**
+   * Called for every unexpected error. By then, the caller has received status 500 or close code
+   * 1011.
+   */
   readonly onBug: OnBug;
   /** The number of bugs that this process has survived. */
   readonly bugCount: () => number;
@@ -199,7 +202,7 @@ export interface ServerOptions {
   /** Whether the disk is full. */
   readonly isReadOnly: () => boolean;
   readonly storageState: () => StorageGauge;
-  /** The parts of the memory that the whole process uses. */
+  /** The memory that each part of the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** Returns the readers' counts; undefined if every query runs on the event loop. */
@@ -207,7 +210,7 @@ export interface ServerOptions {
   /** Reads the number of open files and sockets; absent if the system does not limit them. */
   readonly descriptors?: (() => Descriptors) | undefined;
   /**
-   * Reads the number of bytes that each connection has received; absent if the system does not
+   * Returns the number of bytes that each connection has received; absent if the system does not
    * count them.
    */
   readonly receivedBytes?: ReceivedBytes | undefined;

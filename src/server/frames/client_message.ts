@@ -1,9 +1,9 @@
 /**
- * Reads client messages on `/v1/ws`: turns a decoded value into typed fields, or into the error for
- * the client.
+ * Reads the messages that clients send on `/v1/ws`: turns a decoded value into typed fields, or
+ * into the error that the client receives.
  *
- * A message is checked in the order of the wire contract: first its type, then whether the
- * connection may send it, then its fields. There is therefore one reader function per type.
+ * A message is checked in the order that the wire contract defines: first its type, then whether
+ * the connection may send it, then its fields. Each type therefore has a separate reader function.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
@@ -51,12 +51,12 @@ const MESSAGE_TYPES: ReadonlySet<string> = new Set<MessageType>([
   "stop",
 ]);
 
-/** Names that other protocols use for the type of a message. */
+/** Names that other protocols use for the field "type". */
 const TYPE_FIELD: FieldNames = {
   type: ["action", "op", "operation", "event", "kind", "method", "cmd", "command"],
 };
 
-/** Types in other protocols, each with its equivalent here. */
+/** Message types of other protocols, each with its equivalent here. */
 const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageType>([
   ["auth", "authenticate"],
   ["login", "authenticate"],
@@ -79,7 +79,7 @@ const OTHER_TYPES: ReadonlyMap<string, MessageType> = new Map<string, MessageTyp
   ["keepalive", "ping"],
 ]);
 
-/** Types that ask to run a statement. No message does so here. */
+/** Types with which other protocols run a statement. In this protocol, no message does that. */
 const STATEMENT_TYPES: ReadonlySet<string> = new Set([
   "sql",
   "query",
@@ -107,7 +107,7 @@ export interface AuthenticateFields {
   readonly compression: "gzip" | "none" | undefined;
 }
 
-/** Builds an error message; its code determines `ended`. */
+/** Builds an error message; the code determines `ended`. */
 export function errorMessage(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -117,7 +117,10 @@ export function errorMessage(
   return { type: "error", subscription_id: subscriptionId, code, message, ended };
 }
 
-/** Builds the refusal of a message. The readers below throw it. Each frame gets one response. */
+/**
+ * Builds the error that refuses a message. The readers below throw it. Each frame gets exactly one
+ * response.
+ */
 export function refusal(
   code: SubscriptionCode,
   subscriptionId: string,
@@ -140,7 +143,7 @@ export function messageTypeOf({ value }: Decoded): MessageType {
   throw invalidMessage(`Cannot read the message: ${typeFault(fields)}`);
 }
 
-/** Explains a type that is absent, not a string, or unknown. */
+/** Explains a type that is missing, not a string, or unknown. */
 function typeFault(fields: Readonly<Record<string, unknown>>): string {
   const { type } = fields;
   const known = `the types are ${[...MESSAGE_TYPES].join(", ")}`;
@@ -213,8 +216,8 @@ export function readSubscriptionId({ value }: Decoded): string {
 }
 
 /**
- * Reads the rest of a subscribe message, once its id is known. Numbers in `params` keep their
- * digits.
+ * Reads the remaining fields of a subscribe message, once its id is known. Numbers in `params` keep
+ * all of their digits.
  *
  * @throws {SubscriptionError} INVALID_MESSAGE, INVALID_OPTIONS, INVALID_SQL, INVALID_PARAMETER
  */
@@ -237,7 +240,7 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     const message = "Cannot subscribe: namespace_id must be the name of a namespace";
     throw refusal("INVALID_OPTIONS", id, message);
   }
-  // The live engine reads the options, because it knows their meaning.
+  // The live engine reads the options, because it knows what they mean.
   const options = fields["options"] as SubscriptionSpec["options"];
   const params = readParams(decoded, fields["params"], { id, limits });
   return {
@@ -290,7 +293,9 @@ export function readPing({ value }: Decoded): string | undefined {
   );
 }
 
-/** Counts characters. The length of a string would count characters beyond 16 bits twice. */
+/**
+ * Counts characters. The length of a string would count characters beyond the 16-bit range twice.
+ */
 function hasAtMost(text: string, charsMax: number): boolean {
   if (text.length <= charsMax) return true;
   return text.length <= 2 * charsMax && Array.from(text).length <= charsMax;

@@ -1,5 +1,5 @@
 /**
- * Decodes client frames, within the size limits.
+ * Decodes the frames that clients send, within the size limits.
  *
  *     text                   JSON, whatever the connection speaks
  *     binary, MessagePack    raw, or gzip when it begins 1f 8b; no `authenticate`
@@ -39,7 +39,7 @@ export function decodeFrame(
 }
 
 function decodeText(text: string, bytesMax: number): Decoded {
-  // UTF-8 has one to three bytes for each UTF-16 unit.
+  // UTF-8 takes one to three bytes for each UTF-16 code unit.
   const isTooLarge =
     text.length > bytesMax || (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax);
   if (isTooLarge) throw tooLarge(bytesMax);

@@ -1,6 +1,6 @@
 /**
- * Encodes data messages in the format of a connection. Each form is made once for all sockets that
- * share the message.
+ * Encodes data messages in the format of a connection. Each form is produced once for all sockets
+ * that share the message.
  *
  *     json          text frame
  *     json+gzip     binary frame of gzip bytes, when that is smaller; else the text
@@ -35,7 +35,7 @@ const FORMATS: readonly FrameFormat[] = [
   { serialization: "msgpack", isGzipOn: true },
 ];
 
-/** Returns one of the four formats. Equal formats are the same object. */
+/** Returns one of the four formats. Equal formats are represented by the same object. */
 export function frameFormat(serialization: Serialization, isGzipOn: boolean): FrameFormat {
   const found = FORMATS.find(
     (format) => format.serialization === serialization && format.isGzipOn === isGzipOn,
@@ -44,7 +44,7 @@ export function frameFormat(serialization: Serialization, isGzipOn: boolean): Fr
   return found;
 }
 
-/** Returns the frame of a message: a string is sent as text, bytes as binary. */
+/** Returns the frame of a message: strings are sent as text frames, bytes as binary frames. */
 export function frameOf(shared: EncodableMessage, format: FrameFormat): string | Uint8Array {
   const { serialization, isGzipOn } = format;
   const index = (serialization === "json" ? 0 : 2) + (isGzipOn ? 1 : 0);
@@ -63,7 +63,7 @@ function plainFrame(shared: EncodableMessage, serialization: Serialization): str
 
 function gzipFrame(shared: EncodableMessage, serialization: Serialization): string | Uint8Array {
   const plain = frameOf(shared, { serialization, isGzipOn: false });
-  // Most changes are small. The length of the text shows that without encoding it.
+  // Most changes are small. The length of the text shows this without encoding the text.
   if (plain.length < GZIP_BYTES_MIN && Buffer.byteLength(plain) < GZIP_BYTES_MIN) return plain;
   const bytes = typeof plain === "string" ? encoder.encode(plain) : new Uint8Array(plain);
   return gzipOf(bytes) ?? plain;
@@ -72,15 +72,15 @@ function gzipFrame(shared: EncodableMessage, serialization: Serialization): stri
 /**
  * Encodes messages as JSON text.
  *
- * An integer beyond 2^53 − 1 is a decimal string in JSON and a 64-bit integer in MessagePack.
- * Messages contain it as bigint, so that each encoder can write its own form.
+ * An integer beyond 2^53 − 1 is a decimal string in JSON, but a 64-bit integer in MessagePack. In
+ * messages, such an integer is a bigint, so that each encoder can write its own form.
  */
 export function jsonFromMessage(message: ServerMessage): string {
   try {
     return JSON.stringify(message);
   } catch (error) {
-    // JSON.stringify refuses bigint. Values that need it are rare, and a replacer would make the
-    // encoding of every other message five times as expensive.
+    // JSON.stringify refuses bigint. Values that need a replacer are rare, and a replacer would
+    // make the encoding of every other message five times as expensive.
     if (!(error instanceof TypeError)) throw error;
     return JSON.stringify(message, (_key, value: unknown) =>
       typeof value === "bigint" ? value.toString() : value,

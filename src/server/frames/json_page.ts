@@ -1,7 +1,7 @@
 /**
- * Writes a batch of rows as JSON, directly from its columns.
+ * Writes a batch of rows as JSON directly from its columns.
  *
- * Invariant: the text is equivalent to the result of `jsonFromMessage` for the same batch.
+ * Invariant: the text is equivalent to the text that `jsonFromMessage` returns for the same batch.
  */
 import { assert } from "../../base/assert.ts";
 import { cellOf, type PagedBatch, type ShapedRows, type ShapeField } from "../../live/mod.ts";
@@ -9,22 +9,22 @@ import type { WireCell } from "../../protocol/mod.ts";
 import { textSourceOf, type Value, type Vector, valueAt } from "../../types/mod.ts";
 import { type JsonPiece, JsonWriter, jsonPiece } from "./json_writer.ts";
 
-/** One writer for all batches, since a batch is written within one tick. */
+/** All batches share one writer, since a batch is written within one tick. */
 const writer = new JsonWriter();
 
 const NULL: JsonPiece = jsonPiece("null");
 const COMMA: JsonPiece = jsonPiece(",");
 const ROW_END: JsonPiece = jsonPiece("}");
 
-/** Writes the cell of a row. */
+/** Writes the cell that a row has in one column. */
 type PutCell = (row: number) => void;
 
-/** The JSON text before the cell of each field, cached by the fields. */
+/** The JSON text that precedes the cell of each field, cached per list of fields. */
 const namePieces = new WeakMap<readonly ShapeField[], readonly JsonPiece[]>();
 
 /**
- * The strings of a dictionary as JSON, written on first use, because vectors of many batches share
- * a dictionary.
+ * The strings of a dictionary as JSON, written on first use and kept because the vectors of many
+ * batches share a dictionary.
  */
 const dictionaryPieces = new WeakMap<readonly Value[], (JsonPiece | undefined)[]>();
 
@@ -82,7 +82,10 @@ function cellPutter(column: Vector, field: ShapeField | undefined): PutCell {
   };
 }
 
-/** Returns a writer for values that need no conversion; undefined for values that may need it. */
+/**
+ * Returns a function that writes values that need no conversion; undefined if some values may need
+ * one.
+ */
 function plainPutter(column: Vector): PutCell | undefined {
   switch (column.kind) {
     case "f64": {
@@ -118,7 +121,7 @@ function piecesOf(dictionary: readonly Value[]): (JsonPiece | undefined)[] {
   return pieces;
 }
 
-/** An integer beyond 2^53 is decimal text, as in every message. */
+/** Writes an integer beyond 2^53 as decimal text, like every other message. */
 function jsonOf(cell: WireCell): string {
   if (typeof cell === "bigint") return `"${cell}"`;
   return Array.isArray(cell) ? `[${cell.map(jsonOf).join(",")}]` : JSON.stringify(cell);

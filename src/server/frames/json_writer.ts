@@ -1,12 +1,12 @@
 /**
- * Writes JSON into one buffer: integers as digits, strings from their stored UTF-8.
+ * Writes JSON into a buffer: integers as digits, and strings from their stored UTF-8.
  *
- * Reading rows for a snapshot is cheap, but creating an object for each row and a string for each
- * text, as JSON.stringify requires, is not. With 1,000 rows of five columns, this writer takes half
- * the time, and a snapshot of 100,000 rows takes a fifth less processor time. The cost is a copy of
- * the batch, because vectors are invalid after their scan. MessagePack still uses objects.
+ * Reading the rows of a snapshot is cheap, but creating an object per row and a string per text, as
+ * JSON.stringify requires, is not. For 1,000 rows of five columns, this writer takes half the time,
+ * and a snapshot of 100,000 rows takes a fifth less processor time. The cost is a copy of the
+ * batch, because vectors are no longer valid after their scan. MessagePack still uses objects.
  *
- * Invariant: the output equals that of JSON.stringify byte for byte.
+ * Invariant: the output is identical to the output of JSON.stringify.
  */
 import { assert } from "../../base/assert.ts";
 import { type TextSource, textSourceOf } from "../../types/mod.ts";
@@ -21,16 +21,19 @@ const NUMBER_BYTES_MAX = 32;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Bit 7 of each byte of a word. */
+/** The highest bit of each byte in a word. */
 const HIGH_BITS = 0x80808080 | 0;
 
-/** The digits of 0000 to 9999, the first in the lowest byte. */
+/** The digits of 0000 to 9999; the first digit is in the lowest byte. */
 const DIGITS: Uint32Array = Uint32Array.from({ length: 10_000 }, (_, number) => {
   const digit = (unit: number): number => 0x30 + (Math.floor(number / unit) % 10);
   return digit(1000) | (digit(100) << 8) | (digit(10) << 16) | (digit(1) << 24);
 });
 
-/** The letter after the backslash. Any other control character is written as a code. */
+/**
+ * The letters that follow the backslash in short escapes. Any other control character is written as
+ * a code.
+ */
 const SHORT_ESCAPES: ReadonlyMap<number, number> = new Map(
   (
     [
@@ -62,7 +65,7 @@ export class JsonWriter {
   #at = 0;
   #isAscii = true;
 
-  /** Returns the text and starts a new one. */
+  /** Returns the text, and starts a new one. */
   finish(): string {
     const text = this.#bytes.toString(this.#isAscii ? "latin1" : "utf8", 0, this.#at);
     if (this.#bytes.length > BYTES_KEPT_MAX) {
@@ -88,16 +91,16 @@ export class JsonWriter {
     if (!isAscii) this.#isAscii = false;
   }
 
-  /** Appends finished JSON. */
+  /** Appends text that is already JSON. */
   json(text: string): void {
-    // UTF-8 has at most three bytes for each UTF-16 unit.
+    // UTF-8 takes at most three bytes for each UTF-16 code unit.
     this.#reserve(text.length * 3);
     const byteCount = this.#bytes.write(text, this.#at, "utf8");
     this.#at += byteCount;
     if (byteCount !== text.length) this.#isAscii = false;
   }
 
-  /** Writes a number; NaN and infinity, which JSON cannot represent, as a string. */
+  /** Writes a number; writes NaN and infinity, which JSON cannot represent, as strings. */
   number(value: number): void {
     if (!Number.isSafeInteger(value)) {
       this.json(Number.isFinite(value) ? String(value) : `"${value}"`);
@@ -122,9 +125,9 @@ export class JsonWriter {
     this.#fourDigits(low - upper * 10_000);
   }
 
-  /** Writes a string that is stored as UTF-8. Malformed bytes are replaced, as decoders do. */
+  /** Writes a string from its stored UTF-8. Malformed bytes are replaced, as decoders do. */
   text({ view }: TextSource, start: number, end: number): void {
-    // A control character takes six bytes.
+    // A control character takes six bytes when escaped.
     this.#reserve((end - start) * 6 + 2);
     const into = this.#view;
     let at = this.#at;
@@ -191,9 +194,9 @@ function viewOf({ buffer, byteLength, byteOffset }: Buffer): DataView {
 }
 
 /**
- * Whether one of the four bytes is a control character, a quote or a backslash. A byte borrows from
- * the next one only if it is special itself, so a false positive for the next byte cannot change
- * the result.
+ * Returns whether any of the four bytes is a control character, a quote or a backslash. A byte
+ * borrows from the next one only if it is special itself, so a false positive in the next byte
+ * cannot change the result.
  */
 function hasSpecial(word: number): boolean {
   const control = word - 0x20202020;
@@ -202,7 +205,9 @@ function hasSpecial(word: number): boolean {
   return ((control | quote | backslash) & ~word & HIGH_BITS) !== 0;
 }
 
-/** Writes a byte of a string, escaped if JSON requires it. Returns the next offset. */
+/**
+ * Writes one byte of a string, and escapes it if JSON requires that. Returns the offset after it.
+ */
 function putByte(into: DataView, at: number, byte: number): number {
   if (byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH) {
     into.setUint8(at, byte);
@@ -214,7 +219,7 @@ function putByte(into: DataView, at: number, byte: number): number {
     into.setUint8(at + 1, letter);
     return at + 2;
   }
-  // Writes `u00` and two hexadecimal digits.
+  // This writes `u00` and two hexadecimal digits.
   into.setUint8(at + 1, 0x75);
   into.setUint8(at + 2, 0x30);
   into.setUint8(at + 3, 0x30);

@@ -1,10 +1,11 @@
 /**
- * Encodes and decodes messages as MessagePack, in the subset that the wire allows: nil, bool, int,
- * float64, str, array and map with str keys. No bin, no ext, no timestamp.
+ * Encodes and decodes messages as MessagePack, in the subset that the wire contract allows: nil,
+ * bool, int, float64, str, array, and map with str keys. The types bin, ext and timestamp are not
+ * allowed.
  *
- * A client's frame is walked before it is decoded. The walk proves that types, lengths, keys,
- * nesting and the number of parts are within bounds, so decoding cannot allocate more than the
- * frame contains or take too long.
+ * A client's frame is scanned before it is decoded. The scan proves that types, lengths, keys,
+ * nesting and the number of parts are within their limits, so that decoding can neither allocate
+ * more than the frame contains nor take too long.
  */
 import { isUtf8 } from "node:buffer";
 import { Packr, Unpackr } from "msgpackr";
@@ -12,14 +13,14 @@ import { JSON_PARTS_MAX } from "../../base/limits.ts";
 import { setCell } from "../../live/mod.ts";
 import type { ServerMessage } from "../../protocol/mod.ts";
 
-/** The maximum nesting of a client message. No valid message has more than four levels. */
+/** The maximum nesting depth of a client message. No valid message has more than four levels. */
 const DEPTH_MAX = 64;
 
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
 /**
- * The decoder returns a number if it is exact, otherwise a bigint. The package supports this form,
- * but its types do not.
+ * With this option, the decoder returns a number if that is exact, and otherwise a bigint. The
+ * package supports the option, but its types do not.
  */
 const INT64_FORM = "auto" as "bigint";
 
@@ -29,12 +30,12 @@ const unpackr = new Unpackr({
   int64AsType: INT64_FORM,
 });
 
-/** The encoder reuses its buffer, so the bytes are copied. */
+/** Encodes a message; the bytes are copied, because the encoder reuses its buffer. */
 export function msgpackFromMessage(message: ServerMessage): Uint8Array<ArrayBuffer> {
   return new Uint8Array(packr.pack(withWholeNumbers(message)));
 }
 
-/** Decodes one message. Returns undefined unless the bytes are exactly one value of the subset. */
+/** Decodes one message. Returns undefined unless the bytes are exactly one value in the subset. */
 export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefined {
   if (!isWellFormed(bytes)) return undefined;
   const value: unknown = unpackr.unpack(bytes);
@@ -42,8 +43,8 @@ export function valueFromMsgpack(bytes: Uint8Array): { value: unknown } | undefi
 }
 
 /**
- * Turns integers into bigint. The encoder would write numbers beyond 32 bits as float64, but `_seq`
- * and every other integer must be an integer on the wire.
+ * Converts integers to bigint. The encoder would write numbers beyond 32 bits as float64, but
+ * `_seq` and all other integers must be integers on the wire.
  */
 function withWholeNumbers(value: unknown): unknown {
   if (typeof value === "number") {
@@ -57,7 +58,9 @@ function withWholeNumbers(value: unknown): unknown {
   return copy;
 }
 
-/** A run of values still to be read: array elements, or the keys and values of a map. */
+/**
+ * A series of values that are still to be read: array elements, or the keys and values of a map.
+ */
 interface OpenCollection {
   remaining: number;
   isMap: boolean;
@@ -75,7 +78,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
       top = open.at(-1);
     }
     if (top === undefined) return offset === bytes.length;
-    // In a map, an odd number of remaining items means that a value is next.
+    // In a map, an odd number of remaining items means that the next item is a value.
     const isKey = top.isMap && top.remaining % 2 === 0;
     top.remaining -= 1;
     const item = itemAt(view, offset);
@@ -96,7 +99,7 @@ function isWellFormed(bytes: Uint8Array): boolean {
 }
 
 interface MsgpackItem {
-  /** The number of bytes in the head and, for scalars, in the content. */
+  /** The size of the head and, for scalars, of the content. */
   readonly bytes: number;
   readonly headBytes: number;
   readonly isText: boolean;
@@ -107,7 +110,10 @@ interface MsgpackItem {
   readonly partCount: number;
 }
 
-/** Content lengths of scalars with a fixed length, by their first byte. The head is one byte. */
+/**
+ * For scalars of fixed length, the length of their content, by the first byte. Their head is one
+ * byte.
+ */
 const FIXED_LENGTHS: Readonly<Record<number, number>> = {
   0xc0: 0,
   0xc2: 0,
@@ -143,7 +149,7 @@ function itemAt(view: DataView, offset: number): MsgpackItem | undefined {
 }
 
 /**
- * Returns the size of the length field of str 8/16/32, array 16/32 and map 16/32; undefined for
+ * Returns the size of the length field for str 8/16/32, array 16/32 and map 16/32; undefined for
  * bin, ext and the unused byte.
  */
 function lengthBytesOf(head: number): 1 | 2 | 4 | undefined {

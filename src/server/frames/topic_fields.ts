@@ -1,13 +1,13 @@
 /**
- * Reads the fields of requests and messages about topics. Both use the same names, so a client that
- * switches from one to the other changes nothing else.
+ * Reads the fields of HTTP requests and socket messages about topics. Both use the same names, so a
+ * client that switches from one to the other has nothing else to change.
  */
 import type { DatabaseError } from "../../base/errors.ts";
 import type { TopicStart } from "../../sql/mod.ts";
 import { kindOf } from "../http/field_names.ts";
 import { invalidInput, objectOf } from "../http/request_body.ts";
 
-/** The fields as they were received. */
+/** The fields, as they were received. */
 export type TopicFields = Readonly<Record<string, unknown>>;
 
 export interface ConsumeFields {
@@ -34,7 +34,7 @@ const GROUP_BYTES_MAX = 128;
 
 const LIMIT_DEFAULT = 100;
 
-/** The maximum number of messages that may be requested, or acknowledged one by one, at a time. */
+/** The maximum number of messages that may be requested, or acknowledged individually, at once. */
 export const MESSAGES_MAX = 10_000;
 
 const PARTITION_MAX = 0xffff;
@@ -65,7 +65,7 @@ export function readAck(fields: TopicFields): AckFields {
   };
 }
 
-/** The messages of a negative acknowledgement, which have to be delivered again. */
+/** The messages that a negative acknowledgement returns for redelivery. */
 export interface NackFields {
   readonly partition: number;
   /** The offsets of the messages, ascending and without repetitions. */

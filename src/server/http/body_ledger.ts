@@ -1,30 +1,31 @@
 /**
- * Limits the bytes of request bodies in memory: per user, per address, and in total.
+ * Limits the memory for request bodies: per user, per address, and in total.
  *
- * The runtime buffers the first megabyte of a body whether it is read or not: 2,400 requests that
- * withheld the end of their bodies took 3 GB. A body therefore cannot wait unread. It is counted
- * when its head arrives, with its declared size or else that megabyte, and a request beyond the
- * limits is answered at once. Its connection is closed, and the runtime then frees the received
+ * The runtime buffers the first megabyte of a body whether or not the server reads it: 2,400
+ * requests that withheld the end of their bodies took 3 GB. It is therefore not possible to leave a
+ * body unread until there is room. A body is counted as soon as the head of its request has
+ * arrived, with its declared size or otherwise with that megabyte, and a request that exceeds the
+ * limits is answered at once. Its connection is then closed, so that the runtime frees the received
  * bytes.
  *
- * A short body is counted until it is read. A longer one is counted until its request is answered,
- * as a statement keeps its text. The part of a body beyond `LARGE_BODY_BYTES` is counted by
- * `large_bodies.ts`, where such bodies wait for one another.
+ * A short body is counted until it has been read. A longer body is counted until its request is
+ * answered, because the statement keeps its text. The part of a body beyond `LARGE_BODY_BYTES` is
+ * counted in `large_bodies.ts`, where large bodies wait for one another.
  *
- * Short bodies have a separate total, so that long bodies never block short statements. The address
- * of a known user with a short body is not looked up, as that takes time.
+ * Short bodies have a separate total, so that long bodies never block short statements. For a short
+ * body of a known user, the address is not looked up, because that takes time.
  *
- * Invariant: each total is the sum of the counts of the bodies in progress; a sender without bodies
- * has no entry.
+ * Invariant: each total is the sum over the bodies in progress; a sender without bodies has no
+ * entry.
  */
 import { senderOf } from "../../base/sender.ts";
 import { HttpError, RETRY_SECONDS } from "./http_error.ts";
 import { LARGE_BODY_BYTES } from "./large_bodies.ts";
 
-/** Bodies up to this size are short. */
+/** Bodies up to this size count as short. */
 export const SHORT_BODY_BYTES: number = 16 * 1024;
 
-/** The total up to which one user may have half of all bytes. */
+/** Up to this total, one user may use half of all bytes. */
 const FEW_BYTES: number = 32 << 20;
 
 /** Returns whether a request declares a short body. */
@@ -35,18 +36,18 @@ export function hasShortBody({ headers }: Request): boolean {
 
 export interface BodyBounds {
   readonly userBytesMax: number;
-  /** The limit for known users and unknown callers of one address together. */
+  /** The limit for one address, covering both its known users and its unknown callers. */
   readonly addressBytesMax: number;
   readonly strangerBytesMax: number;
-  /** The limit for all senders, which applies separately to short bodies and to longer bodies. */
+  /** The limit for all senders; it applies to short bodies and to longer bodies separately. */
   readonly bytesMax: number;
 }
 
 /**
- * Divides the bytes that all senders together may occupy. The fewer there are, the larger the
- * shares of one user and one address, because a back end is one of each. A caller may always send a
- * body of undeclared size. Together with the limits of `LargeBodies`, these limit the memory of all
- * bodies.
+ * Divides the total for all senders into limits per user and per address. The smaller the total,
+ * the larger the share of one user and one address, because a back end uses a single user and a
+ * single address. Every caller may send at least one body of undeclared size. Together with the
+ * limits in `LargeBodies`, these limits bound the memory for all bodies.
  */
 export function boundsOf(bytesMax: number): BodyBounds {
   const few = Math.min(bytesMax / 2, FEW_BYTES);
@@ -77,7 +78,7 @@ export class BodyLedger {
     this.#bounds = bounds;
   }
 
-  /** The bytes of all bodies in progress. */
+  /** The total size of all bodies in progress. */
   get heldBytes(): number {
     return this.#shortBytes + this.#longBytes;
   }
@@ -101,7 +102,7 @@ export class BodyLedger {
   }
 
   /**
-   * Counts any body.
+   * Counts a body of any size.
    * @param declaredBytes Undefined if the head declares no size.
    * @throws {HttpError} RATE_LIMIT_EXCEEDED, TOO_MANY_CONNECTIONS
    */
@@ -150,9 +151,9 @@ export class BodyLedger {
 
 /** A counted body. */
 export interface BodyEntry {
-  /** Sets the actual size, once known, of a body that declared no size. */
+  /** Corrects the size of a body that declared none, once it has been read. */
   isRead(bytes: number): void;
-  /** Stops counting the body. Further calls do nothing. */
+  /** Stops counting the body. Further calls have no effect. */
   leave(): void;
 }
 

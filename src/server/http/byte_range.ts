@@ -1,4 +1,7 @@
-/** Range requests (RFC 9110, 14): a single byte range, or the whole content. */
+/**
+ * Handles range requests (RFC 9110, section 14): the response is a single byte range or the whole
+ * content.
+ */
 
 /** Offsets of the first and last byte, both inclusive. */
 export interface RequestedRange {
@@ -11,7 +14,7 @@ const RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(?:(\d+)\s*)?$/i;
 
 /**
  * Returns the range that a Range header selects from `size` bytes. The result is "whole" for
- * several ranges and for an invalid one, because both are answered with everything.
+ * several ranges and for an invalid range, because both are answered with the whole content.
  */
 export function rangeOf(
   header: string | null,
@@ -33,7 +36,7 @@ export function rangeOf(
   return { first, last: Math.min(last, size - 1) };
 }
 
-/** Whether a list of entity tags (`If-None-Match`) contains this one. Weak tags count. */
+/** Returns whether a list of entity tags (`If-None-Match`) contains a tag. Weak tags also match. */
 export function hasTag(header: string | null, tag: string): boolean {
   if (header === null) return false;
   return header.split(",").some((part) => {

@@ -1,7 +1,7 @@
 /**
- * The two cookies of a browser session. The auth endpoints and the event stream read them. Every
- * other endpoint needs the header, so that a page from another origin cannot use the cookies. Code
- * that reads or sets a cookie also checks the origin of the page.
+ * Handles the two cookies of a browser session. Only the auth endpoints, file downloads and event
+ * streams read them. Every other endpoint requires the header, so that a page from another origin
+ * cannot use the cookies. Code that reads or sets a cookie must also check the origin of the page.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 
@@ -20,7 +20,7 @@ export function cookieOf(request: Request, name: CookieName): string | undefined
   return value === null || value === "" ? undefined : value;
 }
 
-/** Sets both cookies, each expiring with its token. */
+/** Sets both cookies; each expires together with its token. */
 export function setSessionCookies(
   headers: Headers,
   login: LoginBody,
@@ -33,7 +33,7 @@ export function setSessionCookies(
   headers.append("Set-Cookie", cookie("tidemark_refresh", refresh_token, refreshEnd));
 }
 
-/** Makes the browser forget both cookies. */
+/** Makes the browser delete both cookies. */
 export function expireSessionCookies(headers: Headers, { isSecure }: { isSecure: boolean }): void {
   const end = { expires: new Date(0), isSecure };
   headers.append("Set-Cookie", cookie("tidemark_auth", "", end));

@@ -1,12 +1,13 @@
 /**
- * Cross-origin rules for browsers.
+ * Implements the cross-origin rules for browsers.
  *
- * Browsers hide the reason from a page whose origin is refused. The log therefore shows the
- * configuration line that would allow it.
+ * If the origin of a page is refused, the browser hides the reason from the page. The log therefore
+ * shows the configuration line that would allow the origin.
  *
  * Without `security.cors.allowed_origins`, no Access-Control header is ever sent. An allowed origin
- * is echoed exactly; `*` admits any origin, without credentials. A listed page may send any header,
- * since tracing tools add their own and the server ignores headers that it does not know.
+ * is echoed exactly; `*` admits any origin, but without credentials. A listed page may send any
+ * header, since tracing tools add their own headers, and the server ignores headers that it does
+ * not know.
  */
 import type { SeldomLog } from "../../base/seldom_log.ts";
 import type { ServerConfig } from "../contract/options.ts";
@@ -19,7 +20,7 @@ const EXPOSED_HEADERS =
   "X-Request-ID, Retry-After, ETag, Content-Range, Content-Disposition, Idempotency-Replayed, " +
   "Tidemark-Notices";
 
-/** Matches an origin that the configuration may list; a longer one is never genuine. */
+/** Matches an origin that the configuration could list; a longer one is never genuine. */
 const NAMEABLE = /^[a-z][a-z0-9+.-]{0,31}:\/\/[\w.:[\]-]{1,255}$/;
 
 /** Matches the name of a header. */
@@ -47,12 +48,12 @@ export class Cors {
     this.#publicOrigin = own === undefined ? undefined : originAsSent(own);
   }
 
-  /** Whether any origin is allowed. If no origin is allowed, responses need no further check. */
+  /** Whether any origin is allowed. If not, responses need no further check. */
   get isOn(): boolean {
     return this.#listed.length > 0;
   }
 
-  /** Adds the headers that the requesting page needs to read this response. */
+  /** Adds the headers that allow the requesting page to read this response. */
   decorate(request: Request, headers: Headers): void {
     if (!this.isOn) return;
     const { hasAll } = this.#origins;
@@ -64,7 +65,7 @@ export class Cors {
     if (this.#allowsCredentials) headers.set("Access-Control-Allow-Credentials", "true");
   }
 
-  /** Adds the headers that answer a preflight, except those that `decorate` adds. */
+  /** Adds the headers of a preflight response, except for those that `decorate` adds. */
   allowPreflight(request: Request, headers: Headers): void {
     const origin = request.headers.get("origin");
     if (origin === null) return;
@@ -86,7 +87,7 @@ export class Cors {
   }
 
   /**
-   * Whether the page that sends a request may use its cookies. Browsers withhold cookies from other
+   * Whether the page that sent a request may use its cookies. Browsers withhold cookies from other
    * sites, but not from another port or subdomain of this site.
    */
   mayUseCookies(request: Request): boolean {
@@ -97,8 +98,9 @@ export class Cors {
   }
 
   /**
-   * Whether a request without credentials may act, because it does not come from a page of another
-   * origin. Browsers send a body without a media type to any server, and only hide the response.
+   * Whether a request without credentials may have an effect, because it does not come from a page
+   * of another origin. Browsers send a body without a media type to any server, and merely hide the
+   * response.
    */
   mayAct(request: Request): boolean {
     if (this.#isOfOwnPage(request) || this.#isOfListedPage(request)) return true;
@@ -106,13 +108,13 @@ export class Cors {
     return false;
   }
 
-  /** Whether the request comes from one of this server's pages or from no page. */
+  /** Whether the request comes from one of this server's pages, or not from a page at all. */
   #isOfOwnPage(request: Request): boolean {
-    // Browsers send this header themselves, even if a proxy has changed Host.
+    // Browsers set this header themselves, so it is correct even if a proxy has changed Host.
     const site = request.headers.get("sec-fetch-site");
     if (site === "same-origin") return true;
     const origin = request.headers.get("origin");
-    // Requests for page elements have no Origin. "none" stands for a URL that a person typed.
+    // Requests for page elements have no Origin header. "none" means that a person entered the URL.
     if (origin === null) return site === null || site === "none";
     return this.#isOwn(origin, request);
   }
@@ -129,7 +131,7 @@ export class Cors {
       return;
     }
     const origins = this.#isListed(origin) ? this.#listed : [...this.#listed, origin];
-    // Use single quotes, which the log does not escape.
+    // Single quotes are used because the log does not escape them.
     const list = `allowed_origins = [${origins.map((it) => `'${it}'`).join(", ")}]`;
     const line = this.#isListed(origin) ? "allow_credentials = true" : list;
     this.#log.warn(
@@ -149,7 +151,7 @@ export class Cors {
   }
 }
 
-/** Returns the headers that a listed page may send, including the requested ones. */
+/** Returns the headers that a listed page may send, including those that it asks for. */
 function headersFor(request: Request): string {
   const requested = request.headers.get("access-control-request-headers") ?? "";
   const known = new Set(REQUEST_HEADERS.toLowerCase().split(", "));
@@ -160,7 +162,7 @@ function headersFor(request: Request): string {
   return [REQUEST_HEADERS, ...others].join(", ");
 }
 
-/** Whether an origin names this host and port; the port may be left out when it is the default. */
+/** Whether an origin refers to this host and port; the port may be omitted if it is the default. */
 function isOriginOf(origin: string, host: string): boolean {
   const match = /^(https?):\/\/([^/?#@]+)$/i.exec(origin);
   if (match === null) return false;

@@ -1,26 +1,27 @@
 /**
- * Ends a stream of server-sent events, and refuses one.
+ * Ends or refuses a stream of server-sent events.
  *
- * A browser's EventSource never reconnects after a response with a status other than 200, even if
- * the server takes only a second to restart. A refusal is therefore the only event of a stream with
- * status 200. An EventSource reconnects after each end, so the stream sets the delay: short if the
- * cause is temporary, long if a person has to fix something first. An EventSource also sends its
- * position; if the position is the cause, an empty id makes the EventSource forget it.
+ * If a response has a status other than 200, a browser's EventSource never reconnects, even if the
+ * server only takes a second to restart. A refusal is therefore sent as the only event of a stream
+ * with status 200. An EventSource reconnects whenever a stream ends, so the stream sets the delay:
+ * a short one if the cause is temporary, and a long one if a person has to solve the problem first.
+ * An EventSource also sends its position; if the position is the problem, an empty id makes the
+ * EventSource forget it.
  */
 import type { ErrorBody } from "../../protocol/mod.ts";
 import type { Exchange } from "./exchange.ts";
 import { acceptsType, eventHeaders, openResponse } from "./responses.ts";
 
-/** The `subscription_id` of the one subscription of a stream. */
+/** The `subscription_id` of the only subscription in a stream. */
 export const STREAM_WORD = "sse";
 
-/** The time that a client should wait before it reconnects. */
+/** How long a client should wait before it reconnects. */
 const RETRY_MS = 2000;
 
-/** The time that a client should wait if the cause is not temporary. */
+/** How long a client should wait if the cause is not temporary. */
 const MENDED_RETRY_MS = 30_000;
 
-/** Codes that recur as long as the client sends the same position. */
+/** Codes that recur while the client sends the same position. */
 const LOST_POSITION: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
   "INVALID_RESUME",
@@ -28,7 +29,8 @@ const LOST_POSITION: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the first line of a stream. It is sent immediately, so that proxies forward the headers.
+ * Returns the first line of a stream. The line is sent immediately, so that proxies forward the
+ * headers.
  */
 export function retryLine(retryMs: number = RETRY_MS): string {
   return `retry: ${retryMs}\n\n`;
@@ -45,7 +47,10 @@ export function wantsEvents({ request }: Exchange): boolean {
   return request.method === "GET" && acceptsType(request, "text/event-stream");
 }
 
-/** Returns a refusal as a stream of one event with the status that other clients would get. */
+/**
+ * Returns a refusal as a stream with a single event, which contains the status that other clients
+ * would get.
+ */
 export function endedStream(
   exchange: Exchange,
   { body, status }: { readonly body: ErrorBody; readonly status: number },

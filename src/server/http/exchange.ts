@@ -1,6 +1,6 @@
 /**
- * One HTTP request on its way through the server. Its properties are computed on first use, because
- * the fast path needs few of them.
+ * Represents one HTTP request while the server handles it. Most properties are computed on first
+ * use, because the fast path needs few of them.
  */
 import type { Caller } from "../../auth/mod.ts";
 import { type Clock, shownMs } from "../../base/clock.ts";
@@ -9,20 +9,20 @@ import type { Random } from "../../base/random.ts";
 import type { Peer } from "../../base/received_bytes.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
-/** Replaces the address of a connection that is already closed. */
+/** Used as the address of a connection that is already closed. */
 const PEER_UNKNOWN = "unknown";
 
 const HOST_FORM = /^[A-Za-z0-9._~%:[\]-]*$/;
 
 const REQUEST_ID_FORM = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** Query parameters that carry a token on other servers. */
+/** Query parameters in which other servers accept a token. */
 const TOKEN_IN_QUERY = /(?:^|&)(?:token|access_token|auth|authorization|bearer|jwt|api_?key|key)=/i;
 
-/** The time that a client has to read the remaining bytes of a response that has ended. */
+/** How long a client has to read the rest of a response that is being ended. */
 const ENDING_SECONDS = 5;
 
-/** The part of the runtime's server that a request uses. */
+/** The methods of the runtime's server that a request uses. */
 export interface Peers {
   requestIP(request: Request): { readonly address: string; readonly port: number } | null;
   timeout(request: Request, seconds: number): void;
@@ -33,7 +33,7 @@ export interface NetworkRules {
   readonly trustedProxies: IpRanges;
   /** The allowed host names, in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
-  /** Called for a peer that sends a forwarding header but is not a trusted proxy. */
+  /** Called if a peer that is not a trusted proxy sends a forwarding header. */
   readonly onStranger: (address: string, header: string) => void;
 }
 
@@ -42,7 +42,7 @@ export interface ExchangeOptions {
   readonly peers: Peers;
   readonly network: NetworkRules;
   readonly requestIds: RequestIds;
-  /** The time that a connection may stay silent; 0 means no limit. */
+  /** How long a connection may stay silent; 0 means no limit. */
   readonly idleSeconds: number;
   /** The scheme, host and port from the configuration, if set. */
   readonly publicOrigin: string | undefined;
@@ -50,7 +50,10 @@ export interface ExchangeOptions {
   readonly ownUrl: () => string;
 }
 
-/** Implements the `Caller` of `auth`, so that the address is looked up only after a bad token. */
+/**
+ * Implements the `Caller` interface of `auth`, so that the address is determined only after a bad
+ * token.
+ */
 export class Exchange implements Caller {
   readonly request: Request;
   /** The path of the URL, percent-encoded and without the query. */
@@ -68,21 +71,22 @@ export class Exchange implements Caller {
     this.startedMs = startedMs;
     this.#options = options;
     const url = request.url;
-    // The runtime gives an absolute URL whose path begins at the first slash after "https://". If
-    // there is no Host, it gives only a path, and for CONNECT the target, which has no path.
+    // The runtime passes an absolute URL, whose path begins at the first slash after "https://". If
+    // there is no Host, it passes only a path, and for CONNECT it passes the target, which has no
+    // path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
     this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
   }
 
-  /** The caller's own id for the request, or a new id if the caller sent none. */
+  /** The id that the caller gave the request, or a new id if the caller gave none. */
   get requestId(): string {
     this.#requestId ??= this.#options.requestIds.of(this.request);
     return this.#requestId;
   }
 
-  /** The client behind the request. */
+  /** The origin of the request: the client's address, and whether the client is on this machine. */
   get origin(): Origin {
     if (this.#origin === undefined) {
       const { headers } = this.request;
@@ -119,7 +123,7 @@ export class Exchange implements Caller {
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
   }
 
-  /** The scheme, host and port under which the client reaches this server. */
+  /** The scheme, host and port with which the client reaches this server. */
   get publicUrl(): string {
     const { ownUrl, publicOrigin } = this.#options;
     if (publicOrigin !== undefined) return publicOrigin;
@@ -129,7 +133,7 @@ export class Exchange implements Caller {
     return this.isSecure ? origin.replace(/^http:/, "https:") : origin;
   }
 
-  /** Whether `Host` is a name and port. Any other text would shift the beginning of the path. */
+  /** Whether `Host` is a name and port. Any other text would change where the path begins. */
   get isHostWellFormed(): boolean {
     const host = this.request.headers.get("host");
     return host === null || HOST_FORM.test(host);
@@ -153,14 +157,14 @@ export class Exchange implements Caller {
     this.#options.peers.timeout(this.request, this.#options.idleSeconds);
   }
 
-  /** Disconnects soon if the client does not read the rest of the response. */
+  /** Closes the connection soon if the client does not read the rest of the response. */
   shortenIdleTimeout(): void {
     this.#options.peers.timeout(this.request, ENDING_SECONDS);
   }
 
   /**
-   * Calls back when the client disconnects, so that work for it can end. Returns a function that
-   * prevents this.
+   * Calls a function when the client disconnects, so that work for the client can end. Returns a
+   * function that cancels the call.
    */
   onLeave(callback: () => void): () => void {
     const { signal } = this.request;

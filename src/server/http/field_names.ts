@@ -1,17 +1,17 @@
 /**
- * Refuses members that stand in for a known one that is absent: `{"query": …}` for `{"sql": …}`.
- * Otherwise, SQL bodies may contain unknown members, which are ignored so that newer clients can
- * talk to older servers. The bodies of `/v1/api/auth/…` must not contain unknown members: a log-out
- * of all sessions that ends only one would look like a success.
+ * Refuses a body that contains a wrong name in place of a known member: `{"query": …}` instead of
+ * `{"sql": …}`. Apart from that, SQL bodies may contain unknown members, which are ignored so that
+ * newer clients work with older servers. The bodies of `/v1/api/auth/…` must not contain unknown
+ * members: if a logout of all sessions ended only one, it would look like a success.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import { withoutMiddle } from "../../base/short_text.ts";
 
-/** The known members, each with names that people mistakenly use for it. */
+/** The known members, each with the names that people use for it by mistake. */
 export type FieldNames = Readonly<Record<string, readonly string[]>>;
 
-/** The longest part of an unknown name that a message repeats, in UTF-16 units. */
+/** The maximum length to which a message shortens an unknown name, in UTF-16 code units. */
 const NAME_SHOWN_MAX = 64;
 
 /** @throws {DatabaseError} INVALID_INPUT */
@@ -25,8 +25,8 @@ export function refuseNearMisses(
 }
 
 /**
- * Returns a clause that names the mistaken member and the intended one; undefined if no member is
- * mistaken.
+ * Returns a clause that names the mistaken member and the intended one; undefined if there is no
+ * such member.
  */
 export function nearMissOf(
   fields: Readonly<Record<string, unknown>>,
@@ -43,8 +43,8 @@ export function nearMissOf(
 }
 
 /**
- * Returns a clause that names an unknown member, and either the intended member or all known ones;
- * undefined if there is no unknown member.
+ * Returns a clause that names an unknown member, and either the intended member or all known
+ * members; undefined if there is no unknown member.
  */
 export function unknownFieldOf(
   fields: Readonly<Record<string, unknown>>,
@@ -60,8 +60,7 @@ export function unknownFieldOf(
 }
 
 /**
- * Returns a clause that names a URL parameter that belongs in the body; undefined if no parameter
- * does.
+ * Returns a clause about a URL parameter that belongs in the body; undefined if there is none.
  *
  * @param query The text after the question mark.
  */
@@ -84,7 +83,7 @@ function meantBy(name: string, names: FieldNames): string | undefined {
   return nearestName(name, Object.keys(names));
 }
 
-/** Returns the kind of a JSON value, for messages. */
+/** Names the kind of a JSON value, for messages. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return "absent";
   if (value === null) return "null";

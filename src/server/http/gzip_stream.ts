@@ -1,20 +1,22 @@
 /**
- * Compresses a body so that each piece can be read as soon as it arrives, as an event stream
- * requires. An ordinary compressor waits for more input.
+ * Compresses a body in such a way that each piece can be decompressed as soon as it arrives, which
+ * an event stream requires. An ordinary compressor waits for more input.
  *
  *     header   10 bytes
  *     piece    deflate blocks of its own, then an empty one that ends on a whole byte (00 00 ff ff)
  *     …
  *     end      the last, empty block (03 00), CRC-32 and length of all pieces
  *
- * No piece refers to an earlier one, so a quiet stream holds a checksum instead of a window of a
- * quarter of a megabyte. Formats: RFC 1951, RFC 1952.
+ * No piece refers to an earlier one, so a quiet stream keeps only a checksum instead of a window of
+ * a quarter of a megabyte. Formats: RFC 1951, RFC 1952.
  */
 import { promisify } from "node:util";
 import { constants, deflateRaw, deflateRawSync } from "node:zlib";
 import { crc32 } from "../../base/checksum.ts";
 
-/** The size up to which compressing in place costs less than handing over to another thread. */
+/**
+ * Up to this size, compressing in this thread costs less than passing the data to another thread.
+ */
 const IN_PLACE_BYTES_MAX = 65_536;
 
 const OPTIONS = { level: 1, finishFlush: constants.Z_SYNC_FLUSH };
@@ -28,7 +30,10 @@ const deflateOffLoop = promisify(deflateRaw);
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Returns the compressed body. Reading or cancelling it reads or cancels the plain one. */
+/**
+ * Returns the compressed body. Reading or cancelling it also reads or cancels the uncompressed
+ * body.
+ */
 export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> {
   const reader = plain.getReader();
   let isBegun = false;
@@ -57,11 +62,11 @@ export function gzipStream(plain: ReadableStream<Bytes>): ReadableStream<Bytes> 
       },
       async cancel(reason) {
         isOver = true;
-        // A stream that has already failed needs no cancellation.
+        // If a stream has already failed, it needs no cancellation.
         await reader.cancel(reason).catch(() => undefined);
       },
     },
-    // Bytes that waited here would neither have reached the client nor be counted as queued.
+    // Bytes that waited here would neither have reached the client nor count as queued.
     { highWaterMark: 0 },
   );
 }

@@ -1,7 +1,8 @@
 /**
- * Turns failures into HTTP responses. Shape A is for auth, health, UI and unknown paths, shape B
- * for sql and files, shape C for topics. "events" is shape B, or an event for a client that can
- * read nothing else. The status numbers of error codes appear only in `protocol/error_codes.ts`.
+ * Turns failures into HTTP responses. Shape A is used for auth, health, the UI and unknown paths,
+ * shape B for SQL and files, and shape C for topics. "events" means shape B, or an event if the
+ * client can read nothing else. The status of each error code is defined only in
+ * `protocol/error_codes.ts`.
  */
 import { type AuthCode, AuthError } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -24,7 +25,7 @@ import { type Exchange, tookMs } from "./exchange.ts";
 import { json, jsonText } from "./responses.ts";
 import { jsonBody } from "./result_format.ts";
 
-/** A refusal that the server itself decides: protection, paths, media types. */
+/** An error that the server itself raises, for reasons of protection, paths or media types. */
 export class HttpError extends Error {
   readonly status: number;
   readonly code: string;
@@ -39,20 +40,23 @@ export class HttpError extends Error {
   }
 }
 
-/** Fields of a refusal besides its code and message. */
+/** The fields of an error other than its code and message. */
 export interface ErrorExtra {
   readonly maxBytes?: number;
   readonly sizeBytes?: number;
   readonly retryAfterSeconds?: number;
   readonly allow?: string;
   readonly contentRange?: string;
-  /** Closes the connection after the response, so that no more of the request arrives. */
+  /**
+   * If set, the connection is closed after the response, so that the rest of the request does not
+   * arrive.
+   */
   readonly closes?: true;
-  /** The field that `weak_password` concerns. */
+  /** The field to which `weak_password` refers. */
   readonly field?: string;
 }
 
-/** The delay after which a client may retry if the cause is temporary. */
+/** How long a client should wait before it retries if the cause is temporary. */
 export const RETRY_SECONDS = 5;
 
 /** @param all The maximum number of connections, over all addresses. */
@@ -86,7 +90,7 @@ export function responseFromError(
 ): Response | undefined {
   const failure = failureOf(error, shape);
   if (failure === undefined) return undefined;
-  // A failed bearer check has the same form everywhere.
+  // A failed bearer check has the same form at every endpoint.
   if (shape === "C" && !(error instanceof AuthError)) {
     return refusedTopic(exchange, failure, error);
   }
@@ -99,7 +103,10 @@ export function responseFromError(
   return response;
 }
 
-/** Refuses a stream: with an event for an EventSource, otherwise in shape B like any failure. */
+/**
+ * Refuses a stream: with an event for an EventSource, and otherwise in shape B like any other
+ * failure.
+ */
 export function refusedStream(exchange: Exchange, failure: HttpFailure, clock: Clock): Response {
   if (!wantsEvents(exchange)) return failedResponse(exchange, failure, clock);
   return endedStream(exchange, failure);
@@ -140,7 +147,7 @@ function failedResponse(
 }
 
 /**
- * Returns whether a failure should be logged. A refusal with its own code should not, nor should a
+ * Returns whether a failure should be logged. A refusal with its own code is not logged, nor is a
  * failure that was logged where it occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
@@ -150,14 +157,17 @@ export function isWorthLogging(error: unknown): boolean {
   return true;
 }
 
-/** Codes that the store or the shutdown logs itself. */
+/** Codes that the store or the shutdown has already logged. */
 const LOGGED_BELOW: ReadonlySet<ErrorCode> = new Set([
   "DISK_FULL",
   "COMMIT_UNKNOWN",
   "SHUTTING_DOWN",
 ]);
 
-/** Returns the inner error of shape B. `isAdmin` adds the internal cause and file paths. */
+/**
+ * Returns the inner error of shape B. With `isAdmin`, it includes the internal cause and file
+ * paths.
+ */
 export function errorBodyOf(error: DatabaseError, { isAdmin }: { isAdmin: boolean }): ErrorBody {
   const { code, reason } = wireErrorOf(error.code);
   const statement = error.statementIndex;
@@ -186,12 +196,12 @@ export function errorBodyOfFailure(
   return body !== undefined && isNamed ? { ...body, message: error.message } : body;
 }
 
-/** Whether a cause adds to the message, because it is not itself an error condition. */
+/** Whether a cause adds information to the message. */
 function isInternal(cause: unknown): cause is Error {
   return cause instanceof Error && !(cause instanceof DatabaseError);
 }
 
-/** The table is total: a new code does not compile until it has a status. */
+/** The table covers every code, so a new code does not compile until it has a status. */
 const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   already_configured: 409,
   rate_limited: 429,
@@ -291,7 +301,10 @@ function addErrorHeaders(headers: Headers, extra: ErrorExtra): void {
   if (extra.closes !== undefined) headers.set("Connection", "close");
 }
 
-/** Numbers the statement in a message from 1, unless the engine has already done so. */
+/**
+ * Adds the number of the statement, counted from 1, to a message, unless the engine has already
+ * done so.
+ */
 function numbered(statementIndex: number, message: string): string {
   const prefix = `Statement ${statementIndex + 1}: `;
   return message.startsWith(prefix) ? message : prefix + message;

@@ -1,9 +1,10 @@
 /**
- * Reads a short JSON body from an authenticated caller, strictly: unknown members that resemble a
- * known one are refused, and so are members in the URL.
+ * Reads a short JSON body from an authenticated caller strictly: it refuses unknown members that
+ * resemble a known one, and members that are in the URL.
  *
- * A body is read only after the caller is authenticated. The caller is checked again after the
- * body: a client that withholds its body must not act in a session that has ended in the meantime.
+ * A body is read only after the caller is authenticated. Afterwards, the caller is checked again: a
+ * client that withholds its body must not be able to act in a session that has ended in the
+ * meantime.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import type { ServerConfig } from "../contract/options.ts";
@@ -32,7 +33,7 @@ export interface JsonCallParts {
 export interface JsonCallRules {
   /** The members of the body, each with the names that other servers use for it. */
   readonly names: FieldNames;
-  /** Refuses callers who may not make the call, before their body is read. */
+  /** Refuses callers who are not allowed to make the call, before their body is read. */
   readonly authorize?: (principal: Principal) => void;
   /** Whether an empty body counts as an object without members. */
   readonly mayBeEmpty?: boolean;
@@ -68,7 +69,7 @@ export async function readJsonCall(
     return { body: isEmpty ? {} : fieldsOf(bytes, request.headers, names), principal };
   } finally {
     entry.leave();
-    // A request may wait for minutes, and would keep the callback in memory for as long.
+    // A request may wait for minutes, and would keep the callback in memory for that time.
     stopWatching();
   }
 }

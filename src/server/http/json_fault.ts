@@ -1,30 +1,33 @@
 /**
- * Explains why a text is not JSON: the position of the fault, the character there and, for common
- * mistakes, the correct form. Runs only for a text that JSON.parse has refused.
+ * Explains why a text is not JSON: where the error is, which character is there and, for common
+ * mistakes, how to write it correctly. This code runs only if JSON.parse has refused the text.
  */
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
 import { checkJson, MalformedJson } from "../../types/mod.ts";
 import { isTooIntricate } from "./request_body.ts";
 
-/** Statements that people send as plain text. */
+/** Matches statements that people send as plain text. */
 const SQL_TEXT =
   /^\s*(?:select|insert|update|delete|create|drop|alter|with|show|explain|begin|values|merge|copy|set)\b/i;
 
 const FORM_TEXT = /^[\w.%+-]+=/;
 
-/** Characters that editors and web pages substitute for straight quotes. */
+/** Characters with which editors and web pages replace straight quotes. */
 const CURLY_QUOTES = "“”„‘’";
 
 /**
- * The number of characters that are searched for the fault. The event loop waits during the search,
- * which took more than a second for a body of 8 MB.
+ * The maximum number of characters in which the error is searched. The search blocks the event
+ * loop, and took more than a second for a body of 8 MB.
  */
 const SEARCHED_MAX = 256 * 1024;
 
-/** Truncated JSON may break a literal or an escape at its end, which is not the fault. */
+/**
+ * If JSON is truncated, a literal or an escape may be incomplete at its end, which is not the
+ * error.
+ */
 const BROKEN_MAX = 16;
 
-/** Returns a clause that follows "Cannot read …: ". */
+/** Returns a clause that completes "Cannot read …: ". */
 export function jsonFault(text: string): string {
   if (text.trim() === "") return "it is empty, but should be JSON";
   const isCut = text.length > SEARCHED_MAX;
@@ -42,7 +45,7 @@ export function jsonFault(text: string): string {
 }
 
 /**
- * Finds the fault in a text. Returns undefined if the text is well-formed, or too deeply nested to
+ * Finds the error in a text. Returns undefined if the text is well-formed, or too deeply nested to
  * check.
  */
 function faultOffset(text: string): number | undefined {
@@ -64,8 +67,8 @@ function foundAt(text: string, at: number): string {
 }
 
 /**
- * Returns line and column, both counted from 1. A column is one character, whatever its width in
- * UTF-16.
+ * Returns the line and the column, both counted from 1. Each character counts as one column, even
+ * if it takes two UTF-16 code units.
  */
 function placeOf(text: string, at: number): string {
   let line = 1;
@@ -93,7 +96,7 @@ function hex(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** Returns how to fix a common mistake; undefined for any other fault. */
+/** Returns how to correct a common mistake; undefined for any other error. */
 function slipAt(text: string, at: number): string | undefined {
   const found = text[at];
   if (at === text.search(/\S/)) {

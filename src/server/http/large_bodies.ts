@@ -1,30 +1,32 @@
 /**
- * Limits the bytes of large bodies in memory, per user and for all users together. A body is held
- * in full until its request is answered, and an upload may have 100 MiB: six requests from one user
- * took a gigabyte. Bodies beyond the limits wait in order of arrival and are not read in the
- * meantime. Flow control holds their senders back, except for the first megabyte, which
+ * Limits the memory for large bodies, per user and for all users together. A body is kept
+ * completely until its request is answered, and an upload may have 100 MiB: six requests from one
+ * user took a gigabyte. Bodies that exceed the limits wait in the order of their arrival and are
+ * not read in the meantime. Flow control stops their senders, except for the first megabyte, which
  * `body_ledger.ts` counts.
  *
- * Invariants: a user holds at most `userBytesMax`, or one body; all users hold at most `bytesMax`,
- * or one body; no later body overtakes a body that waits for the second limit.
+ * Invariants: one user occupies at most `userBytesMax`, or has a single body; all users together
+ * occupy at most `bytesMax`, or have a single body; no later body overtakes a body that waits
+ * because of the second limit.
  */
 import { assert } from "../../base/assert.ts";
 
 /**
- * The size from which a body counts as large. Smaller bodies do not wait, and no state is kept for
+ * Bodies from this size on count as large. Smaller bodies never wait, and no state is kept for
  * them.
  */
 export const LARGE_BODY_BYTES: number = 1 << 20;
 
-/** The admission of one request. */
+/** Admits the body of one request. */
 export interface BodyAdmission {
   /**
-   * Calls back once `bytes` may be read: immediately, or after other requests have been answered.
+   * Calls `start` once `bytes` may be read: immediately, or after other requests have been
+   * answered.
    */
   take(bytes: number, start: () => void): void;
   /**
-   * Must be called when the request is answered or its client has disconnected. Further calls do
-   * nothing.
+   * Must be called when the request is answered or its client has disconnected. Further calls have
+   * no effect.
    */
   leave(): void;
 }
@@ -57,7 +59,10 @@ export class LargeBodies {
     this.#bounds = bounds;
   }
 
-  /** Returns the admission for a user's request. The caller must always call `leave`. */
+  /**
+   * Returns the object that admits the body of a user's request. The caller must always call
+   * `leave`.
+   */
   enter(userId: string): BodyAdmission {
     let sender = this.#senders.get(userId);
     if (sender === undefined) {
@@ -94,11 +99,11 @@ export class LargeBodies {
     this.#admit();
   }
 
-  /** Admits the bodies that have waited longest, as long as the limits allow. */
+  /** Admits the bodies that have waited longest, as far as the limits allow. */
   #admit(): void {
     const { bytesMax, userBytesMax } = this.#bounds;
     const waiting = this.#waiting;
-    // Bodies of one user are admitted in their order of arrival.
+    // Bodies of one user are admitted in the order of their arrival.
     const full = new Set<Sender>();
     for (let index = 0; index < waiting.length; ) {
       const next = waiting[index];

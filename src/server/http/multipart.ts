@@ -1,5 +1,5 @@
 /**
- * Parses multipart/form-data (RFC 7578) as uploads use it: text fields, and file parts named
+ * Parses multipart/form-data (RFC 7578) as uploads use it, with text fields, and file parts named
  * `file:x`.
  *
  *     --boundary CRLF
@@ -9,17 +9,17 @@
  *     CRLF --boundary CRLF     the next part
  *     CRLF --boundary--        the end
  *
- * File parts alias the body: nothing is copied.
+ * File parts alias the body, so nothing is copied.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { UploadedFile } from "../../sql/mod.ts";
 import { invalidInput, mediaType, textFromUtf8 } from "./request_body.ts";
 
-/** The maximum size of one part's headers. A name, a file name and a type need far less. */
+/** The maximum size of one part's headers. A name, a file name and a media type need far less. */
 const PART_HEADER_BYTES_MAX = 8192;
 
 /**
- * The maximum number of parts besides files: every known field once, and room for unknown fields.
+ * The maximum number of parts that are not files: every known field once, and some unknown fields.
  */
 const FIELDS_MAX = 32;
 
@@ -32,15 +32,15 @@ export interface MultipartLimits {
 }
 
 export interface MultipartForm {
-  /** Text fields by name. */
+  /** The text fields by name. */
   readonly fields: ReadonlyMap<string, string>;
-  /** File parts by placeholder name, without the `file:` prefix. */
+  /** The file parts by placeholder name, without the `file:` prefix. */
   readonly files: ReadonlyMap<string, UploadedFile>;
 }
 
-/** Returns whether a Content-Type announces a form. */
+/** Returns whether a Content-Type header declares a form. */
 export function isMultipart(contentType: string | null): contentType is string {
-  // Nearly every body is JSON, and each is tested twice.
+  // Nearly every body is JSON, and each body is tested twice.
   if (contentType === null || contentType === "application/json") return false;
   return mediaType(contentType) === "multipart/form-data";
 }
@@ -49,7 +49,7 @@ export function isMultipart(contentType: string | null): contentType is string {
  * Splits a form into its parts.
  *
  * @throws {DatabaseError} INVALID_INPUT if it is malformed; FILE_TOO_LARGE, TOO_MANY_FILES,
- * INVALID_MIME_TYPE for a file part.
+ * @throws INVALID_MIME_TYPE for a file part.
  */
 export function parseMultipart(
   body: Uint8Array,
@@ -121,7 +121,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
   const delimiter = Buffer.from(`--${boundaryOf(contentType)}`, "latin1");
   const separator = Buffer.concat([Buffer.from("\r\n"), delimiter]);
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  // Text before the first delimiter is a preamble, which is ignored.
+  // Text before the first delimiter is a preamble and is ignored.
   let offset = bytes.indexOf(delimiter);
   if (offset < 0) throw malformed("the boundary is missing");
   offset += delimiter.length;
@@ -143,7 +143,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
   }
 }
 
-/** Skips white space after a delimiter, and the line end. */
+/** Skips white space and the line end after a delimiter. */
 function afterLineEnd(bytes: Buffer, start: number): number {
   let offset = start;
   while (bytes[offset] === 0x20 || bytes[offset] === 0x09) offset += 1;
@@ -172,8 +172,8 @@ function partFrom(headerText: string, content: Buffer): MultipartPart {
 }
 
 /**
- * Returns the original name of a file. The extended form takes precedence, and only the last path
- * segment is kept.
+ * Returns the original name of the file. The extended form takes precedence, and only the last
+ * segment of the path is kept.
  */
 function fileNameOf(disposition: string): string | undefined {
   const extended = /;\s*filename\*\s*=\s*utf-8''([^;\s]+)/i.exec(disposition)?.[1];
@@ -194,7 +194,10 @@ function decodePercent(text: string): string {
   return decoded;
 }
 
-/** Returns a header parameter, quoted or not. Browsers escape quotes as %22 or with a backslash. */
+/**
+ * Returns a header parameter, whether it is quoted or not. Browsers escape quotes as %22 or with a
+ * backslash.
+ */
 function parameterOf(header: string, name: string): string | undefined {
   const pattern = new RegExp(`;\\s*${name}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s"]+))`, "i");
   const match = pattern.exec(header);
@@ -217,7 +220,7 @@ function malformed(what: string): DatabaseError {
 
 const MIME_UNKNOWN = "application/octet-stream";
 
-/** The first bytes of each media type; `offset` is their position. */
+/** The bytes with which each media type begins; `offset` is their position. */
 const MAGIC: readonly { readonly mime: string; readonly hex: string; readonly offset: number }[] = [
   { mime: "image/png", hex: "89504e470d0a1a0a", offset: 0 },
   { mime: "image/jpeg", hex: "ffd8ff", offset: 0 },
@@ -260,10 +263,12 @@ const BY_EXTENSION: ReadonlyMap<string, string> = new Map([
   ["gz", "application/gzip"],
 ]);
 
-/** A type and subtype according to RFC 6838. */
+/** Matches a type and subtype as RFC 6838 defines them. */
 const MIME_FORM = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/;
 
-/** Returns the media type of an upload part. `declared` is its Content-Type, if it has one. */
+/**
+ * Returns the media type of an uploaded part. `declared` is the part's Content-Type, if it has one.
+ */
 function mimeOfUpload(
   declared: string | undefined,
   { name, bytes }: { name: string; bytes: Uint8Array },
@@ -280,8 +285,8 @@ function mimeOfUpload(
 }
 
 /**
- * Returns whether a list of types contains this one. `image/*` is allowed, and an empty list allows
- * all.
+ * Returns whether a list of media types allows a type. The entry `image/*` allows all images, and
+ * an empty list allows everything.
  */
 function isMimeAllowed(mime: string, allowed: readonly string[]): boolean {
   if (allowed.length === 0) return true;

@@ -1,6 +1,6 @@
 /**
- * The description of a route for `GET /v1/openapi.json`. Every route has one, so that no endpoint
- * is left out.
+ * Defines how a route is described in `GET /v1/openapi.json`. Every route must have a description,
+ * so no endpoint can be missing.
  */
 
 type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
@@ -8,7 +8,7 @@ type SchemaType = "array" | "boolean" | "integer" | "null" | "number" | "object"
 /** The keywords of JSON Schema (2020-12) that the descriptions use. */
 export interface Schema {
   readonly $ref?: string;
-  /** This member is present if only the listed properties are allowed. */
+  /** Present if no properties other than the listed ones are allowed. */
   readonly additionalProperties?: false;
   readonly anyOf?: readonly Schema[];
   readonly const?: string;
@@ -32,19 +32,23 @@ export type Content = Readonly<Record<string, Schema>>;
 /** The credentials that an endpoint requires. */
 export type RequiredCredentials =
   | "anyone"
-  /** Callers on the server's own machine. */
+  /** No credentials, but only callers on the server's own machine. */
   | "local"
   | "bearer"
   /** A bearer token or a browser cookie. */
   | "bearer or cookie"
-  /** A token in the header or in either browser cookie, or no token. */
+  /**
+   * A token in the header or in either browser cookie; callers without a token are also accepted.
+   */
   | "any token or none"
   /** The refresh token in the header, in a cookie or in the body. */
   | "refresh token"
-  /** A bearer token, or an address of `security.metrics_allow`. */
+  /** A bearer token, or an address that `security.metrics_allow` lists. */
   | "bearer or address";
 
-/** A parameter of an operation. Path parameters are always required, all others never. */
+/**
+ * A parameter of an operation. Path parameters are always required, and all others are optional.
+ */
 export interface OperationParameter {
   readonly name: string;
   readonly in: "header" | "path" | "query";
@@ -61,7 +65,7 @@ export interface OperationAnswer {
 }
 
 export interface Operation {
-  /** An id that is unique among all operations. Generators name functions after it. */
+  /** An id that is unique among all operations. Code generators derive function names from it. */
   readonly id: string;
   readonly tag: "auth" | "client" | "data" | "probes" | "ui";
   readonly summary: string;
@@ -71,13 +75,13 @@ export interface Operation {
   readonly body?: {
     readonly content: Content;
     readonly required: boolean;
-    /** A working JSON body, shown to callers that use the wrong method. */
+    /** A working JSON body, which is shown to callers that use the wrong method. */
     readonly example?: object;
   };
   /** The messages on the connection that the request opens. */
   readonly messages?: { readonly client: Schema; readonly server: Schema };
   /** The successful responses, by status. */
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** The error codes by status that not every endpoint of this kind has. */
+  /** For each status, the error codes that are not common to all endpoints of this kind. */
   readonly errors?: Readonly<Record<number, readonly string[]>>;
 }

@@ -1,19 +1,19 @@
 /**
- * The origins that a configuration lists, with patterns.
+ * Matches the origins and patterns that a configuration lists.
  *
  *     origin   scheme "://" host [":" port], or "*" for every origin
  *     scheme   http, https, or the scheme of an app, such as capacitor or tauri
  *     host     a name or an address; "*." before a name stands for one or more labels
  *     port     a number, or "*" for every port, also for none
  *
- * A pattern never matches across a dot that it does not name: `https://*.example.com` matches
- * neither `https://example.com` nor `https://example.com.evil.test`.
+ * A wildcard never matches a dot: `https://*.example.com` matches neither `https://example.com` nor
+ * `https://example.com.evil.test`.
  */
 
 interface OriginParts {
   readonly scheme: string;
   readonly host: string;
-  /** Empty if the origin names none. */
+  /** The port; empty if the origin has none. */
   readonly port: string;
 }
 
@@ -22,7 +22,7 @@ const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/(\[[\da-f:.]+\]|[^/?#@:[\]\s]+)(?::(\d{
 export class ListedOrigins {
   readonly #exact: ReadonlySet<string>;
   readonly #patterns: readonly OriginParts[];
-  /** Whether every origin is listed. */
+  /** Whether the list allows every origin. */
   readonly hasAll: boolean;
 
   constructor(listed: readonly string[]) {
@@ -45,11 +45,12 @@ function isPattern(origin: string): boolean {
 }
 
 /**
- * Returns an origin as browsers write it: in lower case, without the default port of its scheme.
+ * Returns an origin in the form that browsers send: in lower case, without the default port of its
+ * scheme.
  */
 export function originAsSent(origin: string): string {
   const url = URL.parse(origin);
-  // The standard gives other schemes the origin "null", but web views send them as they are.
+  // The standard gives other schemes the origin "null", but web views send them unchanged.
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
   return isWeb ? url.origin : origin.toLowerCase();
 }

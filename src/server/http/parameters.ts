@@ -1,16 +1,19 @@
 /**
- * Reads the parameters `$1`, `$2`, … from JSON, keeping the digits of numbers.
+ * Reads the parameters `$1`, `$2`, … from JSON, preserving the digits of numbers.
  *
- * JSON.parse rounds numbers before the caller sees them. If a number may lose precision (a fraction
- * of zero, an exponent, more than 53 bits), and for each list and object, the parameter is taken
- * from the text of the request.
+ * JSON.parse rounds numbers before its caller sees them. If a number may lose precision (because of
+ * a fraction of zero, an exponent, or more than 53 bits), and for every list and object, the
+ * parameter is therefore taken from the text of the request.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SqlParameter } from "../../sql/mod.ts";
 import { type JsonSlice, jsonElements, jsonMember, jsonRoot } from "../../types/mod.ts";
 import { kindOf } from "./field_names.ts";
 
-/** A digit followed by a fraction or exponent, anywhere: some number may not be a plain integer. */
+/**
+ * Matches a digit followed by a fraction or an exponent, which shows that some number may not be a
+ * plain integer.
+ */
 const FRACTION_OR_EXPONENT = /\d[.eE]/;
 
 export interface ParameterLimits {
@@ -71,7 +74,7 @@ function slicesOf(text: string, path: readonly string[]): readonly JsonSlice[] {
   return own === undefined ? [] : jsonElements(text, own);
 }
 
-/** Takes numbers, lists and objects from the text, unrounded. */
+/** Takes numbers, lists and objects from the text, without rounding. */
 function writtenParameters(
   values: readonly unknown[],
   text: string,
@@ -88,7 +91,7 @@ function writtenParameters(
 }
 
 /**
- * Checks the parameters of a message without text, whose numbers are already exact.
+ * Checks the parameters of a message that has no text, whose numbers are already exact.
  *
  * @throws {DatabaseError} INVALID_PARAMETER
  */
@@ -105,7 +108,7 @@ export function checkedValues(
   });
 }
 
-/** Returns the JSON of a decoded value. Integers beyond 53 bits keep their digits. */
+/** Returns the JSON of a decoded value. Integers beyond 53 bits keep all of their digits. */
 function jsonOf(value: unknown, index: number): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "number") return String(finite(value, index));
@@ -129,7 +132,7 @@ function checkedParameter(value: unknown, index: number, limits: ParameterLimits
 }
 
 function checkedText(text: string, index: number, limits: ParameterLimits): string {
-  // UTF-8 has at most three bytes for each UTF-16 unit.
+  // UTF-8 takes at most three bytes for each UTF-16 code unit.
   if (text.length * 3 > limits.max_parameter_bytes) {
     if (Buffer.byteLength(text) > limits.max_parameter_bytes) {
       throw invalidParameter(index, `is longer than ${limits.max_parameter_bytes} bytes`);

@@ -2,20 +2,22 @@
  * Batches requests while many arrive: requests that arrive in one tick of the event loop are served
  * together in the next tick.
  *
- * Reading sockets, running statements and writing responses are large pieces of code with their own
- * data. A processor that switches between them for every request finds neither code nor data in its
- * caches. Doing one step for all requests before the next step takes three fifths of the processor
- * time when 64 clients read by key. A request that arrives with few others is served immediately,
- * because there is nothing to gain, and a tick may be long while subscriptions are fed.
+ * Reading sockets, running statements and writing responses each use a lot of code and data. If a
+ * processor switches between them for every request, its caches contain neither the code nor the
+ * data. When 64 clients read by key, doing one step for all requests before the next step takes
+ * three fifths of the processor time. If few other requests arrive, a request is served
+ * immediately, because batching would save nothing, and a tick may be long while changes are
+ * delivered to subscriptions.
  *
- * Invariant: requests are served in order of arrival, and while one waits, a tick is due.
+ * Invariant: requests are served in the order of their arrival, and while any request waits, a tick
+ * is scheduled.
  */
 import type { Clock } from "../../base/clock.ts";
 
-/** The number of arrivals in the previous tick that counts as many. */
+/** If this many requests arrived in the previous tick, requests are batched. */
 const MANY = 8;
 
-/** The time after which other work gets the event loop. */
+/** After this time, other work on the event loop gets its turn. */
 const TIME_SLICE_MS = 8;
 
 interface WaitingRequest {
@@ -31,7 +33,7 @@ export class RequestBatches {
   readonly #clock: Clock;
   readonly #serve: Serve;
   #waiting: WaitingRequest[] = [];
-  /** The number of arrivals since the last tick, and in the tick before it. */
+  /** The number of requests that have arrived since the last tick, and in the tick before. */
   #count = 0;
   #countBefore = 0;
   #isScheduled = false;
@@ -47,7 +49,7 @@ export class RequestBatches {
     this.#serve = serve;
   }
 
-  /** Serves a request now, in the next tick, or later if many others arrived before it. */
+  /** Serves a request now, in the next tick or, if many others arrived before it, later. */
   serve(request: Request): Promise<Response> {
     const atMs = this.#clock.monotonicMs();
     this.#count += 1;
@@ -74,7 +76,7 @@ export class RequestBatches {
         if (next !== undefined) next.send(this.#serve(next.request, next.atMs));
       }
     } finally {
-      // This also runs if a bug is thrown, so that nothing is served twice.
+      // This must run even if a bug is thrown, so that no request is served twice.
       this.#waiting = waiting.slice(count);
       if (this.#waiting.length > 0) this.#schedule();
     }

@@ -1,9 +1,9 @@
 /**
- * Reads request bodies within their size limit, decodes them strictly, and parses them without loss
- * of digits.
+ * Reads request bodies within their size limit, decodes them strictly, and parses them without
+ * losing digits.
  *
- * A size is refused as soon as it is known: a declared size before any byte is read, and an
- * undeclared one when the count exceeds the limit.
+ * A body that is too large is refused as early as possible: if its size is declared, before any
+ * byte is read, and otherwise as soon as the count exceeds the limit.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { JSON_COMMAS_MAX, JSON_PARTS_MAX, NESTING_MAX } from "../../base/limits.ts";
@@ -22,7 +22,9 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** A JSON media type: `application/json`, `text/json` or any type ending in `+json`. */
+/**
+ * Matches the JSON media types: `application/json`, `text/json` and all types ending in `+json`.
+ */
 const JSON_TYPE = /^(?:application\/json|text\/json|[\w.+-]+\/[\w.+-]+\+json)$/;
 
 /**
@@ -41,8 +43,9 @@ export function requireJsonType(header: string | null, accepted = "application/j
 }
 
 /**
- * Explains an unreadable body if it was compressed, since no endpoint decompresses. The header is
- * checked only after a failure, because a header look-up takes time in every request.
+ * If a body cannot be read because it is compressed, throws an error that says so, since no
+ * endpoint decompresses bodies. The header is checked only after a failure, because looking up a
+ * header takes time in every request.
  *
  * @throws {HttpError} 415
  */
@@ -73,15 +76,16 @@ export function refuseLarger(sizeBytes: number | undefined, maxBytes: number): v
   if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(maxBytes, sizeBytes);
 }
 
-/** The places where a body is counted and where it waits before it may grow large. */
+/** Where a body is counted, and where it waits until it may become large. */
 export interface BodyPlace {
   readonly entry: BodyEntry;
-  /** The admission of large bodies; absent if no body of this endpoint may be large. */
+  /** Admits large bodies; absent if no body of this endpoint may be large. */
   readonly admission?: BodyAdmission;
 }
 
 /**
- * Reads a body of at most `maxBytes`. The large part is read as soon as the limits allow.
+ * Reads a body of at most `maxBytes`. The part beyond `LARGE_BODY_BYTES` is read as soon as the
+ * limits allow.
  *
  * @param place The caller must call its `leave`.
  * @throws {HttpError} 413 BODY_TOO_LARGE; 400 if the client disconnects before the end.
@@ -109,8 +113,8 @@ function admitted(bytes: number, admission: BodyAdmission): Promise<void> {
 }
 
 /**
- * Returns the refusal for a body that could not be read. Only its size or its connection can be the
- * cause, and after a lost connection no client can read the response.
+ * Returns the error for a body that could not be read completely. The cause is either its size or a
+ * lost connection, and in the latter case no client can read the response.
  */
 export function endedEarly(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
@@ -132,7 +136,7 @@ async function readCounted(
     pieces.add(piece);
     if (pieces.sizeBytes > maxBytes) throw tooLarge(maxBytes, undefined);
     if (pendingAdmission !== undefined && pieces.sizeBytes > LARGE_BODY_BYTES) {
-      // The remaining size is unknown.
+      // The size of the rest is unknown.
       await admitted(maxBytes, pendingAdmission);
       pendingAdmission = undefined;
     }
@@ -178,35 +182,35 @@ class BodyBlocks {
   }
 }
 
-/** Decodes UTF-8 strictly. Returns undefined for malformed bytes. */
+/** Decodes UTF-8 strictly. Returns undefined if the bytes are malformed. */
 export function textFromUtf8(bytes: Uint8Array): string | undefined {
   try {
     return utf8.decode(bytes);
   } catch {
-    // The decoder throws only for malformed input, for which the caller has its own message.
+    // The decoder throws only for malformed input, and the caller has its own message for that.
     return undefined;
   }
 }
 
 /**
  * Parses JSON of at most `NESTING_MAX` levels, `JSON_PARTS_MAX` parts and `JSON_COMMAS_MAX` commas.
- * Returns undefined for malformed text, as no JSON value is undefined.
+ * Returns undefined for malformed text; no JSON value is undefined.
  */
 export function parseJson(text: string): unknown {
-  // Each level takes two characters.
+  // Each level of nesting takes at least two characters.
   if (text.length > 2 * NESTING_MAX && isTooIntricate(text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    // A SyntaxError has no detail that the caller could use.
+    // The SyntaxError contains nothing that the caller could use.
     return undefined;
   }
 }
 
 /**
- * Returns whether arrays and objects nest deeper than `NESTING_MAX`, or have too many members.
- * Scanning the text is a hundred times faster than walking through its parsed values. The response
- * for malformed text is arbitrary.
+ * Returns whether arrays and objects are nested more deeply than `NESTING_MAX`, or have too many
+ * members. Scanning the text is a hundred times faster than traversing the parsed value. For
+ * malformed text, the result is arbitrary.
  */
 export function isTooIntricate(text: string): boolean {
   let depth = 0;
@@ -248,7 +252,7 @@ export function objectOf(value: unknown): Readonly<Record<string, unknown>> | un
   return value as Record<string, unknown>;
 }
 
-/** The failure for a body that its endpoint cannot read. */
+/** Returns the error for a body that its endpoint cannot read. */
 export function invalidInput(message: string): DatabaseError {
   return new DatabaseError("INVALID_INPUT", message);
 }

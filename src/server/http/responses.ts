@@ -1,7 +1,8 @@
 /**
- * Builds responses: the headers that every response carries, and compression.
+ * Builds responses: the headers that every response has, and compression.
  *
- * The headers common to a kind of response are built once. A response copies them and adds its own.
+ * Headers that are common to one kind of response are built once. Each response copies them and
+ * adds its own.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -12,7 +13,9 @@ import { gzipStream } from "./gzip_stream.ts";
 /** Shorter bodies are sent uncompressed. */
 const COMPRESS_BYTES_MIN = 1024;
 
-/** The size up to which compressing in place costs less than handing over to another thread. */
+/**
+ * Up to this size, compressing in this thread costs less than passing the data to another thread.
+ */
 const COMPRESS_IN_PLACE_BYTES_MAX = 65536;
 
 const COMPRESSION_LEVEL = 1;
@@ -38,8 +41,8 @@ export function apiHeaders(contentType: string): Headers {
 }
 
 /**
- * Returns the headers of an event stream. Proxies buffer a response; nginx does so unless the first
- * of these headers forbids it.
+ * Returns the headers of an event stream. Proxies buffer responses; nginx stops doing so if it sees
+ * the first of these headers.
  */
 export function eventHeaders(): Headers {
   const headers = apiHeaders("text/event-stream");
@@ -54,7 +57,7 @@ export function plainHeaders(contentType: string): Headers {
 }
 
 /**
- * Creates a response. The id is put into the common headers before the response copies them, as
+ * Creates a response. The id is set in the common headers before the response copies them, because
  * setting it on the response would take a tenth of the time of a short request.
  */
 function respond(
@@ -112,20 +115,25 @@ export interface TextResponseOptions {
   readonly mayCompress: boolean;
 }
 
-/** Creates a text response with `headers`, compressed if that is wanted and worthwhile. */
+/**
+ * Creates a text response with the given headers; it is compressed if the request allows that and
+ * it is worthwhile.
+ */
 export function textResponse(
   exchange: Exchange,
   body: string,
   options: TextResponseOptions,
 ): Response | Promise<Response> {
-  // Every character is at least one byte and at most three.
+  // Every character takes at least one byte and at most three.
   if (options.mayCompress && body.length * 3 >= COMPRESS_BYTES_MIN) {
     return compressed(exchange, body, options);
   }
   return respond(exchange, body, options);
 }
 
-/** Creates a response from bytes, compressed if that is wanted and worthwhile. */
+/**
+ * Creates a response from bytes; it is compressed if the request allows that and it is worthwhile.
+ */
 export function bytesResponse(
   exchange: Exchange,
   bytes: Uint8Array,
@@ -138,22 +146,23 @@ export function bytesResponse(
 }
 
 /**
- * The pieces of a body, and what to do when it ends or fails. The body takes ownership of the
- * pieces.
+ * The pieces of a body, and the callbacks for its end and for failures. The body takes ownership of
+ * the pieces.
  */
 export interface BodyPieces {
   readonly pieces: Iterator<string> | AsyncIterator<string | Uint8Array<ArrayBuffer>>;
   /**
-   * Called once when the body is over, because it was written, the client left, or a piece failed.
+   * Called once when the body is over, because it was written, the client disconnected, or a piece
+   * failed.
    */
   readonly onEnd?: () => void;
-  /** Called with the error of a failed piece, where the body breaks off. */
+  /** Called with the error if a piece fails, which ends the body early. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /**
- * Creates a response whose body is produced piece by piece as the client reads it, each piece in a
- * separate tick.
+ * Creates a response whose body is produced piece by piece as the client reads it, with each piece
+ * in a separate tick.
  */
 export function streamResponse(
   exchange: Exchange,
@@ -194,7 +203,7 @@ export function streamResponse(
   return response;
 }
 
-/** Creates a response whose body continues until it ends by itself, and must not be buffered. */
+/** Creates a response whose body continues until its source ends it, and must not be buffered. */
 export function openResponse(
   exchange: Exchange,
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
@@ -211,8 +220,8 @@ function compressed(
   body: string,
   options: { status: number; headers: Headers },
 ): Response | Promise<Response> {
-  // This is tested first, because counting the bytes of a string costs more, and short strings are
-  // never cached.
+  // This is tested first, because counting the bytes of a string costs more, and responses with
+  // short strings are never cached.
   if (!acceptsGzip(exchange.request)) {
     const response = respond(exchange, body, options);
     if (body.length >= COMPRESS_BYTES_MIN) markCompression(response.headers, false);

@@ -1,8 +1,8 @@
 /**
  * Writes results as JSON, NDJSON and CSV, in pieces of text.
  *
- * A small result is one piece. Each piece of a large result contains a bounded number of rows, so
- * that writing never blocks the event loop for longer than one slice of rows takes.
+ * A small result is one piece. Each piece of a large result has a limited number of rows, so that
+ * writing a piece blocks the event loop only for as long as these rows take.
  */
 
 import { millisecondsText, seqText } from "../../base/number_text.ts";
@@ -16,16 +16,16 @@ import {
   type StatementResult,
 } from "../../sql/mod.ts";
 
-/** A response with more rows is written piece by piece. */
+/** If a response has more rows, it is written piece by piece. */
 const ROWS_IN_ONE_PIECE = 2048;
 
-/** Matches a name whose characters JSON writes unescaped. */
+/** Matches a name that JSON can contain without escapes. */
 const PLAIN_NAME = /^[\w.@+-]*$/;
 
-/** The values at the end of a JSON body. */
+/** The values that come at the end of a JSON body. */
 export interface Ending {
   readonly tookMs: number;
-  /** The error; absent for success. */
+  /** The error; absent if the request succeeded. */
   readonly error?: ErrorBody | undefined;
 }
 
@@ -46,7 +46,7 @@ export function formatFromAccept(accept: string | null): ResultFormat {
     const format = FORMATS.get(type.trim().toLowerCase());
     if (format === undefined) continue;
     const quality = qualityOf(parameters);
-    // At equal quality the first one wins, because clients list their preference first.
+    // At equal quality, the first format wins, because clients list their preference first.
     if (quality > bestQuality) {
       best = format;
       bestQuality = quality;
@@ -71,7 +71,7 @@ function qualityOf(parameters: readonly string[]): number {
   return 1;
 }
 
-/** Writes all of shape B as one string. */
+/** Writes a whole response in shape B as one string. */
 export function jsonBody(results: readonly StatementResult[], ending: Ending): string {
   let entries = "";
   for (const result of results) {
@@ -83,7 +83,7 @@ export function jsonBody(results: readonly StatementResult[], ending: Ending): s
   return `{"results":[${entries}${bodyTail(ending)}`;
 }
 
-/** Writes shape B piece by piece. The duration is read at the end. */
+/** Writes a response in shape B piece by piece. The duration is determined at the end. */
 export function* jsonPieces(
   results: readonly StatementResult[],
   ending: () => Ending,
@@ -104,7 +104,7 @@ export function* jsonPieces(
   yield bodyTail(ending());
 }
 
-/** Writes one row-returning result as NDJSON. */
+/** Writes the only result that returns rows as NDJSON. */
 export function* ndjsonPieces(
   { schema, rows = [], asUser, notices, rowCount }: StatementResult,
   tookMs: () => number,
@@ -137,7 +137,7 @@ export function ndjsonTail({
   return `{"status":"success","row_count":${rowCount},${noticed}"took":${took}}\n`;
 }
 
-/** Writes one row-returning result as CSV. */
+/** Writes the only result that returns rows as CSV. */
 export function* csvPieces({ schema = [], rows = [] }: StatementResult): Generator<string> {
   yield csvHead(schema);
   yield* csvRows(rows, schema);
@@ -164,7 +164,10 @@ export function entryTail(result: StatementResult): string {
   return `${text},"last_seq":${lastSeq === null ? "null" : seqText(lastSeq)}}`;
 }
 
-/** The cached beginning of the most recent tail. Statements of one kind often follow each other. */
+/**
+ * The most recent end of an entry up to its row count. Statements of one kind often follow each
+ * other, so it is cached.
+ */
 let lastCount: {
   readonly rowCount: number;
   readonly message: string | undefined;
@@ -177,7 +180,7 @@ function countText(rowCount: number, message: string | undefined): string {
 }
 
 /**
- * Writes a name as JSON. Nearly all names need no escape, and testing that is cheaper than
+ * Writes a name as JSON. Nearly all names need no escapes, and testing this is cheaper than
  * JSON.stringify.
  */
 function jsonName(name: string): string {
@@ -190,7 +193,10 @@ export function bodyTail({ tookMs, error }: Ending): string {
   return `],"status":"error","took":${took},"error":${JSON.stringify(error)}}`;
 }
 
-/** JSON heads, cached by the fields, which a plan creates once for all its results. */
+/**
+ * The JSON text before the rows, cached per list of fields, which a plan creates once for all its
+ * results.
+ */
 const headTexts = new WeakMap<readonly SchemaField[], string>();
 
 function headText(schema: readonly SchemaField[]): string {

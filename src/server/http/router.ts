@@ -1,5 +1,5 @@
 /**
- * Finds the route of a path: exact paths by one look-up, then the few prefixes.
+ * Finds the route for a path: exact paths with a single look-up, and then the few prefixes.
  *
  *     HEAD is served by GET, without the body; OPTIONS answers 204
  *     another method: 405 with Allow; an unknown path: 404; both in shape A
@@ -14,12 +14,15 @@ import type { Method, Route, RouteFunction } from "./route.ts";
 /** Paths that the wire contract reserves for a later version. */
 const PLANNED_PATHS: readonly string[] = ["/v1/exports/", "/v1/api/auth/oidc/"];
 
-/** A subtree of paths. The function gets the path after the prefix, without the suffix. */
+/**
+ * All paths that begin with a prefix. The route function gets the path after the prefix, without
+ * the suffix.
+ */
 export interface PrefixRoute {
   readonly prefix: string;
-  /** The suffix of all paths in the subtree; any suffix if absent. */
+  /** The suffix that all paths in the subtree have; absent if any suffix is possible. */
   readonly suffix?: string;
-  /** The path after the prefix, with the names of its parameters: `{table}/{name}`. */
+  /** The path after the prefix, with parameter names: `{table}/{name}`. */
   readonly template: string;
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -33,7 +36,7 @@ export interface Endpoints {
   readonly prefixes: readonly PrefixRoute[];
 }
 
-/** The route of a path, whatever the method. */
+/** The route for a path, whatever the method. */
 export interface Found {
   readonly method: Method;
   readonly shape: ErrorShape;
@@ -66,7 +69,7 @@ export class Router {
     return undefined;
   }
 
-  /** Returns the failure for an unknown path. It names the nearest known path. */
+  /** Returns the error for an unknown path, which names the nearest known path. */
   notFound(path: string): HttpError {
     const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
     if (isPlanned) return new HttpError(404, "not_found", `${path} is not available yet`);
@@ -79,12 +82,12 @@ export class Router {
   }
 }
 
-/** Returns the value of `Allow` for a route. */
+/** Returns the value of the `Allow` header for a route. */
 export function allowedMethods(method: Method): string {
   return method === "GET" ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
 }
 
-/** Whether a request method reaches a route. */
+/** Whether a route accepts a request method. */
 export function isAllowed(requestMethod: string, method: Method): boolean {
   return requestMethod === method || (requestMethod === "HEAD" && method === "GET");
 }
@@ -98,7 +101,7 @@ export function methodNotAllowed(
   return new HttpError(405, "method_not_allowed", message, { allow: allowedMethods(method) });
 }
 
-/** Returns a call as a person would type it into a shell. */
+/** Returns a call in the form that a person would type into a shell. */
 function exampleCall(url: string, method: Method, operation: Operation): string {
   const { access, answers, body, parameters = [] } = operation;
   // A quote in the path would end the argument.
@@ -126,10 +129,12 @@ interface ServedRoutes {
   }[];
 }
 
-/** The maximum length of a path to compare. No endpoint has a longer one. */
+/**
+ * The maximum length of a path that is compared with known paths. No endpoint has a longer path.
+ */
 const PATH_CHARS_MAX = 200;
 
-/** Words in other servers' paths, each with the corresponding word here. */
+/** Words in the paths of other servers, each with the corresponding word here. */
 const SAME: ReadonlyMap<string, string> = new Map([
   ["query", "sql"],
   ["queries", "sql"],
@@ -164,8 +169,8 @@ const SAME: ReadonlyMap<string, string> = new Map([
  * Returns the method and path of the endpoint nearest to an unknown path, such as `POST
  * /v1/api/sql`, for "did you mean …"; undefined if none is near.
  *
- * Paths are compared by the words that tell endpoints apart. The rest (`/v1`, `/api`, slashes,
- * case) is ignored, because most mistaken paths differ only there.
+ * Paths are compared by the words that distinguish endpoints. The rest (`/v1`, `/api`, slashes,
+ * case) is ignored, because most mistaken paths differ only in that.
  */
 function nearestEndpoint(path: string, { prefixes, routes }: ServedRoutes): string | undefined {
   const words = wordsOf(path);

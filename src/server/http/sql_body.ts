@@ -1,31 +1,32 @@
 /**
  * Reads the JSON body of `POST /v1/api/sql` without copying long SQL text.
  *
- * JSON.parse copies each string. A bulk load is one string of a hundred kilobytes, and touching new
- * memory costs several times as much as the copy itself. Therefore, if the statements appear in the
- * body unescaped and in ASCII, their text is a slice of the decoded body, and their UTF-8 a slice
- * of its bytes. Only the rest of the body goes to JSON.parse. In all other cases the whole body
- * goes there.
+ * JSON.parse copies each string. A bulk load is a single string of hundreds of kilobytes, and
+ * touching new memory costs several times as much as the copying itself. Therefore, if the
+ * statements are in the body as ASCII without escapes, their text is a slice of the decoded body,
+ * and their UTF-8 is a slice of its bytes. Only the rest of the body is passed to JSON.parse. In
+ * all other cases, the whole body is passed to it.
  */
 import { parseJson } from "./request_body.ts";
 
 export interface SqlBody {
-  /** The value as JSON.parse returns it; undefined for malformed text. */
+  /** The value that JSON.parse would return; undefined if the text is malformed. */
   readonly value: unknown;
-  /** The UTF-8 of the member "sql" if no copy is needed. Aliases the body. */
+  /** The UTF-8 of the member "sql", if it can be provided without copying. It aliases the body. */
   readonly sqlUtf8?: Uint8Array;
 }
 
 /**
- * The minimum length of long strings. For shorter strings, a second pass costs as much as it saves.
+ * The minimum length for this treatment. For shorter strings, a second pass costs as much as it
+ * saves.
  */
 const LONG_CHARS_MIN = 16_384;
 
 const SQL_FIRST = /^[ \t\r\n]*\{[ \t\r\n]*"sql"[ \t\r\n]*:[ \t\r\n]*"/;
 
 /**
- * Characters that end a JSON string or must not appear in one. The complement takes ten times as
- * long.
+ * Matches characters that end a JSON string or must not appear in one. A pattern for all other
+ * characters would take ten times as long.
  */
 // oxlint-disable-next-line no-control-regex -- JSON names these characters
 const NOT_PLAIN = /["\\\u0000-\u001f]/g;
@@ -35,7 +36,8 @@ const MORE = /^[ \t\r\n]*,/;
 
 /** @param text The text that `body` decodes to. */
 export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
-  // If there are as many bytes as UTF-16 units, all are ASCII and offsets are the same in both.
+  // If there are as many bytes as UTF-16 code units, the text is ASCII, and offsets are the same in
+  // both.
   const isLong = text.length >= LONG_CHARS_MIN && body.length === text.length;
   const start = isLong ? (SQL_FIRST.exec(text)?.[0].length ?? 0) : 0;
   const end = start === 0 ? -1 : endOfPlain(text, start);
@@ -46,9 +48,9 @@ export function parseSqlBody(text: string, body: Uint8Array): SqlBody {
 }
 
 /**
- * Frees the memory of a body that is no longer used, and leaves it empty. The runtime would keep it
- * until the next garbage collection, and a bulk load would use new memory for each of its
- * statements.
+ * Frees the memory of a body that is no longer used; the body is empty afterwards. Otherwise, the
+ * runtime would keep the memory until the next garbage collection, and a bulk load would use new
+ * memory for each of its statements.
  *
  * @param sqlUtf8 A slice of the body.
  */
@@ -56,19 +58,22 @@ export function releaseBody({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
-/** Returns the end of the string that begins at `start`; -1 if it has an escape or is malformed. */
+/**
+ * Returns the end of the string that begins at `start`; -1 if the string has escapes or is
+ * malformed.
+ */
 function endOfPlain(text: string, start: number): number {
   NOT_PLAIN.lastIndex = start;
   const end = NOT_PLAIN.test(text) ? NOT_PLAIN.lastIndex - 1 : -1;
   return text[end] === '"' ? end : -1;
 }
 
-/** Returns the members after the first; undefined if JSON.parse has to read the whole body. */
+/** Returns the members after the first one; undefined if JSON.parse has to read the whole body. */
 function othersBehind(rest: string): object | undefined {
   if (END.test(rest)) return {};
   const comma = MORE.exec(rest)?.[0];
   const others = comma === undefined ? undefined : parseJson(`{${rest.slice(comma.length)}`);
   if (typeof others !== "object" || others === null) return undefined;
-  // A trailing comma is malformed, and of two members with the same name the last one counts.
+  // A trailing comma is malformed, and if two members have the same name, the last one applies.
   return Object.keys(others).length === 0 || Object.hasOwn(others, "sql") ? undefined : others;
 }

@@ -1,5 +1,5 @@
 /**
- * Turns the body of `POST /v1/api/sql`, JSON or a form, into an `SqlRequest`. A body of the wrong
+ * Turns the body of `POST /v1/api/sql`, JSON or a form, into an `SqlRequest`. A body with the wrong
  * size or shape is refused.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -20,10 +20,10 @@ import { parseSqlBody } from "./sql_body.ts";
 
 type RequestLimits = Pick<ServerConfig, "limits" | "files">;
 
-/** The path to the parameters in a JSON body. */
+/** The path to the parameters within a JSON body. */
 const PATH_TO_PARAMS: readonly string[] = ["params"];
 
-/** The bodies that the endpoint reads. */
+/** The bodies that the endpoint accepts. */
 export const SQL_BODIES =
   'application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
@@ -47,7 +47,7 @@ export const SQL_FIELDS: FieldNames = {
   idempotency_key: ["idempotency", "idempotent_key"],
 };
 
-/** The origin of a request, as far as statements can query it. */
+/** The properties of a request's sender that statements can query. */
 type RequestSender = AnswerReader & ServerAddress & NonNullable<SqlRequest["origin"]>;
 
 export interface SqlRequestOptions {
@@ -131,7 +131,7 @@ const COPY_FIELDS: FieldNames = {
 };
 
 /**
- * Reads the request of a COPY, without its body, from the query of its URL.
+ * Reads a COPY request, except for its body, from the query of its URL.
  *
  * @throws {DatabaseError} INVALID_INPUT, INVALID_SQL
  */
@@ -160,8 +160,8 @@ export function copyRequestFromQuery(
 }
 
 /**
- * Reads the form field "check" strictly: ignoring it would run statements that should only be
- * checked.
+ * Reads the form field "check" strictly: if it were ignored, statements that should only be checked
+ * would run.
  */
 function isCheck(text: string | undefined): boolean {
   if (text !== undefined && text !== "true" && text !== "false") {
@@ -182,7 +182,7 @@ function formParameters(
 
 function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (typeof sql !== "string") throw wrongField("sql", `a string, but it is ${kindOf(sql)}`);
-  // UTF-8 has one to three bytes for each UTF-16 unit.
+  // UTF-8 takes one to three bytes for each UTF-16 code unit.
   if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
     throw new DatabaseError(
       "INVALID_SQL",
@@ -221,7 +221,7 @@ function digestOf(bytes: Uint8Array): string {
   return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
-/** Returns a digest of the contents of a form, because its boundary differs each time. */
+/** Returns a digest of a form's contents, because the boundary differs each time. */
 function formDigest({ fields, files }: MultipartForm): string {
   const hasher = new Bun.CryptoHasher("sha256");
   const parts = [...fields].toSorted(([left], [right]) => (left < right ? -1 : 1));

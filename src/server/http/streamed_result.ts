@@ -1,11 +1,11 @@
 /**
- * Writes responses while their statements run. The bytes are the same as those that
- * `result_format.ts` produces for a whole response, except for values that are unknown before the
- * rows are sent.
+ * Writes responses while their statements are still running. The bytes are the same as those that
+ * `result_format.ts` produces for a complete response, except for values that are unknown when the
+ * first rows are sent.
  *
- * A failure after the first bytes ends the document as the wire contract defines: JSON closes the
- * entry with the rows sent and adds "error"; NDJSON has the error as its last line; CSV has no
- * place for an error, so the connection breaks.
+ * If a statement fails after the first bytes, the document ends as the wire contract defines: JSON
+ * closes the entry with the rows that were sent and adds "error"; NDJSON has the error as its last
+ * line; CSV has no place for an error, so the connection is broken off.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -30,19 +30,22 @@ import {
   ndjsonTail,
 } from "./result_format.ts";
 
-/** Thrown to break off a body on purpose. */
+/** Thrown to break off a body deliberately. */
 export class BrokenAnswer extends Error {}
 
 export interface StreamedAnswer {
-  /** Entries that had ended when the stream began. */
+  /** The entries that had ended before the stream began. */
   readonly results: readonly StatementResult[];
   readonly stream: AnswerStream;
-  /** Converts an error to its form on the wire. */
+  /** Converts an error to the form in which it is sent. */
   readonly errorBodyOf: (error: unknown) => ErrorBody;
   readonly tookMs: () => number;
 }
 
-/** Returns an exchange's streamed response. A bug is reported, and ends it with INTERNAL_ERROR. */
+/**
+ * Returns the streamed response to a request. A bug is reported, and ends the response with
+ * INTERNAL_ERROR.
+ */
 export function streamedAnswer(
   exchange: Exchange,
   { isAdmin, results, stream }: Pick<StreamedAnswer, "results" | "stream"> & { isAdmin: boolean },
@@ -85,7 +88,7 @@ async function* partsOf({
   }
 }
 
-/** Pieces of a body: text, or text that a reader has encoded. */
+/** The pieces of a body: text, or text that a reader has already encoded. */
 type ResultPieces = AsyncGenerator<string | Uint8Array<ArrayBuffer>, void>;
 
 /** Writes shape B. */
@@ -96,7 +99,7 @@ export async function* streamedJson(answer: StreamedAnswer): ResultPieces {
     yield* wholeEntry(result, separator);
     separator = ",";
   }
-  /** The number of rows of the current entry written so far; undefined between entries. */
+  /** The number of rows of the current entry that have been written; undefined between entries. */
   let rowCount: number | undefined;
   let asUser = "";
   for await (const part of partsOf(answer)) {
@@ -135,7 +138,7 @@ function* wholeEntry(result: StatementResult, separator: string): Generator<stri
   yield `],${entryTail(result)}`;
 }
 
-/** Writes the one row-returning entry as NDJSON. */
+/** Writes the only entry that returns rows as NDJSON. */
 export async function* streamedNdjson(answer: StreamedAnswer): ResultPieces {
   let rowCount = 0;
   let isBegun = false;
@@ -173,7 +176,7 @@ export async function* streamedBytes(answer: StreamedAnswer): ResultPieces {
 }
 
 /**
- * Writes the one row-returning entry as CSV.
+ * Writes the only entry that returns rows as CSV.
  * @throws {BrokenAnswer} On a late failure, to break the body off.
  */
 export async function* streamedCsv(answer: StreamedAnswer): ResultPieces {

@@ -1,4 +1,4 @@
-/** Limits the requests of each user that run statements, whatever their endpoint. */
+/** Limits how often each user may run statements, across all endpoints. */
 import type { Principal } from "../../auth/mod.ts";
 import type { Clock } from "../../base/clock.ts";
 import { RateLimiter } from "../admission/rate_limit.ts";

@@ -1,4 +1,4 @@
-/** Counters of the server, in the Prometheus text format (0.0.4). */
+/** Provides the counters of the server in the Prometheus text format (0.0.4). */
 import type { Clock } from "../../base/clock.ts";
 import type { Descriptors } from "../../base/descriptors.ts";
 import { residentBytes } from "../../base/memory_usage.ts";
@@ -10,7 +10,7 @@ import type { ArchiveGauge, MemoryGivenBack, StorageGauge } from "../contract/op
 /** Upper bounds of the request duration buckets, in seconds. */
 const DURATION_BOUNDS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
 
-/** The values that are read when the metrics are requested. */
+/** The values that are read whenever metrics are requested. */
 export interface Gauges {
   readonly sockets: () => number;
   readonly eventStreams: () => number;
@@ -31,11 +31,11 @@ export interface Gauges {
   readonly descriptors: () => DescriptorGauge | undefined;
 }
 
-/** Open files and sockets of the process. */
+/** The number of open files and sockets of the process. */
 export interface DescriptorGauge extends Descriptors {
   /**
-   * Whether the server has paused accepting because few descriptors are left, and the number of
-   * pauses.
+   * Whether the server has paused accepting connections because few descriptors are left; how often
+   * it has done so.
    */
   readonly isPaused: boolean;
   readonly pauseCount: number;

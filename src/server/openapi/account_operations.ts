@@ -1,6 +1,6 @@
 /**
- * The operations of `/v1/api/auth/…` with which people manage accounts by themselves, by the last
- * path segment. Each operation is off until the configuration turns it on.
+ * The operations of `/v1/api/auth/…` with which people manage their accounts, by the last segment
+ * of the path. Each operation is disabled unless the configuration enables it.
  */
 import type { Operation } from "../http/operation.ts";
 import { SESSION_COOKIES } from "./operations.ts";

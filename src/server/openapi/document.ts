@@ -1,7 +1,7 @@
 /**
  * Builds the OpenAPI 3.1 document for `GET /v1/openapi.json` from the routes that serve the
- * endpoints. Answers common to all endpoints of a kind are added here, so that no operation repeats
- * them.
+ * endpoints. Responses that are common to all endpoints of a kind are added here, so that no
+ * operation has to repeat them.
  */
 import type { ErrorShape } from "../http/http_error.ts";
 import type {
@@ -99,7 +99,7 @@ function pathItem(served: ServedOperation): object {
         ? {}
         : { requestBody: { required: body.required, content: bodyContent(body) } }),
       responses: responsesOf(served),
-      // OpenAPI has no standard form for messages on a socket; "x-" marks an extension.
+      // OpenAPI has no standard form for socket messages, so an extension ("x-") is used.
       ...(messages === undefined ? {} : { "x-websocket-messages": messages }),
     },
   };
@@ -109,7 +109,7 @@ function responsesOf(served: ServedOperation): object {
   const { operation, shape } = served;
   const responses: Record<string, object> = {};
   for (const [status, codes] of errorsOf(served)) {
-    // A failed bearer check has the same form everywhere.
+    // A failed bearer check has the same form at every endpoint.
     const form = shape === "C" && status === 401 ? "B" : shape;
     responses[status] = failure(form, [...codes].join(", "));
   }
@@ -121,7 +121,7 @@ function responsesOf(served: ServedOperation): object {
   return { ...responses, default: { $ref: `#/components/responses/${component}` } };
 }
 
-/** Returns the error codes of the operation and of all similar endpoints, by status. */
+/** Returns, by status, the error codes of the operation and those of all similar endpoints. */
 function errorsOf({
   method,
   operation,
@@ -134,7 +134,7 @@ function errorsOf({
     byStatus.set(status, known);
   };
   for (const [status, codes] of Object.entries(operation.errors ?? {})) add(Number(status), codes);
-  // The auth endpoints say "unauthorized" instead.
+  // The auth endpoints use "unauthorized" instead.
   if (operation.access.startsWith("bearer") && shape !== "A") {
     add(401, ["MISSING_AUTHORIZATION", "TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
   }

@@ -1,8 +1,8 @@
 /**
- * The messages of `/v1/ws` as JSON Schema, each tied to its type in `protocol`.
+ * Describes the messages of `/v1/ws` as JSON Schema; each schema is tied to its type in `protocol`.
  *
- * The schemas describe the JSON form. MessagePack has the same fields, except that it writes
- * integers beyond 2^53 − 1 as 64-bit integers rather than text.
+ * The schemas describe the JSON form. MessagePack has the same fields, except that it represents
+ * integers beyond 2^53 − 1 as 64-bit integers instead of text.
  */
 import type {
   BatchControl,
@@ -167,7 +167,7 @@ const ERROR_MESSAGE = bodyOf<ErrorMessage>({
   }),
 });
 
-/** The names of the messages that a client sends, in the order in which they are used. */
+/** The messages that a client sends, in the order in which they are used. */
 export const CLIENT_MESSAGES: readonly MessageSchemaName[] = [
   "Authenticate",
   "Subscribe",
@@ -181,7 +181,7 @@ export const CLIENT_MESSAGES: readonly MessageSchemaName[] = [
   "Stop",
 ];
 
-/** The names of the messages that the server sends, in the order in which they are used. */
+/** The messages that the server sends, in the order in which they are used. */
 export const SERVER_MESSAGES: readonly MessageSchemaName[] = [
   "AuthSuccess",
   "AuthError",

@@ -1,12 +1,12 @@
 /**
- * The operations of all endpoints: their parameters, bodies and responses. Each route names its
+ * The operations of all endpoints: their parameters, bodies and responses. Each route refers to its
  * operation.
  */
 import type { Operation, OperationParameter, Schema } from "../http/operation.ts";
 import { FLAG, TEXT } from "./schema_forms.ts";
 import { IDEMPOTENCY_KEY, jsonOf, reference } from "./schemas.ts";
 
-/** A `_seq` from a client. */
+/** A `_seq` that a client sends. */
 const POSITION: Schema = { type: ["integer", "string"], minimum: 0, pattern: "^\\d+$" };
 
 /** The pattern of namespace and table names. */
@@ -38,7 +38,7 @@ export function inHeader(
 
 const LOGIN = { user: "…", password: "…" };
 
-/** The operations of `/v1/api/auth/…`, by the last path segment. */
+/** The operations of `/v1/api/auth/…`, by the last segment of the path. */
 export const AUTH_OPERATIONS: Readonly<
   Record<"login" | "logout" | "me" | "refresh" | "setup" | "status", Operation>
 > = {
@@ -257,7 +257,7 @@ export const COPY_OPERATION: Operation = {
   errors: SQL_OPERATION.errors ?? {},
 };
 
-/** Returns an operation that is served under two paths. */
+/** Returns an operation that is served on two paths. */
 export function fileOperation(id: string): Operation {
   return {
     id,
@@ -376,7 +376,10 @@ export const SOCKET_OPERATION: Operation = {
   errors: { 403: ["origin_not_allowed"], 426: ["upgrade_required"] },
 };
 
-/** Returns the health operation. Two paths have the same response, so the caller passes the id. */
+/**
+ * Returns the health operation. The same response is served on two paths, so the caller passes the
+ * id.
+ */
 export function healthOperation(id: string): Operation {
   return {
     id,

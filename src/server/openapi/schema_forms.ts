@@ -1,6 +1,6 @@
 /**
- * Helpers that tie a JSON Schema to its TypeScript type: when a field is added to the type or
- * becomes optional, the code does not compile until the schema describes it.
+ * Ties a JSON Schema to its TypeScript type: if a field is added to the type or becomes optional,
+ * the code does not compile until the schema describes it.
  */
 import type { Schema } from "../http/operation.ts";
 
@@ -23,7 +23,9 @@ export function optional(schema: Schema): Optional {
   return { optional: schema };
 }
 
-/** The schema of an object. It permits further fields, because readers ignore unknown fields. */
+/**
+ * Returns the schema of an object. It allows further fields, because readers ignore unknown fields.
+ */
 export function bodyOf<Body>(given: Properties<Body>): Schema {
   const entries = Object.entries<Schema | Optional>(given);
   return {
@@ -35,7 +37,7 @@ export function bodyOf<Body>(given: Properties<Body>): Schema {
   };
 }
 
-/** The schema of an object that is refused if it has any other field. */
+/** Returns the schema of an object that must not have any other field. */
 export function strictBodyOf<Body>(given: Properties<Body>): Schema {
   return { ...bodyOf(given), additionalProperties: false };
 }

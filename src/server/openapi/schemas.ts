@@ -1,6 +1,6 @@
 /**
- * The bodies of the HTTP endpoints as JSON Schema, each tied to its type in `protocol`, and the
- * list of all named schemas.
+ * Describes the bodies of the HTTP endpoints as JSON Schema, each tied to its type in `protocol`,
+ * and lists all named schemas.
  */
 import type {
   AliveBody,
@@ -408,7 +408,7 @@ export function reference(name: SchemaName): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** A JSON body with a named schema. */
+/** Returns a JSON body with a named schema. */
 export function jsonOf(name: SchemaName): Content {
   return { "application/json": reference(name) };
 }

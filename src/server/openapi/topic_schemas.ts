@@ -1,4 +1,7 @@
-/** The bodies of the topic endpoints as JSON Schema, each tied to its type in `protocol`. */
+/**
+ * Describes the bodies of the topic endpoints as JSON Schema; each schema is tied to its type in
+ * `protocol`.
+ */
 import type {
   TopicAckBody,
   TopicAckRequestBody,
@@ -30,7 +33,7 @@ export const GROUP_ID: Schema = {
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const ONE: Schema = { type: "integer", minimum: 0 };
 
-/** The position at which a group begins. */
+/** The position at which a group starts. */
 const START: Schema = {
   description:
     "Where a group without a position begins: latest, earliest, an offset, or a time in milliseconds since 1970",

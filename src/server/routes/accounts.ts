@@ -1,6 +1,7 @@
 /**
- * The routes of `/v1/api/auth/…` with which people manage their own accounts: sign-up, guests,
- * their password and account, links by mail. The `auth` layer makes all decisions.
+ * The routes of `/v1/api/auth/…` with which people manage their own accounts: sign-up, guests, the
+ * password, the account itself, and links sent by mail. The routes leave all decisions to the
+ * `auth` layer.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
@@ -79,7 +80,7 @@ async function signUp(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   requireOwnPage(exchange, options);
   const body = await bodyOf(exchange, { ...options, names: SIGN_UP_FIELDS });
   const token = tokenOf(exchange, options);
-  // Without the refusal, a guest whose token has expired would get a second account.
+  // If such a request were not refused, a guest whose token has expired would get a second account.
   const guest = token === undefined ? undefined : options.auth.authenticate(token, exchange);
   return json(exchange, 202, await options.auth.signUp(body, exchange, guest));
 }
@@ -102,8 +103,8 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
 }
 
 /**
- * Refuses pages of other origins that the configuration does not list, because they could make the
- * browsers of their visitors create accounts.
+ * Refuses pages from other origins that the configuration does not list, because they could make
+ * the browsers of their visitors create accounts.
  *
  * @throws {HttpError} forbidden
  */
@@ -117,7 +118,7 @@ function tokenOf({ request }: Exchange, { mayUseCookies }: AuthRouteOptions): st
   return bearerOf(request) ?? cookie;
 }
 
-/** Returns the caller, by header or cookie. @throws {AuthError} */
+/** Returns the caller, identified by header or cookie. @throws {AuthError} */
 function callerOf(exchange: Exchange, options: AuthRouteOptions): Principal {
   const { auth } = options;
   const token = tokenOf(exchange, options);

@@ -1,6 +1,6 @@
 /**
- * `/v1/api/auth/…`: set-up, login, refresh, logout, me, status. The `auth` layer makes all
- * decisions; these routes only handle bodies, cookies and headers.
+ * The routes of `/v1/api/auth/…` for setup, login, refresh, logout, me and status. They leave all
+ * decisions to the `auth` layer, and only handle bodies, cookies and headers.
  */
 import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
@@ -65,7 +65,7 @@ function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: Route
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { auth } = options;
-  // A configured server answers 409 to any request, so the body does not matter.
+  // If setup is complete, the server answers 409 to every request, so the body does not matter.
   if (!auth.status().needs_setup) return json(exchange, 200, await auth.setup(undefined, exchange));
   if (!options.mayAct(exchange.request)) {
     throw new HttpError(403, "forbidden", "Setup is not open to web pages from other origins");
@@ -79,7 +79,7 @@ async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Res
 
 async function logIn(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { request } = exchange;
-  // The token only identifies a device that has logged in before.
+  // The token is used only to recognise a device that has logged in before.
   const cookie = options.mayUseCookies(request)
     ? (cookieOf(request, "tidemark_refresh") ?? cookieOf(request, "tidemark_auth"))
     : undefined;

@@ -1,6 +1,6 @@
 /**
- * Reads the requests of `/v1/api/auth/…` and sets the cookies of their responses: bodies, tokens in
- * headers and cookies.
+ * Reads the bodies of `/v1/api/auth/…` requests and the tokens in their headers and cookies, and
+ * sets the cookies of their responses.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
@@ -29,27 +29,27 @@ export interface AuthRouteOptions {
   readonly bodyBytesMax: number;
   /** `auth.cookie_secure`. */
   readonly areCookiesSecure: boolean;
-  /** Whether the page that sends a request may use its cookies. */
+  /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
   /**
-   * Whether a request without credentials may act, because it does not come from a page of another
-   * origin.
+   * Returns whether a request without credentials may have an effect, because it does not come from
+   * a page of another origin.
    */
   readonly mayAct: (request: Request) => boolean;
 }
 
 /**
- * The maximum size of a body here, whatever `limits.max_body_bytes` allows. The caller is still
- * unknown, and parsing 10 MiB would delay all other requests for a second. Two passwords of 4096
- * characters, each a six-byte escape, take 48 KiB.
+ * The maximum size of a body here, even if `limits.max_body_bytes` allows more. The caller is still
+ * unknown at this point, and parsing 10 MiB would delay all other requests for a second. Two
+ * passwords of 4096 characters, each written as a six-byte escape, take 48 KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
 
 const TAKES = "this endpoint accepts application/json";
 
 /**
- * Sets cookies only for the server's own pages. Otherwise, a page from another origin could make
- * the browser act in a session of its choice.
+ * Sets cookies only for pages of this server. Otherwise, a page from another origin could make the
+ * browser act in a session that the page chose.
  */
 export function loggedIn(
   exchange: Exchange,

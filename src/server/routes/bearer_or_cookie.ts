@@ -1,6 +1,6 @@
 /**
- * Authenticates requests by bearer token or, without one, by cookie: an EventSource and the
- * elements of a page cannot send a header.
+ * Authenticates requests by bearer token or, if there is none, by cookie, because an EventSource
+ * and the elements of a page cannot send a header.
  */
 import type { Auth, Principal } from "../../auth/mod.ts";
 import { cookieOf } from "../http/cookies.ts";
@@ -8,7 +8,7 @@ import type { Exchange } from "../http/exchange.ts";
 
 export interface BearerOrCookieOptions {
   readonly auth: Auth;
-  /** Returns whether the page that sends a request may use its cookies. */
+  /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * `/v1/client.js` and `/v1/client.d.ts`: the client as a module for pages from any origin, and its
- * types. Neither needs a login, as neither contains data.
+ * Serves the client as a module for pages from any origin (`/v1/client.js`), and its types
+ * (`/v1/client.d.ts`). Neither requires a login, because neither contains data.
  */
 import type { ClientAsset, ClientAssets } from "../contract/options.ts";
 import { hasTag } from "../http/byte_range.ts";
@@ -16,7 +16,7 @@ export interface ClientRouteOptions {
 }
 
 /**
- * Pages get a new client within minutes of an update, but do not revalidate more often than that.
+ * Pages get a new client within minutes of an update, and do not revalidate more often than that.
  */
 const CACHING = "public, max-age=300";
 
@@ -29,7 +29,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
     if (asset === undefined) {
       throw new HttpError(404, "not_found", "The client could not be bundled: the log says why");
     }
-    // The tag is weak, because the same text may be sent compressed.
+    // The tag is weak, because the same text may be sent with or without compression.
     const tag = `"${asset.tag}"`;
     const common = {
       ETag: `W/${tag}`,
@@ -54,7 +54,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // Deno and editors that support this header use it to find the types.
+          // Deno, and editors that support this header, use it to find the types.
           "X-TypeScript-Types": "/v1/client.d.ts",
         }),
     },

@@ -1,12 +1,13 @@
 /**
- * `POST /v1/api/copy?sql=COPY …`: rows in and out as a stream of bytes.
+ * Serves `POST /v1/api/copy?sql=COPY …`, which transfers rows in and out as a stream of bytes.
  *
  *     COPY … FROM STDIN   body of the request ──piece by piece──► SqlEngine ──► a result in JSON
  *     COPY … TO STDOUT    SqlEngine ──piece by piece──► body of the response
  *
- * - A piece is read when the statement requests it, so a slow statement slows the client down.
- * - The caller is checked again at the end of the body, before anything is stored: a session that
- *   has ended in the meantime stores nothing.
+ * - A piece of the body is read only when the statement requests it, so a slow statement slows down
+ *   the client.
+ * - The caller is checked again at the end of the body, before anything is stored: if the session
+ *   has ended in the meantime, nothing is stored.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -40,7 +41,7 @@ export interface CopyRouteOptions {
 
 const JSON_HEADERS: Headers = apiHeaders("application/json; charset=utf-8");
 
-/** The content types of the formats. */
+/** The content type of each format. */
 const TYPES: Readonly<Record<string, string>> = {
   text: "text/plain; charset=utf-8",
   csv: "text/csv; charset=utf-8",
@@ -48,10 +49,13 @@ const TYPES: Readonly<Record<string, string>> = {
   binary: "application/octet-stream",
 };
 
-/** The bytes that are read after a failure, so that the client reads the response. */
+/**
+ * The maximum number of bytes that are read after a failure, so that the client gets to read the
+ * response.
+ */
 const DRAINED_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** The time without data from the client after which the request is answered immediately. */
+/** If the client sends no data for this long, the request is answered immediately. */
 const DRAIN_PAUSE_MS_MAX = 200;
 
 export function copyRoute(options: CopyRouteOptions): Route {
@@ -174,9 +178,12 @@ function headersOf({ copyFormat = "text" }: SqlResponse): Headers {
   return apiHeaders(TYPES[copyFormat] ?? TYPES["binary"] ?? "");
 }
 
-/** The body of a request, in the form that a COPY reads. */
+/** The body of a request, in the form in which a COPY reads it. */
 class RequestBytes implements CopyBody {
-  /** The error with which the caller was refused at the end of the body, if any. */
+  /**
+   * The error with which the caller was refused at the end of the body; undefined if there was
+   * none.
+   */
   refusal: Error | undefined;
   readonly #pieces: AsyncIterator<Uint8Array> | undefined;
   readonly #onEnd: () => void;
@@ -215,7 +222,7 @@ class RequestBytes implements CopyBody {
     return undefined;
   }
 
-  /** Reads and discards further data as long as it arrives without a pause. */
+  /** Reads and discards further data while it keeps arriving. */
   async drain(clock: Clock): Promise<void> {
     let bytes = 0;
     while (!this.#isOver && bytes < DRAINED_BYTES_MAX) {

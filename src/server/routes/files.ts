@@ -1,11 +1,11 @@
 /**
- * The bytes of a FILE cell.
+ * Serves the bytes of a FILE cell.
  *
  *     GET /v1/files/{namespace}/{table}/{sub}/{stored_name}  with a bearer token, or with the cookie
  *                                                            of a page of this server
  *     GET /v1/files/{file id}/{any name}?access=…            a signed URL (`auth/file_urls.ts`)
  *
- * With `download=1`, a browser saves the file instead of showing it.
+ * If the URL contains `download=1`, a browser saves the file instead of showing it.
  */
 import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ import { bearerOrCookiePrincipal } from "./bearer_or_cookie.ts";
 export interface FileRouteOptions {
   readonly auth: Auth;
   readonly files: FileAccess;
-  /** Returns whether the page that sends a request may use its cookies. */
+  /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
 }
 
@@ -35,7 +35,7 @@ const INLINE_TYPES: ReadonlySet<string> = new Set([
   "text/plain",
 ]);
 
-/** Answers with a file. `path` is the percent-encoded path after the prefix. */
+/** Responds with a file. `path` is the percent-encoded path after the prefix. */
 export async function fileResponse(
   options: FileRouteOptions,
   exchange: Exchange,
@@ -50,7 +50,7 @@ export async function fileResponse(
   return respond(exchange, await files.open(principal, filePath).catch(notThere));
 }
 
-/** Answers a signed URL. A page of any origin may show the file. */
+/** Responds to a request with a signed URL. Pages from any origin may show the file. */
 async function signedResponse(
   { auth, files }: FileRouteOptions,
   exchange: Exchange,
@@ -69,7 +69,10 @@ async function signedResponse(
   return response;
 }
 
-/** An unknown table is an error in a statement, but here the path is just not found. */
+/**
+ * In a statement, an unknown table is an error, but here it means only that the path does not
+ * exist.
+ */
 function notThere(error: unknown): never {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") throw error;
   throw new HttpError(404, error.code, error.message);
@@ -123,7 +126,7 @@ function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
   if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${entry.size}`);
   const status = isWhole ? 200 : 206;
   const body = isWhole ? bytes : bytes.slice(first, last + 1);
-  // The runtime would send the type of the file on disk instead of the stored one.
+  // The runtime would send the type of the file on disk instead of the stored type.
   return new Response(body.stream(), {
     status,
     headers: withLength(headers, last - first + 1),
@@ -148,7 +151,7 @@ function fileHeaders(
   return headers;
 }
 
-/** Only content that a browser cannot run as a page of this server is shown inline. */
+/** Content is shown inline only if a browser cannot run it as a page of this server. */
 function dispositionOf({ mime, name }: FileEntry, isDownload: boolean): string {
   const isHarmless = INLINE_TYPES.has(mime) || /^(?:audio|video)\//.test(mime);
   const isInline = isHarmless && !isDownload;

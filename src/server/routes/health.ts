@@ -1,5 +1,5 @@
 /**
- * Probes: whether the process is alive, whether it accepts requests, and its metrics.
+ * Serves the probes: whether the process is alive, whether it accepts requests, and its metrics.
  */
 import { type Auth, mayRun } from "../../auth/mod.ts";
 import type { IpRanges } from "../../base/ip_address.ts";
@@ -29,7 +29,7 @@ export interface HealthRouteOptions {
   readonly nodeId: number;
   /** Returns whether the disk is full. */
   readonly isReadOnly: () => boolean;
-  /** Returns host and port of the API, for the single node in the cluster answer. */
+  /** Returns the host and port of the API, which the cluster response reports for its only node. */
   readonly apiAddress: () => string;
   readonly uptimeSeconds: () => number;
 }
@@ -59,7 +59,7 @@ export function healthRoutes(options: HealthRouteOptions): readonly Route[] {
       const readiness = readinessBody(options);
       return json(exchange, readiness.status === "ready" ? 200 : 503, readiness);
     }),
-    // Authentication fails in the same way as at every bearer endpoint.
+    // Authentication fails in the same way as at every endpoint that requires a bearer token.
     {
       ...route("/metrics", operations.metrics, (exchange) => metrics(exchange, options)),
       shape: "B",
@@ -73,12 +73,12 @@ function route(path: string, operation: Operation, handle: RouteFunction): Route
 
 function readinessBody(options: HealthRouteOptions): ReadinessBody {
   if (options.isStopping()) return { status: "draining" };
-  // A server with a full disk is ready: it still serves reads, and it must serve DELETE and DROP,
-  // which free space.
+  // A server with a full disk is ready: it still serves reads, and it must be able to serve DELETE
+  // and DROP, which free space.
   return { status: "ready", ...(options.isReadOnly() ? { read_only: true } : {}) };
 }
 
-/** Refuses callers on other machines, and web pages that call through this machine's browser. */
+/** Refuses callers on other machines, and web pages that use the browser on this machine. */
 function localOnly(handle: RouteFunction): RouteFunction {
   return (exchange) => {
     if (!exchange.isLocal) {
@@ -114,7 +114,7 @@ function isOnAllowList({ origin }: Exchange, allowed: IpRanges): boolean {
   return allowed.has(origin.ip);
 }
 
-/** A single node is its own cluster and leads everything. */
+/** A single server is its own cluster, and the leader of everything in it. */
 function clusterBody(options: HealthRouteOptions): ClusterHealthBody {
   const uptimeSeconds = Math.floor(options.uptimeSeconds());
   return {

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/api/live`: a subscription as server-sent events. The query string has the same fields as
- * the WebSocket message `subscribe`, and is read by the same function.
+ * Serves `GET /v1/api/live`: a subscription as server-sent events. The query string has the same
+ * fields as the WebSocket message `subscribe`, and the same function reads both.
  */
 import type { Auth } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -30,15 +30,15 @@ export interface LiveRouteOptions {
   readonly onBug: OnBug;
   readonly connections: Connections;
   readonly sendBudget: SendBudget;
-  /** Returns whether the page that sends a request may use its cookies. */
+  /** Returns whether the page that sent a request may use its cookies. */
   readonly mayUseCookies: (request: Request) => boolean;
-  /** Returns the number of the next connection. */
+  /** Returns a new connection number. */
   readonly nextNumber: () => number;
 }
 
 const HEADERS = eventHeaders();
 
-/** The HTTP status of a refusal before the stream begins. */
+/** The HTTP status with which a subscription is refused before the stream begins. */
 const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   INVALID_SQL: 400,
   UNSUPPORTED: 400,
@@ -51,7 +51,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   SCHEMA_CHANGED: 410,
   SUBSCRIPTION_LIMIT_EXCEEDED: 429,
   SHUTTING_DOWN: 503,
-  // The remaining codes are internal failures, or occur only in a running stream or a socket
+  // The remaining codes are internal failures, or occur only in an open stream or in a socket
   // message.
   SUBSCRIPTION_FAILED: 500,
   CONVERSION_ERROR: 500,
@@ -68,7 +68,7 @@ const STATUS_OF_CODE: Readonly<Record<SubscriptionCode, number>> = {
   RATE_LIMIT_EXCEEDED: 500,
 };
 
-/** Returns a sink for a subscription that is only tried out. */
+/** Returns a sink that discards everything, for a subscription that is only tried out. */
 function nowhere(): LiveSink {
   return { connectionId: "none", queuedBytes: 0, send: () => true, end() {} };
 }
@@ -101,7 +101,7 @@ function open(exchange: Exchange, options: LiveRouteOptions): Response {
   try {
     const spec = specFrom(exchange, config);
     refuseTooMany(exchange, { config, connections });
-    // HEAD wants only the headers, and a stream would never end.
+    // HEAD returns only the headers, and a stream would never end.
     if (exchange.request.method === "HEAD") {
       live.subscribe({ principal, spec, sink: nowhere() }).close();
       return empty(exchange, 200, { "Content-Type": "text/event-stream" });
@@ -140,7 +140,7 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const from = lastEventId === "" ? (query.get("from_seq_id") ?? undefined) : lastEventId;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
-  // Written as a socket message, so that numbers among the parameters keep their digits.
+  // The parameters are wrapped in a socket message, so that numbers among them keep their digits.
   const text = `{"subscription":{"params":${given}}}`;
   const params = paramsFrom(text);
   const options = {
@@ -164,7 +164,7 @@ function mistaken(message: string): SubscriptionError {
   return new SubscriptionError(errorMessage("INVALID_OPTIONS", STREAM_WORD, message));
 }
 
-/** Text that is not JSON is refused like parameters that are not an array. */
+/** Text that is not JSON is refused in the same way as parameters that are not an array. */
 function paramsFrom(text: string): unknown {
   try {
     const { subscription } = JSON.parse(text) as { subscription?: { params?: unknown } };
@@ -175,7 +175,8 @@ function paramsFrom(text: string): unknown {
 }
 
 /**
- * The live engine reports text that is not a number, because it knows the meaning of the option.
+ * If the text is not a number, it is passed on, and the live engine reports it, because the engine
+ * knows what the option means.
  */
 function wholeNumber(text: string | null): number | string | undefined {
   if (text === null) return undefined;
@@ -189,7 +190,7 @@ function definedOnly(fields: Record<string, unknown>): Record<string, unknown> {
 function refusal(exchange: Exchange, response: ErrorMessage, clock: Clock): Response {
   const { code, earliest_seq, hint, message, position } = response;
   const status = STATUS_OF_CODE[code];
-  // A subscription limit is also temporary: it passes when other subscriptions end.
+  // A subscription limit is also temporary, since other subscriptions will end.
   const retryAfterSeconds = status === 429 || status === 503 ? RETRY_SECONDS : undefined;
   const body = {
     code,

@@ -1,4 +1,4 @@
-/** `GET /v1/openapi.json`: the description of every endpoint, including this one. */
+/** Serves `GET /v1/openapi.json`, which describes every endpoint, including this one. */
 
 import { apiHeaders, textResponse } from "../http/responses.ts";
 import type { Route } from "../http/route.ts";
@@ -7,7 +7,9 @@ import { openApiText } from "../openapi/document.ts";
 import { PROBE_OPERATIONS } from "../openapi/operations.ts";
 
 export interface OpenApiRouteOptions {
-  /** Called at the first request, because the endpoints include this route. */
+  /**
+   * Called at the first request rather than at startup, because the endpoints include this route.
+   */
   readonly endpoints: () => Endpoints;
   readonly version: string;
   readonly mayCompress: boolean;

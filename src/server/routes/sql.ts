@@ -1,10 +1,11 @@
 /**
- * `POST /v1/api/sql`: turns bytes into statements and results into bytes.
+ * Serves `POST /v1/api/sql`: turns bytes into statements, and results into bytes.
  *
  *     authenticate → rate of the user → body → SqlEngine.execute → results in the wanted format
  *
- * A body is read only after the caller is authenticated. The caller is checked again after the
- * body: a client that withholds its body must not act in a session that has ended in the meantime.
+ * A body is read only after the caller is authenticated. Afterwards, the caller is checked again: a
+ * client that withholds its body must not be able to act in a session that has ended in the
+ * meantime.
  */
 import { type Auth, mayRun, type Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -83,12 +84,14 @@ export interface SqlRouteOptions {
   readonly onBug: OnBug;
 }
 
-/** The maximum number of notices in a header. Proxies accept 8 KiB of headers in total. */
+/**
+ * The maximum number of notices in the response header. Proxies accept 8 KiB of headers in total.
+ */
 const NOTICES_MAX = 5;
 
 /**
- * If a statement's timeout is closer than this to the keep-alive timeout, or above it, the
- * statement lifts the keep-alive timeout.
+ * If a statement's timeout exceeds the keep-alive timeout or comes closer to it than this, the
+ * keep-alive timeout is lifted for the statement.
  */
 const KEEPALIVE_MARGIN_MS = 5000;
 
@@ -115,7 +118,7 @@ class SqlRoute {
   readonly #options: SqlRouteOptions;
   readonly #silentMsMax: number;
   readonly #defaultTimeoutMs: number;
-  /** The response options that nearly every request uses. */
+  /** The options for the responses of nearly every request. */
   readonly #plainJson: TextResponseOptions;
 
   constructor(options: SqlRouteOptions) {
@@ -180,7 +183,7 @@ class SqlRoute {
     }
   }
 
-  /** Answers a request, without a promise if the result is available immediately. */
+  /** Answers a request, without creating a promise if the result is available immediately. */
   #answer(
     exchange: Exchange,
     principal: Principal,
@@ -202,7 +205,7 @@ class SqlRoute {
     });
   }
 
-  /** Returns the maximum size of a body of this type. @throws {HttpError} 415 */
+  /** Returns the maximum size of a body with this content type. @throws {HttpError} 415 */
   #bytesMax(contentType: string | null): number {
     const { files, limits } = this.#options.config;
     if (isMultipart(contentType)) return files.max_request_bytes;
@@ -278,7 +281,8 @@ class SqlRoute {
   }
 
   /**
-   * Sends rows while the statement still produces more. A stopping server waits for the last row.
+   * Sends rows while the statement still produces more. A server that is stopping waits for the
+   * last row.
    */
   #streamed(
     format: ResultFormat,
@@ -312,7 +316,10 @@ class SqlRoute {
     );
   }
 
-  /** Returns the single result of an NDJSON or CSV response. A request without one gets JSON. */
+  /**
+   * Returns the single result of an NDJSON or CSV response. If no statement returns rows, the
+   * response is JSON.
+   */
   #onlyResult(
     format: Exclude<ResultFormat, "json">,
     exchange: Exchange,
@@ -348,14 +355,16 @@ class SqlRoute {
     return streamResponse(exchange, body, { ...options, clock });
   }
 
-  /** Logs a body that broke off, as its status has already been sent. */
+  /** Logs that a body broke off, since its status has already been sent. */
   #noteBroken({ requestId }: Exchange, error: unknown): void {
     if (error instanceof BrokenAnswer) return;
     this.#options.onBug(error, "the body of an answer", { request: requestId });
   }
 }
 
-/** Wraps a request's admission so that its connection may stay silent while it waits. */
+/**
+ * Wraps the admission of a request, so that the connection may stay silent while the request waits.
+ */
 function waitingAs(exchange: Exchange, admission: BodyAdmission): BodyAdmission {
   return {
     take(bytes, start) {
@@ -396,15 +405,17 @@ function headersFor(
 }
 
 /**
- * Returns the notices for the header. The body of the response has no place for notices, or only
- * for the notices of one result.
+ * Returns the notices that go into the response header. The response body has no place for notices,
+ * or only for those of one result.
  */
 function noticesOf(format: ResultFormat, results: readonly StatementResult[]): readonly string[] {
   if (format === "json") return [];
   return results.flatMap(({ notices = [] }) => notices).slice(0, NOTICES_MAX);
 }
 
-/** Writes JSON for a header in ASCII, because clients decode other characters in different ways. */
+/**
+ * Writes JSON for a header in ASCII, because clients differ in how they decode other characters.
+ */
 function asciiJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,

@@ -1,9 +1,9 @@
 /**
- * `POST /v1/api/topics/consume`, `/ack` and `/nack`: topic messages over HTTP requests.
+ * Serves `POST /v1/api/topics/consume`, `/ack` and `/nack`: topic messages over HTTP requests.
  *
  * A request for messages stays open until a message arrives, its time is over, the client
- * disconnects or the server stops. If the client has left or its session has ended in the meantime,
- * messages claimed for it immediately go to other consumers.
+ * disconnects, or the server stops. If the client has disconnected or its session has ended in the
+ * meantime, messages claimed for it are immediately available to other consumers.
  */
 import { type Auth, type Principal, requireRun, requireTopic } from "../../auth/mod.ts";
 import type { TopicAckBody, TopicConsumeBody, TopicNackBody } from "../../protocol/mod.ts";
@@ -34,7 +34,7 @@ export interface TopicRouteOptions {
   readonly topics: TopicConsumers;
 }
 
-/** The members of both bodies, each with the names that other servers use for it. */
+/** The members that both bodies have, each with the names that other servers use for it. */
 const SHARED_FIELDS: FieldNames = {
   topic_id: ["topic", "topic_name", "stream", "queue"],
   group_id: ["group", "consumer_group", "group_name"],
@@ -102,14 +102,14 @@ async function consume(exchange: Exchange, options: TopicRouteOptions): Promise<
   const { userId } = principal;
   const { group, partition } = request;
   const poll = { exchange, group, partition, principal, topicId, topicName, waitMs };
-  // The promise is not awaited, because this function would then stay in memory while the request
-  // waits.
+  // The promise is not awaited here, because this function would then stay in memory while the
+  // request waits.
   return topics
     .consume({ ...request, topicId, waitMs, signal, userId })
     .then((found) => answerTo(poll, found, options));
 }
 
-/** A request for messages, once it has been checked. */
+/** A checked request for messages. */
 interface Poll extends Pick<ConsumeFields, "group" | "partition" | "topicName"> {
   readonly exchange: Exchange;
   readonly principal: Principal;
@@ -117,7 +117,7 @@ interface Poll extends Pick<ConsumeFields, "group" | "partition" | "topicName"> 
   readonly waitMs: number;
 }
 
-/** Answers with messages, unless the caller's session has ended in the meantime. */
+/** Responds with messages, unless the caller's session has ended in the meantime. */
 async function answerTo(
   { exchange, group, partition, principal, topicId, topicName, waitMs }: Poll,
   found: TopicMessages,
@@ -181,7 +181,9 @@ async function giveBack(exchange: Exchange, options: TopicRouteOptions): Promise
   return json(exchange, 200, answer);
 }
 
-/** Reads a request from a caller who may read topics. @throws The refusal of the request. */
+/**
+ * Reads a request from a caller who is allowed to read topics. @throws The refusal of the request.
+ */
 function callOf(
   exchange: Exchange,
   options: TopicRouteOptions,

@@ -1,6 +1,7 @@
 /**
- * `/v1/api/transactions`: opens transactions that span requests, returns their state and ends them.
- * Their statements arrive at `/v1/api/sql` with the header `Tidemark-Transaction`.
+ * Serves `/v1/api/transactions`, which opens transactions that span requests, returns their state,
+ * and ends them. The statements in such a transaction arrive at `/v1/api/sql` with the header
+ * `Tidemark-Transaction`.
  */
 import { timeText } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -43,7 +44,7 @@ export function transactionRoute(options: TransactionRouteOptions): Route {
 }
 
 /**
- * The paths of one transaction. Their order matters: the last one matches every path that the
+ * The paths for one transaction. Their order matters: the last one matches every path that the
  * others do not match.
  */
 export function transactionPaths(options: TransactionRouteOptions): readonly PrefixRoute[] {
