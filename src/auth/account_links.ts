@@ -1,14 +1,15 @@
 /**
- * Creates one-time links that are sent by mail: for a new password after the old one was forgotten,
- * and to prove that an address belongs to its user. The operator's program delivers them.
+ * Creates one-time links that are sent by mail, either to set a new password after the old one was
+ * forgotten or to prove that an address belongs to its user. A program of the operator delivers the
+ * links.
  *
  *     reset_link ──notice with a token──► mail ──► reset by the token ──► new password, all
  *                                                                         sessions ended
  *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
  *
- * A token is signed like those of sessions and names the token version of its user, so that a new
- * password, by the token or otherwise, invalidates the token. So does another address, because the
- * message went to the old one. The server stores no state for it.
+ * A token in a link is signed like the tokens of sessions and contains the user's token version, so
+ * any new password invalidates the token. A change of the address also invalidates it, because the
+ * message went to the old address. The server stores no state for a token.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -41,7 +42,7 @@ export interface AccountLinksOptions {
   logins: Logins;
   sessionEnds: SessionEnds;
   bucket: AuthBucket;
-  /** True if auth.root_password is set, so that nothing else may change it. */
+  /** Whether auth.root_password is set, so that nothing else may change the password of root. */
   isRootManaged: boolean;
   /** Called for every user id whose password was set. */
   onPassword: (userId: string) => void;
@@ -55,16 +56,16 @@ const TOKEN_LENGTH_MAX = 4096;
 const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
 
-/** The maximum number of messages to one account in an hour, so that nobody floods its mailbox. */
+/** The maximum number of messages to one account per hour, so that nobody can flood its mailbox. */
 const NOTICES_MAX = 3;
 const NOTICES_WINDOW_MS = 3_600_000;
 
-/** The maximum number of accounts whose messages are counted, which takes a few megabytes. */
+/** The maximum number of accounts whose messages are counted, which take a few megabytes. */
 const COUNTED_MAX = 20_000;
 
 export class AccountLinks {
   readonly #options: AccountLinksOptions;
-  /** The times of the newest messages of each account, on the monotonic clock. */
+  /** For each account, the times of its newest messages, on the monotonic clock. */
   readonly #noticesMs = new Map<string, number[]>();
 
   constructor(options: AccountLinksOptions) {
@@ -72,8 +73,8 @@ export class AccountLinks {
   }
 
   /**
-   * Sends a link for a new password to the address of an account. The response is the same if there
-   * is no such account, or no address.
+   * Sends a link for setting a new password to the address of an account. The response is the same
+   * if the account does not exist or has no address.
    *
    * @throws {AuthError}
    */
@@ -91,7 +92,7 @@ export class AccountLinks {
     return { message: "If the account exists and has an address, a message is being sent to it" };
   }
 
-  /** Sets a new password by the token of a link. @throws {AuthError} */
+  /** Sets a new password with the token of a link. @throws {AuthError} */
   async reset(body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, hasher, log, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -110,7 +111,7 @@ export class AccountLinks {
     }
     const turn = { sender: senderOf(caller.address), isTrusted: true };
     const passwordHash = await hasher.hash(password, turn);
-    // The token may have been used, or the account dropped, while the password was hashed.
+    // While the password was hashed, the token may have been used, or the account dropped.
     this.#userOf(token, "reset");
     catalog.changeUser(userId, { passwordHash });
     sessionEnds.endUser(userId);
@@ -121,7 +122,7 @@ export class AccountLinks {
   }
 
   /**
-   * Sends another link for the verification of the caller's address.
+   * Sends another link with which the caller can verify their address.
    *
    * @throws {AuthError}
    */
@@ -140,7 +141,7 @@ export class AccountLinks {
     return { message: "If your address is not verified yet, a message is being sent to it" };
   }
 
-  /** Marks the address of a user as verified by the token of a link. @throws {AuthError} */
+  /** Marks a user's address as verified, given the token of a link. @throws {AuthError} */
   async verify(body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -161,12 +162,12 @@ export class AccountLinks {
     return { message: "The address is verified: you can log in with it" };
   }
 
-  /** Sends a link to the address of a user, which proves that it belongs to the user. */
+  /** Sends a link to a user's address that proves that the address belongs to the user. */
   requestVerification(user: UserEntry): void {
     this.#notify(user, "verify_email");
   }
 
-  /** Returns the account that a name or an address identifies, if its password may be reset. */
+  /** Returns the account with a given name or address, if its password may be reset. */
   #resettable(name: string): UserEntry | undefined {
     const { catalog, isRootManaged, logins } = this.#options;
     const byAddress = catalog.usersByEmail(name);
@@ -214,7 +215,7 @@ export class AccountLinks {
   }
 
   /**
-   * Returns the user whom the token of a link names.
+   * Returns the user to whom the token of a link belongs.
    *
    * @throws {AuthError} invalid_link
    */

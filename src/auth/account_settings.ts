@@ -1,6 +1,7 @@
 /**
- * The operations on accounts that people may perform without an administrator. Everything is off
- * until the configuration turns it on, and each refusal names the key that would turn it on.
+ * Defines the operations on accounts that people may perform without an administrator. Every
+ * operation is disabled unless the configuration enables it, and each refusal names the key that
+ * would enable it.
  */
 import { AuthError } from "./auth_error.ts";
 
@@ -10,8 +11,8 @@ export interface AccountSettings {
   /** The configuration key `auth.guests`. */
   readonly hasGuests: boolean;
   /**
-   * The configuration key `auth.guest_days`: a guest who has not been seen for this many days is
-   * dropped.
+   * The configuration key `auth.guest_days`: a guest account that was not used for this many days
+   * is dropped.
    */
   readonly guestDays: number;
   /** The configuration key `auth.own_password`. */
@@ -22,7 +23,7 @@ export interface AccountSettings {
   readonly hasPasswordReset: boolean;
   /** The configuration key `auth.email_login`: whether a verified address is a login name. */
   readonly isEmailLogin: boolean;
-  /** The configuration key `limits.signups_per_hour`, guests included; 0 means no limit. */
+  /** The configuration key `limits.signups_per_hour`, which includes guests; 0 means no limit. */
   readonly signUpsPerHour: number;
 }
 
@@ -31,16 +32,19 @@ export interface AccountNotice {
   readonly type: "email_taken" | "reset_password" | "verify_email";
   readonly userId: string;
   readonly email: string;
-  /** The token that proves the receipt; absent from a notice that requires no action. */
+  /**
+   * A token that proves that the message was received; absent from a notice that requires no
+   * action.
+   */
   readonly token?: string;
   readonly expiresAtMs?: number;
 }
 
-/** Delivers a notice. Never waits and never fails. */
+/** Delivers a notice. Delivering a notice never blocks and never fails. */
 export type OnNotice = (notice: AccountNotice) => void;
 
 /**
- * Returns the refusal of an operation that is not configured.
+ * Returns the error for an operation that the configuration does not enable.
  *
  * @param what The beginning of the message, for example "Sign-up is off".
  * @param key The setting that turns the operation on.

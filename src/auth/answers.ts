@@ -1,6 +1,6 @@
 /**
- * The bodies of the auth endpoints, as the wire contract defines them: builds responses and reads
- * requests.
+ * Reads the request bodies of the auth endpoints, and builds their response bodies, as the wire
+ * contract defines them.
  */
 import type { Role, UserEntry } from "../catalog/mod.ts";
 import type { UserBody } from "../protocol/mod.ts";
@@ -10,21 +10,21 @@ import { AuthError } from "./auth_error.ts";
 export interface Caller {
   readonly address: string;
   /**
-   * True if the caller is on this machine, without a proxy in between. The rate limit does not
+   * Whether the caller is on this machine, without a proxy in between. The rate limit does not
    * apply to such callers.
    */
   readonly isLocal: boolean;
   /**
-   * False if `Host` does not name this server, for example because of DNS rebinding. The default is
-   * true.
+   * Whether `Host` names this server, which is not the case, for example, after DNS rebinding. The
+   * default is true.
    */
   readonly isHostAllowed?: boolean;
   /**
-   * True if the URL of the request seems to contain a token. Such a token is not read. The default
-   * is false.
+   * Whether the URL of the request seems to contain a token. A token in a URL is not read. The
+   * default is false.
    */
   readonly hasTokenInUrl?: boolean;
-  /** The request id for the log and the audit. */
+  /** The id of the request, for the log and the audit. */
   readonly requestId?: string;
 }
 
@@ -42,12 +42,12 @@ export function hasAdminUi(role: Role): boolean {
   return role === "dba" || role === "system";
 }
 
-/** Formats a time in UTC with whole seconds. */
+/** Formats a time in UTC, in whole seconds. */
 export function rfc3339(unixMs: number): string {
   return `${new Date(unixMs).toISOString().slice(0, 19)}Z`;
 }
 
-/** Returns the members of a JSON body. `undefined` represents a body that could not be read. */
+/** Returns the members of a JSON body. A body that could not be read is passed as `undefined`. */
 export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>;

@@ -1,11 +1,11 @@
 /**
- * Audit events: logins, and every change of rights and accounts. No event contains a password, a
- * token or another secret.
+ * Defines audit events: logins, and all changes to rights and accounts. No event contains a
+ * password, a token or another secret.
  */
 import type { Caller } from "./answers.ts";
 
 export interface AuditEvent {
-  /** The attempted action, e.g. "login" or "drop table". */
+  /** The attempted action, for example "login" or "drop table". */
   readonly action: string;
   /** The user who acted; for a failed login, the name that was given. */
   readonly actor: string;
@@ -18,7 +18,7 @@ export interface AuditEvent {
   readonly subject?: string;
 }
 
-/** Returns the source of a request and the request's id, as members of an event. */
+/** Returns the source and the id of a request, as members of an event. */
 export function sourceOf(
   { address, requestId }: Pick<Caller, "address" | "requestId">,
   details: NonNullable<AuditEvent["details"]> = {},
@@ -27,5 +27,5 @@ export function sourceOf(
   return { address, ...(Object.keys(all).length === 0 ? {} : { details: all }) };
 }
 
-/** Receives an event. Never waits and never fails. */
+/** Receives an event. Recording an event never blocks and never fails. */
 export type OnAudit = (event: AuditEvent) => void;

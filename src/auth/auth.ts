@@ -1,7 +1,8 @@
 /**
  * The interface of authentication for the server and SQL.
  *
- * It turns credentials into a {@linkcode Principal}; `permissions.ts` decides about rights.
+ * The class turns credentials into a {@linkcode Principal}; `permissions.ts` decides what a
+ * principal may do.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -46,9 +47,9 @@ export interface AuthSettings {
   /** The configuration key `auth.root_password`. */
   readonly rootPassword: string | undefined;
   readonly passwordPolicy: PasswordPolicy;
-  /** The number of login attempts that one address may make per second; 0 means no limit. */
+  /** The maximum number of login attempts per second from one address; 0 means no limit. */
   readonly attemptsPerSecond: number;
-  /** The number of consecutive failures before a lock-out; 0 means no lock-out. */
+  /** The number of consecutive failures that causes a lock-out; 0 means no lock-out. */
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
   readonly accounts: AccountSettings;
@@ -60,17 +61,17 @@ export interface AuthOptions {
   random: Random;
   log: Log;
   settings: AuthSettings;
-  /** Receives logins, and other audited actions that are performed here without a statement. */
+  /** Receives logins, and other audited actions that happen here without a statement. */
   onAudit: OnAudit;
   /** Receives messages to people, which a program of the operator delivers. */
   onNotice: OnNotice;
 }
 
 /**
- * Hashes share the runtime's thread pool, which has one thread per core, with the log's syncs. One
- * thread stays free of hashes, because otherwise a login would hold up every commit: on a 2-core
- * machine, two concurrent hashes raised the median fdatasync from 0.14 ms to 22 ms, but one did not
- * change it.
+ * Password hashes and syncs of the log share the runtime's thread pool, which has one thread per
+ * core. One thread is kept free of hashes, because otherwise a login would delay every commit: on a
+ * 2-core machine, two concurrent hashes raised the median fdatasync from 0.14 ms to 22 ms, whereas
+ * one hash did not change it.
  */
 const HASHES_RUNNING_MAX = Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1));
 
@@ -89,9 +90,9 @@ export class Auth {
   readonly #serviceTokens: ServiceTokens;
   readonly #invitations: Invitations;
   readonly #signUps: SignUps;
-  /** Links for new passwords, and the verification of addresses. */
+  /** The links for setting new passwords and verifying addresses. */
   readonly links: AccountLinks;
-  /** The operations of users on their own accounts. */
+  /** The operations that users may perform on their own accounts. */
   readonly ownAccount: OwnAccount;
   readonly #bearers: Bearers;
 
@@ -160,7 +161,7 @@ export class Auth {
   }
 
   /**
-   * Sets the configured password of root. Await it before the server listens.
+   * Sets the configured password of root. This must be awaited before the server listens.
    *
    * @throws {DatabaseError} WEAK_PASSWORD
    */
@@ -174,8 +175,8 @@ export class Auth {
   }
 
   /**
-   * The code that setup requires, to be printed when the server starts; undefined if it requires
-   * none.
+   * The code that setup requires, which is printed when the server starts; undefined if setup
+   * requires none.
    */
   get setupCode(): string | undefined {
     return this.#setup.code;
@@ -196,7 +197,7 @@ export class Auth {
   }
 
   /**
-   * Creates an account of role `user`. The response is the same if the name is taken.
+   * Creates an account of role `user`. The response is the same if the name is already taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
    * @param guest The guest that gets a login instead, if its token came with the request.
@@ -211,7 +212,9 @@ export class Auth {
     return this.#signUps.beginAsGuest(caller);
   }
 
-  /** Drops guests who have not been seen for long. Returns true if there are more. */
+  /**
+   * Drops guest accounts that have not been used for a long time. Returns whether there are more.
+   */
   dropIdleGuests(): boolean {
     return this.#signUps.dropIdleGuests();
   }
@@ -223,7 +226,7 @@ export class Auth {
     return await this.#sessions.refresh(token, caller);
   }
 
-  /** Ends the session of a token, or all sessions of its user. Never fails on a bad token. */
+  /** Ends the session of a token, or all sessions of its user. A bad token causes no error. */
   logout(
     token: string | undefined,
     caller: Pick<Caller, "address" | "requestId">,
@@ -265,7 +268,7 @@ export class Auth {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since it was authenticated: see
+   * Refuses a caller whose session or account has ended since the caller was authenticated; see
    * {@linkcode Bearers.requireStanding}. @throws {AuthError}
    */
   requireStanding(principal: Principal, caller: Caller): void {
@@ -282,7 +285,7 @@ export class Auth {
   }
 
   /**
-   * Returns the last time at which a token of the user was used, to within a second; undefined if
+   * Returns the last time at which a token of the user was used, accurate to a second; undefined if
    * no token was ever used.
    */
   lastSeenMs(user: UserEntry): number | undefined {
@@ -295,7 +298,7 @@ export class Auth {
   }
 
   /**
-   * Writes the times at which users were last seen to the catalog. Returns true if there are more.
+   * Writes to the catalog when users were last seen. Returns whether there are more times to write.
    */
   keepSeen(): boolean {
     return this.#lastSeen.keep();
@@ -307,8 +310,8 @@ export class Auth {
   }
 
   /**
-   * Returns the principal of the statement inside EXECUTE AS. The scopes of a service token also
-   * apply inside EXECUTE AS.
+   * Returns the principal for the statement inside EXECUTE AS. If the caller uses a service token,
+   * its scopes also apply inside EXECUTE AS.
    *
    * @throws {DatabaseError} PERMISSION_DENIED, USER_NOT_FOUND, INVALID_NAME
    */
@@ -439,8 +442,8 @@ export class Auth {
   }
 
   /**
-   * Calls the listener for every revoked session, in the same tick. Returns a function that removes
-   * the listener.
+   * Calls the listener in the same tick for every session that is revoked. Returns a function that
+   * removes the listener.
    */
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);

@@ -2,7 +2,7 @@
  * Authentication errors: a closed set of codes, which the wire contract defines for the auth
  * endpoints (lower case) and for bearer checks (upper case).
  *
- * They are not SQL conditions. The server decides which status and envelope each error gets.
+ * They are not SQL conditions. The server determines the status and the envelope of each error.
  */
 
 /** The codes of the auth endpoints and of bearer checks. */
@@ -26,10 +26,13 @@ export type AuthCode =
   | "INVALID_CREDENTIALS"
   | "RATE_LIMIT_EXCEEDED";
 
-/** A refusal. The message contains no secret and does not reveal whether a user exists. */
+/**
+ * A refusal by authentication. Its message contains no secret and does not reveal whether a user
+ * exists.
+ */
 export class AuthError extends Error {
   readonly code: AuthCode;
-  /** The field of the request that `weak_password` concerns. */
+  /** The field of the request to which `weak_password` refers. */
   readonly field: string | undefined;
   /** The value of `Retry-After`, in seconds. */
   readonly retryAfterSeconds: number | undefined;
@@ -47,14 +50,14 @@ export class AuthError extends Error {
   }
 }
 
-/** The example call in error messages that shows how to get a token. */
+/** An example call, used in error messages to show how to get a token. */
 const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
 
 const SEND_TOKEN = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
 
 const OTHER_SCHEMES = /^(?:basic|digest|token|jwt|oauth|negotiate|api-?key)(?= )/i;
 
-/** Returns the error for an unacceptable token. It is the same for every reason. */
+/** Returns the error for a token that is not accepted. The error is the same for every reason. */
 export function invalidCredentials(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -89,8 +92,8 @@ export function noToken({
 }
 
 /**
- * Returns the error for a header with no scheme or the wrong one. The message repeats only a known
- * scheme, because a header without a scheme begins with the secret itself.
+ * Returns the error for a header with no scheme or a wrong scheme. The message repeats the scheme
+ * only if it is a known one, because a header without a scheme begins with the secret itself.
  */
 export function notBearer(header: string): AuthError {
   const scheme = OTHER_SCHEMES.exec(header)?.[0];
@@ -110,7 +113,7 @@ export function tokenExpired(): AuthError {
   );
 }
 
-/** The error for a URL of a file that no standing session has signed. */
+/** Returns the error for a file URL that was not signed by a session that still exists. */
 export function invalidFileUrl(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
@@ -118,7 +121,7 @@ export function invalidFileUrl(): AuthError {
   );
 }
 
-/** The error for a URL of a file whose time is over. */
+/** Returns the error for a file URL that has expired. */
 export function fileUrlExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
@@ -126,7 +129,7 @@ export function fileUrlExpired(): AuthError {
   );
 }
 
-/** The error for an expired service token, which cannot be renewed. */
+/** Returns the error for an expired service token, which cannot be renewed. */
 export function serviceTokenExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",

@@ -1,8 +1,9 @@
 /**
- * Identifies the caller of a request by its token: an access token of a login, or a service token.
+ * Identifies the caller of a request by token: either an access token from a login, or a service
+ * token.
  *
- * The result of checking a token is reused only while no account, no revocation and no service
- * token has changed, so a session ends as soon as the catalog records its end.
+ * The result of checking a token is reused only while no account, revocation or service token has
+ * changed, so a session ends as soon as the catalog records its end.
  */
 import { assert } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
@@ -40,13 +41,16 @@ export interface BearersOptions {
   sessions: Sessions;
   bucket: AuthBucket;
   lastSeen: LastSeen;
-  /** The key of the server's signatures. */
+  /** The key with which the server signs tokens. */
   secret: Uint8Array;
-  /** The lifetime of a refresh token, for which the end of a session is remembered at least. */
+  /**
+   * The lifetime of a refresh token, which is also the minimum time for which the end of a session
+   * is remembered.
+   */
   refreshLifetimeSeconds: number;
 }
 
-/** The longest time for which the URL of a file may be valid. */
+/** The maximum validity of a file URL, in seconds. */
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
 
 /**
@@ -56,24 +60,24 @@ const FILE_URL_SECONDS_MAX = 7 * 86_400;
  */
 interface RecentUse {
   readonly principal: Principal;
-  /** Returns true if the session and the account still exist, whatever the times of the token. */
+  /** Returns whether the session and the account still exist, regardless of the token's expiry. */
   readonly isStanding: () => boolean;
   /**
-   * The catalog's version of accounts. While this version is unchanged, a token can become invalid
-   * only by time.
+   * The catalog's version of the accounts. While this version is unchanged, a token can become
+   * invalid only by expiring.
    */
   readonly accessVersion: number;
-  /** The time at which its user was recorded as seen, in Unix milliseconds. */
+  /** The time at which the user was last recorded as seen, in Unix milliseconds. */
   seenMs: number;
 }
 
-/** The precision of the times at which users were last seen, in milliseconds. */
+/** The precision in milliseconds with which it is recorded when users were last seen. */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {
   readonly #options: BearersOptions;
   readonly #recent = new WeakMap<TokenClaims | ServiceTokenEntry, RecentUse>();
-  /** The use for which each principal was made, even if there are newer uses. */
+  /** For each principal, the use for which it was created, even if there have been newer uses. */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
   constructor(options: BearersOptions) {
@@ -127,9 +131,9 @@ export class Bearers {
   }
 
   /**
-   * Refuses a caller whose session or account has ended since it was authenticated. Called after a
-   * wait, because a client may send its body slowly. A token that has expired in the meantime is
-   * accepted here.
+   * Refuses a caller whose session or account has ended since it was authenticated. This is called
+   * after a wait, because a client may send its body slowly. If the token has expired in the
+   * meantime, it is still accepted here.
    *
    * @throws {AuthError} INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -143,7 +147,7 @@ export class Bearers {
 
   /**
    * Returns the principal for a signed URL of a file (`file_urls.ts`): the user whose session
-   * signed it, if that session stands.
+   * signed the URL, provided that the session still exists.
    *
    * @param access The parameter of the URL.
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
@@ -164,7 +168,7 @@ export class Bearers {
     return bearer.principal;
   }
 
-  /** Returns the principal of a session that stands. */
+  /** Returns the principal of a session that still exists. */
   #bearerOf(
     session: FileUrlSession,
   ): { readonly principal: Principal; readonly tokenHash?: string } | undefined {
@@ -209,7 +213,7 @@ export class Bearers {
         fileUrlKey: fileUrlKey(
           secret,
           { kind: "login", userId, sessionId, tokenVersion, role },
-          // The end of a session is forgotten after its newest tokens have expired.
+          // The end of a session is forgotten once its newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
       },
@@ -246,7 +250,10 @@ export class Bearers {
     });
   }
 
-  /** Returns the principal of an earlier use, if nothing except the time has changed since. */
+  /**
+   * Returns the principal of an earlier use of the token, if nothing but the time has changed
+   * since.
+   */
   #recentPrincipal(token: TokenClaims | ServiceTokenEntry): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;
     const recent = this.#recent.get(token);

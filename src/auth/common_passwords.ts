@@ -1,9 +1,9 @@
 /**
- * The passwords that attackers guess first, except those shorter than any policy allows. All are in
- * lower case, because they are compared case-insensitively.
+ * Lists the passwords that attackers guess first, except for those that are shorter than any policy
+ * allows. All of them are in lower case, because they are compared case-insensitively.
  */
 
-/** Returns true if a password is on the list. */
+/** Returns whether a password is on the list. */
 export function isCommonPassword(password: string): boolean {
   return COMMON_PASSWORDS.has(password.toLowerCase());
 }

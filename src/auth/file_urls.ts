@@ -1,5 +1,6 @@
 /**
- * Signed URLs of files, for elements of a page that send no header: `<img>`, `<video>`, `<a>`.
+ * Creates signed file URLs for elements of a page that cannot send a header: `<img>`, `<video>`,
+ * `<a>`.
  *
  *     /v1/files/{file id}/{name}?access={session}.{until}.{signature}
  *
@@ -9,10 +10,11 @@
  *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
  *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
  *
- * A signature only proves which session asked for the URL. Every use of the URL checks that the
- * session stands and that its user may read the file, so anyone may sign the id of any file. The
- * key differs by session, so it can be given to threads that run statements. A service token that
- * is created again under its old name has another hash, so old URLs stay invalid.
+ * A signature proves only which session requested the URL. Each time the URL is used, the server
+ * checks that the session still exists and that its user may read the file, so anyone may sign the
+ * id of any file. The key differs from session to session, so it can be given to threads that run
+ * statements. If a service token is created again under its old name, it has another hash, so old
+ * URLs stay invalid.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { FileUrlKey } from "./principal.ts";
@@ -28,11 +30,11 @@ export type FileUrlSession =
     }
   | { readonly kind: "token"; readonly name: string };
 
-/** The parts of `access`. The signature has not been checked yet. */
+/** The components of `access`. The signature has not been verified yet. */
 export interface FileAccessText {
   readonly session: FileUrlSession;
   readonly sessionText: string;
-  /** Unix seconds, exclusive. */
+  /** The expiry in Unix seconds (exclusive). */
   readonly until: number;
   readonly signature: string;
 }
@@ -48,7 +50,7 @@ export function fileUrlKey(
 }
 
 /**
- * Returns the path and query of a signed URL.
+ * Returns the path and the query of a signed URL.
  *
  * @param until Unix seconds, from which the URL is expired.
  */
@@ -62,7 +64,7 @@ export function signedFileUrl(
   return `/v1/files/${fileId}/${segment}?access=${session}.${until}.${signature}`;
 }
 
-/** Returns undefined if `access` does not have the form above. */
+/** Parses `access`; returns undefined if it does not have the form described above. */
 export function fileAccessFrom(access: string): FileAccessText | undefined {
   const [, sessionText = "", seconds = "", signature = ""] =
     /^([\w-]{1,2000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
@@ -95,7 +97,7 @@ function sessionFrom(text: string): FileUrlSession | undefined {
   try {
     parts = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // A string that is not JSON was not signed here. The caller refuses it.
+    // If the string is not JSON, it was not signed here, and the caller refuses it.
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;

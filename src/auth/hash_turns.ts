@@ -1,22 +1,23 @@
 /**
- * Orders the computation of password hashes, of which only a few run at a time. Senders take turns,
- * so that a sender of many hashes delays only its own hashes.
+ * Schedules the computation of password hashes, of which only a few may run at a time. Senders take
+ * turns, so that a sender of many hashes delays only its own hashes.
  *
  *     trusted:  sender ─ sender ─ sender      users with a token, and known devices
  *     others:   sender ─ sender               ◄── senders of a lane take turns, and so do the
  *                                                 two lanes, so that neither starves
  *
- * The number of waiting hashes is bounded. Beyond the bound, the newest hash of the sender with the
- * most waiting hashes is refused, so no sender is refused because of another sender's flood. If
- * very many senders have one hash each, an unknown sender is refused in favour of a known device.
+ * The number of waiting hashes is limited. When the limit is reached, the newest hash of the sender
+ * with the most waiting hashes is refused, so that no sender is refused because of another sender's
+ * flood. If very many senders have one waiting hash each, unknown senders are refused in favour of
+ * known devices.
  */
 import { AuthError } from "./auth_error.ts";
 
-/** The sender for whom a hash is computed. */
+/** The sender on whose behalf a hash is computed. */
 export interface HashTurn {
   /** Identifies the sender. */
   readonly sender: string;
-  /** True if the user or the device is known. */
+  /** Whether the user or the device is known. */
   readonly isTrusted: boolean;
 }
 
@@ -28,8 +29,8 @@ interface Waiting {
 type Lane = Map<string, Waiting[]>;
 
 /**
- * The maximum number of waiting hashes: about twelve seconds of work for one core, the longest that
- * a caller should wait.
+ * The maximum number of waiting hashes: about twelve seconds of work for one core, which is as long
+ * as a caller should have to wait.
  */
 const WAITING_MAX = 400;
 
@@ -43,7 +44,7 @@ export class HashTurns {
     return this.#waitingCount;
   }
 
-  /** Waits for the turn of a hash. @throws {AuthError} rate_limited */
+  /** Waits until a hash may be computed. @throws {AuthError} rate_limited */
   async wait({ isTrusted, sender }: HashTurn): Promise<void> {
     const lane = isTrusted ? this.#trusted : this.#others;
     const own = lane.get(sender) ?? [];
@@ -57,7 +58,7 @@ export class HashTurns {
     });
   }
 
-  /** Starts the next hash. Returns true if one was waiting. */
+  /** Lets the next waiting hash run. Returns whether one was waiting. */
   startNext(): boolean {
     const first = this.#isTrustedNext ? this.#trusted : this.#others;
     const second = this.#isTrustedNext ? this.#others : this.#trusted;
@@ -70,8 +71,8 @@ export class HashTurns {
   }
 
   /**
-   * Makes a place in the queue for one more hash of a sender with `count` waiting hashes. Returns
-   * false if this is impossible.
+   * Makes room in the queue for one more hash from a sender that already has `count` waiting
+   * hashes. Returns whether this was possible.
    */
   #makeRoomFor(isTrusted: boolean, count: number): boolean {
     if (isTrusted && this.#refuseOne([this.#others], 0)) return true;
@@ -80,7 +81,7 @@ export class HashTurns {
 
   /**
    * Refuses the newest hash of the sender with the most waiting hashes. Returns false if no sender
-   * has more than `count`.
+   * has more than `count` waiting hashes.
    */
   #refuseOne(lanes: readonly Lane[], count: number): boolean {
     let from: { lane: Lane; sender: string; waiting: Waiting[] } | undefined;
@@ -97,7 +98,7 @@ export class HashTurns {
   }
 }
 
-/** Removes the first hash of the next sender in line, and moves that sender to the end. */
+/** Removes the first hash of the sender whose turn it is, and moves that sender to the end. */
 function takeFirst(lane: Lane): Waiting | undefined {
   for (const [sender, waiting] of lane) {
     lane.delete(sender);

@@ -1,8 +1,8 @@
 /**
- * Invitations: codes with which people without an account may sign up.
+ * Manages invitations: codes with which people who have no account may sign up.
  *
- * The catalog keeps the hash of a code and the number of accounts that were made with it. A code
- * that is unknown, used up or expired gets the same refusal.
+ * The catalog stores the hash of a code, and the number of accounts that were created with it. An
+ * unknown code, a used-up code and an expired code are all refused with the same error.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -26,7 +26,7 @@ export interface CreateInvitationRequest {
   readonly expiresAtMs?: number;
 }
 
-/** The maximum number of invitations of a server. All their hashes are in memory. */
+/** The maximum number of invitations of a server. The hashes of all invitations are in memory. */
 const INVITATIONS_MAX = 10_000;
 
 export class Invitations {
@@ -74,9 +74,7 @@ export class Invitations {
     }
   }
 
-  /**
-   * Creates an invitation and returns its code, which is stored nowhere. @throws {DatabaseError}
-   */
+  /** Creates an invitation and returns its code, which is not stored. @throws {DatabaseError} */
   create(principal: Principal, request: CreateInvitationRequest): string {
     const { catalog, clock, log, random } = this.#options;
     this.checkCreate(principal, request);
@@ -113,8 +111,8 @@ export class Invitations {
   }
 
   /**
-   * Returns the invitation of a code if the invitation permits one more account; undefined
-   * otherwise.
+   * Returns the invitation to which a code belongs, if it permits another account; otherwise
+   * undefined.
    */
   usable(code: string): InvitationEntry | undefined {
     const { catalog, clock } = this.#options;

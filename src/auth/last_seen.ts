@@ -1,9 +1,9 @@
 /**
- * Records when users' tokens were last used, and when each service token was last used.
+ * Records when each user was last seen using a token, and when each service token was last used.
  *
- * A time is recorded for each second in which a token is used, so times are kept in memory and
- * written to the catalog at intervals. Times that have not been written when the process ends are
- * lost, which is acceptable because they are informational.
+ * Such a time would change every second, so the times are kept in memory and written to the catalog
+ * at intervals. Times that were not written before the process ends are lost, which is acceptable
+ * because they are only informational.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -16,7 +16,7 @@ export interface LastSeenOptions {
   log: Log;
 }
 
-/** The number of users written in one transaction, which takes one tick. */
+/** The number of users that are written in one transaction, which takes one tick. */
 const TOLD_AT_ONCE_MAX = 1000;
 
 export class LastSeen {
@@ -42,7 +42,7 @@ export class LastSeen {
   /** Returns the time in Unix milliseconds; undefined if the service token was never used. */
   tokenTimeMsOf({ createdAtMs, lastUsedAtMs, name }: ServiceTokenEntry): number | undefined {
     const usedMs = this.#tokenTimes.get(name);
-    // An earlier time belongs to another token that had the same name.
+    // An earlier time belongs to a different token that had the same name.
     return usedMs === undefined || usedMs < createdAtMs ? lastUsedAtMs : usedMs;
   }
 
@@ -54,8 +54,8 @@ export class LastSeen {
   }
 
   /**
-   * Writes times to the catalog. A failed write, for example on a full disk, is retried the next
-   * time without an error, because no caller waits for it.
+   * Writes the times to the catalog. If writing fails, for example because the disk is full, it is
+   * retried the next time without an error, because no caller waits for it.
    *
    * @returns True if more times can be written immediately.
    */

@@ -1,17 +1,17 @@
 /**
  * Slows down password guessing.
  *
- * - A pair of login name and sender is locked after a number of consecutive failures. This applies
- *   to unknown names as well. Other senders can still log in, so no sender can lock a user out.
- * - A name may fail a limited number of times an hour from all senders together, and later attempts
- *   are delayed. Beyond the limit only known devices may log in: a device that presents a token of
- *   an earlier login, or a sender from which the user has logged in. The failures of each known
- *   device are counted separately.
- * - For each name, one login is checked at a time, and one more may wait. Each known device has its
- *   own queue. The limits therefore also hold for parallel attempts.
+ * - A pair of login name and sender is locked after a number of consecutive failures. This includes
+ *   names that do not exist. Other senders can still log in, so no sender can lock out a user.
+ * - For each name, the number of failures per hour from all senders together is limited, and later
+ *   attempts are delayed. When this limit is reached, only known devices may log in: a device that
+ *   presents a token from an earlier login, or a sender from which the user has logged in before.
+ *   The failures of each known device are counted separately.
+ * - For each name, only one login is checked at a time, and one more may wait. Each known device
+ *   has a separate queue. The limits therefore also apply to simultaneous attempts.
  *
- * The state is lost when the process ends. Memory is bounded: beyond the bound, the oldest entry is
- * removed. Creating that many entries takes longer than the time for which an entry counts.
+ * The state is lost when the process ends. Memory is limited: when there are too many entries, the
+ * oldest one is removed. Creating that many entries takes longer than any entry stays relevant.
  */
 import type { Clock } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -34,18 +34,15 @@ const FAILURES_WINDOW_MS = 3_600_000;
 const WAITING_MAX = 1;
 const WAITING_KNOWN_MAX = 16;
 
-/** The number of senders remembered for each user. */
+/** The maximum number of senders that are remembered per user. */
 const KNOWN_SENDERS_MAX = 20;
 
-/**
- * The number of failures of one name within the window after which each login of the name is
- * delayed.
- */
+/** After this many failures of a name within the window, every login with that name is delayed. */
 const SLOW_AFTER_FAILURES = 20;
 const SLOW_WINDOW_MS = 15 * 60_000;
 const SLOW_BY_MS = 1000;
 
-/** The maximum number of entries of each kind, which take about 20 MB at most. */
+/** The maximum number of entries of each kind, which take up to about 20 MB. */
 const ENTRIES_MAX = 100_000;
 
 /** The failed logins of a name. */
@@ -61,11 +58,11 @@ export interface Attempt {
   readonly name: string;
   /** The sender, or the known device. */
   readonly from: string;
-  /** True if the user has logged in from this sender before. */
+  /** Whether the user has logged in from this sender before. */
   readonly isKnown: boolean;
 }
 
-/** The logins in progress for one name, or for one known device. */
+/** The logins in progress for one name or one known device. */
 interface AttemptLine {
   readonly waiting: (() => void)[];
 }
@@ -82,8 +79,8 @@ export class LoginGuard {
   readonly #lockMs: number;
   readonly #pairs = new Map<string, Failures>();
   /**
-   * The times of failed logins for a name or a known device, newest last. Only as many times are
-   * kept as are needed to lock the name or the device.
+   * The times of the failed logins for a name or a known device, the newest last. No more times are
+   * kept than are needed to lock the name or the device.
    */
   readonly #times = new Map<string, number[]>();
   /** The senders from which a user has logged in. */
@@ -107,7 +104,9 @@ export class LoginGuard {
     return { name, from, isKnown: this.#known.get(name)?.has(from) === true };
   }
 
-  /** Returns the seconds until the pair may try again, at least 1; undefined if it may try now. */
+  /**
+   * Returns in how many seconds the pair may try again, at least 1; undefined if it may try now.
+   */
   lockedForSeconds({ from, name }: Attempt): number | undefined {
     const key = pairKey(name, from);
     const failures = this.#pairs.get(key);
@@ -118,7 +117,7 @@ export class LoginGuard {
     return undefined;
   }
 
-  /** Returns the seconds until the name may be tried again; undefined if it may be tried now. */
+  /** Returns in how many seconds the name may be tried again; undefined if it may be tried now. */
   closedForSeconds(attempt: Attempt): number | undefined {
     const times = this.#times.get(lineKey(attempt));
     if (times === undefined || times.length < FAILURES_MAX) return undefined;
@@ -126,7 +125,7 @@ export class LoginGuard {
     return leftMs > 0 ? Math.ceil(leftMs / 1000) : undefined;
   }
 
-  /** Returns how long a login is delayed before it is checked. */
+  /** Returns how long to delay a login before it is checked. */
   delayMs(attempt: Attempt): number {
     if (attempt.isKnown) return 0;
     const time = this.#times.get(lineKey(attempt))?.at(-SLOW_AFTER_FAILURES);
@@ -135,8 +134,8 @@ export class LoginGuard {
   }
 
   /**
-   * Waits until no other login of the queue is being checked. Returns a function that admits the
-   * next login.
+   * Waits until no other login in the queue is being checked. Returns a function that lets the next
+   * login proceed.
    * @throws {AuthError} rate_limited if too many logins already wait.
    */
   async enter(attempt: Attempt): Promise<() => void> {
@@ -162,7 +161,7 @@ export class LoginGuard {
     else next();
   }
 
-  /** Records a failure. Returns true if it locked the pair. */
+  /** Records a failure. Returns whether this failure has locked the pair. */
   failed(attempt: Attempt): boolean {
     const { from, name } = attempt;
     const nowMs = this.#clock.monotonicMs();
@@ -183,7 +182,7 @@ export class LoginGuard {
 
   /**
    * Returns the names with recent failures. If a name has failures from several addresses, the
-   * worst address counts.
+   * address with the most failures counts.
    */
   troubles(): ReadonlyMap<string, LoginTrouble> {
     const found = new Map<string, LoginTrouble>();
@@ -209,8 +208,8 @@ export class LoginGuard {
   }
 
   /**
-   * Lifts every lock of a name and forgets its failures. Also forgets the known senders of the
-   * name, because the password may have been changed to exclude one of them.
+   * Removes every lock of a name, and forgets its failures. The known senders of the name are also
+   * forgotten, because the password may have been changed in order to exclude one of them.
    */
   forgive(name: string): void {
     this.#known.delete(name);
@@ -220,7 +219,10 @@ export class LoginGuard {
   }
 }
 
-/** Limits the attempts of each address with a token bucket that holds five seconds' worth. */
+/**
+ * Limits the attempts of each address with a token bucket that has room for the attempts of five
+ * seconds.
+ */
 export class AuthBucket {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -233,7 +235,8 @@ export class AuthBucket {
   }
 
   /**
-   * Uses up one attempt. Returns undefined, or the number of seconds to wait if no attempt is left.
+   * Uses up one attempt of an address. If no attempt is left, returns the number of seconds to
+   * wait; otherwise undefined.
    */
   take(address: string): number | undefined {
     if (this.#perSecond === 0) return undefined;
@@ -262,8 +265,8 @@ export class AuthBucket {
   }
 
   /**
-   * Returns the error for a bad token: the given error, or a refusal if the sender has sent too
-   * many bad tokens.
+   * Returns the error to report for a bad token: the given error, or a refusal if the sender has
+   * sent too many bad tokens.
    */
   failedToken(error: AuthError, caller: Caller): AuthError {
     const retryAfterSeconds = caller.isLocal ? undefined : this.take(senderOf(caller.address));
@@ -281,7 +284,7 @@ function pairKey(name: string, from: string): string {
   return `${from}\n${name}`;
 }
 
-/** Returns the key of a name, or of one of the known devices of a name. */
+/** Returns the key for a name, or for one of the name's known devices. */
 function lineKey({ from, isKnown, name }: Attempt): string {
   return pairKey(name, isKnown ? from : "");
 }

@@ -1,9 +1,9 @@
 /**
- * Logs a user in: checks name and password, and begins a session.
+ * Logs users in: checks the name and the password, and begins a session.
  *
- * A wrong name and a wrong password give the same response after the same time. Every outcome is
- * audited, except for attempts that are refused before a password is compared, because an address
- * or a name was tried too often. Such attempts reveal nothing.
+ * A wrong name and a wrong password lead to the same response after the same time. Every outcome is
+ * audited, except if an attempt is refused before a password is compared, because an address or a
+ * name was tried too often. Such an attempt reveals nothing.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -32,7 +32,7 @@ export interface LoginsOptions {
 }
 
 const USER_LENGTH_MAX = 128;
-/** The maximum length of a login name that may be an address. */
+/** The maximum length of a login name, which may be an address. */
 const ADDRESS_LENGTH_MAX = 320;
 export const PASSWORD_LENGTH_MAX = 4096;
 
@@ -68,8 +68,8 @@ export class Logins {
   }
 
   /**
-   * Returns the user whom a name identifies at a login: an id, a further login name, or a verified
-   * address if such logins are on.
+   * Returns the user whom a name identifies at login: a user id, an additional login name, or a
+   * verified address if such logins are enabled.
    */
   userNamed(name: string): UserEntry | undefined {
     const { catalog, isEmailLogin } = this.#options;
@@ -79,7 +79,7 @@ export class Logins {
   }
 
   /**
-   * Checks the password of a user, who need not exist, under the limits for logins.
+   * Checks the password of a user, who may not exist, subject to the limits for logins.
    *
    * @param options.action The action for the audit, "login" if left out.
    * @throws {AuthError} unauthorized, account_locked, rate_limited
@@ -115,8 +115,8 @@ export class Logins {
     const hash = catalog.user(name)?.passwordHash;
     const turn = { sender: senderOf(caller.address), isTrusted: attempt.isKnown };
     const isRight = await hasher.matches(password, hash, turn);
-    // If another attempt locked the name in the meantime, this attempt must not reveal whether its
-    // password was right.
+    // If another attempt has locked the name in the meantime, this attempt must not reveal whether
+    // its password was right.
     this.#refuse(attempt);
     const user = catalog.user(name);
     if (!isRight || user === undefined || user.passwordHash !== hash) {

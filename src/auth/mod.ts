@@ -1,6 +1,4 @@
-/**
- * Authentication and authorisation: identifies callers and decides their rights.
- */
+/** Authentication and authorisation: identifies callers and decides what they may do. */
 export type { AccountNotice, AccountSettings, OnNotice } from "./account_settings.ts";
 export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";

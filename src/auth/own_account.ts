@@ -1,7 +1,7 @@
 /**
- * The operations of users on their own accounts: changing the password and deleting the account.
- * Both require the password again, under the limits for logins, because a page may have been left
- * open.
+ * The operations that users may perform on their own accounts: changing the password, and deleting
+ * the account. Both require the password again, subject to the limits for logins, because a page
+ * may have been left open.
  */
 import type { Log } from "../base/log.ts";
 import type { Catalog, UserEntry } from "../catalog/mod.ts";
@@ -40,7 +40,7 @@ export class OwnAccount {
   }
 
   /**
-   * Changes the password, ends all sessions of the user, and begins a new one.
+   * Changes the password, ends all of the user's sessions, and begins a new one.
    *
    * @throws {AuthError} @throws {DatabaseError} MANAGED_BY_CONFIG
    */
@@ -68,8 +68,8 @@ export class OwnAccount {
   }
 
   /**
-   * Drops the caller's own account. Its rows are erased after the same time as after DROP USER. No
-   * password is required of a guest.
+   * Drops the caller's own account. The account's rows are erased after the same period as after
+   * DROP USER. Guests need no password.
    *
    * @throws {AuthError}
    */
@@ -108,7 +108,7 @@ export class OwnAccount {
 }
 
 /**
- * Refuses service tokens: a program with such a token is not the person to whom the account
+ * Refuses service tokens, because a program with such a token is not the person to whom the account
  * belongs.
  */
 function requireLogin(principal: Principal): void {

@@ -1,30 +1,31 @@
 /**
- * Handles passwords: the policy for new passwords, their storage, and a comparison that does not
+ * Implements the policy for new passwords, the storage of passwords, and a comparison that does not
  * reveal whether a user exists.
  *
- * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), which take about 30 ms of
- * one core off the event loop. Only a few hashes therefore run at a time. A bounded number of
- * hashes wait, and their senders take turns. A flood of logins therefore slows down only its own
- * logins, not the machine.
+ * Passwords are stored as argon2id hashes (m = 19456 KiB, t = 2, p = 1), each of which takes about
+ * 30 ms of one core off the event loop. Only a few hashes therefore run at a time. A limited number
+ * of hashes wait, and their senders take turns. A flood of logins therefore slows down only logins
+ * from the same sender, not the machine.
  */
 import { assert } from "../base/assert.ts";
 import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
 export interface PasswordPolicy {
-  /** The minimum length, counted in code points, as is the maximum. */
+  /** The minimum length, in code points; the maximum length is also in code points. */
   readonly lengthMin: number;
   readonly lengthMax: number;
   /**
-   * Whether a password needs an upper case letter, a lower case letter, a digit and another
+   * Whether a password must contain an upper-case letter, a lower-case letter, a digit and another
    * character.
    */
   readonly isComplex: boolean;
 }
 
 /**
- * Returns the form of a password that is hashed and compared, as RFC 8265 defines it: Unicode form
- * NFC, with every blank as an ordinary space. Keyboards differ in how they encode both.
+ * Returns the form in which a password is hashed and compared, as RFC 8265 defines it: Unicode form
+ * NFC, with every kind of space replaced by an ordinary one. Keyboards differ in how they encode
+ * characters and spaces.
  */
 function preparedPassword(password: string): string {
   return password.replace(/\p{Zs}/gu, " ").normalize("NFC");
@@ -36,7 +37,7 @@ function preparedPassword(password: string): string {
 const PASSWORD_BYTES_MAX = 1024;
 
 /**
- * Returns the reason why a password may not be set, as the end of a sentence; undefined if it may.
+ * Returns the reason why a password may not be used, as the end of a sentence; undefined if it may.
  *
  * @param userId The user whose password will be set.
  */
@@ -84,7 +85,7 @@ export class PasswordHasher {
   }
 
   /**
-   * Compares a password with a hash. The comparison takes just as long if there is no hash.
+   * Compares a password with a hash. If there is no hash, the comparison takes just as long.
    *
    * @param hash Undefined for a user who does not exist or has no password.
    * @throws {AuthError} rate_limited if too many wait already.
@@ -103,7 +104,7 @@ export class PasswordHasher {
   }
 
   async #inTurn<T>(turn: HashTurn, work: () => Promise<T>): Promise<T> {
-    // A finished hash passes its slot to the next hash, so the count stays the same.
+    // A finished hash passes its slot on to the next one, so the count does not change.
     if (this.#running >= this.#runningMax) await this.#turns.wait(turn);
     else this.#running += 1;
     try {
@@ -115,14 +116,14 @@ export class PasswordHasher {
 }
 
 /**
- * The hash of a random password that was discarded. Comparing a password with it takes as long as
- * with a real hash.
+ * The hash of a random password that nobody knows. A comparison with it takes as long as a
+ * comparison with a real hash.
  */
 const DUMMY_HASH =
   "$argon2id$v=19$m=19456,t=2,p=1$BENXesyrkMxrbkVw8yvxR43EzDk11nSSPeDixLqg+t0$OZLZWMHw+qKr1jyEMOIoi3vsGp5TIqOhC/MNSRTZo5I";
 
 /**
- * Matches a visible character, which is neither a blank nor a control, format or unassigned
+ * Matches a visible character: one that is neither a space nor a control, format or unassigned
  * character.
  */
 const SEEN = /[^\p{White_Space}\p{C}\u2800\u3164\u115f\u1160\uffa0]/u;

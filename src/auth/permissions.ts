@@ -1,15 +1,16 @@
 /**
- * The rights of each role: the role × statement matrix, the table matrix and the matrix of EXECUTE
- * AS, as pure functions. The SQL layer calls them before each run, and no other code decides about
- * statements.
+ * Defines the rights of each role as pure functions: the role × statement matrix, the table matrix,
+ * and the matrix of EXECUTE AS. The SQL layer calls these functions before each run, and no other
+ * code makes decisions about statements.
  *
- * - Default deny: anything that no row of a matrix admits is refused.
- * - The owner of a namespace has, for objects in it, the rights of the rows marked `owner`. Inside
- *   EXECUTE AS, ownership does not apply: the caller has the target's identity with role `user`.
- * - Rows of USER and STREAM tables are separated by their owner number elsewhere: all users may
- *   read and write their *own* rows.
- * - In a RESTRICTED table, policies decide about each row for roles `user` and `service`. A table
- *   that has no policy for a caller's role does not exist for that caller.
+ * - Everything that no row of a matrix allows is refused.
+ * - For objects in a namespace, the owner of the namespace has the rights in the rows marked
+ *   `owner`. Inside EXECUTE AS, ownership does not apply: the caller has the identity of the target
+ *   user with role `user`.
+ * - Rows of USER and STREAM tables are separated by owner number elsewhere: all users may read and
+ *   write their *own* rows.
+ * - In a RESTRICTED table, policies decide about each row for the roles `user` and `service`. If a
+ *   table has no policy for a caller's role, the table does not exist for that caller.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type {
@@ -25,11 +26,11 @@ import type {
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
 
-/** A group of statements that share one row of the matrix. */
+/** A group of statements that have the same row in the matrix. */
 export type StatementClass =
   /**
-   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The table matrix also
-   * applies.
+   * SELECT, INSERT, UPDATE, DELETE, SUBSCRIBE TO, transactions, USE and SET. The table matrix
+   * applies in addition.
    */
   | "rows"
   /** SHOW NAMESPACES, TABLES, STORAGES, STATS, MANIFEST, name; DESCRIBE, SHOW COLUMNS. */
@@ -54,9 +55,8 @@ export type StatementClass =
   | "administer";
 
 /**
- * Returns the reason why the token of a caller does not permit a kind of access, as the end of a
- * sentence; undefined if the token permits it. A token without scopes permits everything that its
- * user may do.
+ * Returns the reason why the caller's token does not permit a kind of access, as the end of a
+ * sentence; undefined if it does. A token without scopes permits everything that its user may do.
  *
  * @param asked.right "all" for access that no scope covers.
  * @param asked.namespace The namespace of the object; undefined if the object is in no namespace.
@@ -76,7 +76,7 @@ function tokenFault(
 }
 
 /**
- * Requires that the token of a caller permits the namespace of a topic.
+ * Requires that the caller's token permits the namespace of a topic.
  *
  * @param topicName "namespace.name".
  * @throws {DatabaseError} PERMISSION_DENIED
@@ -91,12 +91,12 @@ export function requireTopic(
   if (fault !== undefined) throw denied(`read topic ${topicName}`, fault, details);
 }
 
-/** Returns true if a role is at least as high as another: user < service < dba < system. */
+/** Returns whether a role is at least as high as another: user < service < dba < system. */
 export function isAtLeast(role: Role, minimum: Role): boolean {
   return RANKS[role] >= RANKS[minimum];
 }
 
-/** Returns true if the caller owns a namespace and is not inside EXECUTE AS. */
+/** Returns whether the caller owns a namespace and is not inside EXECUTE AS. */
 export function ownsNamespace(
   principal: Principal,
   namespace: NamespaceEntry | undefined,
@@ -104,14 +104,14 @@ export function ownsNamespace(
   return !principal.isImpersonated && namespace?.owner === principal.userId;
 }
 
-/** Returns the lowest role that may run a class of statements on objects that it does not own. */
+/** Returns the lowest role that may run a class of statements on objects that belong to others. */
 export function minimumRoleOf(statement: StatementClass): Role {
   return STATEMENTS[statement].minimum;
 }
 
 /**
- * Applies the role × statement matrix. `namespace` is the namespace that contains the object, if
- * any.
+ * Applies the role × statement matrix. `namespace` is the namespace of the object, if the statement
+ * refers to one.
  */
 export function mayRun(
   principal: Principal,
@@ -124,7 +124,7 @@ export function mayRun(
   return owner && ownsNamespace(principal, namespace);
 }
 
-/** Returns the reason why the token of a caller does not permit a class of statements. */
+/** Returns the reason why the caller's token does not permit a class of statements. */
 function classFault(
   principal: Principal,
   statement: StatementClass,
@@ -161,7 +161,8 @@ export function requireRun(
 }
 
 /**
- * Returns true if rows of the table may be read; in USER and STREAM tables, the caller's own rows.
+ * Returns whether rows of the table may be read; in USER and STREAM tables, these are the caller's
+ * own rows.
  */
 export function mayRead(
   principal: Principal,
@@ -201,12 +202,12 @@ export function policyRoleFor(
   return role === "user" || role === "service" ? role : undefined;
 }
 
-/** The part of the catalog that determines who owns a table's namespace. */
+/** The part of the catalog that shows who owns the namespace of a table. */
 interface RuledCatalog {
   readonly namespace: (name: string) => NamespaceEntry | undefined;
 }
 
-/** Returns true if policies decide about the rows of a table for a caller. */
+/** Returns whether policies decide which rows of a table a caller may use. */
 export function isRuledFor(
   principal: Principal,
   table: TableEntry,
@@ -215,19 +216,21 @@ export function isRuledFor(
   return policyRoleFor(principal, table, catalog.namespace(table.namespace)) !== undefined;
 }
 
-/** Returns the policies of a table for a role, in the order of their definition. */
+/**
+ * Returns the policies of a table that apply to a role, in the order in which they were defined.
+ */
 export function policiesOf({ policies = [] }: TableEntry, role: Role): readonly PolicyEntry[] {
   return policies.filter(({ roles }) => roles?.some((each) => each === role) !== false);
 }
 
-/** Returns true if a policy applies to a command. */
+/** Returns whether a policy applies to a command. */
 export function isPolicyFor({ command }: PolicyEntry, asked: PolicyCommand): boolean {
   return command === "all" || command === asked;
 }
 
 /**
- * Returns true if tombstones may be read: the caller's own tombstones, or the tombstones of a
- * SHARED table that the caller administers.
+ * Returns whether tombstones may be read: the caller's own tombstones, or those of a SHARED table
+ * that the caller administers.
  */
 export function mayReadHistory(
   principal: Principal,
@@ -239,17 +242,17 @@ export function mayReadHistory(
 }
 
 /**
- * Returns true if files of a user's rows may be downloaded: a user's own files, or any files for
- * role dba.
+ * Returns whether files in a user's rows may be downloaded: users may download their own files, and
+ * role dba may download all files.
  */
 export function mayReadFilesOf(principal: Principal, userId: string): boolean {
   return userId === principal.userId || isAtLeast(principal.role, "dba");
 }
 
 /**
- * Requires that messages of a topic may be read. A topic delivers the rows of its tables whole, so
- * it refuses a reader who may not read one of the tables, or for whom policies decide about its
- * rows.
+ * Requires that the messages of a topic may be read. A topic delivers complete rows of its tables,
+ * so it refuses a reader who may not read one of these tables, or for whom policies decide about
+ * the rows of one.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -277,8 +280,8 @@ export function requireMessages(
 }
 
 /**
- * Returns true if rows may be written. Inside EXECUTE AS, rows of a SHARED table may be written
- * only under policies.
+ * Returns whether rows may be written. Inside EXECUTE AS, rows of a SHARED table may be written
+ * only if policies permit it.
  */
 export function mayWrite(
   principal: Principal,
@@ -373,9 +376,9 @@ export function requireCreateTable(
   });
 }
 
-/** The parameters of the `require…` functions other than the table. */
+/** The parameters that the `require…` functions need in addition to the table. */
 export interface TableRight extends ErrorDetails {
-  /** The namespace that contains the table. */
+  /** The namespace of the table. */
   readonly namespace: NamespaceEntry | undefined;
 }
 
@@ -405,7 +408,7 @@ export function mayExecuteAs(
 }
 
 /**
- * Requires that the token of the caller may act for other users.
+ * Requires that the caller's token permits acting for other users.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */
@@ -416,8 +419,8 @@ export function requireTokenToAct(principal: Principal, targetUserId: string): v
 }
 
 /**
- * Returns true if the caller may create, alter or drop a user. Only role `system`, which `root`
- * has, may modify a user of role `system` or grant that role.
+ * Returns whether the caller may create, alter or drop a user. Only role `system`, which `root`
+ * has, may change a user of role `system` or grant that role.
  */
 export function mayManageUser(
   principal: Principal,
@@ -430,7 +433,7 @@ export function mayManageUser(
 }
 
 /**
- * Returns true if the caller may create a user. A back end of role `service` may create users of
+ * Returns whether the caller may create a user. A back end of role `service` may create users of
  * role `user`.
  */
 export function mayCreateUser(
@@ -444,8 +447,8 @@ export function mayCreateUser(
 }
 
 /**
- * Returns true if the caller may set the password of a user. A caller may set its own password, and
- * those of users that it manages.
+ * Returns whether the caller may set a user's password. Callers may set their own passwords, and
+ * those of the users that they manage.
  */
 export function maySetPassword(
   principal: Principal,
@@ -458,16 +461,16 @@ export function maySetPassword(
 const RANKS: Readonly<Record<Role, number>> = { user: 0, service: 1, dba: 2, system: 3 };
 
 interface ClassRule {
-  /** The lowest role for objects that the caller does not own. */
+  /** The lowest role that has the right for objects that belong to others. */
   readonly minimum: Role;
-  /** Whether the owner of the namespace has the right with any role. */
+  /** Whether the owner of the namespace has the right, whatever the owner's role. */
   readonly owner: boolean;
   /**
-   * The scope that a service token needs: "all" if only a token without scopes suffices; absent if
-   * any token does.
+   * The scope that a service token needs; "all" if the token must have no scopes; absent if every
+   * token is sufficient.
    */
   readonly token?: TokenRight | "all";
-  /** Whether a token that is limited to namespaces lacks the right. */
+  /** Whether the right is denied to tokens that are limited to namespaces. */
   readonly isWide?: true;
 }
 
@@ -485,7 +488,7 @@ const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
   administer: { minimum: "dba", owner: false, token: "all" },
 };
 
-/** Returns the lowest role that may write and alter a table that it does not own. */
+/** Returns the lowest role that may write and alter a table in a namespace that it does not own. */
 function writerOf(table: TableEntry): Role {
   const level = accessLevelOf(table);
   return level === "DBA" || level === "RESTRICTED" ? "dba" : "service";

@@ -1,26 +1,27 @@
 /**
- * The principal: the authenticated caller, and the user for whom it acts.
+ * Defines the principal: the authenticated caller, and the user for whom the caller acts.
  *
- * The identity in `userId`, `role` and `owner` decides which statements may run and which rows are
- * visible. The actor is the user who logged in. Identity and actor differ only inside EXECUTE AS.
+ * The identity in `userId`, `role` and `owner` determines which statements may run and which rows
+ * are visible. The actor is the user who logged in. The identity and the actor differ only inside
+ * EXECUTE AS.
  */
 import type { Role, TokenRight } from "../catalog/mod.ts";
 
-/** The limits of a service token, within the rights of its user. */
+/** The limits of a service token within the rights of its user. */
 export interface TokenScope {
   readonly tokenName: string;
   /** The kinds of access that the token permits; undefined for all. */
   readonly rights: ReadonlySet<TokenRight> | undefined;
-  /** The namespaces whose objects the token permits to use; undefined for all. */
+  /** The namespaces whose objects the token may be used for; undefined for all. */
   readonly namespaces: ReadonlySet<string> | undefined;
 }
 
-/** The key with which a session signs URLs of files (`file_urls.ts`). */
+/** The key with which a session signs the URLs of files (`file_urls.ts`). */
 export interface FileUrlKey {
-  /** The session, as it stands in the URL. */
+  /** The session, in the form in which the URL contains it. */
   readonly session: string;
   readonly key: string;
-  /** The longest time for which a URL may be valid, in seconds. */
+  /** The maximum validity of a URL, in seconds. */
   readonly secondsMax: number;
 }
 
@@ -28,26 +29,26 @@ export interface Principal {
   readonly userId: string;
   readonly role: Role;
   /**
-   * The account number that owns this user's rows. Undefined for an id that has never written,
-   * whose USER tables are empty.
+   * The account number that owns this user's rows. Undefined for a user who has never written a
+   * row, and whose USER tables are therefore empty.
    */
   readonly owner: number | undefined;
   /** The user who logged in. */
   readonly actorId: string;
   readonly actorRole: Role;
-  /** True inside EXECUTE AS, where SHARED tables can be written under policies only. */
+  /**
+   * Whether the principal is inside EXECUTE AS, where SHARED tables can be written only under
+   * policies.
+   */
   readonly isImpersonated: boolean;
   /**
-   * The claims of the caller's token by name, for CLAIM(). A claim that is not a string is JSON
-   * text. Absent without a token, and inside EXECUTE AS.
+   * The claims of the caller's token by name, for CLAIM(). If a claim is not a string, its JSON
+   * text is used. Absent if there is no token, and inside EXECUTE AS.
    */
   readonly claims?: Readonly<Record<string, string>> | undefined;
-  /** The id of the login session, for revocation; empty for internal callers. */
+  /** The id of the login session, which can be revoked; empty for internal callers. */
   readonly sessionId: string;
-  /**
-   * The time from which the token counts as expired, in Unix milliseconds; absent if the token
-   * never expires.
-   */
+  /** The time at which the token expires, in Unix milliseconds; absent if it never expires. */
   readonly tokenEndMs?: number;
   /**
    * The limits of a service token, which also apply inside EXECUTE AS; absent if there are none.

@@ -1,14 +1,16 @@
 /**
- * Checks the configured secret that signs tokens, and creates a secret if none is configured.
+ * Checks the configured secret with which tokens are signed; if none is configured, creates one.
  *
- * On a loopback address a missing secret is created once and kept in the data directory. On any
- * other address the operator must configure one of at least 32 bytes that is not from an example.
+ * If the server listens on a loopback address, a missing secret is created once and kept in the
+ * data directory. On any other address, the operator must configure a secret of at least 32 bytes
+ * that is not copied from an example.
  *
  *     jwt_secret   OFFSET SIZE
  *                     0    32  the secret
  *                    32     4  u32 CRC-32 of it, little-endian; not there in an older form
  *
- * The checksum detects a secret that has changed on disk, which would silently end every session.
+ * A checksum detects whether the stored secret has changed on disk, which would silently end every
+ * session.
  */
 
 import { crc32 } from "../base/checksum.ts";
@@ -16,20 +18,20 @@ import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
 import type { Random } from "../base/random.ts";
 
-/** The minimum size of a good secret, which is the size of the hash in bytes. */
+/** The minimum size of a good secret, which equals the size of the hash. */
 const SECRET_BYTES_MIN = 32;
 
 /** The size of the file. A longer file is not read. */
 const FILE_BYTES = SECRET_BYTES_MIN + 4;
 
-/** A problem with the secret, given the address to which the server binds. */
+/** A problem with the secret, given the address on which the server listens. */
 export interface SecretFault {
-  /** True if the server must not start. */
+  /** Whether the problem must prevent the server from starting. */
   readonly isFatal: boolean;
   readonly message: string;
 }
 
-/** Returns true if a bind address can be reached only from this machine. */
+/** Returns whether an address can be reached only from this machine. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
   if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
@@ -37,8 +39,8 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /**
- * Checks the configured secret for a bind address. If the address is a loopback address and no
- * secret is configured, {@linkcode missingSecretText} gives the message.
+ * Checks the configured secret for the address on which the server listens. If the address is a
+ * loopback address and no secret is configured, {@linkcode missingSecretText} returns the message.
  */
 export function secretFault(secret: string | undefined, host: string): SecretFault | undefined {
   const isFatal = !isLoopbackHost(host);
@@ -64,7 +66,7 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
 /** Explains how to create a good secret. */
 const HINT = "create one with: openssl rand -base64 48";
 
-/** Describes a startup without a configured secret: a new secret ends all sessions. */
+/** Describes a startup without a configured secret; a new secret ends all sessions. */
 export function missingSecretText(disk: Pick<Disk, "exists">, dataPath: string): string {
   const what = disk.exists(keptSecretPath(dataPath))
     ? "tokens are signed with the secret in the data directory"
@@ -100,7 +102,8 @@ export function keptSecretPath(dataPath: string): string {
 }
 
 /**
- * Returns the damage to the stored secret of a data directory, if there is any. @throws {DiskError}
+ * Returns the damage to the secret in a data directory; undefined if there is none. @throws
+ * {DiskError}
  */
 export function keptSecretFault(disk: Disk, dataPath: string): CorruptionError | undefined {
   const path = keptSecretPath(dataPath);
@@ -138,8 +141,8 @@ function withChecksum(secret: Uint8Array): Uint8Array {
 }
 
 /**
- * Writes the file completely or not at all. Like every file of a `Disk`, only its owner may read
- * it.
+ * Writes the file completely or not at all. Like every file of a `Disk`, the file can be read only
+ * by its owner.
  */
 function writeSecret(
   disk: Disk,
@@ -159,7 +162,8 @@ function writeSecret(
 }
 
 /**
- * Returns true if a secret is publicly known: a sample, a placeholder, or one repeated character.
+ * Returns whether a secret is publicly known: an example, a placeholder, or a single repeated
+ * character.
  */
 function isKnownSecret(secret: string): boolean {
   const folded = secret.trim().toLowerCase();

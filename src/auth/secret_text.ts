@@ -1,13 +1,14 @@
 /**
- * The format of the secrets that the server creates and shows once: service tokens and invitations.
+ * Defines the format of the secrets that the server creates and shows only once: service tokens and
+ * invitations.
  *
  *     tdm_ 32 characters 6 characters      a service token
  *     tdi_ 32 characters 6 characters      an invitation
  *     kind random        CRC-32 of kind and random characters, in base 62, padded with 0
  *
- * The kind and the checksum let programs that scan texts for leaked secrets find them without
- * guessing. 32 characters of base 62 have 190 random bits, so a fast hash protects the stored form:
- * a guess is hopeless, and no salt or slow hash is needed.
+ * The kind and the checksum allow programs that search texts for leaked secrets to find these
+ * without guessing. 32 characters in base 62 have 190 random bits, so a fast hash is sufficient for
+ * the stored form: guessing is hopeless, and neither a salt nor a slow hash is needed.
  */
 import { crc32 } from "../base/checksum.ts";
 import type { Random } from "../base/random.ts";
@@ -19,7 +20,7 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH = 32;
 const CHECKSUM_LENGTH = 6;
 
-/** Random bytes from this value on are discarded, because they would favour the first digits. */
+/** Random bytes of this value or more are discarded, because they would favour the first digits. */
 const FAIR_BYTES = 256 - (256 % DIGITS.length);
 
 export function newSecret(kind: SecretKind, random: Random): string {
@@ -31,14 +32,14 @@ export function newSecret(kind: SecretKind, random: Random): string {
   return text + checksumOf(text);
 }
 
-/** Returns true if a string has the form of a secret of this kind, with the right checksum. */
+/** Returns whether a string has the form of a secret of this kind, including the right checksum. */
 export function isSecret(kind: SecretKind, text: string): boolean {
   const length = kind.length + RANDOM_LENGTH;
   if (text.length !== length + CHECKSUM_LENGTH || !text.startsWith(kind)) return false;
   return text.slice(length) === checksumOf(text.slice(0, length));
 }
 
-/** Returns the hash by which the catalog stores a secret. */
+/** Returns the hash under which the catalog stores a secret. */
 export function hashOfSecret(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url");
 }

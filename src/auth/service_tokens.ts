@@ -1,10 +1,10 @@
 /**
- * Service tokens: long-lived tokens for programs. Each acts as one user, with fewer rights than the
- * user if the token has scopes.
+ * Manages service tokens: long-lived tokens for programs. Each token acts as one user; if it has
+ * scopes, it has fewer rights than the user.
  *
- * The catalog keeps the hash of a token, so its secret is known only to the caller who created it.
- * A token ends with DROP TOKEN, with DROP USER or when it expires. A new password or role of its
- * user does not end it: its rights follow the role.
+ * The catalog stores only the hash of a token, so its secret is known only to the caller who
+ * created it. A token ends with DROP TOKEN, with DROP USER or when it expires. A new password or a
+ * new role of its user does not end it: the token then has the rights of the new role.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -37,7 +37,7 @@ export interface CreateTokenRequest {
   readonly namespaces?: readonly string[];
 }
 
-/** The maximum number of service tokens of a server. All their hashes are in memory. */
+/** The maximum number of service tokens of a server. The hashes of all tokens are in memory. */
 const TOKENS_MAX = 10_000;
 
 export class ServiceTokens {
@@ -90,8 +90,7 @@ export class ServiceTokens {
   }
 
   /**
-   * Creates a service token and returns its secret, which is stored nowhere. @throws
-   * {DatabaseError}
+   * Creates a service token and returns its secret, which is not stored. @throws {DatabaseError}
    */
   create(principal: Principal, request: CreateTokenRequest): string {
     const { catalog, clock, log, random } = this.#options;
@@ -130,7 +129,7 @@ export class ServiceTokens {
     });
   }
 
-  /** Drops a token, and ends the connections that it has opened. @throws {DatabaseError} */
+  /** Drops a token, and ends the connections that were opened with it. @throws {DatabaseError} */
   drop(principal: Principal, name: string): void {
     const { catalog, log, sessionEnds } = this.#options;
     const token = this.checkDrop(principal, name);
@@ -139,7 +138,7 @@ export class ServiceTokens {
     log.info("service token dropped", { token: name, user: token.userId, by: principal.actorId });
   }
 
-  /** Returns the token with a secret, expired or not; undefined if there is none. */
+  /** Returns the token with a given secret, even if it has expired; undefined if there is none. */
   find(secret: string): ServiceTokenEntry | undefined {
     if (!isSecret("tdm_", secret)) return undefined;
     return this.#options.catalog.serviceTokens.byHash(hashOfSecret(secret));
@@ -149,26 +148,29 @@ export class ServiceTokens {
     return expiresAtMs !== undefined && this.#options.clock.nowMs() >= expiresAtMs;
   }
 
-  /** Returns true if a token has not been dropped. */
+  /** Returns whether a token still exists. */
   isStanding({ name, secretHash }: ServiceTokenEntry): boolean {
     return this.#options.catalog.serviceTokens.named(name)?.secretHash === secretHash;
   }
 }
 
-/** Returns true if a string claims to be a service token. */
+/** Returns whether a string has the form of a service token. */
 export function looksLikeServiceToken(text: string): boolean {
   return text.startsWith("tdm_");
 }
 
-/** The beginning of the sessions of service tokens. The id of a login has no blank. */
+/**
+ * The prefix of session ids that belong to service tokens. It contains a blank, which the ids of
+ * login sessions never do.
+ */
 const SESSION_PREFIX = "token ";
 
-/** Returns the id of the session to which everything belongs that a token opens. */
+/** Returns the id of the session to which everything opened with a token belongs. */
 export function sessionOf({ secretHash }: ServiceTokenEntry): string {
   return SESSION_PREFIX + secretHash;
 }
 
-/** Returns true if a session belongs to a service token, not to a login. */
+/** Returns whether a session belongs to a service token rather than to a login. */
 export function isServiceSession(sessionId: string): boolean {
   return sessionId.startsWith(SESSION_PREFIX);
 }

@@ -1,6 +1,6 @@
 /**
- * Reports ended sessions in the tick in which they end, so that everything that runs on their
- * behalf ends with them.
+ * Reports the end of a session in the tick in which it occurs, so that everything that runs on
+ * behalf of the session ends with it.
  */
 
 /** The ended session of a user; without a session id, all sessions of the user. */

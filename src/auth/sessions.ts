@@ -1,5 +1,5 @@
 /**
- * Login sessions: a login begins one, a refresh continues it and a logout ends it.
+ * Manages login sessions: a login begins a session, refreshes continue it, and a logout ends it.
  *
  *     login ──► session sid ──refresh by R1──► same sid, new tokens with R2; R1 still works
  *                   │        ──refresh by R2──► new tokens with R3; R1 is retired
@@ -8,12 +8,12 @@
  *                   │                           ──► stolen: sid revoked
  *                   └──logout──► sid revoked      logout all ──► token version raised
  *
- * A refresh token stays usable until one of its successors has been used, so that a client which
- * lost the response of a refresh can repeat it. A thief and the owner of a copied token get
- * different successors, and only one of the two can be the first to be used.
+ * A refresh token stays usable until one of its successors has been used, so that a client that did
+ * not receive the response to a refresh can repeat it. If a token was copied, the thief and its
+ * owner get different successors, and only one of these can be used first.
  *
- * A session is not stored as a row: it is only the `sid` that its tokens share. A revocation in the
- * catalog ends a session, so the session stays ended after a restart.
+ * A session is not stored as a row: it exists only as the `sid` that its tokens have in common. A
+ * session ends with a revocation in the catalog, so it stays ended after a restart.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -40,21 +40,22 @@ export interface SessionsOptions {
   refreshLifetimeSeconds: number;
 }
 
-/**
- * The time for which a retired refresh token still works, for browser tabs that refresh at the same
- * time.
- */
+/** How long a retired refresh token still works, for browser tabs that refresh at the same time. */
 const RETIRED_GRACE_MS = 30_000;
 
 /**
- * The maximum number of retired tokens whose time is remembered. They take one or two megabytes.
+ * The maximum number of retired tokens whose retirement times are remembered. They take one or two
+ * megabytes.
  */
 const RETIRED_COUNT_MAX = 10_000;
 
-/** The time for which tokens are accepted after their expiry. A revocation has to last longer. */
+/**
+ * How long tokens are accepted after their expiry. A revocation has to be kept for longer than
+ * that.
+ */
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
-/** The origin of a request, limited to the logged fields. */
+/** The origin of a request, limited to the fields that are logged. */
 type TokenSource = Pick<Caller, "address" | "requestId">;
 
 /** The claims that identify a session. */
@@ -65,8 +66,8 @@ export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVer
 export class Sessions {
   readonly #options: SessionsOptions;
   /**
-   * The times at which this process retired refresh tokens, on the monotonic clock, in ascending
-   * order.
+   * The times at which this process has retired refresh tokens, on the monotonic clock, in
+   * ascending order.
    */
   readonly #retiredMs = new Map<string, number>();
 
@@ -80,7 +81,7 @@ export class Sessions {
   }
 
   /**
-   * On a full disk, the time of a login may not be recorded, because an operator has to be able to
+   * Records the time of the login, unless the disk is full, because an operator has to be able to
    * log in to free space.
    */
   #withLoginNoted(user: UserEntry): UserEntry {
@@ -95,8 +96,8 @@ export class Sessions {
   }
 
   /**
-   * Exchanges a refresh token for new tokens of the same session, and retires the token from which
-   * it was obtained.
+   * Exchanges a refresh token for new tokens of the same session, and retires the token's parent,
+   * from which it was obtained.
    *
    * @throws {AuthError} unauthorized
    */
@@ -114,8 +115,8 @@ export class Sessions {
   }
 
   /**
-   * Returns true if the token has been retired, or if another successor of its parent was used
-   * first, and longer ago than parallel refreshes of one browser take.
+   * Returns whether the token has been retired, or another successor of its parent was used first,
+   * longer ago than parallel refreshes in one browser would explain.
    */
   #isStolen({ parentId, tokenId }: TokenClaims): boolean {
     const { catalog } = this.#options;
@@ -148,13 +149,14 @@ export class Sessions {
 
   /**
    * Ends the session of a token or, with `isAll`, every session of its user. An invalid token ends
-   * no session, and is not an error.
+   * no session and causes no error.
    */
   logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
     const { catalog, onAudit, sessionEnds, tokens } = this.#options;
     const claims = tokens.verify(token);
     if (claims === undefined) return;
-    // The user is read before the session ends, because the token has no user afterwards.
+    // The user is determined before the session ends, because afterwards the token no longer has a
+    // user.
     const user = this.userOf(claims);
     this.#endSession(claims);
     if (user !== undefined) {
@@ -168,20 +170,23 @@ export class Sessions {
   }
 
   /**
-   * Returns the user of a token of either type if the user exists and is unchanged since, and the
-   * session has not ended. Does not consider whether a refresh token is retired.
+   * Returns the user of a token of either type, provided that the user exists and has not changed
+   * since, and the session has not ended. It does not matter whether a refresh token is retired.
    */
   userOf(claims: TokenClaims): UserEntry | undefined {
     return this.#options.tokens.age(claims) === "valid" ? this.userBehind(claims) : undefined;
   }
 
-  /** Returns the session of a token, expired or not; undefined if the session was ended. */
+  /**
+   * Returns the session of a token, even if the token has expired; undefined if the session was
+   * ended.
+   */
   sessionOf(token: string): { readonly userId: string; readonly sessionId: string } | undefined {
     const claims = this.#options.tokens.verify(token);
     return claims === undefined || this.userBehind(claims) === undefined ? undefined : claims;
   }
 
-  /** Returns the user to whom a token belongs, without checking the times of the token. */
+  /** Returns the user to whom a token belongs, without checking the token's expiry. */
   userBehind(claims: SessionClaims): UserEntry | undefined {
     const { catalog } = this.#options;
     const user = catalog.user(claims.userId);
@@ -193,7 +198,7 @@ export class Sessions {
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.isRevoked(parentId)) return;
-    // The parent was issued earlier, and so expires earlier.
+    // The parent was issued earlier, so it also expires earlier.
     catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, tokenId);
     putNewest(this.#retiredMs, [parentId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
@@ -203,8 +208,8 @@ export class Sessions {
     const { catalog, clock } = this.#options;
     const retiredAtMs = catalog.revocation(tokenId)?.revokedAtMs;
     if (retiredAtMs === undefined) return undefined;
-    // The wall clock may have been set since the token was retired, so it is used only for times
-    // before a restart.
+    // The wall clock may have been changed since the token was retired, so it is used only for
+    // times before a restart.
     const retiredMs = this.#retiredMs.get(tokenId);
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }

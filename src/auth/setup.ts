@@ -1,10 +1,11 @@
 /**
- * First-time setup: root gets a password and the first DBA is created, once.
+ * Performs the first-time setup, which sets the password of root and creates the first DBA, exactly
+ * once.
  *
  *     no root password ──setup or auth.root_password──► configured, for ever
  *
- * Calls run one after another, so that only one of several concurrent calls succeeds. All other
- * calls find that the setup is done.
+ * Calls run one after another, so only one of several concurrent calls succeeds. The other calls
+ * find that the setup is complete.
  */
 import { timingSafeEqual } from "node:crypto";
 import { assert } from "../base/assert.ts";
@@ -35,7 +36,7 @@ export interface SetupOptions {
   /** Whether setup requires a code, which only the people who started the server have seen. */
   hasCode: boolean;
   /**
-   * Uses up one attempt from the caller's bucket.
+   * Uses up one attempt of the caller's rate limit.
    * @throws {AuthError} rate_limited
    */
   takeAttempt: (caller: Caller) => void;
@@ -55,7 +56,7 @@ export const EMAIL_LENGTH_MAX = 320;
 export class Setup {
   readonly #options: SetupOptions;
   #last: Promise<unknown> = Promise.resolve();
-  /** The code of this process. Each start creates another code. */
+  /** The setup code of this process. A new code is created at each start. */
   readonly #code: string | undefined;
 
   constructor(options: SetupOptions) {
@@ -63,7 +64,7 @@ export class Setup {
     this.#code = options.hasCode ? newCode(options.random) : undefined;
   }
 
-  /** The code that setup requires; undefined if it requires none, or has been done. */
+  /** The code that setup requires; undefined if it requires none, or is complete. */
   get code(): string | undefined {
     return this.isNeeded() ? this.#code : undefined;
   }
@@ -83,7 +84,7 @@ export class Setup {
   }
 
   /**
-   * Sets the server up. @throws {AuthError} The first failed check, in the order that the wire
+   * Performs the setup. @throws {AuthError} The first check that fails, in the order that the wire
    * contract defines.
    */
   async setUp(body: unknown, caller: Caller): Promise<SetupBody> {
@@ -93,14 +94,14 @@ export class Setup {
     this.#requireCode(body);
     const request = this.#read(body);
     const turn = this.#last.then(() => this.#run(request, caller));
-    // The next caller waits until this one has finished, whether it fails or not. Only this caller
-    // gets its failure.
+    // The next caller waits until this one has finished, whether or not it fails. A failure is
+    // reported only to the caller that caused it.
     this.#last = turn.catch(() => undefined);
     return await turn;
   }
 
   /**
-   * Sets the configured password of root on startup.
+   * Sets the configured password of root at startup.
    *
    * @throws {DatabaseError} WEAK_PASSWORD: the server must not start.
    */
@@ -229,10 +230,12 @@ export class Setup {
   }
 }
 
-/** The characters of a code, without those that people confuse. */
+/** The characters of a code; characters that people confuse are excluded. */
 const CODE_DIGITS = "ABCDEFGHJKMNPQRSTVWXYZ23456789";
 
-/** The groups of a code and the characters of each, together 58 random bits. */
+/**
+ * The number of groups in a code, and of characters per group; together they have 58 random bits.
+ */
 const CODE_GROUPS = 3;
 const CODE_GROUP_LENGTH = 4;
 
@@ -242,7 +245,7 @@ function newCode(random: Random): string {
   return Array.from({ length: CODE_GROUPS }, group).join("-");
 }
 
-/** Compares two codes without case, blanks and hyphens, which people leave out. */
+/** Compares two codes, ignoring case, blanks and hyphens, which people omit. */
 function isSameCode(given: string, code: string): boolean {
   const [left, right] = [given, code].map((text) => {
     const letters = text.toUpperCase().replace(/[\s-]/g, "");

@@ -1,9 +1,9 @@
 /**
- * Limits the accounts that strangers make: from all addresses together, and from one address to a
- * tenth of that, so that one sender does not close the sign-up for everybody else. Every attempt
- * counts, because a response must not tell whether the attempt made an account.
+ * Limits how many accounts strangers may create: one limit applies to all addresses together, and a
+ * tenth of it to each address, so that one sender cannot prevent everybody else from signing up.
+ * Every attempt counts, because a response must not reveal whether the attempt created an account.
  *
- * Memory is bounded: beyond the bound, the oldest sender is forgotten.
+ * Memory is limited: when there are too many senders, the oldest one is forgotten.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { putNewest } from "../base/newest.ts";
@@ -11,13 +11,13 @@ import { senderOf } from "../base/sender.ts";
 import type { Caller } from "./answers.ts";
 import { AuthError } from "./auth_error.ts";
 
-/** The part of all attempts that one address may use. */
+/** The share of all attempts that one address may use. */
 const SHARE = 0.1;
 
-/** The number of senders whose attempts are counted, which takes a few megabytes. */
+/** The maximum number of senders whose attempts are counted, which take a few megabytes. */
 const SENDERS_MAX = 20_000;
 
-/** The attempts that may follow at a moment. An hour refills them. */
+/** The attempts that are currently allowed; they are fully replenished within an hour. */
 interface Allowance {
   readonly left: number;
   readonly atMs: number;
@@ -37,7 +37,7 @@ export class SignUpRate {
   }
 
   /**
-   * Uses up one attempt. Callers on this machine have no limit of their own.
+   * Uses up one attempt. Callers on this machine have no separate limit.
    * @throws {AuthError} rate_limited
    */
   take({ address, isLocal }: Pick<Caller, "address" | "isLocal">): void {

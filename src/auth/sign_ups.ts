@@ -1,17 +1,17 @@
 /**
- * Sign-up: people create accounts of role `user` for themselves, by a name, by an address or as
- * anonymous guests, and guests become users who log in.
+ * Implements sign-up: people create accounts of role `user` for themselves, with a name, with an
+ * address, or as anonymous guests, and guests become users who can log in.
  *
  *                    ┌──guest──► account guest-…, with a session, without a login
  *     nobody ────────┤                 │ signup by its token: same account and rows
  *                    └──signup──► account with a login name and a password
  *
  * Invariants:
- * - The response to a sign-up and its time do not reveal whether the name or the address was free.
- *   The client finds out by logging in, under the limits for logins.
- * - The name of a dropped account cannot be taken by a sign-up, because rows of other users may
- *   name it.
- * - A guest keeps its id for ever. Its login name is an additional name.
+ * - Neither the response to a sign-up nor its duration reveals whether the name or the address was
+ *   free. The client finds out by logging in, subject to the limits for logins.
+ * - Nobody can sign up with the name of a dropped account, because rows of other users may refer to
+ *   that name.
+ * - A guest keeps its id forever. The login name of a former guest is an additional name.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -54,7 +54,7 @@ export interface SignUpsOptions {
 }
 
 interface SignUpRequest {
-  /** The name by which to log in; undefined for a sign-up by address alone. */
+  /** The name to log in with; undefined for a sign-up with an address alone. */
   readonly name: string | undefined;
   readonly password: string;
   readonly email: string | undefined;
@@ -64,15 +64,15 @@ interface SignUpRequest {
 const USER_LENGTH_MAX = 128;
 const CODE_LENGTH_MAX = 128;
 
-/** The beginning of the ids of guests. No sign-up may choose a name that begins like this. */
+/** The prefix of the ids of guests, with which no name that is chosen at sign-up may begin. */
 const GUEST_PREFIX = "guest-";
 
-/** The maximum number of accounts with one address of which none has been verified. */
+/** The maximum number of accounts with the same unverified address. */
 const UNVERIFIED_MAX = 3;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The maximum number of guests that one call drops, which takes one tick. */
+/** The maximum number of guests that are dropped in one call, which takes one tick. */
 const DROPPED_AT_ONCE_MAX = 50;
 
 export class SignUps {
@@ -86,7 +86,8 @@ export class SignUps {
   }
 
   /**
-   * Creates an account, or gives a guest a login. The response is the same if the name is taken.
+   * Creates an account, or gives a guest a login name. The response is the same if the name is
+   * already taken.
    *
    * @param body The JSON value of the body; undefined if it was not JSON.
    * @param sender The user whose token came with the request. Any user other than a guest is
@@ -137,7 +138,9 @@ export class SignUps {
     return await sessions.begin(user);
   }
 
-  /** Drops guests who have not been seen for long. Returns true if there are more. */
+  /**
+   * Drops guest accounts that have not been used for a long time. Returns whether there are more.
+   */
   dropIdleGuests(): boolean {
     const { catalog, clock, log, sessionEnds, settings } = this.#options;
     if (settings.guestDays === 0) return false;
@@ -165,7 +168,7 @@ export class SignUps {
     const { catalog, invitations, log } = this.#options;
     const { email, invitation: code, name } = request;
     const invitation = code === undefined ? undefined : invitations.usable(code);
-    // Another sign-up may have used up the invitation while the password was hashed.
+    // While the password was hashed, another sign-up may have used up the invitation.
     if (code !== undefined && invitation === undefined) return;
     if (this.#isTaken(request)) return;
     if (invitation !== undefined) {
@@ -213,7 +216,7 @@ export class SignUps {
       ...(name === undefined ? {} : { loginName: name }),
       ...chosen,
     });
-    // The new password has raised the token version, so the guest has to log in again as a user.
+    // The new password has increased the token version, so the guest has to log in again as a user.
     sessionEnds.endUser(userId);
     return userId;
   }
@@ -276,7 +279,10 @@ export class SignUps {
   }
 }
 
-/** An address has one @, and no blank or control character. Only a message to it proves more. */
+/**
+ * Matches text with one @ and without blanks and control characters. Anything more can be proved
+ * only by sending a message to the address.
+ */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 
 /**

@@ -1,19 +1,19 @@
 /**
- * Gives responses that take equally long whatever their result.
+ * Makes responses take equally long, whatever their result.
  *
- * A sign-up whose name is free writes to the disk, and one whose name is taken does not. If the
- * response came when the work is done, its time would reveal to strangers which accounts exist. It
- * comes at a fixed time after the beginning instead.
+ * A sign-up writes to the disk if its name is free, but not if the name is taken. If the response
+ * were sent as soon as the work is done, its duration would reveal to strangers which accounts
+ * exist. It is therefore sent at a fixed time after the work began.
  */
 import type { Clock } from "../base/clock.ts";
 
-/** The time of a response, longer than a transaction of the catalog takes on a busy disk. */
+/** The duration of a response, which is longer than a catalog transaction takes on a busy disk. */
 const STEADY_MS = 100;
 
-/** Performs short work, and returns its result {@linkcode STEADY_MS} after the beginning. */
+/** Performs short work, and returns its result {@linkcode STEADY_MS} after the work began. */
 export async function steadily<T>(clock: Clock, work: () => T): Promise<T> {
-  // The timer starts first. A timer that started after the work would end a fraction of a
-  // millisecond later, which many repetitions reveal.
+  // The timer is started before the work. If it were started afterwards, it would end a fraction of
+  // a millisecond later, which many repetitions would reveal.
   const passed = new Promise<void>((resolve) => void clock.after(STEADY_MS, resolve));
   try {
     return work();

@@ -1,9 +1,9 @@
 /**
- * Tokens: JWTs signed with HS256, by the runtime's HMAC.
+ * Implements tokens: JWTs signed with HS256, using the runtime's HMAC.
  *
  * Verification is synchronous, so that a request can be processed in the tick in which it arrives.
- * Verification is also stricter than the standard: there is one algorithm and one issuer, so a
- * token with any other header is refused before its signature is checked.
+ * It is also stricter than the standard: there is only one algorithm and one issuer, so a token
+ * with any other header is refused before its signature is checked.
  *
  *     base64url(header) . base64url(claims) . base64url(HMAC-SHA256(secret, header . claims))
  *
@@ -12,50 +12,50 @@
  *              may be there, aud must not; each name once
  *
  * The cache records only that this server signed a token. `auth.ts` decides whether the token is
- * valid: it checks expiry on every request, but the user and revocations only after an account has
- * changed.
+ * valid: it checks the expiry on every request, but the user and the revocations only after an
+ * account has changed.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Role, UserEntry } from "../catalog/mod.ts";
 
-/** `reset` and `verify` are the types of one-time links, which give no other access. */
+/** The types `reset` and `verify` belong to one-time links, which give no other access. */
 export type TokenType = "access" | "refresh" | "reset" | "verify";
 
-/** The claims of a token of this server. Times are Unix seconds. */
+/** The claims of a token that this server has issued. All times are in Unix seconds. */
 export interface TokenClaims {
   readonly userId: string;
   readonly issuedAt: number;
   readonly expiresAt: number;
   readonly notBefore: number | undefined;
   readonly tokenId: string;
-  /** The refresh token for which this one was issued; undefined after a login. */
+  /** The refresh token in exchange for which this token was issued; undefined after a login. */
   readonly parentId: string | undefined;
-  /** The login session, shared by all tokens of one login. */
+  /** The login session, which all tokens of one login have in common. */
   readonly sessionId: string;
   /** The user's token version when the token was issued. */
   readonly tokenVersion: number;
   readonly role: Role;
-  /** The address; null unless {@linkcode provenEmailOf} returns it. */
+  /** The user's address; null unless {@linkcode provenEmailOf} returns it. */
   readonly email: string | null;
   readonly tokenType: TokenType;
 }
 
-/** The state of a token's lifetime at this moment. */
+/** Where the current time lies relative to a token's lifetime. */
 export type TokenAge = "valid" | "expired" | "early";
 
 /** The allowed difference between the clocks of two machines, in seconds. */
 const LEEWAY_SECONDS = 60;
 
 /**
- * The maximum length of a token. It is far greater than the length of this server's tokens, which
- * is about 500 characters.
+ * The maximum length of a token. The limit far exceeds the length of this server's tokens, which is
+ * about 500 characters.
  */
 const TOKEN_LENGTH_MAX = 4096;
 
 /**
- * The number of tokens in each of the two generations of the cache. A full generation replaces the
- * other one.
+ * The number of tokens in each of the two generations of the cache. When one generation is full, it
+ * replaces the other one.
  */
 const CACHE_TOKENS_MAX = 8192;
 
@@ -72,7 +72,7 @@ export class Tokens {
   #recent = new Map<string, TokenClaims>();
   #older = new Map<string, TokenClaims>();
   /**
-   * The claims by the whole `Authorization` header. Clients repeat the header, so no substring has
+   * The claims by complete `Authorization` header. Clients repeat the header, so no substring has
    * to be created.
    */
   readonly #byHeader = new Map<string, TokenClaims>();
@@ -100,7 +100,7 @@ export class Tokens {
   }
 
   /**
-   * Verifies a token that this server signed.
+   * Verifies a token signed by this server.
    *
    * @returns The claims, whatever their times; undefined for any other string.
    */
@@ -118,8 +118,8 @@ export class Tokens {
   }
 
   /**
-   * Verifies the token in an `Authorization` header. Also returns undefined if the header has no
-   * token.
+   * Verifies the token in an `Authorization` header. Also returns undefined if the header contains
+   * no token.
    */
   verifyHeader(header: string): TokenClaims | undefined {
     const known = this.#byHeader.get(header);
@@ -127,8 +127,8 @@ export class Tokens {
     const token = bearerTokenIn(header);
     const claims = token === undefined ? undefined : this.verify(token);
     if (claims === undefined) return undefined;
-    // Only the usual form is cached: with variable spacing, one token could have any number of
-    // headers.
+    // Only the usual form is cached: with variable spacing, one token could occur in any number of
+    // different headers.
     if (header.length === USUAL_SCHEME.length + (token?.length ?? 0)) {
       if (this.#byHeader.size >= CACHE_TOKENS_MAX) this.#byHeader.clear();
       this.#byHeader.set(header, claims);
@@ -136,7 +136,10 @@ export class Tokens {
     return claims;
   }
 
-  /** Returns the state of a token at a time. @param nowMs The time of the wall clock. */
+  /**
+   * Returns whether a token is valid, expired or not yet valid. @param nowMs The time on the wall
+   * clock.
+   */
   age(claims: TokenClaims, nowMs: number = this.#clock.nowMs()): TokenAge {
     const now = nowMs / 1000;
     if (claims.issuedAt > now + LEEWAY_SECONDS) return "early";
@@ -144,7 +147,7 @@ export class Tokens {
     return nowMs >= this.endMs(claims) ? "expired" : "valid";
   }
 
-  /** Returns the time from which a token is expired, in Unix milliseconds. */
+  /** Returns the time at which a token expires, in Unix milliseconds. */
   endMs({ expiresAt }: TokenClaims): number {
     return (expiresAt + LEEWAY_SECONDS) * 1000;
   }
@@ -167,15 +170,15 @@ export class Tokens {
 }
 
 /**
- * Returns the address of a user for the claims of a token; null if the user only asserts it.
- * Policies compare the claim with addresses in rows, so an address that anybody can type at sign-up
- * would open the rows of its true holder.
+ * Returns the address that a user's tokens may claim; null if the user merely asserts it. Policies
+ * compare this claim with addresses in rows, so if anybody could claim an address by entering it at
+ * sign-up, they would gain access to the rows of its real holder.
  */
 export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | null {
   return isEmailUnproven === true ? null : (email ?? null);
 }
 
-/** Returns the claims that SQL may read. The other claims identify the token and its session. */
+/** Returns the claims that SQL can read. The other claims identify the token and its session. */
 export function publicClaims({
   email,
   role,
@@ -188,7 +191,7 @@ function segmentFrom(value: object): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
-/** Returns the token of an `Authorization` header. The usual form is tried first. */
+/** Returns the token in an `Authorization` header. The usual form is tried first. */
 export function bearerTokenIn(header: string): string | undefined {
   if (header.startsWith(USUAL_SCHEME) && header.lastIndexOf(" ") === USUAL_SCHEME.length - 1) {
     return header.slice(USUAL_SCHEME.length);
@@ -239,8 +242,8 @@ function flatObjectFrom(segment: string): Record<string, unknown> | undefined {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     value = JSON.parse(text);
   } catch {
-    // A segment that is not UTF-8 or not JSON is not part of a valid token. The caller reports
-    // this.
+    // If a segment is not UTF-8 or not JSON, it does not belong to a valid token, which the caller
+    // reports.
     return undefined;
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
@@ -260,7 +263,7 @@ function topLevelNameCount(json: string): number {
   return count;
 }
 
-/** Decodes canonical base64url without padding, so that a token has only one spelling. */
+/** Decodes canonical base64url without padding, so that each token has only one spelling. */
 function bytesFromBase64Url(text: string): Uint8Array | undefined {
   if (!/^[A-Za-z0-9_-]+$/.test(text)) return undefined;
   const bytes = Buffer.from(text, "base64url");

@@ -1,9 +1,9 @@
 /**
- * Carries out CREATE, ALTER and DROP USER: checks rights and the password policy, and ends the
- * tokens and sockets that a change invalidates.
+ * Implements CREATE, ALTER and DROP USER: checks the caller's rights and the password policy, and
+ * ends the tokens and sockets that a change invalidates.
  *
- * Hashing takes a while, so the rights and the user are checked again afterwards, against the
- * account at that time: a caller that is dropped or loses its role in the meantime must not create
+ * Hashing a password takes a while, so the rights and the user are checked again afterwards: a
+ * caller that has been dropped or has lost its role in the meantime must not be able to create
  * another account.
  */
 import { DatabaseError } from "../base/errors.ts";
@@ -23,10 +23,10 @@ import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
-/** How a new user authenticates. */
+/** How a new user will authenticate. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
-  /** JSON text with string members `provider` and `subject`. */
+  /** JSON text with the string members `provider` and `subject`. */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user that cannot log in. */
   | { readonly kind: "internal" };
@@ -34,7 +34,7 @@ export type NewCredentials =
 export interface CreateUserRequest {
   readonly userId: string;
   readonly credentials: NewCredentials;
-  /** The role of the new user; `user` if absent. */
+  /** The role of the new user; absent for `user`. */
   readonly role?: Role;
   readonly email?: string;
   /** The JSON text of an object. */
@@ -42,8 +42,8 @@ export interface CreateUserRequest {
 }
 
 /**
- * The changes of an ALTER USER statement, which sets exactly one member. If several are set, they
- * are applied together.
+ * The changes of an ALTER USER statement, which sets exactly one member. If several members are
+ * set, they are applied together.
  */
 export interface AlterUserRequest {
   readonly userId: string;
@@ -62,11 +62,13 @@ export interface UserAdminOptions {
   sessionEnds: SessionEnds;
   /** Called for every user id whose password was set. */
   onPassword: (userId: string) => void;
-  /** True if auth.root_password is set, so that ALTER USER may not change it. */
+  /** Whether auth.root_password is set, so that ALTER USER may not change the password of root. */
   isRootManaged: boolean;
 }
 
-/** Returns the role for a word in a statement, in any case. `root` is read as `system`. */
+/**
+ * Returns the role that a word in a statement means, ignoring case. The word `root` means `system`.
+ */
 export function roleFromWord(word: string): Role | undefined {
   const folded = word.toLowerCase();
   if (folded === "root") return "system";
@@ -151,8 +153,8 @@ export class UserAdmin {
     const passwordHash =
       password === undefined ? undefined : await this.#hash(userId, password, principal);
     const { tokenVersion } = this.#authoriseAlter(principal, request);
-    // Without this check, a stolen token could still set the password after a change that has ended
-    // the token.
+    // Without this check, someone with a stolen token could still set the password after a change
+    // that has invalidated the token.
     if (userId === principal.actorId && tokenVersion !== before.tokenVersion) {
       throw new DatabaseError(
         "SERIALIZATION_FAILURE",
@@ -213,7 +215,8 @@ export class UserAdmin {
   }
 
   /**
-   * Returns true if the caller's account still exists with the role it had when it authenticated.
+   * Returns whether the caller's account still exists with the role that it had when the caller
+   * authenticated.
    */
   #hasRoleStill({ actorId, actorRole }: Principal): boolean {
     return this.#options.catalog.user(actorId)?.role === actorRole;
@@ -242,8 +245,8 @@ export class UserAdmin {
   }
 
   /**
-   * Refuses a link that another account already has. A provider login has to find exactly one
-   * account; with two accounts for one link, it could find either.
+   * Refuses a provider link that another account already has. A login through a provider has to
+   * find exactly one account; if two accounts had the same link, it could find either.
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
@@ -292,7 +295,7 @@ export class UserAdmin {
 /** The properties that an ALTER USER statement can change. */
 const CHANGES = ["password", "role", "email", "metadata"] as const;
 
-/** The maximum size of a user's metadata. The metadata of all users is in memory. */
+/** The maximum size of a user's metadata, which is in memory for all users. */
 const METADATA_BYTES_MAX = 16 * 1024;
 
 /** @throws {DatabaseError} INVALID_VALUE */
@@ -320,7 +323,7 @@ function isJsonObject(text: string): boolean {
   try {
     value = JSON.parse(text);
   } catch {
-    // Text that is not JSON is not an object either. The caller reports that.
+    // Text that is not JSON is not an object either, which the caller reports.
     return false;
   }
   return typeof value === "object" && value !== null && !Array.isArray(value);
@@ -328,7 +331,7 @@ function isJsonObject(text: string): boolean {
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
-/** Returns the canonical text of the link. */
+/** Returns the canonical form of the link's text. */
 function oauthLink(userId: string, text: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",

@@ -1,18 +1,18 @@
 /**
  * Decides when to collect garbage while many long-lived objects arrive among many short-lived ones,
- * as connections do while their clients log in. By itself, the collector waits until the heap has
- * doubled. Each page of the heap then holds a few long-lived objects, so no page can be returned to
- * the system, and objects are never moved. With a collection every few hundred arrivals, later
- * objects fill the gaps of earlier ones: 5,000 idle subscriptions take 0.5 to 0.8 KB each instead
- * of 2.0.
+ * for example while the clients of many connections log in. By itself, the collector waits until
+ * the heap has doubled. Each page of the heap then contains a few long-lived objects, so no page
+ * can be returned to the system, because objects are never moved. With a collection every few
+ * hundred arrivals, later objects fill the gaps of earlier ones: 5,000 idle subscriptions take 0.5
+ * to 0.8 KB each instead of 2.0.
  *
  * A collection takes about a millisecond per megabyte, mostly in parallel with the program. The
- * larger the heap, the more arrivals must therefore occur before a collection: each arrival
- * accounts for about 25 µs of collection.
+ * larger the heap, the more arrivals have to occur before a collection: each arrival pays for about
+ * 25 µs of collection.
  */
 import { memoryUsage } from "./memory_usage.ts";
 
-/** The number of arrivals that justify a collection of a heap of this many bytes. */
+/** The number of arrivals that justify collecting a heap of ARRIVALS_HEAP_BYTES. */
 const ARRIVALS_PER_COLLECTION = 500;
 const ARRIVALS_HEAP_BYTES = 16 * 2 ** 20;
 

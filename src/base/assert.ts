@@ -1,13 +1,13 @@
 /**
- * Provides assertions, which are always on. An assertion checks a condition that is false only if
- * Tidemark has a bug.
+ * Provides assertions, which are always on. An assertion checks a condition that can be false only
+ * if Tidemark has a bug.
  *
- * Failures that a client or a disk can cause are a {@linkcode DatabaseError} or {@linkcode
+ * A failure that a client or a disk can cause is a {@linkcode DatabaseError} or a {@linkcode
  * CorruptionError} instead (see `errors.ts`). Messages are plain strings that state the invariant,
  * so that a passing assertion creates no string.
  */
 
-/** A violated invariant, which is a bug. `bugs.ts` decides how far its effects reach. */
+/** A violated invariant, which is a bug. `bugs.ts` decides how much work ends because of it. */
 export class AssertionError extends Error {
   constructor(message: string) {
     super(message);

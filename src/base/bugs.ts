@@ -1,13 +1,13 @@
 /**
- * Decides how far the effects of a bug reach.
+ * Decides how much work ends because of a bug.
  *
  *     work of one caller ──bug──► that work ends; its caller gets an error, the log has the stack
  *     a change of durable state, or of the order of commits
  *                        ──bug──► StateInDoubtError ──► the process stops; the log makes that safe
  *
- * Code that changes shared state marks the errors it throws ({@linkcode inDoubt}). Code that serves
- * callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error may have affected
- * any state, so it also stops the process.
+ * Code that changes shared state marks the errors that it throws ({@linkcode inDoubt}). Code that
+ * serves callers contains all other errors ({@linkcode Bugs.contain}). An uncaught error may have
+ * affected any state, so it stops the process.
  */
 import type { Clock } from "./clock.ts";
 import { isExpected, stackOf } from "./errors.ts";
@@ -24,14 +24,17 @@ export class StateInDoubtError extends Error {
   }
 }
 
-/** Returns the error to throw when a change of shared state fails. A bug is wrapped as in doubt. */
+/**
+ * Returns the error to throw when a change of shared state fails. If the error is a bug, it is
+ * wrapped to show that the state is in doubt.
+ */
 export function inDoubt(error: unknown): unknown {
   if (isExpected(error) || error instanceof StateInDoubtError) return error;
   return new StateInDoubtError(error);
 }
 
 /**
- * Performs a change of shared state in one tick.
+ * Performs a change of shared state within one tick.
  * @throws {StateInDoubtError} For a bug in the change.
  */
 export function asOneChange<T>(change: () => T): T {
@@ -45,7 +48,10 @@ export function asOneChange<T>(change: () => T): T {
 /** Records a bug and lets other work continue; see {@linkcode Bugs.contain}. */
 export type OnBug = (error: unknown, what: string, fields?: LogFields) => void;
 
-/** Returns a clock that guards timer callbacks, so that a bug in one does not end the process. */
+/**
+ * Returns a clock that guards the callbacks of timers, so that a bug in one of them does not end
+ * the process.
+ */
 export function containingClock(clock: Clock, onBug: OnBug): Clock {
   return {
     nowMs: () => clock.nowMs(),

@@ -1,21 +1,22 @@
 /**
- * Implements the real disk. This is the only file that calls the operating system's file functions.
+ * Implements the real disk; no other file calls the operating system's file functions.
  *
- * - Files are mapped privately (`shared: false`), so that no write through a view can reach them,
- *   and released by `transfer(0)`, which unmaps at once and leaves every view with length 0. The
- *   runtime still opens them for writing. A file that may only be read, for example one in a backup
- *   on a read-only file system, is therefore read into memory instead.
+ * - Files are mapped privately (`shared: false`), so that no write through a view can change them,
+ *   and released by `transfer(0)`, which unmaps a file immediately and leaves every view with
+ *   length 0. The runtime nevertheless opens mapped files for writing. A file that may only be
+ *   read, for example in a backup on a read-only file system, is therefore read into memory instead
+ *   of being mapped.
  * - If a file is opened in this mode, Linux makes each write durable before the write returns
- *   (O_DSYNC). The event loop neither copies the bytes nor waits, and another thread is woken once.
- *   An error may come from the write or from the sync. An error that reports a full disk is
- *   attributed to the write, because a caller that overwrites the range and syncs it knows its
- *   contents. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
+ *   (O_DSYNC). The event loop neither copies the bytes nor waits, and only one other thread has to
+ *   be woken. An error may come from the write or from the sync. An error that reports a full disk
+ *   is attributed to the write: a caller that overwrites the range and syncs it knows its contents
+ *   again. On other systems O_DSYNC may leave the bytes in the drive's own cache, so a sync
  *   follows.
  * - `sync` uses the callback form of fdatasync: the promise API of `fs` takes twice as long at the
  *   median and ten times as long at the 99th percentile.
- * - Every file and directory it creates is accessible only to its owner, whatever the umask,
- *   because they contain rows and password hashes and not every program that uses this disk sets a
- *   umask.
+ * - Every file and directory that it creates is accessible only to its owner, whatever the umask,
+ *   because it may contain rows and password hashes, and not every program that uses this disk sets
+ *   a umask.
  * - The lock is flock(2), which the system releases however the process ends. If libc cannot be
  *   loaded, the lock is a file that contains a process id.
  */
@@ -57,8 +58,8 @@ const MAP_BYTES_MAX: number = 2 ** 32;
 const READ_ONLY_CODES: ReadonlySet<string> = new Set(["EROFS", "EACCES", "EPERM"]);
 
 /**
- * The number of descriptors that must be free to start a thread. It is greater than the three that
- * a thread was seen to use.
+ * The number of descriptors that must be free to start a thread. It exceeds the three descriptors
+ * that a thread was observed to use.
  */
 const THREAD_DESCRIPTORS = 16;
 
@@ -74,7 +75,7 @@ const LOCK_EXCLUSIVE_NONBLOCKING = 2 | 4;
 class BunDiskFile implements DiskFile {
   readonly path: string;
   readonly #descriptor: number;
-  /** True if each write is durable when it returns. */
+  /** Whether each write is durable when it returns. */
   readonly #writesThrough: boolean;
   #isOpen = true;
 
@@ -122,7 +123,7 @@ class BunDiskFile implements DiskFile {
     if (!this.#writesThrough) await this.sync();
   }
 
-  /** Writes once, off the event loop. Returns the number of bytes written. */
+  /** Performs a single write off the event loop. Returns the number of bytes written. */
   #writeSoon(bytes: Uint8Array, offset: number): Promise<number> {
     return new Promise((resolve, reject) => {
       write(this.#descriptor, bytes, 0, bytes.length, offset, (error, count) => {
@@ -244,15 +245,15 @@ export const bunDisk: Disk = {
 };
 
 /**
- * Counts the descriptors of the process. It is created at the first call, and is undefined if it
+ * Counts the descriptors of the process. The gauge is created at the first call; undefined if it
  * cannot be created.
  */
 let gauge: ReturnType<typeof descriptorGauge> | undefined;
 
 /**
- * Returns true if there are enough free descriptors for this many more threads. The runtime ends
- * the process if a starting thread finds none. The descriptors are counted rather than opened as a
- * test, because such tests would take descriptors from threads that are just starting.
+ * Returns whether enough descriptors are free to start this many more threads. If a starting thread
+ * finds no free descriptor, the runtime ends the process. The descriptors are counted, not opened
+ * as a test, because a test would take descriptors away from threads that are just starting.
  */
 export function hasDescriptorsForThreads(count: number): boolean {
   const needed = count * THREAD_DESCRIPTORS;
@@ -297,7 +298,7 @@ function mapFile(path: string): MappedFile {
   };
 }
 
-/** Maps a file. Returns undefined for a file that may only be read. */
+/** Maps a file. Returns undefined if the file may only be read. */
 function mapped(path: string): Uint8Array<ArrayBuffer> | undefined {
   try {
     const bytes = Bun.mmap(path, { shared: false });
@@ -352,7 +353,10 @@ function loadFlock(): Flock | undefined {
   return loadFromLibc({ flock: { args: ["i32", "i32"], returns: "i32" } })?.flock;
 }
 
-/** Locks by creating a file that must not exist. Takes over from a process that has ended. */
+/**
+ * Locks by creating a file that must not exist. If the process that created the file has ended,
+ * takes over its lock.
+ */
 export function lockByName(path: string): (() => void) | undefined {
   const name = `${path}.pid`;
   for (;;) {
@@ -375,13 +379,13 @@ function isLockedByName(path: string): boolean {
 }
 
 function isRunning(processId: number): boolean {
-  // A file without a number was left by a process that ended while it wrote the file.
+  // If the file contains no number, a process ended while it was writing the file.
   if (!(processId > 0)) return false;
   try {
     process.kill(processId, 0);
     return true;
   } catch (error) {
-    // EPERM: the process exists and belongs to another user.
+    // EPERM means that the process exists and belongs to another user.
     return codeOf(error) === "EPERM";
   }
 }
@@ -397,8 +401,8 @@ function attempt<T>(operation: string, path: string, action: () => T): T {
 function diskError(error: unknown, path: string, operation: string): DiskError {
   if (error instanceof DiskError) return error;
   const code = codeOf(error);
-  // An exceeded quota refuses a write like a full disk does. After a failed sync, the outcome is
-  // unknown.
+  // When a quota is exceeded, the system refuses a write as if the disk were full. After a failed
+  // sync, the outcome is unknown.
   const isFull = code === "EDQUOT" && operation !== "sync";
   return new DiskError(isFull ? "ENOSPC" : code, path, operation, error);
 }

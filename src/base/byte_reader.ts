@@ -1,12 +1,12 @@
 /**
- * Reads bytes in order, in the forms of `bytes.ts`, and never past their end. If the bytes end too
- * early, they are damaged, and the error names the position.
+ * Reads bytes in order, in the formats that `bytes.ts` defines, and never past their end. If the
+ * bytes end too early, they are damaged, and the error reports the position.
  */
 import type { ByteWriter } from "./byte_writer.ts";
 import { u53At, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
 import { CorruptionError } from "./errors.ts";
 
-/** The origin of the bytes, for the error message if they are damaged. */
+/** The origin of the bytes, which the error names if they are damaged. */
 export interface ByteSource {
   readonly path: string;
   /** The offset of the first byte in the file; 0 if absent. */

@@ -1,6 +1,7 @@
 /**
- * Writes bytes in order, in the forms of `bytes.ts`, into a buffer that at least doubles when it
- * grows. A shared buffer moves piece by piece; bytes already written do not change.
+ * Writes bytes in order, in the formats that `bytes.ts` defines, into a buffer that at least
+ * doubles in size when it grows. When a shared buffer grows, it is moved piece by piece, and bytes
+ * that have been written do not change.
  */
 import { assert } from "./assert.ts";
 import { putU53, VARINT_BYTES_MAX, viewOf } from "./bytes.ts";
@@ -11,18 +12,16 @@ const SPACIOUS_BYTES_MIN: number = 256 * 1024;
 const SPACIOUS_BYTES_MAX: number = 4 * 1024 * 1024;
 const SPACIOUS_FACTOR = 8;
 
-/**
- * The maximum length of an ASCII string that a loop writes faster than the call that encodes UTF-8.
- */
+/** Up to this length, a loop writes an ASCII string faster than the call that encodes UTF-8. */
 const SHORT_TEXT_CHARS_MAX = 32;
 
-/** The maximum length of a range that a loop fills faster than the call. */
+/** Up to this length, a loop fills a range with zeros faster than the runtime's call. */
 const SHORT_ZEROS_BYTES_MAX = 64;
 
-/** The maximum length of a range that a loop copies faster than the call. */
+/** Up to this length, a loop copies a range faster than the runtime's call. */
 const SHORT_RANGE_BYTES_MAX = 16;
 
-/** Appends values to a buffer. A u32 can be reserved and be filled in later. */
+/** Appends values to a buffer. A u32 can be reserved first and filled in later. */
 export class ByteWriter {
   #buffer: Buffer;
   #view: DataView;
@@ -190,7 +189,8 @@ export class ByteWriter {
   /** Writes UTF-8 without a length. */
   rawText(value: string): void {
     if (value.length <= SHORT_TEXT_CHARS_MAX && this.#shortAscii(value)) return;
-    // A UTF-16 unit takes at most three bytes, so the string need not be measured first.
+    // A UTF-16 code unit takes at most three bytes, so the string does not have to be measured
+    // first.
     const at = this.#reserve(value.length * 3);
     this.#length = at + this.#buffer.write(value, at, "utf8");
   }
@@ -209,7 +209,7 @@ export class ByteWriter {
     else for (let index = at; index < at + count; index += 1) buffer[index] = 0;
   }
 
-  /** Returns a view of the next bytes, which the caller must fill in immediately. */
+  /** Returns a view of the bytes that follow, which the caller must fill in immediately. */
   extend(count: number): Buffer {
     const at = this.#reserve(count);
     return this.#buffer.subarray(at, at + count);
@@ -229,7 +229,7 @@ export class ByteWriter {
     putU53(this.#view, offset, value);
   }
 
-  /** Writes a string if it is ASCII. Returns false, and writes nothing, for any other string. */
+  /** Writes a string if it is ASCII. For any other string, returns false and writes nothing. */
   #shortAscii(value: string): boolean {
     const count = value.length;
     const at = this.#reserve(count);

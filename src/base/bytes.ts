@@ -1,6 +1,6 @@
 /**
- * Defines the byte format that the log and the segment files share: little-endian values in order.
- * `byte_writer.ts` and `byte_reader.ts` implement it.
+ * Defines the byte format that log files and segment files have in common: little-endian values,
+ * one after another. `byte_writer.ts` and `byte_reader.ts` implement it.
  *
  *     u8 u16 u32 i32 f64   unchanged, unaligned
  *     u53                  u32 low half, u32 high half: a whole number below 2^53
@@ -29,7 +29,8 @@ export function viewOf(bytes: Uint8Array): DataView {
 }
 
 /**
- * Returns the number that follows a name in the first 8 bytes, or undefined for any other bytes.
+ * Returns the number that follows a name in the first 8 bytes; undefined if the bytes have another
+ * form.
  */
 export function numberInMagic(bytes: Uint8Array, name: string): number | undefined {
   const magic = Buffer.from(bytes.subarray(0, 8)).toString("latin1");
@@ -37,7 +38,7 @@ export function numberInMagic(bytes: Uint8Array, name: string): number | undefin
   return magic.startsWith(name) && /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** Returns the bytes of a typed array, without a copy. */
+/** Returns the bytes of a typed array without copying them. */
 export function bytesOf({ buffer, byteLength, byteOffset }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }

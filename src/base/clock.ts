@@ -1,24 +1,26 @@
 /**
- * Defines the clock. Code reads time only through this interface, so that the whole engine can run
- * in a simulation.
+ * Defines the clock. Code reads the time only through this interface, so that the whole engine can
+ * run in a simulation.
  *
  * This is the only file that reads the system's clock and sets its timers.
  */
 
 export const HOUR_MS = 3_600_000;
 
-/** Cancels a timer. Calling it twice, or after the timer fired, has no effect. */
+/** Cancels a timer. Calling it again, or after the timer has fired, has no effect. */
 export type CancelTimer = () => void;
 
 export interface Clock {
   /** Returns milliseconds since 1970-01-01T00:00:00Z. The time may jump in either direction. */
   nowMs(): number;
   /**
-   * Returns milliseconds since an arbitrary moment, possibly with a fraction. The time never
+   * Returns the milliseconds since an arbitrary moment, possibly with a fraction. The time never
    * decreases.
    */
   monotonicMs(): number;
-  /** Runs `callback` once, at least `delayMs` from now. Does not keep the process alive. */
+  /**
+   * Runs `callback` once, at least `delayMs` from now. The timer does not keep the process alive.
+   */
   after(delayMs: number, callback: () => void): CancelTimer;
   /** Lets other work run. The promise resolves in a later tick of the event loop. */
   yield(): Promise<void>;
@@ -34,7 +36,7 @@ export function shownMs(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }
 
-/** Keeps the process alive while no socket is listening. A clock's timers do not. */
+/** Keeps the process alive while no socket is listening, which a clock's timers do not. */
 export function keepAlive(): CancelTimer {
   const timer = setInterval(() => undefined, HOUR_MS);
   return () => clearInterval(timer);
@@ -45,8 +47,8 @@ export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(delayMs, callback) {
-    // A timer would drop the fraction of a millisecond and fire too early, so the delay is rounded
-    // up.
+    // A timer would ignore the fraction of a millisecond and fire too early, so the delay is
+    // rounded up.
     const timer = setTimeout(callback, Math.ceil(delayMs));
     timer.unref();
     return () => clearTimeout(timer);

@@ -1,11 +1,11 @@
-/** Shared parts of the program's commands: exit codes, and output to a terminal. */
+/** Provides the exit codes and the terminal output that the program's commands share. */
 import type { Clock } from "./clock.ts";
 import { reasonOfCode } from "./disk_reasons.ts";
 import { CorruptionError, DatabaseError, DiskError, UnreadableError } from "./errors.ts";
 
 export const EXIT_DONE = 0;
 export const EXIT_START_FAILED = 1;
-/** The exit code of a command that found damage in the data it checks or restores. */
+/** The exit code of a command that found damage in the data that it checks or restores. */
 export const EXIT_DAMAGED = 1;
 export const EXIT_MISUSE = 2;
 export const EXIT_FATAL = 70;
@@ -13,17 +13,17 @@ export const EXIT_FATAL = 70;
 /** The program's name when it is a single executable. */
 export const PROGRAM_NAME = "tidemark";
 
-/** Receives a command's output lines. */
+/** Receives the lines that a command prints. */
 export interface CommandOutput {
-  /** The name of the program in these lines; if absent, the name of the single executable. */
+  /** The name of the program in these lines; absent for the name of the single executable. */
   readonly program?: string;
   /** Prints a line of the result. */
   readonly say: (line: string) => void;
-  /** Prints a line about the work: its progress, or the reason why it was not done. */
+  /** Prints a line about the work, such as its progress or the reason why it was not done. */
   readonly tell: (line: string) => void;
 }
 
-/** The interval at which longer work reports its progress. */
+/** The interval at which long work reports its progress. */
 const PROGRESS_MS = 3000;
 
 /** Decides when it is time to report progress. */
@@ -36,7 +36,7 @@ export class ProgressClock {
     this.#toldMs = clock.monotonicMs();
   }
 
-  /** Returns true if it is time for the caller to report progress. */
+  /** Returns whether it is time to report progress. */
   isDue(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#toldMs < PROGRESS_MS) return false;
@@ -45,12 +45,12 @@ export class ProgressClock {
   }
 }
 
-/** Returns true if a command's arguments only ask for its usage. */
+/** Returns whether a command's arguments only ask for help. */
 export function isHelpAsked(args: readonly string[]): boolean {
   return args.some((arg) => arg === "--help" || arg === "-h");
 }
 
-/** Refuses invalid arguments. @returns The exit code. */
+/** Reports invalid arguments. @returns The exit code. */
 export function refuseUse(
   { tell }: CommandOutput,
   { command, problem, usage }: { command: string; problem: string; usage: string },
@@ -60,7 +60,7 @@ export function refuseUse(
 }
 
 /**
- * Returns the message of an error, its meaning and its remedy.
+ * Returns the message of an error, followed by its meaning and its remedy.
  *
  * @param program The name of the program in suggested commands.
  */
@@ -72,7 +72,7 @@ export function textWithHint(error: Error, program: string = PROGRAM_NAME): stri
 function hintOf(error: Error, program: string): string | undefined {
   if (error instanceof DatabaseError) return error.hint;
   if (error instanceof DiskError) return reasonOfCode(error.code);
-  // Bytes that the disk fails to deliver may be intact, so the reason from the disk comes first.
+  // Bytes that the disk fails to deliver may be intact, so the disk's reason comes first.
   const reason = error instanceof UnreadableError ? reasonOfCode(error.code) : undefined;
   if (reason !== undefined || !(error instanceof CorruptionError)) return reason;
   return `${program} verify lists the damage, and ${program} repair shows what can be done`;

@@ -1,7 +1,7 @@
 /**
  * Copies files in pieces, each of which is durable before the next is written, and computes the
- * checksum of the copy. Syncing a large file only once at its end would block other writers to that
- * disk for a long time. Other work runs between pieces.
+ * checksum of the copy. If a large file were synced only once at its end, other writers to that
+ * disk would be blocked for a long time. Other work can run between two pieces.
  */
 import { crc32 } from "./checksum.ts";
 import type { Disk, DiskFile } from "./disk.ts";
@@ -12,9 +12,9 @@ const PIECE_BYTES: number = 1 << 20;
 
 export interface CopyOptions {
   readonly disk: Disk;
-  /** The number of bytes to copy; the whole file if absent. */
+  /** The number of bytes to copy; absent for the whole file. */
   readonly upTo?: number;
-  /** The source file, if it is already open. It stays open. */
+  /** The source file, if it is already open. It is left open. */
   readonly source?: DiskFile;
   /** Lets other work run. The promise resolves when copying may continue. */
   readonly pause: () => Promise<void>;
@@ -39,8 +39,8 @@ export async function copyFile(from: string, to: string, options: CopyOptions): 
 }
 
 /**
- * A copy whose caller decides how far it may proceed. The source is opened when the first piece is
- * copied.
+ * A copy that progresses only as far as its caller requests. The source is opened when the first
+ * piece is copied.
  */
 export class FileCopy {
   readonly #from: string;
@@ -62,7 +62,10 @@ export class FileCopy {
     });
   }
 
-  /** Copies whole pieces below an offset. @throws {DiskError} @throws Errors of `onCopied`. */
+  /**
+   * Copies as many whole pieces as lie below an offset. @throws {DiskError} @throws Errors of
+   * `onCopied`.
+   */
   async advance(below: number): Promise<void> {
     if (below - this.#offset < PIECE_BYTES) return;
     await this.#copyUpTo(below - ((below - this.#offset) % PIECE_BYTES));
@@ -121,14 +124,17 @@ export function checksumOfFile(disk: Disk, path: string, upTo: number = Infinity
   }
 }
 
-/** Removes a directory and its contents if it exists. @throws {DiskError} */
+/** Removes a directory and its contents, if it exists. @throws {DiskError} */
 export function removeTree(disk: Disk, path: string): void {
   if (!disk.exists(path)) return;
   emptyDirectory(disk, path);
   disk.removeDirectory(path);
 }
 
-/** Removes the contents of a directory. An empty directory stays untouched. @throws {DiskError} */
+/**
+ * Removes the contents of a directory. If the directory is empty, it stays untouched. @throws
+ * {DiskError}
+ */
 export function emptyDirectory(disk: Disk, path: string): void {
   for (const { name, isDirectory } of disk.list(path)) {
     if (isDirectory) removeTree(disk, `${path}/${name}`);
@@ -137,8 +143,8 @@ export function emptyDirectory(disk: Disk, path: string): void {
 }
 
 /**
- * Removes a tree as {@linkcode removeTree} does, but off the event loop and file by file. Rejects
- * with a DiskError.
+ * Removes a tree like {@linkcode removeTree}, but off the event loop and one file at a time.
+ * Rejects with a DiskError.
  */
 export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
   if (!disk.exists(path)) return;
@@ -150,8 +156,8 @@ export async function removeTreeSoon(disk: Disk, path: string): Promise<void> {
 }
 
 /**
- * Returns the paths of all files in a directory and below; no paths if the directory does not
- * exist.
+ * Returns the paths of all files in a directory and its subdirectories; none if the directory does
+ * not exist.
  * @throws {DiskError}
  */
 export function* filesBelow(disk: Disk, directory: string): Generator<string> {
@@ -163,7 +169,10 @@ export function* filesBelow(disk: Disk, directory: string): Generator<string> {
   }
 }
 
-/** Creates the directory of a file below an existing root. Returns the new directories. */
+/**
+ * Creates the parent directories of a file below an existing root. Returns the directories that
+ * were created.
+ */
 export function makeDirectoryOf(disk: Disk, root: string, path: string): string[] {
   const made: string[] = [];
   let directory = root;

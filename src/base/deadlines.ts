@@ -1,7 +1,7 @@
 /**
- * Serves many deadlines with one timer, because thousands of timers would cost more memory than the
- * waiting work. The deadlines form a binary heap. Each item stores its place in the heap, so
- * removing an item takes logarithmic time.
+ * Handles many deadlines with a single timer, because thousands of timers would take more memory
+ * than the waiting work. The deadlines form a binary heap. Each item stores its position in the
+ * heap, so that it can be removed in logarithmic time.
  *
  * Invariant: while there are items, a timer is set that fires no later than the earliest deadline.
  */
@@ -11,7 +11,7 @@ export interface TimedItem {
   /** The deadline, on the monotonic clock. */
   readonly dueMs: number;
   /**
-   * The item's place in the heap, or -1 if it is not in the heap. Only {@linkcode Deadlines}
+   * The item's position in the heap; -1 if it is not in the heap. Only {@linkcode Deadlines}
    * changes it.
    */
   heapIndex: number;
@@ -29,7 +29,7 @@ export class Deadlines<T extends TimedItem> {
     this.#clock = clock;
   }
 
-  /** All items, in no particular order. The list may change while they are visited. */
+  /** Returns all items in no particular order. The list may change while its items are visited. */
   get items(): readonly T[] {
     return [...this.#heap];
   }
@@ -40,7 +40,7 @@ export class Deadlines<T extends TimedItem> {
     this.#setTimer();
   }
 
-  /** Removes an item. Has no effect if the item is not in the heap. */
+  /** Removes an item. This has no effect if the item is not in the heap. */
   remove(item: T): void {
     const index = item.heapIndex;
     if (index < 0) return;
@@ -54,7 +54,7 @@ export class Deadlines<T extends TimedItem> {
   }
 
   /**
-   * Sets the timer for the earliest deadline. If the earliest item is removed, the timer stays,
+   * Sets the timer for the earliest deadline. If the earliest item is removed, the timer is kept,
    * because a timer that fires too early is simply set again.
    */
   #setTimer(): void {

@@ -1,5 +1,5 @@
 /**
- * Counts the open file descriptors of this process and reads their limit, from Linux's `/proc`.
+ * Reads the number of open file descriptors of this process, and their limit, from Linux's `/proc`.
  */
 import type { Disk } from "./disk.ts";
 import { DiskError, hasNoDescriptor } from "./errors.ts";
@@ -13,9 +13,8 @@ export interface Descriptors {
 }
 
 /**
- * Creates a function that reads the current count of descriptors; undefined if the system does not
- * report descriptors or sets no limit. The limit is read at once, while a descriptor is free for
- * reading it.
+ * Creates a function that counts the open descriptors; undefined if the system does not report them
+ * or sets no limit. The limit is read immediately, because reading it requires a free descriptor.
  */
 export function descriptorGauge(
   disk: Pick<Disk, "exists" | "list" | "readFile">,
@@ -29,10 +28,10 @@ export function descriptorGauge(
 
 function openCount(disk: Pick<Disk, "list">, max: number): number {
   try {
-    // One of the entries is the descriptor that lists the directory.
+    // One of the entries is the descriptor that is used to list the directory.
     return disk.list(OPEN).length - 1;
   } catch (error) {
-    // Safe: counting itself needs a descriptor, so a failure means that none is left.
+    // Safe: counting requires a descriptor, so this failure means that none is free.
     if (error instanceof DiskError && hasNoDescriptor(error.code)) return max;
     throw error;
   }

@@ -1,26 +1,29 @@
 /**
- * Defines the interface of the disk, which simulations implement as well.
+ * Defines the interface of the disk, which simulations also implement.
  *
- * Every call is synchronous except those that take long: {@linkcode DiskFile.sync}, {@linkcode
- * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. A
- * file's data is durable only after one of the first two has resolved or `syncNow` has returned,
- * and a name only after a sync of its directory. Only the owner may access the files and
- * directories that it creates. Implementations: `bun_disk.ts`, and the tests' simulated and
- * recording disks.
+ * Every call is synchronous except for the slow ones: {@linkcode DiskFile.sync}, {@linkcode
+ * DiskFile.writeDurably}, {@linkcode Disk.removeSoon} and {@linkcode Disk.syncDirectorySoon}. The
+ * data of a file is durable only after one of the first two has resolved or `syncNow` has returned,
+ * and a file name only after a sync of its directory. Files and directories are created so that
+ * only their owner can access them. Implementations are `bun_disk.ts`, and the simulated and
+ * recording disks of the tests.
  */
 
-/** An open file. Offsets and lengths are bytes. */
+/** An open file. Offsets and lengths are in bytes. */
 export interface DiskFile {
   readonly path: string;
   size(): number;
   /** Reads up to `into.length` bytes. Returns the number of bytes read. @throws {DiskError} */
   read(into: Uint8Array, offset: number): number;
-  /** Writes all of `bytes`, and completes short writes. @throws {DiskError} */
+  /**
+   * Writes all of `bytes`, and repeats short writes until everything is written. @throws
+   * {DiskError}
+   */
   write(bytes: Uint8Array, offset: number): void;
   /**
    * Writes all of `bytes` and makes them durable, off the event loop. The bytes must not change
-   * until then. Rejects with a DiskError: operation "write" if the write was refused, or "sync",
-   * after which the contents of the file are unknown.
+   * until then. Rejects with a DiskError whose operation is "write" if the write was refused, or
+   * "sync" if the contents of the file are now unknown.
    */
   writeDurably(bytes: Uint8Array, offset: number): Promise<void>;
   /** Shortens the file, or extends it with zeros. @throws {DiskError} */
@@ -30,21 +33,21 @@ export interface DiskFile {
    */
   sync(): Promise<void>;
   /**
-   * Syncs as {@linkcode sync} does, but synchronously, for startup and shutdown.
+   * Syncs like {@linkcode sync}, but synchronously, for startup and shutdown.
    * @throws {DiskError}
    */
   syncNow(): void;
   close(): void;
 }
 
-/** The bytes of a published file, mapped or read. */
+/** The bytes of a published file, either mapped or read. */
 export interface MappedFile {
   /**
-   * The file's bytes, without a copy. The caller must not write to them. Their length is 0 once
-   * they are released.
+   * The file's bytes, which are not copied. The caller must not write to them. Their length is 0
+   * once they are released.
    */
   readonly bytes: Uint8Array;
-  /** Unmaps the file immediately. Views that were taken before then have length 0. */
+  /** Unmaps the file immediately. Views that were created before have length 0 afterwards. */
   release(): void;
 }
 
@@ -56,12 +59,12 @@ export interface DiskEntry {
 export interface OpenOptions {
   readonly create?: boolean;
   readonly exclusive?: boolean;
-  /** True if the file is only read. Such a file may be on a read-only disk. */
+  /** Whether the file is only read. Such a file may be on a read-only file system. */
   readonly readOnly?: boolean;
   /**
-   * True if each write waits for the disk: {@linkcode DiskFile.writeDurably} is then one system
-   * call, and a sync has little left to do. Data is still guaranteed durable only by those two
-   * calls.
+   * Whether each write waits for the disk: {@linkcode DiskFile.writeDurably} is then a single
+   * system call, and a sync has little left to do. Even then, only these two calls guarantee that
+   * data is durable.
    */
   readonly writesThrough?: boolean;
 }
@@ -73,7 +76,7 @@ export interface Disk {
    * if it exists and `exclusive` is set.
    */
   open(path: string, options: OpenOptions): DiskFile;
-  /** Maps a file that never changes again. @throws {DiskError} */
+  /** Maps a file that will not change any more. @throws {DiskError} */
   map(path: string): MappedFile;
   readFile(path: string): Uint8Array;
   /** Returns a file whose bytes are read on demand, off the event loop. */
@@ -82,7 +85,7 @@ export interface Disk {
   /** Returns the length of a file in bytes, or undefined if it does not exist. */
   sizeOf(path: string): number | undefined;
   list(path: string): DiskEntry[];
-  /** Creates a directory and its parents. An existing directory is accepted. */
+  /** Creates a directory and its parents. If the directory exists, this has no effect. */
   makeDirectory(path: string): void;
   rename(from: string, to: string): void;
   remove(path: string): void;
@@ -92,16 +95,18 @@ export interface Disk {
    */
   removeSoon(path: string): Promise<void> | undefined;
   removeDirectory(path: string): void;
-  /** Makes the names in a directory durable. */
+  /** Makes the file names in a directory durable. */
   syncDirectory(path: string): void;
   /**
-   * Makes the names that now exist in a directory durable, off the event loop. Rejects with a
+   * Makes the current file names in a directory durable, off the event loop. Rejects with a
    * DiskError.
    */
   syncDirectorySoon(path: string): Promise<void>;
   /** Returns the absolute path without symbolic links. @throws {DiskError} ENOENT */
   realPath(path: string): string;
-  /** Returns the bytes available to this process on the file system of `path`. */
+  /**
+   * Returns the number of bytes that are available to this process on the file system of `path`.
+   */
   freeBytes(path: string): number;
   /** Returns the size in bytes of the file system of `path`. */
   totalBytes(path: string): number;
@@ -111,9 +116,9 @@ export interface Disk {
    */
   lock(path: string): (() => void) | undefined;
   /**
-   * Prevents others from acquiring {@linkcode lock}, without changing a byte, for read-only users.
-   * Several processes may have this lock at the same time. A file that does not exist is not locked
-   * and cannot be locked.
+   * Prevents others from acquiring {@linkcode lock} without changing a byte, for users that only
+   * read. Several processes may hold this lock at the same time. A file that does not exist cannot
+   * be locked.
    * @returns A function that releases it, or undefined if the lock is taken.
    */
   lockShared(path: string): (() => void) | undefined;

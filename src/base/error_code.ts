@@ -1,10 +1,10 @@
 /**
- * Defines the closed set of codes for errors that a client or a disk can cause. The codes are
- * separate from the error classes, because the client library imports the protocol, which names the
- * codes, and nothing from the server.
+ * Defines the complete set of codes for errors that a client or a disk can cause. The codes are
+ * separate from the error classes, because the client library imports the protocol, which uses the
+ * codes, and must not import anything from the server.
  *
- * An error code is the machine-readable name of a failure in the SQL contract. One exhaustive table
- * in `protocol/error_codes.ts` maps it to its form on the wire (code, reason, status).
+ * An error code is the machine-readable name of a failure in the SQL contract. An exhaustive table
+ * in `protocol/error_codes.ts` maps each code to its form on the wire (code, reason, status).
  */
 
 /** The code of every failure that can be reported to a caller. */

@@ -1,6 +1,6 @@
 /**
- * Defines errors that occur without a bug in Tidemark: failures that a client or a disk can cause,
- * and damage to stored bytes.
+ * Defines the errors that occur without a bug in Tidemark: failures that a client or a disk can
+ * cause, and damage to stored bytes.
  */
 import type { ErrorCode } from "./error_code.ts";
 import { withoutMiddle } from "./short_text.ts";
@@ -8,23 +8,25 @@ import { withoutMiddle } from "./short_text.ts";
 export type { ErrorCode };
 
 /**
- * The maximum length of a message or hint in UTF-16 units. A message may quote a name as long as a
- * request, which must not be returned and logged in full. Messages are shortened in the middle,
- * because the beginning states the failure and the end states the reason.
+ * The maximum length of a message or hint, in UTF-16 code units. A message may quote a name that is
+ * as long as a request, and must not be returned and logged in full. Messages are shortened in the
+ * middle, because the beginning describes the failure and the end gives the reason.
  */
 const TEXT_LENGTH_MAX = 2000;
 
-/** The optional parts of an error besides its code and message. */
+/** The optional parts of an error, in addition to its code and message. */
 export interface ErrorDetails {
-  /** The offset into the text of the request, in UTF-16 units from 0. */
+  /** The offset in the text of the request, in UTF-16 code units from 0. */
   position?: number | undefined;
   /** A remedy that the caller can apply. */
   hint?: string | undefined;
   /** The index of the failing statement, counted from 0. */
   statementIndex?: number | undefined;
-  /** For RESUME_EXPIRED and HISTORY_TOO_OLD: the oldest seq at which the state is still known. */
+  /** For RESUME_EXPIRED and HISTORY_TOO_OLD, the oldest seq at which the state is still known. */
   earliestSeq?: number | undefined;
-  /** True if the object exists but is hidden from the caller, who must not learn that it exists. */
+  /**
+   * Whether the object exists but is hidden from the caller, who must not find out that it exists.
+   */
   isHidden?: boolean;
   cause?: unknown;
 }
@@ -36,8 +38,9 @@ export interface ErrorChanges extends ErrorDetails {
 }
 
 /**
- * A failure that is expected in operation. Messages name the object, column, value or limit, and
- * never contain a secret. A message or hint that is too long is shortened in the middle.
+ * A failure that can be expected in operation. Its message names the object, column, value or
+ * limit, and never contains a secret. A message or hint that is too long is shortened in the
+ * middle.
  */
 export class DatabaseError extends Error {
   readonly code: ErrorCode;
@@ -63,13 +66,19 @@ export class DatabaseError extends Error {
   }
 }
 
-/** Returns the same failure with changes. The original is its cause unless another is given. */
+/**
+ * Returns the same failure with some parts replaced. The original error becomes its cause unless
+ * another cause is given.
+ */
 export function withDetails(error: DatabaseError, changes: ErrorChanges): DatabaseError {
   const { code = error.code, message = error.message, ...details } = changes;
   return new DatabaseError(code, message, { ...detailsOf(error), cause: error, ...details });
 }
 
-/** The codes of machine errors. Their messages may contain paths of the server's files. */
+/**
+ * The codes of errors that originate on the server's machine. Their messages may contain the paths
+ * of the server's files.
+ */
 const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "DATA_DAMAGED",
   "DISK_FULL",
@@ -78,7 +87,7 @@ const OF_FILES: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL_ERROR",
 ]);
 
-/** Returns the same failure for callers who must not learn the paths of the server's files. */
+/** Returns the same failure for callers who must not see the paths of the server's files. */
 export function withoutPaths(error: DatabaseError): DatabaseError {
   if (!OF_FILES.has(error.code)) return error;
   const { hint, message } = error;
@@ -109,22 +118,25 @@ export function detailsOf({
   return { earliestSeq, hint, isHidden, position, statementIndex };
 }
 
-/** Returns true if the caller lacks a right, even if the visible error is "not found". */
+/**
+ * Returns whether the error means that the caller lacks a right, even if the visible error is "not
+ * found".
+ */
 export function isDenial({ code, isHidden }: DatabaseError): boolean {
   return isHidden || code === "PERMISSION_DENIED";
 }
 
 /**
- * Reports stored bytes that differ from the bytes that were written. The server never skips such
- * bytes silently, and never guesses their content.
+ * Reports stored bytes that differ from the bytes that were written. The server never silently
+ * skips such bytes, and never guesses what they contained.
  */
 export class CorruptionError extends Error {
   readonly path: string;
-  /** The byte offset in the file at which the damage was noticed. */
+  /** The byte offset in the file at which the damage was detected. */
   readonly offset: number;
   /** The end of the message, which begins with "Cannot read … at byte …: ". */
   readonly what: string;
-  /** True if the damage was logged when it was found. */
+  /** Whether the damage was logged when it was found. */
   isLogged = false;
 
   constructor(path: string, offset: number, what: string) {
@@ -136,9 +148,9 @@ export class CorruptionError extends Error {
   }
 }
 
-/** A file that the disk cannot read: damaged, or temporarily unavailable. */
+/** A file that the disk cannot read, because it is damaged or temporarily unavailable. */
 export class UnreadableError extends CorruptionError {
-  /** The code of the {@linkcode DiskError}. */
+  /** The code of the underlying {@linkcode DiskError}. */
   readonly code: string;
 
   constructor(path: string, code: string, offset = 0) {
@@ -148,7 +160,9 @@ export class UnreadableError extends CorruptionError {
   }
 }
 
-/** Returns true if an error reports damaged bytes, newly found or already known. */
+/**
+ * Returns whether an error reports damaged bytes, whether they were just found or already known.
+ */
 export function isDamage(error: unknown): boolean {
   if (error instanceof CorruptionError) return true;
   return error instanceof DatabaseError && error.code === "DATA_DAMAGED";
@@ -156,7 +170,7 @@ export function isDamage(error: unknown): boolean {
 
 /** A failed disk operation, with the system's own code. */
 export class DiskError extends Error {
-  /** The system's name of the error, e.g. "ENOSPC", "EIO", "ENOENT". */
+  /** The error code that the system uses, e.g. "ENOSPC", "EIO", "ENOENT". */
   readonly code: string;
   readonly path: string;
   /** The failed operation as a verb, e.g. "write". */
@@ -172,7 +186,7 @@ export class DiskError extends Error {
 }
 
 /**
- * Returns true if a code of {@linkcode DiskError} means that the process or the system has too many
+ * Returns whether a code of {@linkcode DiskError} means that the process or the system has too many
  * open files.
  */
 export function hasNoDescriptor(code: string): boolean {
@@ -180,7 +194,7 @@ export function hasNoDescriptor(code: string): boolean {
 }
 
 /**
- * Returns true if an error may come from the disk, its data or the catalog. Any other error is a
+ * Returns whether an error can be caused by the disk, its data or the catalog. Any other error is a
  * bug.
  */
 export function isExpected(error: unknown): error is Error {
@@ -189,7 +203,7 @@ export function isExpected(error: unknown): error is Error {
   );
 }
 
-/** Returns the text to log for a bug: its stack, if there is one. */
+/** Returns the text with which a bug is logged: its stack, if it has one. */
 export function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -1,13 +1,14 @@
 /**
  * Gives the global object its final shape.
  *
- * The runtime creates most global properties on first access. Creating one while the server works
- * changes the shape of the global object, and compiled code that reads a global is specialised for
- * that shape: all of it is discarded and compiled again. The first flush would cause this after all
- * other code has become fast, because its thread accesses globals that no other code needs.
+ * The runtime creates most global properties on first access. If one is created while the server
+ * works, the shape of the global object changes, and compiled code that reads a global is
+ * specialised for that shape: all such code is discarded and compiled again. The first flush would
+ * cause this after all other code has become fast, because the thread that it starts accesses
+ * globals that no other code needs.
  */
 
-/** Creates every global property, once. This takes a few milliseconds. */
+/** Creates every global property once, which takes a few milliseconds. */
 export function settleGlobals(): void {
   for (const name of Object.getOwnPropertyNames(globalThis)) Reflect.get(globalThis, name);
 }

@@ -1,14 +1,15 @@
 /**
- * Enlarges a typed array while values are appended to it, without a long pause of the event loop.
+ * Enlarges a typed array while values are appended to it, without blocking the event loop for long.
  *
- * Once three quarters of its capacity are used, a large array is moved to a larger one piece by
- * piece. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the pages were accessed for
- * the first time. New capacity costs nothing before it is accessed.
+ * Once three quarters of its capacity are used, a large array is moved piece by piece to a larger
+ * one. Copying 19 MB at once took 18 ms (2026-11-29), mostly because the memory pages were accessed
+ * for the first time. New capacity costs nothing until it is accessed.
  *
  *     array  ├──── used ────┤╌╌ free ╌╌┤        values are read, appended and changed here
  *     into   ├─ copied ─┤╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┤   takes the place of the array when that is full
  *
- * Code that changes a value other than the last must notify the growth, which may have copied it.
+ * Code that changes any value but the last must report the change, because the value may already
+ * have been copied.
  */
 type NumberArray = Uint8Array | Int32Array | Uint32Array | Float64Array;
 
@@ -19,8 +20,8 @@ const CAPACITY_MIN = 8;
 const LARGE_CAPACITY_MIN = 65_536;
 
 /**
- * The fraction of a large array's capacity at which a move begins, and the fraction at which it
- * must be complete.
+ * The share of a large array's capacity at which a move begins, and the share by which it must be
+ * complete.
  */
 const MOVE_START = 0.75;
 const MOVE_END = 0.97;
@@ -28,7 +29,7 @@ const MOVE_END = 0.97;
 /** The number of values appended between two pieces. */
 const LOOK_EVERY = 4096;
 
-/** Manages the growth of one large array, or of any number of small arrays, which need no state. */
+/** Manages the growth of one large array, or of any number of small ones, which need no state. */
 export class Growth<T extends NumberArray> {
   readonly #make: (capacity: number) => T;
   readonly #nextCapacity: (capacity: number) => number;
@@ -46,8 +47,8 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns the growth for an array: this shared growth while the array is small, otherwise a
-   * separate one.
+   * Returns the growth for an array: this shared object while the array is small, and a separate
+   * one otherwise.
    */
   ownFor({ length }: T): Growth<T> {
     const isOwn = length < LARGE_CAPACITY_MIN || this.#from !== undefined;
@@ -55,8 +56,8 @@ export class Growth<T extends NumberArray> {
   }
 
   /**
-   * Returns the number of values up to which `arrayFor` need not be called again for its last
-   * array.
+   * Returns up to how many values `arrayFor` need not be called again for the array that it last
+   * returned.
    */
   capacityUpTo({ length }: T): number {
     return length < LARGE_CAPACITY_MIN ? length : Math.min(length, this.#lookAt - 1);
@@ -90,7 +91,7 @@ export class Growth<T extends NumberArray> {
     this.#copied = Math.min(this.#copied, at);
   }
 
-  /** Releases the capacity of a move in progress. The next append may start the move again. */
+  /** Abandons a move in progress and releases its capacity. The next append may start it again. */
   release(): void {
     this.#from = undefined;
     this.#into = undefined;

@@ -1,9 +1,10 @@
 /**
- * Provides random parameters that make the hashes of each process unpredictable. Clients choose the
- * keys. With known constants, an attacker could make forty thousand keys with the same hash, and
- * grouping by these keys would block the event loop for seconds.
+ * Provides random parameters that make the hashes in each process unpredictable. Clients choose the
+ * keys that are hashed. If the parameters were known, an attacker could create forty thousand keys
+ * with the same hash, and grouping by these keys would block the event loop for seconds.
  *
- * No hash that is computed with these parameters may reach the disk or determine a visible order.
+ * A hash that is computed with these parameters must neither be stored on disk nor determine a
+ * visible order.
  */
 import { systemRandom } from "./random.ts";
 
@@ -11,8 +12,8 @@ import { systemRandom } from "./random.ts";
 export const HASH_SEED: number = randomInt32();
 
 /**
- * The factor is odd, so that multiplication loses no bits, and large, so that it affects the upper
- * bits.
+ * The factor is odd, so that a multiplication loses no bits, and large, so that it affects the
+ * upper bits.
  */
 export const HASH_FACTOR: number = (0x85ebca6b ^ (randomInt32() & 0x3ffffffe)) | 0;
 

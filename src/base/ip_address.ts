@@ -2,12 +2,12 @@
  * Parses IP addresses and ranges.
  *
  * An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) is treated as the IPv4 address, so that a rule
- * about an address cannot be bypassed by writing it in the other form.
+ * cannot be bypassed by writing an address in the other form.
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { DatabaseError } from "./errors.ts";
 
-/** The addresses that share their first `prefixBits` bits with `address`. */
+/** All addresses that have the same first `prefixBits` bits as `address`. */
 export interface IpRange {
   /** An address in canonical form. */
   readonly address: string;
@@ -19,8 +19,8 @@ const MAPPED_BITS = 96;
 const IPV6_GROUPS = 8;
 
 /**
- * Reads an address without port, brackets or zone. Returns its only canonical form, dotted for IPv4
- * and eight plain groups for IPv6; undefined if the text is not an address.
+ * Parses an address without port, brackets or zone. Returns its canonical form, dotted for IPv4 and
+ * eight plain groups for IPv6; undefined if the text is not an address.
  */
 export function ipFromText(text: string): string | undefined {
   if (isIPv4(text)) return text;
@@ -36,8 +36,8 @@ export function ipFromText(text: string): string | undefined {
 
 /** Returns all groups of an IPv6 address, including those that `::` omits. */
 function groupsOf(ipv6: string): string {
-  // A URL has only one form for an IPv6 address: hexadecimal groups in lower case, without leading
-  // zeros.
+  // A URL always writes an IPv6 address in the same way: hexadecimal groups in lower case, without
+  // leading zeros.
   const { hostname } = new URL(`http://[${ipv6}]`);
   const [head = "", tail] = hostname.slice(1, -1).split("::");
   if (tail === undefined) return head;
@@ -47,7 +47,10 @@ function groupsOf(ipv6: string): string {
   return [...before, ...zeros, ...after].join(":");
 }
 
-/** Reads an address or `address/bits`. Returns undefined if the text is neither. */
+/**
+ * Parses an address, or a range written as `address/bits`. Returns undefined if the text is
+ * neither.
+ */
 export function rangeFromText(text: string): IpRange | undefined {
   const [addressText = "", bitsText, ...others] = text.split("/");
   const address = ipFromText(addressText);
@@ -55,7 +58,7 @@ export function rangeFromText(text: string): IpRange | undefined {
   const bits = address.includes(":") ? 128 : 32;
   if (bitsText === undefined) return { address, prefixBits: bits };
   if (!/^\d{1,3}$/.test(bitsText)) return undefined;
-  // The bit count of a range written with IPv4-mapped addresses refers to the IPv6 form.
+  // If a range is written with IPv4-mapped addresses, its bit count refers to the IPv6 form.
   const isMapped = bits === 32 && addressText.includes(":");
   const prefixBits = Number(bitsText) - (isMapped ? MAPPED_BITS : 0);
   return prefixBits < 0 || prefixBits > bits ? undefined : { address, prefixBits };
@@ -73,7 +76,10 @@ export class IpRanges {
     }
   }
 
-  /** Returns true if a range contains an address. @param address An address in canonical form. */
+  /**
+   * Returns whether any of the ranges contains an address. @param address An address in canonical
+   * form.
+   */
   has(address: string): boolean {
     return address.includes(":")
       ? this.#ipv6.check(address, "ipv6")
@@ -99,7 +105,7 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
 }
 
 /**
- * Returns true if an address belongs to the loopback interface. @param address An address in
+ * Returns whether an address belongs to the loopback interface. @param address An address in
  * canonical form.
  */
 export function isLoopback(address: string): boolean {

@@ -1,4 +1,4 @@
-/** Functions of the system's C library, for calls that the runtime does not offer. */
+/** Loads functions of the system's C library, for calls that the runtime does not offer. */
 import { dlopen, type FFIFunction, type Library } from "bun:ffi";
 
 /** The file names of the C library, by platform. */
@@ -7,7 +7,9 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
   darwin: ["libSystem.dylib"],
 };
 
-/** Loads functions. Returns undefined if the library or one of the functions is not found. */
+/**
+ * Loads the given functions. Returns undefined if the library or any of the functions is missing.
+ */
 export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
   functions: Functions,
 ): Library<Functions>["symbols"] | undefined {
@@ -15,7 +17,7 @@ export function loadFromLibc<Functions extends Record<string, FFIFunction>>(
     try {
       return dlopen(name, functions).symbols;
     } catch {
-      // Safe: a different C library has a different name, and callers work without it.
+      // Safe: another C library has another name, and callers work without it.
     }
   }
   return undefined;

@@ -1,8 +1,8 @@
 /**
- * Defines the log interface for every layer below the server. A line has a message and named
- * fields, and never contains a secret.
+ * Defines the interface of the log for every layer below the server. A line consists of a message
+ * and named fields, and never contains a secret.
  *
- * `main.ts` decides where lines are written and in which format.
+ * `main.ts` decides where, and in which format, lines are written.
  */
 
 export type LogLevel = "error" | "warn" | "info" | "debug" | "trace";
@@ -16,7 +16,7 @@ export interface Log {
   debug(message: string, fields?: LogFields): void;
 }
 
-/** Discards every line, for tools and tests that only look at results. */
+/** Discards all lines, for tools and tests that only examine results. */
 export const silentLog: Log = {
   error() {},
   warn() {},

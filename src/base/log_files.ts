@@ -1,6 +1,6 @@
 /**
- * Writes the files of the log. The size of a file is limited, and writing resumes after a temporary
- * failure of the disk.
+ * Writes the log to files. The size of each file is limited, and writing resumes after a temporary
+ * disk failure.
  *
  *     <path>/tidemark.log      being written
  *     <path>/tidemark.log.1    the one before, up to .<filesMax - 1>
@@ -25,10 +25,10 @@ import {
 } from "node:fs";
 import type { Clock } from "./clock.ts";
 
-/** Describes lost log lines. */
+/** Describes log lines that were lost. */
 export interface LogLoss {
   readonly lineCount: number;
-  /** The time from which lines were, or may have been, lost, in Unix milliseconds. */
+  /** The time since which lines were lost, or may have been lost, in Unix milliseconds. */
   readonly sinceMs: number;
 }
 
@@ -38,15 +38,15 @@ export interface LogFilesOptions {
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Returns the line that takes the place of lost lines. */
+  /** Returns the line that is written in place of the lost lines. */
   readonly lineOf: (loss: LogLoss) => string;
-  /** Called when writing begins to fail. It is not called again before writing has succeeded. */
+  /** Called when writing begins to fail. It is not called again until writing has succeeded. */
   readonly onFailing: (error: unknown) => void;
 }
 
 const FILE_NAME = "tidemark.log";
 
-/** The pause between two attempts to write while writing fails. */
+/** While writing fails, the pause between two attempts to write. */
 const RETRY_MS = 10_000;
 
 const NEWLINE = 10;
@@ -56,7 +56,10 @@ export class LogFiles {
   readonly #file: string;
   /** The lost lines; undefined while the files can be written. */
   #loss: LogLoss | undefined;
-  /** True if the file may end with an incomplete line, which an earlier process may have left. */
+  /**
+   * Whether the file may end with an incomplete line, which an earlier process may have left
+   * behind.
+   */
   #mayBeTorn = true;
   #willRetry = false;
 
@@ -66,18 +69,18 @@ export class LogFiles {
     this.#try([]);
   }
 
-  /** Appends lines, each with its line end. While writing fails, they are only counted. */
+  /** Appends lines, each with its line end. While writing fails, the lines are only counted. */
   append(lines: readonly string[]): void {
     if (this.#loss === undefined) this.#try(lines);
     else this.#lose(lines.length);
   }
 
-  /** Immediately retries writing to failing files, because the cause may have been fixed. */
+  /** Retries immediately if writing was failing, because the cause may have been removed. */
   retry(): void {
     if (this.#loss !== undefined) this.#try([]);
   }
 
-  /** Appends the last lines. An attempt to write them is made in any case. */
+  /** Appends the last lines of the process. An attempt to write them is always made. */
   appendLast(lines: readonly string[]): void {
     if (lines.length > 0) this.#try(lines);
   }
@@ -87,7 +90,7 @@ export class LogFiles {
     const text = Buffer.from(lines.join(""));
     let doneBytes = 0;
     try {
-      // The directory is created each time, because it may have been removed.
+      // The directory may have been removed, so it is created each time.
       mkdirSync(this.#options.path, { recursive: true });
       this.#rotate();
       const descriptor = openSync(this.#file, "a+", 0o600);

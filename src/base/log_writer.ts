@@ -5,12 +5,11 @@
  *     json      {"time":…,"level":…,"message":…,<field>:<value>…}
  *     pretty    as compact, with each field on a line of its own, indented
  *
- * Text from a client can never begin a line, because the contents of a message or field never break
- * a line.
+ * Line breaks in a message or field are escaped, so text from a client can never begin a line.
  *
- * Lines are buffered for a moment and written together; `flush` writes the buffer. A failure to
- * write files is reported on the console and never stops the server. Once writing succeeds again, a
- * line states how many lines are missing.
+ * Lines are buffered for a moment and written together; `flush` writes the buffer immediately. A
+ * failure to write the files is reported on the console and never stops the server. Once writing
+ * succeeds again, a line states how many lines are missing.
  */
 import type { Clock } from "./clock.ts";
 import { timeText } from "./clock.ts";
@@ -26,7 +25,7 @@ export interface LogWriterOptions {
   readonly path: string;
   readonly fileBytesMax: number;
   readonly filesMax: number;
-  /** Writes to the console; the default is the console of the process. */
+  /** Writes to the console; the default is the console of this process. */
   readonly tell?: (text: string) => void;
 }
 
@@ -38,10 +37,10 @@ const RANKS: Readonly<Record<LogLevel, number>> = {
   trace: 4,
 };
 
-/** The time for which a line may wait for further lines. */
+/** How long a line may wait for further lines. */
 const FLUSH_MS = 200;
 
-/** The margin that aligns fields with the message, which follows the time and the level. */
+/** The indentation that aligns fields with the message, which follows the time and the level. */
 const FIELD_MARGIN = `\n${" ".repeat("2026-01-01T00:00:00.000Z ERROR ".length)}`;
 
 export class LogWriter implements Log {
@@ -63,7 +62,7 @@ export class LogWriter implements Log {
     });
   }
 
-  /** The level. Lines that are less urgent are discarded. */
+  /** The log level. Lines that are less urgent are discarded. */
   get level(): LogLevel {
     return this.#level;
   }
@@ -89,15 +88,15 @@ export class LogWriter implements Log {
   }
 
   /**
-   * Writes the pending lines to the file with the usual name, so that a renamed file receives no
-   * more lines. Files are opened for each write, so every write finds the new file.
+   * Writes the pending lines to the file with the usual name, so that a file that was renamed
+   * receives no more lines. Files are opened for each write, so every write uses the new file.
    */
   reopen(): void {
     this.flush();
     this.#files.retry();
   }
 
-  /** Writes every buffered line, even if the files could not be written a moment ago. */
+  /** Writes all buffered lines, even if the files could not be written a moment ago. */
   flush(): void {
     this.#files.appendLast(this.#takeWaiting());
   }
@@ -168,7 +167,7 @@ function fieldText(value: string | number | boolean): string {
   return /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Returns a message as one line, even if it contains line breaks from a client. */
+/** Returns a message as a single line, even if it contains line breaks from a client. */
 function oneLine(message: string): string {
   return message.replaceAll(/[\r\n\u2028\u2029]/g, " ");
 }

@@ -1,15 +1,16 @@
 /**
- * Determines how much memory the process may use: the minimum of the machine's memory, the limits
- * of the control group and the enclosing groups, and the limit of the address space.
+ * Determines how much memory the process may use: the smallest of the machine's memory, the limits
+ * of the process's control group and of the enclosing groups, and the limit on its address space.
  *
- * A control group's limit counts all memory that the process touches; above it, the system kills
- * the process. Groups of version 2 have `memory.max`, and `memory.high`, above which the system
- * slows the process down; groups of version 1 have `memory.limit_in_bytes`. The location of a
- * group's directory follows from `/proc/self/cgroup` and `/proc/self/mountinfo` together: a
+ * The limit of a control group covers all memory that the process touches; above the limit, the
+ * system kills the process. Groups of version 2 have `memory.max`, and `memory.high`, above which
+ * the system slows down the process; groups of version 1 have `memory.limit_in_bytes`.
+ * `/proc/self/cgroup` and `/proc/self/mountinfo` together show where the group's directory is: a
  * container often sees its own group as the root of the mount.
  *
- * An address-space limit also counts reserved memory, and on startup the runtime has reserved much
- * more than it uses. Memory, mapped files and thread stacks share the rest of the limit.
+ * A limit on the address space also covers reserved memory, and at startup the runtime has reserved
+ * much more memory than it uses. Memory, mapped files and the stacks of threads share the rest of
+ * that limit.
  */
 import type { Disk } from "./disk.ts";
 import { DiskError } from "./errors.ts";
@@ -17,7 +18,7 @@ import { DiskError } from "./errors.ts";
 /** The amount of memory that the process may use. */
 export interface MemoryLimit {
   readonly bytes: number;
-  /** The origin of the limit, such as "memory.max of /sys/fs/cgroup/app.slice". */
+  /** Where the limit comes from, such as "memory.max of /sys/fs/cgroup/app.slice". */
   readonly source: string;
 }
 
@@ -27,7 +28,7 @@ export interface MemoryLimitOptions {
   readonly machineBytes: number;
 }
 
-/** The share of the address space that is free on startup which may be used for memory. */
+/** The share of the address space that is free at startup and may be used for memory. */
 const ADDRESS_SPACE_SHARE = 3 / 4;
 
 /** The files of a control group that limit its memory, by version. */
@@ -56,7 +57,7 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
     if (group === undefined) return [];
     return directoriesOf(group, { root, point }).flatMap((directory) =>
       GROUP_FILES[version].flatMap((name) => {
-        // "max" means no limit, which version 1 writes as the largest number of pages.
+        // "max" means no limit, for which version 1 uses the largest possible number of pages.
         const text = textOf(disk, `${directory}/${name}`).trim();
         return /^\d+$/.test(text)
           ? [{ bytes: Number(text), source: `${name} of ${directory}` }]
@@ -67,8 +68,8 @@ function groupLimits(disk: MemoryLimitOptions["disk"]): MemoryLimit[] {
 }
 
 /**
- * Returns the path of the process's control group. The lines have the form "4:memory:/a/b", or
- * "0::/a/b" in version 2.
+ * Returns the path of the process's control group. The lines have the form "4:memory:/a/b" or, in
+ * version 2, "0::/a/b".
  */
 function groupOf(text: string, version: 1 | 2): string | undefined {
   for (const line of text.split("\n")) {
@@ -95,7 +96,7 @@ function groupMounts(text: string): GroupMount[] {
 }
 
 /**
- * Decodes a path, in which spaces and similar characters are written as a backslash and three octal
+ * Decodes a path in which spaces and similar characters are written as a backslash and three octal
  * digits.
  */
 function unescaped(path: string): string {
@@ -104,7 +105,7 @@ function unescaped(path: string): string {
   );
 }
 
-/** Returns the directories of a group and of the enclosing groups, up to the mount. */
+/** Returns the directories of a group and of the groups around it, up to the mount. */
 function directoriesOf(group: string, { point, root }: Omit<GroupMount, "version">): string[] {
   const prefix = root === "/" ? "" : root;
   const isBelow = group === prefix || group.startsWith(`${prefix}/`);
@@ -135,7 +136,8 @@ function textOf(disk: MemoryLimitOptions["disk"], path: string): string {
   try {
     return new TextDecoder().decode(disk.readFile(path));
   } catch (error) {
-    // Safe: an unreadable limit is unknown, and the next enclosing limit applies.
+    // Safe: a limit that cannot be read is unknown, and the limit of the next enclosing group
+    // applies.
     if (error instanceof DiskError) return "";
     throw error;
   }

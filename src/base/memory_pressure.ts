@@ -1,20 +1,20 @@
 /**
- * Notices when the process approaches its memory limit, makes it release memory that it does not
- * need, and reports when it is so close that no further work should begin.
+ * Detects when the process approaches its memory limit, makes it release memory that it does not
+ * need, and reports when it is so close to the limit that no further work should begin.
  *
  *     ample ──above 70 %──► short: memory is released repeatedly ──below──► ample
  *                             └──above 85 %──► tight: work waits ──below 80 %──► short
  *
- * - File pages are not counted: the system reclaims them by itself.
- * - Releasing memory occupies the event loop for 20 to 100 ms, because all garbage is collected. If
- *   this frees little, because the memory is in use, the pause until the next time doubles, up to a
- *   bound.
- * - The pause ends early once memory use has grown considerably: the growth may all be garbage, and
- *   a load of wide rows can produce so much garbage within half a second that the process is
- *   killed.
- * - Checking at intervals is not enough: a long response that is read fast produces hundreds of
- *   megabytes of garbage between two checks. Code that allocates much memory therefore reports the
- *   bytes.
+ * - File pages are not counted, because the system reclaims them by itself.
+ * - Releasing memory blocks the event loop for 20 to 100 ms, because all garbage is collected. If
+ *   little is freed, because the memory is in use, the pause before the next attempt doubles, up to
+ *   a maximum.
+ * - The pause ends early if memory use has grown considerably: the growth may consist entirely of
+ *   garbage, and a load of wide rows can produce so much garbage within half a second that the
+ *   process is killed.
+ * - Checks at intervals are not sufficient: a long response that the client reads quickly produces
+ *   hundreds of megabytes of garbage between two checks. Code that allocates a lot of memory
+ *   therefore reports the number of bytes.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 
@@ -24,11 +24,11 @@ export interface MemoryPressureOptions {
   readonly bytesMax: number;
   /** Returns the memory in use, without file pages. */
   readonly usedBytes: () => number;
-  /** Releases memory whose contents can be recomputed, and collects garbage. */
+  /** Releases memory whose contents can be computed again, and collects garbage. */
   readonly giveBack: () => void;
-  /** Called when work begins to wait. */
+  /** Called when work has to begin to wait. */
   readonly onTight: (usedBytes: number) => void;
-  /** True if {@linkcode MemoryPressure.noteAllocated} has an effect without `start`. */
+  /** Whether {@linkcode MemoryPressure.noteAllocated} has an effect before `start`. */
   readonly isWatched?: boolean;
 }
 
@@ -37,20 +37,18 @@ const TIGHT_SHARE = 0.85;
 const RELAXED_SHARE = 0.8;
 
 /**
- * The interval between checks. It is shorter once much memory is used, because usage may grow fast.
+ * The interval between checks. It is shorter once a lot of memory is used, because memory use may
+ * grow quickly.
  */
 const LOOK_MS = 500;
 const QUICK_LOOK_MS = 50;
 const QUICK_SHARE = 0.5;
 
-/** The bounds of the pause before memory is released again. */
+/** The minimum and the maximum pause before memory is released again. */
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 16_000;
 
-/**
- * The fraction of the memory below which an amount counts as little, whether it is released or
- * added.
- */
+/** An amount below this share of the memory counts as little, whether it is freed or added. */
 const LITTLE_SHARE = 0.05;
 
 export class MemoryPressure {
@@ -59,11 +57,11 @@ export class MemoryPressure {
   #pauseMs = PAUSE_MS_MIN;
   /** The earliest time at which memory may be released again. */
   #nextMs = 0;
-  /** The minimum memory in use since memory was last released. */
+  /** The smallest memory use since memory was last released. */
   #leastBytes = 0;
   #givenBackCount = 0;
   #isWatched: boolean;
-  /** The bytes that were allocated since the last check. */
+  /** The number of bytes allocated since the last check. */
   #allocatedBytes = 0;
 
   constructor(options: MemoryPressureOptions) {
@@ -71,17 +69,17 @@ export class MemoryPressure {
     this.#isWatched = options.isWatched ?? false;
   }
 
-  /** True if no further work should begin. */
+  /** Whether so little memory is left that no further work should begin. */
   get isTight(): boolean {
     return this.#isTight;
   }
 
-  /** The number of times that memory was released. */
+  /** How often memory has been released. */
   get givenBackCount(): number {
     return this.#givenBackCount;
   }
 
-  /** Checks periodically. Returns a function that ends the checks. */
+  /** Checks periodically. Returns a function that stops the checks. */
   start(): CancelTimer {
     const { bytesMax, clock } = this.#options;
     this.#isWatched = true;
@@ -97,14 +95,14 @@ export class MemoryPressure {
     };
   }
 
-  /** Records that this many bytes were allocated, and checks once they add up. */
+  /** Records that this many bytes were allocated, and runs a check once enough have accumulated. */
   noteAllocated(bytes: number): void {
     this.#allocatedBytes += bytes;
     const isMuch = this.#allocatedBytes > LITTLE_SHARE * this.#options.bytesMax;
     if (isMuch && this.#isWatched) this.look();
   }
 
-  /** Checks the memory in use. Returns it, in bytes. */
+  /** Checks how much memory is in use. Returns the result in bytes. */
   look(): number {
     const { bytesMax, clock, giveBack, onTight, usedBytes } = this.#options;
     const little = LITTLE_SHARE * bytesMax;

@@ -1,15 +1,16 @@
 /**
- * Reads the memory that the runtime reports for this process, even while no file descriptor is
+ * Reads the memory use that the runtime reports for this process, even while no file descriptor is
  * free.
  *
- * The runtime opens a file to determine the resident memory. Without a free descriptor it throws an
- * error that has no code, and the last figures are the best available.
+ * The runtime opens a file in order to determine the resident memory. If no descriptor is free, it
+ * throws an error without a code, and the previous figures are the best available.
  */
 
 /**
- * The bytes of mapped files that the runtime counts among the arrays of this thread. Mapped files
- * are file pages, which the system reclaims by itself. The runtime counts a mapped file until it
- * has collected the array, even after the file was unmapped, and so does this figure.
+ * The size of those mapped files that the runtime counts among the arrays of this thread. Mapped
+ * files consist of file pages, which the system reclaims by itself. The runtime counts a mapped
+ * file until its array has been collected, even if the file was unmapped before, and so does this
+ * figure.
  */
 let mappedBytes = 0;
 
@@ -26,13 +27,15 @@ export function countMapped(array: Uint8Array): void {
 
 let last: NodeJS.MemoryUsage = process.memoryUsage();
 
-/** Returns sizes in bytes, as `process.memoryUsage()` does. */
+/** Returns sizes in bytes, in the form of `process.memoryUsage()`. */
 export function memoryUsage(): NodeJS.MemoryUsage {
   last = readOr(() => process.memoryUsage(), last);
   return last;
 }
 
-/** Returns the bytes of this thread's arrays and strings, without objects and mapped files. */
+/**
+ * Returns the size of this thread's arrays and strings in bytes, without objects and mapped files.
+ */
 export function arrayBytes(): number {
   return Math.max(0, memoryUsage().external - mappedBytes);
 }

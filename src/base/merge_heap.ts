@@ -6,7 +6,7 @@
  *     read its item, move it on ──► restoreFirst
  *                         or, at its end, removeFirst
  *
- * The order of the other inputs must not change while they are in the heap.
+ * While inputs are in the heap, the order of those below the top must not change.
  */
 import { defined } from "./assert.ts";
 
@@ -36,7 +36,7 @@ export class MergeHeap<Head> {
     heads[at] = head;
   }
 
-  /** Called when the first input has moved on. */
+  /** Called when the first input has moved on to its next item. */
   restoreFirst(): void {
     const [head] = this.#heads;
     if (head !== undefined && this.#heads.length > 1) this.#sink(head);

@@ -2,18 +2,15 @@
  * Finds the known name closest to an unknown one, for "did you mean …".
  */
 
-/** The maximum number of edits between two names. */
+/** The maximum number of edits by which two names may differ. */
 const EDITS_MAX = 2;
 
-/**
- * The minimum length of a name for which two edits are allowed; for shorter names, one edit is
- * allowed.
- */
+/** Names up to this length may differ by only one edit. */
 const SHORT_NAME_MAX = 5;
 
 /**
- * Returns the nearest of `names`, or the first if several are equally near; undefined if none is
- * near. Case does not matter.
+ * Returns the nearest of `names`, or the first one if several are equally near; undefined if none
+ * is near. Case does not matter.
  *
  * @param editsMax The maximum distance, inclusive.
  */
@@ -35,8 +32,8 @@ export function nearestName(
 }
 
 /**
- * Returns the number of edits allowed for a name. A one-letter name is near no other name. In
- * `a.b`, the length of the last part counts.
+ * Returns the number of edits that are allowed for a name. No name is near a name with a single
+ * letter. In `a.b`, only the length of the last part counts.
  */
 function editsOf(name: string): number {
   const { length } = name.slice(name.lastIndexOf(".") + 1);
@@ -45,8 +42,8 @@ function editsOf(name: string): number {
 }
 
 /**
- * Returns the Levenshtein distance, in which swapping two neighbours also counts as one edit,
- * computed row by row.
+ * Returns the Levenshtein distance, computed row by row; swapping two adjacent letters also counts
+ * as one edit.
  */
 function editsBetween(left: string, right: string): number {
   let before: number[] = [];

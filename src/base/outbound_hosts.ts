@@ -1,10 +1,10 @@
 /**
- * Decides to which hosts the server may open connections, according to a list in the configuration.
+ * Decides to which hosts the server may open connections, based on a list in the configuration.
  *
- * - A host has to be listed: by its name, by `*.` and the end of its name, or by an address or a
- *   range.
+ * - The list may contain a host's name, `*.` followed by the end of its name, or an address or
+ *   range of addresses.
  * - The addresses of a listed name come from the DNS, which others may control. An address that is
- *   not public therefore has to be listed itself, whatever name resolves to it. Listing the name
+ *   not public therefore has to be listed itself, whichever name resolves to it. Listing the name
  *   `localhost` also lists the addresses of this machine.
  */
 import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from "./ip_address.ts";
@@ -12,13 +12,13 @@ import { type IpRange, IpRanges, ipFromText, isLoopback, rangeFromText } from ".
 const NAME =
   /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/i;
 
-/** Matches a name whose last label is a number, which would be parsed as an address. */
+/** Matches a name whose last label is a number, so that the name would be parsed as an address. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i;
 
 /**
  * Addresses that do not belong to a single host on the public network: loopback, private, shared
  * and link-local addresses, multicast groups, addresses for documentation and tests, and IPv6
- * addresses that embed an IPv4 address.
+ * addresses that contain an IPv4 address.
  */
 const SPECIAL = new IpRanges(
   [
@@ -26,8 +26,7 @@ const SPECIAL = new IpRanges(
     "10.0.0.0/8",
     "100.64.0.0/10",
     "127.0.0.0/8",
-    // The address at which the machines of Azure reach its services, including the metadata
-    // service.
+    // The address at which machines in Azure reach its services, including the metadata service.
     "168.63.129.16/32",
     "169.254.0.0/16",
     "172.16.0.0/12",
@@ -49,7 +48,7 @@ const SPECIAL = new IpRanges(
   ].flatMap((text) => rangeFromText(text) ?? []),
 );
 
-/** Returns true if a string is a valid entry of the list. */
+/** Returns whether a string is a valid entry of the list. */
 export function isOutboundHost(text: string): boolean {
   if (rangeFromText(text) !== undefined) return true;
   return NAME.test(text) && !ENDS_IN_NUMBER.test(text);
@@ -57,7 +56,7 @@ export function isOutboundHost(text: string): boolean {
 
 export class OutboundHosts {
   readonly #names = new Set<string>();
-  /** The ends of listed names, each with a leading dot. */
+  /** The endings of listed names, each with a leading dot. */
   readonly #ends: string[] = [];
   readonly #ranges: IpRanges;
 
@@ -74,7 +73,7 @@ export class OutboundHosts {
     this.#ranges = new IpRanges(ranges);
   }
 
-  /** Returns true if the server may connect to a host. @param host See {@linkcode hostOf}. */
+  /** Returns whether the server may connect to a host. @param host See {@linkcode hostOf}. */
   permits(host: string): boolean {
     const address = ipFromText(host);
     if (address !== undefined) return this.#ranges.has(address);
@@ -82,7 +81,7 @@ export class OutboundHosts {
   }
 
   /**
-   * Returns true if a listed host may be reached at an address.
+   * Returns whether a listed host may be reached at an address.
    *
    * @param text An address as returned by the DNS.
    */
@@ -96,7 +95,7 @@ export class OutboundHosts {
 
 /**
  * Makes all requests of this process connect directly to their hosts. Otherwise, the runtime would
- * send them to a proxy that the environment names and that connects on the server's behalf. The
+ * send them to a proxy that the environment specifies and that connects on the server's behalf. The
  * runtime has no such option for a single request.
  */
 export function ignoreProxies(): void {

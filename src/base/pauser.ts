@@ -1,6 +1,6 @@
 /**
- * Divides the work of an async function into time slices: between two steps, the function yields if
- * its slice is over. A step is a bounded piece of work.
+ * Divides the work of an async function into time slices: if a slice is over, the function yields
+ * before its next step. Each step is a bounded piece of work.
  */
 import type { Clock } from "./clock.ts";
 import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
@@ -9,7 +9,7 @@ import { FURTHER_SLICE_MS_MAX } from "./limits.ts";
 const STEPS_PER_SLICE = 8;
 
 export interface PauserOptions {
-  /** Called at each step and after each wait. Throws an error if the work must end. */
+  /** Called at each step and after each wait. Throws an error if the work has to end. */
   readonly check?: () => void;
   /** The length of the first time slice, in milliseconds. */
   readonly firstSliceMs?: number;

@@ -1,9 +1,9 @@
 /**
- * Measures the memory of the process, as the system and the runtime report it.
+ * Measures the memory use of the process, as the system and the runtime report it.
  *
  * The runtime does not report how much of its heap is garbage: the size of live objects is known
  * only for a moment after each collection. The minimum over the last minute is close to that size,
- * because a heap in use is collected more often than once a minute.
+ * because a heap that is in use is collected more often than once a minute.
  */
 import { heapSize } from "bun:jsc";
 import type { Disk } from "./disk.ts";
@@ -14,28 +14,28 @@ import { arrayBytes, memoryUsage, residentBytes } from "./memory_usage.ts";
 export interface ProcessMemory {
   readonly residentBytes: number;
   /**
-   * The memory in file pages: the program, and mapped files. The system reclaims file pages when it
-   * needs memory. Undefined if the system does not report it.
+   * The memory in file pages, which belong to the program and to mapped files. The system reclaims
+   * file pages when it needs memory. Undefined if the system does not report it.
    */
   readonly fileBytes: number | undefined;
-  /** The memory of this thread's heap for objects, including unreachable objects and gaps. */
+  /** The size of this thread's heap for objects, including unreachable objects and gaps. */
   readonly heapBytes: number;
   /**
-   * The memory of this thread's arrays and strings, which are outside the object heap. It includes
-   * garbage and spare capacity, but not mapped files.
+   * The size of this thread's arrays and strings, which are outside the heap for objects. It
+   * includes garbage and unused capacity, but not mapped files.
    */
   readonly arrayBytes: number;
   /**
-   * The bytes of objects that were alive at the last collection of the heap, as far as that is
+   * The size of the objects that were alive at the last collection of the heap, as far as it is
    * known.
    */
   readonly liveBytes: number;
 }
 
-/** The fraction of the limit above which the memory in use is counted exactly. */
+/** The share of the limit above which the memory in use is determined exactly. */
 const EXACT_SHARE = 1 / 2;
 
-/** The number of samples kept; at one every ten seconds, they cover a minute. */
+/** The number of samples that are kept; with one sample every ten seconds, they cover a minute. */
 const SAMPLES_MAX = 6;
 
 export class ProcessMemoryGauge {
@@ -47,7 +47,7 @@ export class ProcessMemoryGauge {
     this.#disk = disk;
   }
 
-  /** Takes a sample of the heap. The caller does so every ten seconds. */
+  /** Takes a sample of the heap size. The caller should do so every ten seconds. */
   sample(): void {
     this.#samples.push(objectBytes());
     if (this.#samples.length > SAMPLES_MAX) this.#samples.shift();
@@ -55,7 +55,7 @@ export class ProcessMemoryGauge {
 
   read(): ProcessMemory {
     const { heapTotal, rss } = memoryUsage();
-    // While the collector is marking, the size of objects is reported as 0.
+    // While the collector marks live objects, their size is reported as 0.
     const known = [objectBytes(), ...this.#samples].filter((bytes) => bytes > 0);
     return {
       residentBytes: rss,
@@ -67,7 +67,7 @@ export class ProcessMemoryGauge {
   }
 
   /**
-   * Returns the memory of the process without file pages, as far as the system reports those.
+   * Returns the memory use of the process without file pages, as far as the system reports them.
    *
    * @param bytesMax The memory that the process may use. If less than half of it is in use, file
    * pages are included, because that figure is quick to read.
@@ -83,14 +83,14 @@ export class ProcessMemoryGauge {
       const kib = Number(/^RssFile:\s+(\d+) kB/m.exec(status)?.[1]);
       return Number.isNaN(kib) ? undefined : kib * 1024;
     } catch (error) {
-      // Safe: other systems have no such file, and it cannot be read if no descriptor is free.
+      // Safe: other systems have no such file, and it cannot be read while no descriptor is free.
       if (error instanceof DiskError) return undefined;
       throw error;
     }
   }
 }
 
-/** Returns the size of the objects without the contents of typed arrays. */
+/** Returns the size of all objects, without the contents of typed arrays. */
 function objectBytes(): number {
   return Math.max(0, heapSize() - memoryUsage().external);
 }

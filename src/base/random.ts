@@ -1,6 +1,6 @@
 /**
- * Provides randomness. All code gets random numbers through this interface, so that a simulation
- * can be repeated from its seed.
+ * Provides randomness. All code gets its random numbers through this interface, so that a
+ * simulation can be repeated from its seed.
  */
 
 export interface Random {
@@ -10,7 +10,7 @@ export interface Random {
   unit(): number;
 }
 
-/** The system's cryptographic source. */
+/** The system's cryptographic random source. */
 export const systemRandom: Random = {
   bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
   unit() {

@@ -1,7 +1,7 @@
 /**
- * Reads how many bytes this process has received on each of its TCP connections, as Linux counts
- * them. The runtime does not expose the fragments of an unfinished WebSocket message, so they can
- * be detected only through the system's count.
+ * Determines how many bytes this process has received on each of its TCP connections, as Linux
+ * counts them. The runtime does not report the fragments of an unfinished WebSocket message, so
+ * they can be detected only through the system's count.
  *
  *     struct sockaddr_in    family u16 = 2,  port u16 (network order), address 4 bytes
  *     struct sockaddr_in6   family u16 = 10, port u16 (network order), flow u32, address 16 bytes
@@ -19,14 +19,15 @@ export interface ReceivedBytes {
     visit: (descriptor: number, peer: Peer) => void,
   ): void;
   /**
-   * Returns the bytes received on a connection; undefined if the descriptor is not a connection.
+   * Returns the number of bytes received on a connection; undefined if the descriptor does not
+   * belong to a connection.
    */
   of(descriptor: number): number | undefined;
 }
 
 /** The other end of a connection. */
 export interface Peer {
-  /** The peer's address, in the canonical form of `ip_address.ts`. */
+  /** The peer's address, in the canonical form that `ip_address.ts` defines. */
   readonly address: string;
   readonly port: number;
 }
@@ -37,7 +38,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** The index of the received bytes in an array of 32-bit numbers. */
+/** The index of the received bytes when the structure is read as 32-bit numbers. */
 const BYTES_RECEIVED_AT = 32;
 
 /** Returns a reader of received bytes; undefined if the system does not count or report them. */
@@ -74,15 +75,15 @@ export function receivedBytes(): ReceivedBytes | undefined {
 }
 
 /**
- * Returns an upper bound for the descriptors of the process. Listing them would create garbage ten
- * times a second.
+ * Returns an upper bound on the numbers of the process's descriptors. Listing the descriptors
+ * instead would create garbage ten times a second.
  */
 function descriptorsEnd(): number {
   try {
     return Number(/^FDSize:\s+(\d+)/m.exec(readFileSync(STATUS, "latin1"))?.[1] ?? 0);
   } catch (error) {
-    // Safe: reading itself needs a descriptor. The next call finds more connections once
-    // descriptors are free.
+    // Safe: reading itself requires a descriptor. Once descriptors are free again, the next call
+    // finds the connections.
     if (hasNoDescriptor((error as NodeJS.ErrnoException).code ?? "")) return 0;
     throw error;
   }

@@ -25,7 +25,7 @@ export class RecentLog implements Log {
     this.#clock = clock;
   }
 
-  /** The kept lines, oldest first, without lines of level debug. */
+  /** The kept lines, oldest first; lines of level debug are not kept. */
   get lines(): readonly LogLine[] {
     return this.#lines.slice(-LINES_MAX);
   }
@@ -51,8 +51,8 @@ export class RecentLog implements Log {
 
   #keep(level: LogLevel, message: string, fields: LogFields = {}): void {
     this.#lines.push({ timeMs: this.#clock.nowMs(), level, message, fields });
-    // The list is trimmed at twice the limit, so that a new line rarely costs a copy of all other
-    // lines.
+    // The list is trimmed only when it reaches twice the limit, so that a new line rarely requires
+    // copying all others.
     if (this.#lines.length >= 2 * LINES_MAX) this.#lines = this.#lines.slice(-LINES_MAX);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs periodic work, such as a check of the free space. Runs never overlap, and no run starts
- * after cancellation.
+ * Runs work periodically, for example a check of the free space. Two runs never overlap, and no run
+ * starts after a cancellation.
  */
 import type { CancelTimer, Clock } from "./clock.ts";
 

@@ -1,7 +1,7 @@
 /**
- * Limits log lines that may occur with every request as long as a fault persists, for example when
- * the process has no free file descriptor. The log gets one line of each kind at intervals, with a
- * count.
+ * Limits log lines that would otherwise occur with every request while a fault persists, for
+ * example while the process has no free file descriptor. For each kind of line, the log gets one
+ * line per interval, with a count.
  */
 import type { Clock } from "./clock.ts";
 import type { Log, LogFields } from "./log.ts";
@@ -11,14 +11,14 @@ const PAUSE_MS = 10_000;
 
 interface Told {
   readonly atMs: number;
-  /** The number of lines omitted since the last logged one. */
+  /** The number of lines that were omitted since the last one. */
   omitted: number;
 }
 
 export class SeldomLog {
   readonly #log: Log;
   readonly #clock: Clock;
-  /** The state of each message. A program has few different messages. */
+  /** The state of each message. A program has only a few different messages. */
   readonly #told = new Map<string, Told>();
 
   constructor(log: Log, clock: Clock) {

@@ -1,6 +1,6 @@
 /**
- * Determines the unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64
- * network, because anyone who has one address of such a network has 2^64 of them.
+ * Defines the unit by which limits and lock-outs count callers: an IPv4 address, or an IPv6 /64
+ * network, because whoever has one address in such a network has 2^64 of them.
  */
 
 /**

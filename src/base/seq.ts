@@ -1,5 +1,5 @@
 /**
- * Issues sequence ids, which define a single order of all commits, definitions and ids.
+ * Issues sequence ids, which put all commits, definitions and ids into a single order.
  *
  * A seq has 53 bits, so that a JavaScript number and a JSON number represent it exactly:
  *
@@ -7,11 +7,11 @@
  *     │ ms since 2026-01-01T00:00:00Z (41 bits)  │ node (b)    │ counter (12 − b) │
  *     └──────────────────────────────────────────┴─────────────┴──────────────────┘
  *
- * The generator is a hybrid logical clock: it follows the clock forward, never goes back, and uses
- * ids of the next millisecond when the counter of the current one is used up. If the clock is set
- * back, ids therefore continue from the newest one. With `SeqTimes`, ids then run ahead of the
- * clock by a recorded distance. Without it, they use one millisecond per 4096 ids until the clock
- * catches up.
+ * The generator is a hybrid logical clock: it follows the clock forward and never goes back; when
+ * the counter of the current millisecond is used up, it uses ids of the next millisecond. If the
+ * clock is set back, ids therefore continue from the newest one. If `SeqTimes` is given, ids then
+ * run ahead of the clock by a recorded distance. Otherwise, they use one millisecond per 4096 ids
+ * until the clock has caught up.
  */
 import { assert } from "./assert.ts";
 import type { Clock } from "./clock.ts";
@@ -36,18 +36,18 @@ export {
 } from "./seq_layout.ts";
 
 /**
- * The minimum step back that starts an era. Time servers cause smaller steps, and bursts of ids use
- * later milliseconds.
+ * The minimum step back that begins a new era. Time servers cause smaller steps, and bursts of ids
+ * use milliseconds ahead of the clock.
  */
 const JITTER_MS = 1000;
 
 /**
- * The minimum difference between the two clocks that counts as a jump. A smaller difference is
- * drift or a correction.
+ * The difference from which the two clocks count as having jumped. A smaller difference is drift or
+ * a correction.
  */
 const JUMP_MS_MIN = 1000;
 
-/** A jump of the wall clock by `ms`, noticed at this time of the monotonic clock. */
+/** A jump of the wall clock by `ms`, which was noticed at this time on the monotonic clock. */
 interface ClockJump {
   readonly ms: number;
   readonly atMs: number;
@@ -55,13 +55,13 @@ interface ClockJump {
 
 export interface SeqGeneratorOptions {
   clock: Clock;
-  /** This server's number in its cluster, below 2 ** `nodeBits`. */
+  /** This server's number in its cluster, less than 2 ** `nodeBits`. */
   nodeId: number;
-  /** The number of the low 12 bits that contain the node id, 0 to 6. */
+  /** How many of the low 12 bits contain the node id, from 0 to 6. */
   nodeBits: number;
-  /** The highest id ever issued. New ids are above it, so that ids never repeat after a restart. */
+  /** The highest id ever issued. New ids are higher, so that ids never repeat after a restart. */
   last: Seq;
-  /** Maps ids to clock times; absent if the caller never needs times. */
+  /** Maps ids to clock times; absent if the caller needs no times. */
   times?: SeqTimes;
   /** Called if the clock was set back by more than a small correction. */
   onSetBack?: (times: { readonly fromMs: number; readonly toMs: number }) => void;
@@ -84,7 +84,7 @@ export class SeqGenerator {
   #counter: number;
   #last: Seq;
   #highMs: number;
-  /** The last reading of the clock, and the millisecond assigned to ids at that reading. */
+  /** The last reading of the clock, and the millisecond that ids had at that reading. */
   #seenMs = -Infinity;
   #idMs = 0;
   /** The last reading of both clocks, and the recent forward jumps of the wall clock. */
@@ -103,7 +103,7 @@ export class SeqGenerator {
     this.#counterSpan = LOW_SPAN / 2 ** nodeBits;
     this.#nodePart = nodeId * this.#counterSpan;
     this.#ms = Math.floor(last / LOW_SPAN);
-    // The rest of the last millisecond is skipped, because another node may have issued its ids.
+    // The rest of the last millisecond is skipped, because another node may have issued ids in it.
     this.#counter = last === 0 ? 0 : this.#counterSpan;
     this.#last = last;
   }
@@ -113,7 +113,7 @@ export class SeqGenerator {
     return this.#last;
   }
 
-  /** Returns the clock's time, for {@linkcode next}. */
+  /** Returns the time on the clock, for {@linkcode next}. */
   clockMs(): number {
     return this.#clock.nowMs();
   }
@@ -144,7 +144,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Issues `count` ids together: id `i` is the first id plus `offsetOf(i)`.
+   * Issues a block of `count` ids: the id with index `i` is the first id plus `offsetOf(i)`.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if an id would exceed 53 bits; none is issued.
    */
@@ -156,7 +156,7 @@ export class SeqGenerator {
       Math.max(this.#idMsAt(nowMs - SEQ_EPOCH_MS), this.#ms + 1) +
         Math.floor(lastOffset / LOW_SPAN),
     );
-    // A block begins with a new millisecond, so that its offsets are known in advance.
+    // A block begins in a new millisecond, so that its offsets are known in advance.
     if (this.#counter > 0) this.#counter = this.#counterSpan;
     const first = this.next(nowMs);
     this.#last = (first + lastOffset) as Seq;
@@ -165,15 +165,15 @@ export class SeqGenerator {
     return first;
   }
 
-  /** Returns the distance of an id from the first id of its block. */
+  /** Returns the offset of an id from the first id of its block. */
   offsetOf(index: number): number {
     const span = this.#counterSpan;
     return Math.floor(index / span) * LOW_SPAN + (index % span);
   }
 
   /**
-   * Reads the clock and saves the state that the next ids need. Call it before ids are issued for a
-   * commit.
+   * Reads the clock and saves the state that the next ids need. This must be called before ids are
+   * issued for a commit.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -192,7 +192,8 @@ export class SeqGenerator {
     this.#noteJump(wallMs);
     const clockMs = wallMs - SEQ_EPOCH_MS;
     if (this.#times === undefined) {
-      // A time outside the range of ids is not awaited, because issuing an id then fails.
+      // If the time is outside the range of ids, it is not adopted, because issuing an id then
+      // fails.
       if (clockMs > this.#ms && clockMs <= MS_MAX) {
         this.#ms = clockMs;
         this.#counter = 0;
@@ -204,7 +205,7 @@ export class SeqGenerator {
   }
 
   /**
-   * Returns the newest seq for which it and all earlier seqs have at least this age; 0 if there is
+   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if there is
    * none.
    */
   agedSeq(ageMs: number): number {
@@ -215,7 +216,7 @@ export class SeqGenerator {
 
   /**
    * Returns how far the clock has jumped forward within the last `ageMs` of real time, in
-   * milliseconds. Ids issued before such a jump seem older than they are, by that amount.
+   * milliseconds. Ids that were issued before such a jump seem older by that amount than they are.
    */
   jumpedMs(ageMs: number): number {
     this.#noteJump(this.#clock.nowMs());
@@ -242,9 +243,9 @@ export class SeqGenerator {
     return this.#times?.lastSeqUpTo(unixMs) ?? seqFromUnixMs(unixMs + 1) - 1;
   }
 
-  /** Returns the lowest millisecond that an id may have at a clock time. */
+  /** Returns the lowest millisecond that an id may have at a given clock time. */
   #idMsAt(clockMs: number): number {
-    // A time outside the range of ids is not followed.
+    // If the time is outside the range of ids, it is not adopted.
     if (this.#times === undefined || clockMs > MS_MAX) return clockMs;
     if (clockMs === this.#seenMs) return this.#idMs;
     this.#beginEraAt(clockMs, this.#times);
@@ -256,8 +257,8 @@ export class SeqGenerator {
   }
 
   /**
-   * Starts an era if the distance between ids and the clock has changed, because ids now run ahead
-   * or no longer do.
+   * Begins an era if the distance between ids and the clock has changed, because ids have begun or
+   * ceased to run ahead.
    */
   #beginEraAt(clockMs: number, times: SeqTimes): void {
     const isSetBack = clockMs < this.#highMs - JITTER_MS;
@@ -278,7 +279,7 @@ export class SeqGenerator {
     if (isSetBack) this.#onSetBack?.({ fromMs, toMs });
   }
 
-  /** Makes the next ids exceed an id that was observed elsewhere. */
+  /** Makes the next ids exceed an id that was seen elsewhere. */
   observe(seq: Seq): void {
     if (seq <= this.#last) return;
     this.#ms = Math.max(this.#ms, Math.floor(seq / LOW_SPAN));

@@ -1,6 +1,6 @@
 /**
- * Defines the bit layout of a seq, and reads the milliseconds in it. `seq.ts` draws the layout and
- * issues seqs.
+ * Defines the bit layout of a seq, and extracts the milliseconds from it. `seq.ts` draws the layout
+ * and issues seqs.
  */
 
 declare const seqBrand: unique symbol;
@@ -24,7 +24,7 @@ export const MS_MAX: number = 2 ** 41 - 1;
 /** The seq that precedes every issued seq. */
 export const SEQ_ZERO: Seq = 0 as Seq;
 
-/** Converts a number from outside. Returns undefined if it cannot be a sequence id. */
+/** Converts a number from outside this program. Returns undefined if the number cannot be a seq. */
 export function seqFromNumber(value: number): Seq | undefined {
   return Number.isSafeInteger(value) && value >= 0 ? (value as Seq) : undefined;
 }

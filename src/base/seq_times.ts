@@ -1,27 +1,28 @@
 /**
- * Maps seqs to wall-clock times when the milliseconds in their bits differ from it.
+ * Maps seqs to wall-clock times where the milliseconds in a seq differ from the clock.
  *
- * Ids never go back, but the clock may: once it was ahead, even for a moment, ids run ahead of it.
- * Ids then advance with the clock at a constant distance. Each change of that distance begins an
- * era:
+ * Ids never go back, but the clock may: if it was ahead once, even for a moment, ids run ahead of
+ * it afterwards. They then advance with the clock at a constant distance. Whenever this distance
+ * changes, a new era begins:
  *
  *     first era: ids match the clock ──► era: ids from `fromSeq` on are `aheadMs` ahead of it ──► …
  *
- * There is one era per clock jump, so the list stays short. The list is stored and copied together
- * with the definitions, so that no row has to store a time of its own.
+ * There is one era per jump of the clock, so the list stays short. The list is stored and copied
+ * together with the definitions, so that rows do not have to store their times.
  *
- * Expiry remains a single bound on seq, even if the clock goes back. A row committed before an era
- * began is at least as old as the era, because the clock did not jump within the era. A row dated
- * ahead therefore expires with the rows that came after it, and a clock that was behind for a while
- * lets no row expire early. An expired row stays expired, even if the clock is set back later.
+ * Rows expire by a single bound on the seq, even if the clock goes back. If a row was committed
+ * before an era began, it is at least as old as the era, because the clock does not jump within an
+ * era. A row that is dated in the future therefore expires together with the rows after it, and no
+ * row expires early because the clock was behind for a while. An expired row stays expired even if
+ * the clock is set back later.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "./seq_layout.ts";
 
 export interface SeqEra {
   readonly fromSeq: number;
-  /** The distance by which ids are ahead of the clock, in milliseconds. */
+  /** How far ids are ahead of the clock, in milliseconds. */
   readonly aheadMs: number;
-  /** The latest clock time in the preceding era, in Unix milliseconds. */
+  /** The latest clock time in the previous era, in Unix milliseconds. */
   readonly seenMs: number;
 }
 
@@ -29,7 +30,7 @@ export interface SeqTimesOptions {
   /** The eras in ascending order of seq. */
   readonly eras: readonly SeqEra[];
   /**
-   * Saves the eras durably; absent if none will begin.
+   * Saves the eras durably; absent if no era will begin.
    *
    * @throws {DatabaseError} @throws {DiskError}
    */
@@ -37,15 +38,15 @@ export interface SeqTimesOptions {
 }
 
 /**
- * The maximum number of eras. Beyond it, the oldest era is dropped, and its seqs are dated by the
- * preceding era.
+ * The maximum number of eras. When there are more, the oldest one is dropped, and its seqs are
+ * dated by the preceding era.
  */
 const ERAS_MAX = 1000;
 
 const BASE: SeqEra = { fromSeq: 0, aheadMs: 0, seenMs: 0 };
 
 export class SeqTimes {
-  /** The eras, including the one with which every data directory begins. */
+  /** The eras, including the initial one, with which every data directory begins. */
   #eras: readonly SeqEra[];
   #isSaved = true;
   readonly #save: (eras: readonly SeqEra[]) => void;
@@ -55,24 +56,26 @@ export class SeqTimes {
     this.#save = save;
   }
 
-  /** All eras except the one with which every data directory begins. */
+  /** All eras except the initial one. */
   get eras(): readonly SeqEra[] {
     return this.#eras.slice(1);
   }
 
-  /** The distance by which new ids are ahead of the clock, in milliseconds. */
+  /** How far new ids are ahead of the clock, in milliseconds. */
   get aheadMs(): number {
     return this.#newest.aheadMs;
   }
 
-  /** Begins an era in memory only; {@linkcode save} must precede any commit in it. */
+  /** Begins an era in memory only; {@linkcode save} must be called before any commit in it. */
   begin(era: SeqEra): void {
     const eras = [...this.#eras.slice(1).map((known) => endedBy(known, era)), era];
     this.#eras = [BASE, ...eras.slice(-ERAS_MAX)];
     this.#isSaved = false;
   }
 
-  /** Saves the eras that began since the last save. @throws {DatabaseError} @throws {DiskError} */
+  /**
+   * Saves the eras that have begun since the last save. @throws {DatabaseError} @throws {DiskError}
+   */
   save(): void {
     if (this.#isSaved) return;
     this.#save(this.#eras.slice(1));
@@ -86,7 +89,8 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the last seq issued at or before a Unix millisecond, in the newest era that has one.
+   * Returns the last seq issued at or before a Unix millisecond, in the newest era that contains
+   * one.
    */
   lastSeqUpTo(unixMs: number): number {
     const index = this.#eras.findLastIndex((era) => this.#startMsOf(era) <= unixMs);
@@ -94,13 +98,13 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the newest seq for which it and all earlier seqs have at least this age; 0 if there is
+   * Returns the newest seq that, like all seqs before it, has at least this age; 0 if there is
    * none.
    */
   agedSeq(ageMs: number, nowMs: number): number {
     let bound = 0;
     for (const [index, era] of this.#eras.entries()) {
-      // The latest clock time of this era, within which the clock did not jump.
+      // The latest clock time in this era; the clock does not jump within an era.
       const endMs = this.#eras[index + 1]?.seenMs ?? nowMs;
       const isPrefix = bound >= era.fromSeq - 1;
       if (isPrefix)
@@ -111,7 +115,8 @@ export class SeqTimes {
   }
 
   /**
-   * Returns the latest clock time since an era began. Rows that had expired by then stay expired.
+   * Returns the latest clock time since an era began. Rows that had expired at that time stay
+   * expired.
    */
   #latestMs(index: number, nowMs: number): number {
     let latestMs = nowMs;
@@ -119,7 +124,7 @@ export class SeqTimes {
     return latestMs;
   }
 
-  /** Returns the last seq of an era issued at or before a time. */
+  /** Returns the last seq in an era that was issued at or before a time. */
   #boundIn(index: number, unixMs: number): number {
     const { aheadMs } = this.#eras[index] ?? BASE;
     const endSeq = this.#eras[index + 1]?.fromSeq ?? Infinity;
@@ -136,8 +141,8 @@ export class SeqTimes {
 }
 
 /**
- * Ends an era that issued no ids by moving it back. Only its times are still used, to expire older
- * ids.
+ * If an era has issued no ids, ends it by moving it back. Only its times are still needed, to
+ * expire older ids.
  */
 function endedBy(known: SeqEra, { fromSeq }: SeqEra): SeqEra {
   if (known.fromSeq <= fromSeq) return known;

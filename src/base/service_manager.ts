@@ -1,7 +1,7 @@
 /**
- * Reports the server's state to a service manager such as systemd (the protocol of `sd_notify`):
- * one datagram to the socket that `NOTIFY_SOCKET` names. The runtime has no Unix-domain datagram
- * sockets, so the datagram is sent through the C library.
+ * Reports the state of the server to a service manager such as systemd, with the protocol of
+ * `sd_notify`: one datagram to the socket that `NOTIFY_SOCKET` specifies. The runtime does not
+ * support Unix datagram sockets, so the datagram is sent through the C library.
  *
  *     sockaddr_un   0  u16 family, 1   2  path; an abstract one begins with 0 instead of "@"
  */
@@ -9,8 +9,8 @@ import { ptr } from "bun:ffi";
 import { loadFromLibc } from "./libc.ts";
 
 /**
- * The length of the path in a socket address. A path in the file system needs one of these bytes as
- * its terminator.
+ * The maximum length of the path in a socket address. For a path in the file system, one of these
+ * bytes is its terminator.
  */
 const PATH_BYTES_MAX = 108;
 
@@ -21,7 +21,7 @@ const DATAGRAM = 2 + 0o2000000;
 const NO_SIGNAL = 0x4000;
 
 /**
- * Sends lines such as `READY=1` to the service manager.
+ * Sends a state such as `READY=1` to the service manager.
  *
  * @returns The reason why the service manager did not receive them; undefined if it did, or if
  * there is no service manager.

@@ -1,8 +1,8 @@
 /**
- * Creates typed arrays in memory that threads share. Sending such an array to another thread copies
- * no data.
+ * Creates typed arrays in memory that threads share. Such an array can be sent to another thread
+ * without copying data.
  *
- * Only the event loop writes to such arrays. A reader in another thread receives a bound on `_seq`
+ * Only the event loop writes to such arrays. A reader in another thread gets a bound on `_seq`
  * below which the event loop no longer writes.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Creates short keys from client data, for comparison. Client data may be a megabyte long, and a
- * key stays in memory as long as it may be looked up.
+ * Creates short keys from data that clients send, for comparisons. Such data may be a megabyte
+ * long, and a key stays in memory for as long as it may be looked up.
  */
 
 const KEY_CHARS_MAX = 512;
@@ -11,10 +11,13 @@ export function shortKey(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64");
 }
 
-/** The number of characters of a digest key, which contain 132 of the 256 bits of SHA-256. */
+/**
+ * The number of characters in the key of a long string, which contain 132 of the 256 bits of
+ * SHA-256.
+ */
 const DIGEST_CHARS = 22;
 
-/** Returns a digest of a string in a few characters. The digest of a string never changes. */
+/** Returns a digest of a string with few characters. The digest of a string never changes. */
 export function digestKey(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("base64url").slice(0, DIGEST_CHARS);
 }

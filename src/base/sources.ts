@@ -1,9 +1,9 @@
 /**
- * Locates the sources of the program at run time: the modules of threads, and the files that a
- * server from source bundles at their first request.
+ * Locates the sources of the program at run time: the modules that threads run, and the files that
+ * a server run from source bundles at their first request.
  *
- * The program runs from one of three forms. A thread's module stands beside the module that starts
- * it in each of them, except that a bundle has no folders.
+ * The program can run in one of three forms. In each of them, the module of a thread is next to the
+ * module that starts the thread, except that a bundle has no folders.
  *
  *     src/…                       separate modules, for tests and tools
  *     dist/server/<checksum>/     a bundle of these modules (scripts/prepare.mjs)
@@ -11,11 +11,11 @@
  */
 import { join } from "node:path";
 
-/** A bundle contains this path as a constant. The bundler replaces only a name after a dot. */
+/** A bundle contains this path as a constant. The bundler can replace a name only after a dot. */
 const BUNDLED_FROM: string | undefined = (process.env as { TIDEMARK_BUNDLED_FROM?: string })
   .TIDEMARK_BUNDLED_FROM;
 
-/** The absolute path of the folder `src`. An executable contains no such folder. */
+/** The absolute path of the folder `src`. In an executable, this folder does not exist. */
 export const SOURCE_FOLDER: string = BUNDLED_FROM ?? join(import.meta.dir, "..");
 
 /**

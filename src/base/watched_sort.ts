@@ -1,9 +1,9 @@
 /**
- * Sorts lists for which a sort may take long. The comparison function checks the time at intervals,
- * and ends the sort by throwing.
+ * Sorts lists that may take long to sort. The comparison function checks the time at intervals, and
+ * ends the sort by throwing an error.
  */
 
-/** Compares two numbers, which may represent rows, for example. The result is never 0. */
+/** Compares two numbers, which may stand for rows, for example. The result is never 0. */
 export type Compare = (left: number, right: number) => number;
 
 /** The number of comparisons between two time checks. They take a few milliseconds. */
@@ -24,7 +24,7 @@ export function numbersBelow(count: number): Uint32Array<ArrayBuffer> {
   return numbers;
 }
 
-/** Returns the same comparison function, which also calls `checkTime` at intervals. */
+/** Returns a comparison function with the same result that also calls `checkTime` at intervals. */
 export function watched(compare: Compare, checkTime: () => void): Compare {
   let leftCount = COMPARED_PER_LOOK;
   return (left, right) => {

@@ -1,10 +1,10 @@
 /**
- * Compresses blocks of a few KiB with Zstandard (RFC 8878), at its fastest level. For small blocks
- * of text and JSON, this level compresses as well as higher ones, at one and a half times their
+ * Compresses blocks of a few KiB with Zstandard (RFC 8878) at its fastest level. For small blocks
+ * of text and JSON, this level compresses as well as higher levels, at one and a half times their
  * speed.
  *
- * A frame states its uncompressed length in one of two ways, and has one block, because the input
- * is short:
+ * A frame states its uncompressed length in one of two ways, and consists of one block, because the
+ * input is short:
  *
  *     frame   OFFSET SIZE
  *                0    4   28 b5 2f fd
@@ -21,7 +21,7 @@ const MAGIC = 0xfd2fb528;
 const ONE_BYTE_LENGTH = 0x20;
 const TWO_BYTE_LENGTH = 0x60;
 const BLOCK_HEAD_BYTES = 3;
-/** The kind of a block that consists of one repeated byte. */
+/** The type of a block that consists of one repeated byte. */
 const REPEATED = 1;
 
 /** The maximum length of a block in bytes. */
@@ -34,9 +34,9 @@ export function zstdPack(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Decompresses bytes to a known length. Returns undefined for invalid input. The function first
- * checks that the input is one frame of one block of that length: a second frame, or more blocks,
- * would be decompressed at full length before the error was noticed.
+ * Decompresses bytes to a known length. Returns undefined if the input is invalid. The function
+ * first checks that the input is one frame with one block of that length: if there were a second
+ * frame or more blocks, they would be decompressed completely before the error is detected.
  */
 export function zstdUnpack(packed: Uint8Array, byteCount: number): Uint8Array | undefined {
   if (!isOneBlock(packed, byteCount)) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The active accounts by their aliases: an additional login name, the folded form of their names,
- * and their address. An account is changed by removing it and adding it again.
+ * Indexes the active accounts by their aliases: an additional login name, the folded forms of their
+ * names, and their addresses. To change an account, callers remove it and add it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
@@ -8,11 +8,11 @@ import { foldedUserName } from "./name_folding.ts";
 export class AccountAliases {
   readonly #byLoginName = new Map<string, UserEntry>();
   /**
-   * The accounts by folded name. Several accounts that older versions created may share a name, and
-   * then one of them is listed.
+   * The accounts by folded name. Several accounts that were created by older versions may have the
+   * same folded name, in which case only one of them is listed.
    */
   readonly #byFolded = new Map<string, UserEntry>();
-  /** The accounts by address in lower case. */
+  /** The accounts by their addresses in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
   named(loginName: string): UserEntry | undefined {

@@ -1,13 +1,14 @@
 /**
- * Users, and the numbers that own their rows.
+ * Manages users, and the numbers that own their rows.
  *
  * Invariants:
- * - A login name belongs to at most one undropped account, and no two accounts have login names
- *   that people would confuse. Accounts that older versions created may be exceptions.
- * - An owner number belongs to one account forever. A name that is used again after DROP USER gets
- *   another number, so the rows of the dropped account never appear under the new one.
- * - A token version is never used twice for a name, so a token of a dropped account is not valid
- *   for the next one.
+ * - A login name belongs to at most one account that has not been dropped, and no two accounts have
+ *   login names that people would confuse. Accounts that were created by older versions may be
+ *   exceptions.
+ * - An owner number belongs to one account forever. If a name is used again after DROP USER, it
+ *   gets another number, so the rows of the dropped account never appear under the new one.
+ * - A name never has the same token version twice, so a token of a dropped account is not valid for
+ *   the next account.
  * - `root` always exists.
  */
 import { assert, defined } from "../base/assert.ts";
@@ -23,28 +24,28 @@ import type { SqliteFile } from "./sqlite_file.ts";
 /** The local superuser. */
 export const ROOT_USER_ID = "root";
 
-/** The time after which a dropped account is erased, unless a user requests immediate erasure. */
+/** How long after DROP USER an account is erased, unless immediate erasure is requested. */
 const GRACE_MS: number = 30 * 24 * HOUR_MS;
 
-/** One account as stored. Absent fields are omitted from the JSON. */
+/** An account, as it is stored. Absent fields are omitted from the JSON. */
 interface AccountRecord extends UserEntry {
   readonly accountId: number;
-  /** The number that owns the rows of a dropped but not yet erased account. */
+  /** The number that owns the rows of an account that was dropped but has not been erased. */
   readonly retiredOwner?: number;
 }
 
 interface OwnerRecord {
   readonly owner: number;
   readonly userId: string;
-  /** True if the account of that name was dropped. The number is not reused. */
+  /** Whether the account with that name was dropped. If so, its number is not reused. */
   readonly isRetired: boolean;
-  /** The drop's position in commit order; absent if unknown. */
+  /** The drop's position in commit order; absent if it is unknown. */
   readonly retiredSeq?: number;
 }
 
 /**
- * Returns an account of a later state for use with the rows of an earlier state. Rows that were
- * erased in between are present again in the earlier state, so the account's erasure stays due.
+ * Merges an account of a later state into an earlier state of the rows. Rows that were erased
+ * between the two states exist again in the earlier state, so the erasure of the account stays due.
  *
  * @param before The account in the earlier state; undefined if it did not exist.
  */
@@ -55,7 +56,7 @@ export function accountOverEarlierRows(before: unknown, after: unknown): unknown
   return { ...later, retiredOwner, eraseAfterMs };
 }
 
-/** Returns the address of an account after a change, and what is known about its holder. */
+/** Returns the address of an account after a change, and whether its holder is known. */
 function addressAfter(
   before: AccountRecord,
   change: UserChange,
@@ -84,15 +85,17 @@ type DroppedChange = {
 
 export class Accounts {
   /**
-   * The version of the accounts, which is incremented by every change of an account or an owner
-   * number.
+   * The version of the accounts, which every change to an account or an owner number increments.
    */
   version = 0;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
   readonly #clock: Clock;
   readonly #all = new Map<number, AccountRecord>();
-  /** The dropped accounts that still own rows. They are few, and every CREATE USER checks them. */
+  /**
+   * The dropped accounts that still own rows. There are only a few, and every CREATE USER checks
+   * them.
+   */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
   /** The active accounts by their additional names and addresses. */
@@ -180,8 +183,8 @@ export class Accounts {
       return [{ ...before, lastSeenAtMs }];
     });
     if (records.length === 0) return;
-    // These changes are not journaled, because every minute the journal of a server with many users
-    // would grow by all of them.
+    // These changes are not journaled, because on a server with many users they would add an entry
+    // for each active user to the journal every minute.
     this.#file.transaction(() => {
       for (const record of records) {
         putUnnoted(this.#file, "accounts", { key: record.accountId, value: record });
@@ -274,8 +277,8 @@ export class Accounts {
   }
 
   /**
-   * Gives every existing and future account a token version that no issued token can have. Runs
-   * within the current transaction.
+   * Gives every existing and future account a token version that no token issued so far can have.
+   * The change is part of the current transaction.
    */
   storeTokenVersions(firstVersion: number): void {
     this.#counters.store("first_token_version", firstVersion);
@@ -288,7 +291,7 @@ export class Accounts {
     return this.#owners.get(owner)?.userId;
   }
 
-  /** Writes accounts. An account without an owner number gets one. */
+  /** Writes accounts; an account without an owner number gets one. */
   #change(records: readonly AccountRecord[]): void {
     let nextOwner = this.#counters.get("next_owner");
     const owners: OwnerRecord[] = [];
@@ -388,8 +391,7 @@ export class Accounts {
       this.#active.set(record.userId, record);
       this.#aliases.add(record);
     } else {
-      // Accounts with the same name are read in ascending order of id, so the newest account is
-      // kept.
+      // Accounts with the same name are read in ascending order of id, so the newest one remains.
       this.#droppedVersions.set(record.userId, record.tokenVersion);
     }
   }

@@ -1,9 +1,10 @@
 /**
- * The interface of the catalog: names and rules, which are small, transactional and rarely written.
+ * Defines the interface of the catalog, which contains names and rules: small data that is written
+ * rarely and in transactions.
  *
  * Reads are served from memory, except for the list of uploaded files. A write returns when its
- * SQLite transaction is durable. Writes of definitions (namespaces, tables, views …) also raise
- * `version`, which plan caches compare, but writes of users, files and storages do not.
+ * SQLite transaction is durable. A write to definitions (namespaces, tables, views …) also
+ * increments `version`, which plan caches compare; a write to users, files or storages does not.
  * `catalog_database.ts` implements this interface.
  */
 import type { Seq } from "../base/seq.ts";
@@ -43,14 +44,14 @@ export interface NewUser {
 }
 
 /**
- * A change by ALTER USER. Absent fields stay unchanged. A change of the password or the role raises
- * `tokenVersion`.
+ * A change by ALTER USER. Absent fields stay unchanged. A change of the password or the role also
+ * increments `tokenVersion`.
  */
 export interface UserChange {
   readonly role?: Role;
-  /** The address. A changed address is not verified. */
+  /** The address. If it is changed, the new address is not verified. */
   readonly email?: string;
-  /** Whether the given `email` is unproven. See {@linkcode UserEntry.isEmailUnproven}. */
+  /** Whether the given `email` is unproven; see {@linkcode UserEntry.isEmailUnproven}. */
   readonly isEmailUnproven?: true;
   readonly emailVerifiedAtMs?: number;
   readonly loginName?: string;
@@ -83,7 +84,7 @@ export interface Dependents {
 
 export interface Catalog {
   /**
-   * The version of the definitions. Every change of namespaces, tables, views or topics increments
+   * The version of the definitions. Every change to namespaces, tables, views or topics increments
    * it.
    */
   readonly version: number;
@@ -93,7 +94,7 @@ export interface Catalog {
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createNamespace(entry: NamespaceEntry): void;
   /**
-   * Drops a namespace, which must contain no table, view, topic or sequence.
+   * Drops a namespace, which must contain no tables, views, topics or sequences.
    * @throws {DatabaseError} NAMESPACE_NOT_FOUND, DEPENDENT_OBJECTS
    */
   dropNamespace(name: string): void;
@@ -105,33 +106,36 @@ export interface Catalog {
   tables(): readonly TableEntry[];
   nextTableId(): number;
   /**
-   * Creates a table, and `others` in the same transaction. `seq` is the definition's position in
-   * commit order.
+   * Creates a table, and changes `others` in the same transaction. `seq` is the definition's
+   * position in commit order.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
    * Replaces the table with the same tableId, and changes `others` in the same transaction. Earlier
-   * schema versions stay readable.
+   * schema versions can still be read.
    */
   changeTable(entry: TableEntry, seq: Seq, others?: Dependents): void;
   /**
-   * Drops a table with its segments in the manifest and its files. If there are too many files for
-   * one transaction, the rest are left to `removeFiles`.
+   * Drops a table, including its segments in the manifest and its files. If it has too many files
+   * for one transaction, the caller removes the rest with `removeFiles`.
    */
   dropTable(tableId: number, seq: Seq, others?: Dependents): void;
   /** Returns every version of a table's schema, in ascending order. */
   tableVersions(tableId: number): readonly TableEntry[];
-  /** Returns a table at a position in commit order; undefined before it was created. */
+  /**
+   * Returns a table as it was at a position in commit order; undefined if it had not been created
+   * by then.
+   */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
-   * Returns the position in commit order at which the last table with a name was dropped or got
-   * another name; 0 if there was none.
+   * Returns the position in commit order at which a name last ceased to refer to a table, because
+   * the table was dropped or renamed; 0 if that never happened.
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
-   * Returns the position in commit order at which a table's ACCESS_LEVEL last admitted more
-   * readers; 0 if it never did.
+   * Returns the position in commit order at which a change of a table's ACCESS_LEVEL last admitted
+   * more readers; 0 if that never happened.
    */
   tableOpenedSeq(tableId: number): number;
 
@@ -144,11 +148,11 @@ export interface Catalog {
    */
   createView(entry: ViewEntry): void;
   viewById(viewId: number): ViewEntry | undefined;
-  /** Replaces the view that has the same viewId. */
+  /** Replaces the view with the same viewId. */
   changeView(entry: ViewEntry): void;
-  /** Changes all of the views in one transaction. */
+  /** Changes all given views in one transaction. */
   changeViews(entries: readonly ViewEntry[]): void;
-  /** Drops either all of the views or no view. */
+  /** Drops all given views or, if it fails, none of them. */
   dropViews(entries: readonly ViewEntry[]): void;
 
   topic(namespace: string, name: string): TopicEntry | undefined;
@@ -161,9 +165,9 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createTopic(entry: TopicEntry, seq: Seq): void;
-  /** Replaces the topic that has the same topicId. */
+  /** Replaces the topic with the same topicId. */
   changeTopic(entry: TopicEntry, seq: Seq): void;
-  /** Drops either all of the topics or no topic. */
+  /** Drops all given topics or, if it fails, none of them. */
   dropTopics(entries: readonly TopicEntry[], seq: Seq): void;
 
   sequence(namespace: string, name: string): SequenceEntry | undefined;
@@ -174,22 +178,23 @@ export interface Catalog {
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   createSequence(entry: SequenceEntry): void;
-  /** Replaces the sequence that has the same sequenceId, and its mark if `mark` is given. */
+  /** Replaces the sequence with the same sequenceId, and also its mark if `mark` is given. */
   changeSequence(entry: SequenceEntry, mark?: SequenceMark): void;
-  /** Drops either all of the sequences or no sequence. */
+  /** Drops all given sequences or, if it fails, none of them. */
   dropSequences(entries: readonly SequenceEntry[]): void;
   /**
-   * Returns the next number of a sequence. No number is returned twice, even after a crash.
+   * Returns the next number of a sequence. The same number is never returned twice, even after a
+   * crash.
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at its end; DISK_FULL, STORAGE_UNAVAILABLE
    */
   nextNumber(sequence: SequenceEntry): Whole;
   /** @throws {DatabaseError} VALUE_OUT_OF_RANGE, DISK_FULL, STORAGE_UNAVAILABLE */
   setNumber(sequence: SequenceEntry, value: Whole, isCalled: boolean): void;
-  /** Returns the mark of a sequence: the number that it has reached. */
+  /** Returns the mark of a sequence, which records the number that the sequence has reached. */
   sequenceMark(sequence: SequenceEntry): SequenceMark;
 
   type(namespace: string, name: string): TypeEntry | undefined;
-  /** Returns the data type of a name; undefined if no type has it. */
+  /** Returns the data type that a name refers to; undefined if there is none. */
   definedType(namespace: string, name: string): DefinedType | undefined;
   /** Returns all types, ordered by namespace and name. */
   types(): readonly TypeEntry[];
@@ -199,27 +204,29 @@ export interface Catalog {
    */
   createType(entry: TypeEntry): void;
   /**
-   * Replaces the type with the same typeId, whose labels keep their positions.
+   * Replaces the type with the same typeId; existing labels must keep their positions.
    * @throws {DatabaseError} ALREADY_EXISTS
    */
   changeType(entry: TypeEntry): void;
-  /** Drops either all of the types or no type. No column may have one of them. */
+  /** Drops all given types or, if it fails, none of them. No column may have any of these types. */
   dropTypes(entries: readonly TypeEntry[]): void;
 
-  /** Returns a storage. Returns undefined for `local`, because it is the data directory. */
+  /**
+   * Returns a storage. For `local`, the result is undefined, because that is the data directory.
+   */
   storage(storageId: string): StorageEntry | undefined;
   /** Returns all storages except `local`, ordered by id. */
   storages(): readonly StorageEntry[];
   /** @throws {DatabaseError} ALREADY_EXISTS */
   createStorage(entry: StorageEntry): void;
-  /** Replaces the storage that has the same id. */
+  /** Replaces the storage with the same id. */
   changeStorage(entry: StorageEntry): void;
   /** Drops a storage, which must contain no table. */
   dropStorage(storageId: string): void;
 
   /**
-   * The version of accounts, owner numbers and revocations. Every change of them increments it. The
-   * result of checking a token is valid as long as this number stays the same.
+   * The version of accounts, owner numbers and revocations. Every change to them increments it. The
+   * result of checking a token stays valid while this version is unchanged.
    */
   readonly accessVersion: number;
 
@@ -227,19 +234,24 @@ export interface Catalog {
   user(userId: string): UserEntry | undefined;
   /** Returns all users, including dropped users, ordered by id. */
   users(): readonly UserEntry[];
-  /** Returns true if the newest account of this name was dropped, so that no user has the name. */
+  /**
+   * Returns whether the newest account with this name was dropped, so that no user currently has
+   * the name.
+   */
   wasDropped(userId: string): boolean;
   /**
-   * Returns the position in commit order at which the last owner of rows with this name was
-   * dropped; 0 if there was none.
+   * Returns the position in commit order at which the last account with this name that owned rows
+   * was dropped; 0 if there was none.
    */
   userDroppedSeq(userId: string): number;
-  /** Returns the user of a login name, which is an id or a `loginName`, in Unicode form NFC. */
+  /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
   userByLogin(name: string): UserEntry | undefined;
-  /** Returns the users with an address, whether or not it is verified. Case does not matter. */
+  /**
+   * Returns the users that have an address, whether or not it is verified. Case does not matter.
+   */
   usersByEmail(email: string): readonly UserEntry[];
   /**
-   * Returns the user whose login name people would confuse with this one; undefined if there is
+   * Returns the user whose login name people would confuse with this name; undefined if there is
    * none.
    */
   userLike(name: string): UserEntry | undefined;
@@ -253,25 +265,25 @@ export interface Catalog {
    */
   noteSeen(times: ReadonlyMap<string, number>): void;
   /**
-   * Drops a user, whose rows are erased after a time or immediately. The user's namespaces lose
-   * their owner, so that a later account of the same name does not get them.
+   * Drops a user, whose rows are then erased, either immediately or after a period. The user's
+   * namespaces lose their owner, so that a later account with the same name does not own them.
    * @throws {DatabaseError} USER_NOT_FOUND
    */
   dropUser(userId: string, options?: { erasesNow?: boolean }): void;
   /** Returns the pending erasures of dropped accounts, oldest first. */
   erasures(): readonly Erasure[];
-  /** Makes the erasure of a name's dropped accounts due immediately. */
+  /** Makes the erasure of all dropped accounts with a name due immediately. */
   hastenErasure(userId: string): void;
   /**
-   * Records that an account's rows are erased, and removes everything about the account but its
+   * Records that an account's rows were erased, and removes everything about the account except its
    * name.
    */
   noteErased(accountId: number): void;
-  /** Sets the password of root and creates the first DBA in one transaction. */
+  /** Sets the password of root, and creates the first DBA, in one transaction. */
   setUp(users: SetupUsers): UserEntry;
   /**
-   * Returns the number that owns a user's rows forever. A name that is used again after DROP USER
-   * gets a new number.
+   * Returns the number that permanently owns a user's rows. If a name is used again after DROP
+   * USER, it gets a new number.
    * @returns undefined if the id has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
@@ -281,7 +293,7 @@ export interface Catalog {
   readonly serviceTokens: SecretEntries<ServiceTokenEntry>;
   readonly invitations: SecretEntries<InvitationEntry>;
 
-  /** Returns true if a token id or session id was revoked. */
+  /** Returns whether a token id or session id was revoked. */
   isRevoked(id: string): boolean;
   /**
    * Returns the time at which an id was first revoked and the successor whose use revoked it;
@@ -296,15 +308,15 @@ export interface Catalog {
 
   file(fileId: string): FileEntry | undefined;
   /**
-   * Returns all files in one list, for callers that cannot wait between portions. Each file takes
-   * 20 µs.
+   * Returns the whole file list at once, for callers that cannot wait between portions. Each file
+   * takes 20 µs to read.
    */
   files(): readonly FileEntry[];
   /** The number of listed files. */
   readonly fileCount: number;
   /**
-   * Returns the list in portions, ordered by id. Each portion is read on demand; other code may run
-   * between portions and change later ones.
+   * Returns the file list in portions, ordered by id. Each portion is read on demand; other code
+   * may run between two portions and change later ones.
    */
   filePortions(of?: FilesOf): Iterable<readonly FileEntry[]>;
   addFiles(entries: readonly FileEntry[]): void;

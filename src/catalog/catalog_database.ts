@@ -1,9 +1,9 @@
 /**
- * The catalog in one SQLite database: implements {@linkcode Catalog} and the manifest of the store.
+ * Implements {@linkcode Catalog} and the store's manifest in a single SQLite database.
  *
- * Everything except the file list is kept in memory from startup. A write is one transaction that
- * is durable when the call returns; memory and `version` are updated after it. The database
- * contains only metadata, never a user's rows.
+ * Everything except the file list is kept in memory from startup. A write is a transaction that is
+ * durable when the call returns; memory and `version` are updated afterwards. The database contains
+ * only metadata, never the rows of users.
  */
 import type { Clock } from "../base/clock.ts";
 import { isExpected } from "../base/errors.ts";
@@ -46,16 +46,20 @@ export interface CatalogDatabaseOptions {
   path: string;
   clock: Clock;
   log: Log;
-  /** True if changes are journaled for an archive. */
+  /** Whether changes are recorded in a journal for an archive. */
   keepsJournal?: boolean;
   /**
-   * Called if it is unknown whether a change is durable, possibly even while the catalog opens. The
-   * process must stop; the next startup determines whether the change is durable.
+   * Called if it is unknown whether a change is durable; this may even happen while the catalog is
+   * being opened. The process must then stop; the next startup finds out whether the change is
+   * durable.
    */
   onFatal?: ((cause: unknown) => void) | undefined;
 }
 
-/** The numbers that a catalog state has used, for a state that replaces it. */
+/**
+ * The numbers that one state of the catalog has used, which the state that replaces it must not use
+ * again.
+ */
 export interface UsedBefore {
   /** The last numbers issued for tables, users, owners, segments and definitions. */
   readonly numbers: readonly (readonly [CounterName, number])[];
@@ -74,7 +78,10 @@ const USED: readonly CounterName[] = [
   "next_account_id",
 ];
 
-/** More numbers than could be issued between a backup and the loss of later changes. */
+/**
+ * This exceeds the number of ids that could have been issued between a backup and the loss of later
+ * changes.
+ */
 const UNKNOWN_SPAN = 1_000_000;
 
 export class CatalogDatabase implements Catalog {
@@ -101,7 +108,7 @@ export class CatalogDatabase implements Catalog {
     this.#log = log;
     const counters = new Counters(file);
     this.#counters = counters;
-    // The journal is created first, so that it sees every change.
+    // The journal is created first, so that it records every change.
     this.journal = new CatalogJournal({ clock, counters, file, isKept: keepsJournal });
     this.manifest = new ManifestDatabase(file, counters);
     this.#files = new FileList(file);
@@ -116,7 +123,7 @@ export class CatalogDatabase implements Catalog {
     for (const { name, value } of allSealed<{ name: string; value: string }>(file, "settings")) {
       this.#settings.set(name, value);
     }
-    // The catalog is new.
+    // If there is no default namespace, the catalog is new.
     if (this.#definitions.namespace(DEFAULT_NAMESPACE) === undefined) {
       for (const name of [DEFAULT_NAMESPACE, PUBLIC_NAMESPACE]) {
         this.#definitions.createNamespace({
@@ -136,7 +143,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Refuses a file that `open` would refuse, without leaving a trace. @throws {CorruptionError}
+   * Refuses a file that `open` would also refuse, without leaving any trace of the attempt. @throws
+   * {CorruptionError}
    * @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
   static refuseForeign(path: string): void {
@@ -475,7 +483,7 @@ export class CatalogDatabase implements Catalog {
 
   /**
    * Returns the uploaded files at the moment when the catalog was held, in portions ordered by id.
-   * The caller must finish reading before the hold ends.
+   * The caller must have read all portions before the hold ends.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -491,7 +499,7 @@ export class CatalogDatabase implements Catalog {
     this.#files.remove(fileIds);
   }
 
-  /** Returns a named value that an earlier process stored in this database. */
+  /** Returns a named setting that an earlier process stored in this database. */
   setting(name: string): string | undefined {
     return this.#settings.get(name);
   }
@@ -504,9 +512,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Freezes the catalog's file, with all committed changes, until the returned function is called.
-   * In the meantime, the catalog remains usable. A reader of the file must keep it open as long as
-   * the catalog is open.
+   * Freezes the catalog's file, including all committed changes, until the returned function is
+   * called. The catalog remains usable in the meantime. If a caller opens the file to read it, the
+   * caller must keep it open for as long as the catalog is open.
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -514,7 +522,7 @@ export class CatalogDatabase implements Catalog {
     return this.#file.hold();
   }
 
-  /** Returns the numbers that a replacement of this state must not use again. */
+  /** Returns the numbers that a state which replaces this one must not use again. */
   used(): UsedBefore {
     return {
       numbers: USED.map((name) => [name, this.#counters.get(name)] as const),
@@ -529,8 +537,9 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Turns an earlier state into a new one: no number in `used` is issued again, and every token
-   * ends. Requires that every segment is in the data directory. Open the catalog again afterwards.
+   * Turns an earlier state into a new one: no number in `used` is issued again, and all tokens
+   * become invalid. Every segment must be in the data directory. The catalog has to be opened again
+   * afterwards.
    *
    * @param before The numbers that the replaced state used; undefined if they cannot be read.
    */
@@ -557,7 +566,7 @@ export class CatalogDatabase implements Catalog {
     const own = new Map(this.#definitions.numbers.marks().map((mark) => [mark.sequenceId, mark]));
     return this.sequences().flatMap((sequence) => {
       const { createdAtMs, sequenceId } = sequence;
-      // The same id may belong to a different sequence, which was created after the backup.
+      // The same id may belong to a different sequence that was created after the backup.
       const same = before?.sequences.find(
         (each) => each.mark.sequenceId === sequenceId && each.createdAtMs === createdAtMs,
       );
@@ -567,8 +576,8 @@ export class CatalogDatabase implements Catalog {
   }
 
   /**
-   * Removes dropped users as owners. A catalog may come from a version in which DROP USER left the
-   * name as the owner of namespaces.
+   * Removes dropped users as owners of namespaces. In earlier versions, a dropped user remained the
+   * owner of its namespaces.
    */
   #disownDropped(): void {
     for (const { owner } of this.namespaces()) {
@@ -587,7 +596,7 @@ export class CatalogDatabase implements Catalog {
     try {
       this.#definitions.numbers.giveBack(this.sequences());
     } catch (error) {
-      // Safe to ignore: numbers that cannot be returned only leave a gap.
+      // Safe: numbers that cannot be returned only leave a gap.
       if (!isExpected(error)) throw error;
       this.#log.warn("cannot return the reserved numbers of sequences", {
         error: error.message,

@@ -1,9 +1,12 @@
-/** The path of the catalog in a data directory or in a backup, which has the same structure. */
+/**
+ * Defines the path of the catalog in a data directory, and in a backup, which has the same
+ * structure.
+ */
 
 /** The name of the catalog file. */
 export const CATALOG_FILE = "catalog.sqlite";
 
-/** The suffixes of the files that SQLite keeps beside the catalog file. */
+/** The suffixes of the files that SQLite creates next to the catalog file. */
 export const CATALOG_SIDE_FILES: readonly string[] = ["wal", "shm", "journal"].map(
   (kind) => `${CATALOG_FILE}-${kind}`,
 );

@@ -1,6 +1,6 @@
 /**
- * Checks the catalog without changing it. SQLite writes when it opens a database that a killed
- * process left, so the check opens a copy.
+ * Checks the catalog without changing it. When SQLite opens a database that a killed process has
+ * left, it writes to it, so the check opens a copy.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Disk } from "../base/disk.ts";
@@ -15,7 +15,9 @@ export interface CatalogCheckOptions {
   readonly disk: Disk;
   /** The SQLite file. */
   readonly path: string;
-  /** An empty directory for the copy, outside the data directory. The caller removes it. */
+  /**
+   * An empty directory for the copy, outside the data directory. The caller removes it afterwards.
+   */
   readonly scratch: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -23,11 +25,11 @@ export interface CatalogCheckOptions {
 
 export interface CatalogCheck {
   readonly damage: readonly CorruptionError[];
-  /** True if only SQLite's log is damaged. The copy then has the state before that log. */
+  /** Whether only SQLite's log is damaged. In that case, the copy has the state before the log. */
   readonly isOnlyLogDamaged: boolean;
   /**
-   * The open copy; undefined if it is unreadable. The caller closes it, even if its files are
-   * already unlinked.
+   * The opened copy; undefined if it cannot be read. The caller closes it, even if its files have
+   * already been removed.
    */
   readonly catalog: CatalogDatabase | undefined;
 }
@@ -68,8 +70,8 @@ export function checkCatalog(options: CatalogCheckOptions): CatalogCheck {
 }
 
 /**
- * Reports directories in place of the catalog's files, for which SQLite only reports "disk I/O
- * error".
+ * Reports directories that are in the place of the catalog's files, for which SQLite would only
+ * report "disk I/O error".
  */
 function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const paths = SUFFIXES.map((suffix) => `${path}${suffix}`);
@@ -81,11 +83,11 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
     .map((each) => new CorruptionError(each, 0, "it is a directory, but should be a file"));
 }
 
-/** Opens a catalog and reads all its contents. @throws {CorruptionError} */
+/** Opens a catalog and reads all of its contents. @throws {CorruptionError} */
 function openWhole(path: string, { clock, log }: CatalogCheckOptions): CatalogDatabase {
   const catalog = CatalogDatabase.open({ path, clock, log });
   try {
-    // The file list is the only list that is not read when the catalog is opened.
+    // The file list is the only part that is not read when the catalog is opened.
     catalog.files();
     return catalog;
   } catch (error) {
@@ -99,7 +101,8 @@ function unreadable(damage: readonly CorruptionError[]): CatalogCheck {
 }
 
 /**
- * Returns the result of a check, or the damage that the check found, with the path of the original.
+ * Returns the result of a check or, if the check finds damage, the damage with the path of the
+ * original file.
  */
 function faultOf<T>(path: string, check: () => T): T | CorruptionError {
   try {

@@ -1,9 +1,9 @@
 /**
- * Counters that only increase, so that no number is reused, even after all objects that used it
- * have been removed.
+ * Manages counters that only increase, so that a number is never reused, even after all objects
+ * that used it have been removed.
  *
- * A value is raised in the same transaction as the change that used it, so an id that is on disk is
- * never issued again. Memory is updated after the transaction.
+ * A counter is increased in the same transaction as the change that used the number, so an id that
+ * is on disk is never issued again. Memory is updated after the transaction.
  */
 import { allSealed, putSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
@@ -39,7 +39,7 @@ export class Counters {
     return this.#values.get(name) ?? FIRST_VALUES[name];
   }
 
-  /** Writes a value within the running transaction if it is higher than the stored one. */
+  /** Writes a value within the current transaction if it is higher than the stored one. */
   store(name: CounterName, value: number): void {
     if (value <= this.get(name)) return;
     putSealed(this.#file, "counters", { key: name, value: { name, value } });
@@ -62,7 +62,7 @@ const FIRST_VALUES: Readonly<Record<CounterName, number>> = {
   highest_seq: 0,
   // Log files are numbered from 1.
   first_log_file: 0,
-  // A restore raises this number above every version of an issued token.
+  // A restore increases this number above the versions of all issued tokens.
   first_token_version: 1,
   // The number of transactions that the journal has counted.
   journal_end: 0,

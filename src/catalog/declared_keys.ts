@@ -1,15 +1,17 @@
 /**
- * The primary key that a table declares, and the key by which the store finds its rows.
+ * Distinguishes the primary key that a table declares from the key by which the store finds its
+ * rows.
  *
- * Usually both are the same. A SHARED or USER table that is created without a primary key has a
- * hidden key column instead: `_key`, always the last column, with an id that the server assigns to
- * each row. `*` does not include it. A primary key that is added to such a table later is a unique
- * index. The hidden column remains the key of the store, so that no row has to be rewritten.
+ * Usually the two are the same. A SHARED or USER table without a primary key has a hidden key
+ * column instead: `_key`, which is always the last column and contains an id that the server
+ * assigns to each row. `SELECT *` does not include it. If a primary key is added to such a table
+ * later, it is implemented as a unique index. The hidden column remains the key of the store, so
+ * that no row has to be rewritten.
  */
 import { BIGINT } from "../types/mod.ts";
 import type { ColumnEntry, IndexEntry, TableEntry } from "./entries.ts";
 
-/** The name of the hidden key column. No declared column begins with "_". */
+/** The name of the hidden key column. The name of a declared column never begins with "_". */
 export const HIDDEN_KEY_NAME = "_key";
 
 /** Returns the hidden key column of a new table. */
@@ -50,7 +52,7 @@ export function keyNameOf(table: NamedTable): string | undefined {
 /** A primary key, as its table declares it. */
 type DeclaredKey = Pick<IndexEntry, "columnIds" | "comment" | "name">;
 
-/** Returns the primary key that is in force; undefined if the table declares no primary key. */
+/** Returns the primary key that the table currently declares; undefined if there is none. */
 export function declaredKeyOf(table: KeyedTable): DeclaredKey | undefined {
   const name = keyNameOf(table);
   if (name === undefined) {

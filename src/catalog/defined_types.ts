@@ -1,10 +1,11 @@
 /**
- * The types that users define, as entries of the catalog and as data types.
+ * Manages the types that users define, both as catalog entries and as data types.
  *
- * All columns of a type share one `EnumType` object, which ALTER TYPE changes in place, so plans,
- * live queries and topics see new labels immediately. The definition of a table on disk includes a
- * copy of the type, so that it stays readable after the type is dropped. A domain never changes in
- * place: ALTER DOMAIN replaces the definitions of the tables that have columns of it.
+ * All columns of an enum type share one `EnumType` object, which ALTER TYPE changes in place, so
+ * plans, live queries and topics see new labels immediately. On disk, the definition of a table
+ * includes a copy of the type, so that it can be read even after the type was dropped. A domain
+ * never changes in place: ALTER DOMAIN replaces the definitions of the tables whose columns have
+ * the domain.
  */
 import type { DataType, DomainType, EnumType } from "../types/mod.ts";
 import type { ColumnEntry, TypeEntry } from "./entries.ts";
@@ -12,7 +13,7 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** The meaning of a name that CREATE TYPE or CREATE DOMAIN has defined. */
+/** What a name defined by CREATE TYPE or CREATE DOMAIN refers to. */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;
@@ -25,7 +26,7 @@ export class DefinedTypes {
 
   constructor(file: SqliteFile) {
     this.entries = new NamedEntries(file, { table: "types", idOf: ({ typeId }) => typeId });
-    // The type below a domain may be an enum type, so enum types come first.
+    // The base type of a domain may be an enum type, so enum types are loaded first.
     const all = [...allSealed<TypeEntry>(file, "types")];
     for (const entry of all) if (entry.domain === undefined) this.remember(entry);
     for (const entry of all) if (entry.domain !== undefined) this.remember(entry);
@@ -62,7 +63,7 @@ export class DefinedTypes {
     }
   }
 
-  /** Returns a column with the current state of its type and its domain. */
+  /** Returns a column with the current states of its type and its domain. */
   currentColumn<Column extends Pick<ColumnEntry, "domain" | "type">>(column: Column): Column {
     const { domain, type } = column;
     const current = { ...column, type: this.current(type) };
@@ -70,7 +71,10 @@ export class DefinedTypes {
     return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
   }
 
-  /** Returns the current form of a type. A dropped type keeps the form in which it was stored. */
+  /**
+   * Returns the current form of a type. If the type was dropped, it keeps the form in which it was
+   * stored.
+   */
   current(type: DataType): DataType {
     if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
     if (type.kind !== "enum") return type;

@@ -1,14 +1,14 @@
 /**
- * The definitions of namespaces, tables, views, topics, sequences and types, in memory for reading
- * and in SQLite for durability.
+ * Manages the definitions of namespaces, tables, views, topics, sequences and types: in memory for
+ * reading, and in SQLite for durability.
  *
  * Invariants:
  * - `default` always exists.
- * - As long as a table exists, all its definitions stay in `table_definitions`, each with the seqs
- *   between which it was in force. A dropped table keeps its last definition under each of its
- *   names, until another table of that name is dropped.
- * - All information about a table is dropped in one transaction: its definitions, its files, and
- *   its entries in the manifest. A refused DROP changes nothing.
+ * - While a table exists, all of its definitions stay in `table_definitions`, each with the seqs
+ *   between which it was valid. For a dropped table, the last definition is kept under each of the
+ *   table's names, until another table with that name is dropped.
+ * - Everything about a table is dropped in one transaction: its definitions, its files, and its
+ *   entries in the manifest. If a DROP is refused, nothing changes.
  * - Memory is updated only after the transaction is durable.
  */
 import { assert, defined } from "../base/assert.ts";
@@ -45,7 +45,8 @@ export interface DefinitionsOptions {
 }
 
 /**
- * The number of definitions of dropped tables that each change removes, which is more than it adds.
+ * The number of definitions of dropped tables that each change removes, which is more than it can
+ * add.
  */
 const REMOVED_PER_CHANGE = 16;
 
@@ -65,15 +66,18 @@ export class Definitions {
   readonly #records = new Map<number, DefinitionRecord>();
   /** The ids of all definitions of each table, in ascending order. */
   readonly #definitionIds = new Map<number, number[]>();
-  /** The ids of definitions found on disk that are no longer needed. */
+  /** The ids of definitions on disk that are no longer needed. */
   #orphans: readonly number[];
   /** The entries by namespace and then by name. */
   readonly #byName = new Map<string, Map<string, TableEntry>>();
   /** The schema versions of each existing table, in ascending order. */
   readonly #versions = new Map<number, readonly TableVersion[]>();
-  /** The last definition of the last dropped table of each name, by {@linkcode pathOf}. */
+  /**
+   * The last definition of the table that was dropped most recently under each name, by {@linkcode
+   * pathOf}.
+   */
   readonly #dropped = new Map<string, DefinitionRecord>();
-  /** The last definition of each existing table under each of its former names. */
+  /** For each existing table, the last definition under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
   /** For each table id, the position that {@linkcode tableOpenedSeq} returns. */
   readonly #opened = new Map<number, number>();
@@ -145,8 +149,8 @@ export class Definitions {
   }
 
   /**
-   * Removes a user as the owner of namespaces, within the current transaction. Call the returned
-   * function to update memory once the transaction is durable.
+   * Removes a user as the owner of namespaces, within the current transaction. Once the transaction
+   * is durable, the returned function must be called to update memory.
    */
   storeWithoutOwner(userId: string): () => void {
     const left: NamespaceEntry[] = [];
@@ -213,7 +217,8 @@ export class Definitions {
   }
 
   /**
-   * Returns an id that no row on disk can contain. It becomes durable with the table that uses it.
+   * Returns an id that does not occur in any row on disk. The id becomes durable together with the
+   * table that uses it.
    */
   nextTableId(): number {
     const tableId = this.#nextTableId;
@@ -266,8 +271,8 @@ export class Definitions {
     const kept = new Set([record, ...former].map(({ definitionId }) => definitionId));
     const outdated = definitionIds.filter((id) => !kept.has(id));
     if (before !== undefined) outdated.push(before.definitionId);
-    // The caller removes further files, because each takes up to 20 µs to read, and longer to
-    // remove.
+    // The caller removes the other files, because each of them takes up to 20 µs to read, and
+    // longer to remove.
     const [files = []] = this.#files.portions({ tableId });
     const fileIds = files.map(({ fileId }) => fileId);
     const listed = this.#manifest.listedOf(tableId);
@@ -443,7 +448,7 @@ export class Definitions {
     if (entry.domain !== undefined) this.#renewTablesOf(entry.typeId);
   }
 
-  /** Replaces a domain in the columns that have it by its current state. */
+  /** Updates the columns of all tables that use a domain to the domain's current state. */
   #renewTablesOf(typeId: number): void {
     for (const table of this.#byId.values()) {
       if (table.columns.every(({ domain }) => domain?.typeId !== typeId)) continue;
@@ -474,8 +479,8 @@ export class Definitions {
   }
 
   /**
-   * Returns two functions: the first writes entries within a transaction, and the second updates
-   * memory once the transaction is durable.
+   * Returns two functions: the first one writes entries within a transaction, and the second one
+   * updates memory once the transaction is durable.
    */
   #dependents({
     changedViews = [],
@@ -485,7 +490,7 @@ export class Definitions {
     topics = [],
     views = [],
   }: Dependents): { store: () => void; remember: () => void } {
-    // Sequences with new options continue from the last number that was taken.
+    // A sequence whose options were changed continues after the last number that was issued.
     this.numbers.giveBack(
       sequences.flatMap(({ sequenceId }) => this.#sequences.byId(sequenceId) ?? []),
     );
@@ -518,7 +523,10 @@ export class Definitions {
     return { store, remember };
   }
 
-  /** Records an id that is durable, of a table or of an object that shares the ids of tables. */
+  /**
+   * Records an id that has become durable, of a table or another object with ids from the same
+   * counter.
+   */
   #noteId(id: number): void {
     this.#counters.raise("next_table_id", id + 1);
     this.#nextTableId = Math.max(this.#nextTableId, id + 1);
@@ -546,7 +554,7 @@ export class Definitions {
     this.#sortedNamespaces = undefined;
   }
 
-  /** Runs one durable transaction that raises the catalog version. */
+  /** Runs one durable transaction, and increments the catalog version. */
   #change(work: () => void, seq = 0): void {
     const version = this.version + 1;
     const orphans = this.#orphans.slice(0, REMOVED_PER_CHANGE);
@@ -576,7 +584,7 @@ export class Definitions {
     this.#put({ ...record, toSeq: seq });
   }
 
-  /** Adds a definition to memory. It must be newer than all earlier definitions of its table. */
+  /** Adds a definition to memory, which must be newer than all other definitions of its table. */
   #remember(record: DefinitionRecord): void {
     const entry = tableFromJson(record.table, this.#types);
     const last = this.#records.get(entry.tableId);
@@ -597,8 +605,8 @@ export class Definitions {
     names.set(entry.name, entry);
     this.#byName.set(entry.namespace, names);
     const versions = this.#versions.get(entry.tableId) ?? [];
-    // A change of options keeps the schema version. The newest definition of a version represents
-    // it.
+    // If only options change, the schema version stays the same. Each version is represented by its
+    // newest definition.
     const same = versions.at(-1);
     const isSame = same?.table.schemaVersion === entry.schemaVersion;
     const fromSeq = isSame ? same.fromSeq : record.fromSeq;
@@ -608,7 +616,8 @@ export class Definitions {
   }
 
   /**
-   * Adds a definition of a dropped table. Returns the ids of definitions that are no longer needed.
+   * Records a definition of a dropped table. Returns the ids of the definitions that are no longer
+   * needed.
    */
   #noteDropped(record: DefinitionRecord): readonly number[] {
     const path = pathOf(record.table);
@@ -621,7 +630,7 @@ export class Definitions {
   }
 
   /**
-   * Refuses a name that is already taken. Tables, views, topics, sequences and types share one set
+   * Refuses a name that is already in use. Tables, views, topics, sequences and types share one set
    * of names.
    */
   #refuseTaken({ name, namespace }: Named, action: "create" | "rename"): void {
@@ -652,15 +661,15 @@ interface Named {
   readonly name: string;
 }
 
-/** A schema of a table, with the seq from which it was in force. */
+/** A schema version of a table, and the seq from which it was valid. */
 interface TableVersion {
   readonly fromSeq: number;
   readonly table: TableEntry;
 }
 
 /**
- * The parts are encoded, because each may contain any character and two pairs must not have the
- * same text.
+ * The parts are encoded, because each of them may contain any character, and different pairs must
+ * not produce the same text.
  */
 function pathOf({ name, namespace }: Named): string {
   return JSON.stringify([namespace, name]);

@@ -1,12 +1,13 @@
 /**
- * The list of uploaded files. It is the only part of the catalog that is not in memory, because it
- * grows with the users' data. Callers that do not need the whole list at once read portions, or the
- * files of one table or owner.
+ * Manages the list of uploaded files. It is the only part of the catalog that is not kept in
+ * memory, because it grows with the data of users. Callers that do not need the whole list at once
+ * read it in portions, or read only the files of one table or owner.
  *
- * This keeps an upload from occupying the event loop while the whole list is read. The cost is that
- * startup checks two indexes.
+ * This prevents reads of the whole list from blocking the event loop during uploads. The cost is
+ * that two indexes are checked at startup.
  *
- * - `count` is in memory: each transaction that changes the list updates it.
+ * - The number of files is in memory (`count`), and each transaction that changes the list updates
+ *   it.
  */
 import { assert } from "../base/assert.ts";
 import type { FileEntry, FilesOf } from "./entries.ts";
@@ -46,7 +47,7 @@ export class FileList {
     return portionsIn(this.#file, of);
   }
 
-  /** Returns {@linkcode portions} as of the moment when the catalog was held. */
+  /** Returns the {@linkcode portions} as they were when the catalog was held. */
   *heldPortions(): Generator<readonly FileEntry[]> {
     const held = this.#file.openHeld();
     try {
@@ -67,7 +68,7 @@ export class FileList {
     this.#count += fileIds.length - known;
   }
 
-  /** Removes files from the list. Unlisted files are ignored. */
+  /** Removes files from the list. Files that are not listed are ignored. */
   remove(fileIds: readonly string[]): void {
     const known = this.#countOf(fileIds);
     this.#file.transaction(() => this.storeWithout(fileIds));

@@ -1,17 +1,19 @@
-/** Describes the indexes of a table, and the parts of their keys: columns and expressions. */
+/**
+ * Describes the indexes of a table and the parts of their keys, which are columns or expressions.
+ */
 import type { DataType, TermKind } from "../types/mod.ts";
 import { keyNameOf } from "./declared_keys.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 
 /** One part of the key of an index: a column or an expression. */
 export interface IndexPart {
-  /** The id of the column, or the id that the index gave to the expression. */
+  /** The id of the column, or the id that the index assigned to the expression. */
   readonly columnId: number;
   /** The name of the column, or the text of the expression. */
   readonly name: string;
   readonly type: DataType;
   readonly isExpression: boolean;
-  /** The kind of its terms, in an inverted index. */
+  /** In an inverted index, the kind of terms. */
   readonly terms: TermKind | undefined;
 }
 
@@ -37,17 +39,17 @@ const OPERATOR_CLASSES: Readonly<Record<TermKind, string>> = {
   elements: "array_ops",
 };
 
-/** Returns the operator class of CREATE INDEX that stands for a kind of terms. */
+/** Returns the operator class with which CREATE INDEX specifies a kind of terms. */
 export function operatorClassOf(terms: TermKind): string {
   return OPERATOR_CLASSES[terms];
 }
 
-/** Whether an index lists the rows of each term, instead of having an order. */
+/** Whether an index lists the rows that contain each term, rather than sorting rows. */
 export function isInverted({ expressions = [] }: Pick<IndexEntry, "expressions">): boolean {
   return expressions.some(({ terms }) => terms !== undefined);
 }
 
-/** Whether the keys or the rows of an index depend on a column. */
+/** Whether the keys or the selection of rows of an index depend on a column. */
 export function dependsOn(
   { columnIds, expressions = [], where }: IndexEntry,
   columnId: number,
@@ -65,14 +67,18 @@ export function computesFrom(index: IndexEntry, columnId: number): boolean {
   return dependsOn(index, columnId) && (where !== undefined || !columnIds.includes(columnId));
 }
 
-/** The id of the index in the order of a primary key. No column and no other index has it. */
+/**
+ * The id of the index that is ordered by a primary key. It is not the id of any column or other
+ * index.
+ */
 export const KEY_INDEX_ID = 0;
 
 const keyIndexes = new WeakMap<TableEntry, IndexEntry | undefined>();
 
 /**
- * Returns the indexes by which rows of a table can be found and ordered: the secondary indexes, and
- * one in the order of a primary key of several columns, which the catalog does not list.
+ * Returns the indexes by which rows of a table can be found and sorted: the secondary indexes and,
+ * if the primary key has several columns, an index in primary key order, which the catalog does not
+ * list.
  */
 export function readIndexesOf(table: TableEntry): readonly IndexEntry[] {
   const { indexes = [] } = table;

@@ -1,13 +1,13 @@
 /**
- * The journal of the catalog records the rows that each transaction wrote, in order, so that an
- * older copy of the catalog can be brought to any later state. The journal is kept while the log is
- * archived, and entries are removed once an archive contains them.
+ * Records the rows that each catalog transaction wrote, in order, so that an older copy of the
+ * catalog can be brought to any later state. The journal is kept while the log is archived, and its
+ * entries are removed once an archive contains them.
  *
  * - Every transaction that changes more than the store's own rows is counted, even while no journal
- *   is kept, so that gaps in a journal are detected. The times when users were last seen are not
- *   recorded, because they are not changes by users.
- * - An entry has a stamp, a seq of its own: commits below it precede the transaction, and commits
- *   above it follow it. Stamps ascend.
+ *   is kept, so that gaps in a journal can be detected. The times when users were last seen are not
+ *   recorded, because they are not changes that users make.
+ * - Each entry has a stamp, which is a separate seq: commits below it precede the transaction, and
+ *   commits above it follow it. Stamps are in ascending order.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -19,16 +19,16 @@ import { type SealedChange, SqliteFile } from "./sqlite_file.ts";
 
 /** One transaction in the journal. */
 export interface JournalEntry {
-  /** The number of the transaction, counted from 1 without gaps. */
+  /** The number of the transaction; the numbers start at 1 and have no gaps. */
   readonly id: number;
   readonly stamp: number;
-  /** The rows that the transaction wrote. A value is absent if the row was removed. */
+  /** The rows that the transaction wrote. The value of a removed row is absent. */
   readonly changes: readonly SealedChange[];
 }
 
 /**
  * The tables that are not journaled: tables for the store's own files, and tables whose contents
- * are useless after a restore.
+ * would be useless after a restore.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "segments",
@@ -43,7 +43,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
 ]);
 
 export class CatalogJournal {
-  /** Returns the next seq in commit order; undefined until commits have begun. */
+  /** Returns the next seq in commit order; undefined before commits have begun. */
   issueSeq: (() => number) | undefined;
   readonly #file: SqliteFile;
   readonly #counters: Counters;
@@ -89,7 +89,7 @@ export class CatalogJournal {
   }
 
   /**
-   * Returns a position in commit order for a catalog change; before commits begin, it is an
+   * Returns the position of a catalog change in commit order; before commits have begun, this is an
    * estimate.
    */
   newSeq(): number {
@@ -97,13 +97,13 @@ export class CatalogJournal {
     return Math.max(seqFromUnixMs(this.#clock.nowMs()), this.#counters.get("highest_seq"));
   }
 
-  /** Returns the current entries with ids above this one, ascending. */
+  /** Returns the current entries with ids above the given one, in ascending order. */
   after(id: number): readonly JournalEntry[] {
     const entries = allSealed<JournalEntry>(this.#file, "journal");
     return entries.filter((entry) => entry.id > id);
   }
 
-  /** Removes entries up to this id, which are stored elsewhere. */
+  /** Removes the entries up to this id, which have been stored elsewhere. */
   forget(upToId: number): void {
     const gone = allSealed<JournalEntry>(this.#file, "journal").filter(({ id }) => id <= upToId);
     if (gone.length === 0) return;
@@ -146,7 +146,7 @@ export function replayJournal(
       counters.store("highest_seq", seq);
       for (const { changes, id, stamp } of entries) {
         for (const [table, key, value] of changes) {
-          // The name was that of a table with sealed rows when the entry was written, and no
+          // When the entry was written, this was the name of a table with sealed rows, and no
           // migration removes such a table.
           const into = table as SealedTable;
           if (value === undefined) removeSealed(file, into, key);
@@ -161,7 +161,7 @@ export function replayJournal(
   }
 }
 
-/** Returns the row that results from replaying a change. */
+/** Returns the row that replaying a change produces. */
 function replayed(
   file: SqliteFile,
   [table, key, value]: readonly [SealedTable, string | number, unknown],

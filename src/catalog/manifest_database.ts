@@ -1,11 +1,12 @@
 /**
- * The manifest of the store, which is kept in the catalog database. Publishing a segment is
- * therefore one SQLite transaction, and there is no separate manifest file that could be
- * inconsistent.
+ * Implements the store's manifest in the catalog database. Publishing a segment is therefore a
+ * single SQLite transaction, and there is no separate manifest file that could be inconsistent with
+ * the catalog.
  *
- * Storage owns the interface (`storage/contract/manifest.ts`), but it is a sibling layer that may
- * not be imported here. This file declares types with the same members, and `open_layers.ts`, which
- * imports both, connects them. The members are documented in `storage/contract/manifest.ts`.
+ * The interface belongs to storage (`storage/contract/manifest.ts`), which is a sibling layer and
+ * must not be imported here. This file therefore declares types with the same members, and
+ * `open_layers.ts`, which imports both layers, connects them. The members are documented in
+ * `storage/contract/manifest.ts`.
  */
 import { assert } from "../base/assert.ts";
 import type { Hash64 } from "../base/checksum.ts";
@@ -33,7 +34,7 @@ export interface SegmentRecord {
   readonly history?: { readonly lowestReplacingSeq: Seq; readonly highestReplacingSeq: Seq };
 }
 
-/** The position up to which a table is flushed. */
+/** How far a table has been flushed. */
 export interface TableStateRecord {
   readonly tableId: number;
   readonly flushedSeq: Seq;
@@ -42,7 +43,7 @@ export interface TableStateRecord {
   readonly lastFlushedAtMs: number;
 }
 
-/** A change of the manifest, which is applied completely or not at all. */
+/** A change to the manifest, which is applied either completely or not at all. */
 export interface ManifestUpdate {
   readonly addSegments?: readonly SegmentRecord[];
   readonly changeSegments?: readonly SegmentRecord[];
@@ -58,13 +59,13 @@ export interface ListedOfTable {
   readonly tableIds: readonly number[];
 }
 
-/** A segment as stored, with the field names of the file. */
+/** A segment as it is stored, with the field names that the file uses. */
 interface StoredSegment extends Omit<SegmentRecord, "isGivenUp"> {
   readonly putAside?: true;
 }
 
 /**
- * The number of ids that are reserved on disk at once, so that most segments need no additional
+ * The number of ids that are reserved on disk at a time, so that most segments need no additional
  * transaction.
  */
 const SEGMENT_ID_BLOCK = 64;
@@ -89,8 +90,8 @@ export class ManifestDatabase {
   }
 
   /**
-   * Returns every live segment in ascending order of id, the state of every table, and the start of
-   * the log.
+   * Returns every live segment in ascending order of id, the state of every table, and the first
+   * log file that is needed.
    */
   load(): {
     segments: readonly SegmentRecord[];
@@ -170,7 +171,7 @@ export class ManifestDatabase {
     return this.#file.failure !== undefined;
   }
 
-  /** Returns a segment id that was never used before, not even before a crash. */
+  /** Returns a segment id that was never used before, even if a crash has occurred since. */
   nextSegmentId(): number {
     if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;
@@ -183,7 +184,7 @@ export class ManifestDatabase {
     return segmentId;
   }
 
-  /** Returns the highest seq that any segment, table state or definition has or had. */
+  /** Returns the highest seq that any segment, table state or definition has or has had. */
   highestSeq(): Seq {
     const seq = seqFromNumber(this.#counters.get("highest_seq"));
     assert(seq !== undefined, "the highest seq is in range");

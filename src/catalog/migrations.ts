@@ -1,23 +1,22 @@
 /**
- * The format of the catalog database, version by version.
+ * Defines the format of the catalog database, version by version.
  *
- * Every table has a key and a sealed body (see `records.ts`) and nothing else, because any other
- * column would not be covered by the checksum. An index over values in the bodies only helps to
- * find them. If such an index is damaged, the next sweep still removes a file that it hides,
- * because the sweep does not use the index. A released step never changes; a format change adds a
- * step.
+ * Every table has only a key and a sealed body (see `records.ts`), because the checksum would not
+ * cover any other column. Indexes over values in the bodies are only used to find rows. If a file
+ * is hidden because such an index is damaged, the next sweep nevertheless removes the file, because
+ * it does not use the index. A released step must never change; a change of the format adds a step.
  *
  * Steps run in rollback-journal mode, so that the version in the first page of the file is always
- * correct: an older server can read it without opening the log, and refuse.
+ * correct: an older server can read it without opening the log, and refuse the file.
  */
 
 /**
- * The application id "TDMK", which is stored in the file header so that a foreign SQLite file is
- * recognised.
+ * The application id "TDMK", which is stored in the header of the file, so that SQLite files of
+ * other programs can be recognised.
  */
 export const APPLICATION_ID = 0x54444d4b;
 
-/** The migrations. Step `n` takes a catalog from version `n` to version `n + 1`. */
+/** The migrations; step `n` converts a catalog from version `n` to version `n + 1`. */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE counters (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
@@ -50,7 +49,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE journal (id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A damaged body must not prevent startup. It is reported when it is read.
+  // A damaged body must not prevent startup. The damage is reported when the body is read.
   `
   ALTER TABLE files ADD COLUMN table_id ANY
     AS (CASE WHEN json_valid(body) THEN body ->> '$.tableId' END) VIRTUAL;
@@ -75,7 +74,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE sequence_marks (sequence_id INTEGER PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT;
   `,
-  // A table may have secondary indexes, which an older server would not keep up to date.
+  // A table may have secondary indexes, which an older server would not update.
   `
   SELECT 1;
   `,
@@ -89,7 +88,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE invitations (name TEXT PRIMARY KEY, body TEXT NOT NULL, checksum INTEGER NOT NULL)
     STRICT, WITHOUT ROWID;
   `,
-  // A table may have inverted indexes, which an older server would read as sorted ones.
+  // A table may have inverted indexes, which an older server would read as sorted indexes.
   `
   SELECT 1;
   `,

@@ -1,9 +1,9 @@
 /**
- * Finds user names that people would confuse, as RFC 8265 requires for the names of accounts: two
- * accounts must not differ only in case, width or look-alike letters.
+ * Finds user names that people would confuse, as RFC 8265 requires for account names: two accounts
+ * must not differ only in case, width or look-alike letters.
  *
- * The folded form decides only whether a new name may be taken. A name itself is compared in
- * Unicode form NFC, with its case.
+ * The folded form is only used to decide whether a new name may be chosen. A name itself is
+ * compared in Unicode form NFC, and its case matters.
  *
  *     name ──NFKC──► look-alikes of Latin letters ──lower case──► NFC
  *     Аdа (Cyrillic А and а)  ──────────────────────────────────►  ada
@@ -25,7 +25,7 @@ for (let index = 0; index < LOOK_ALIKES.length; index += 2) {
   LATIN_OF.set(LOOK_ALIKES.charAt(index), LOOK_ALIKES.charAt(index + 1));
 }
 
-/** Returns a string that two names share if people would confuse them. */
+/** Returns a string that is the same for two names if people would confuse them. */
 export function foldedUserName(name: string): string {
   const compatible = name.normalize("NFKC");
   const latin = Array.from(compatible, (letter) => LATIN_OF.get(letter) ?? letter).join("");

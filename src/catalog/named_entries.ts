@@ -1,9 +1,9 @@
 /**
- * The entries of one kind that have a name in a namespace, such as the views of the catalog: in
- * memory for reading, and each as one sealed row in SQLite.
+ * Manages the entries of one kind that have a name in a namespace, such as views: in memory for
+ * reading, and in SQLite as one sealed row each.
  *
- * Call `put` and `remove` within the transaction of a definition, and `remember` and `forget` after
- * it.
+ * `put` and `remove` must be called within the transaction of a definition, and `remember` and
+ * `forget` after it.
  */
 import { allSealed, putSealed, removeSealed, type SealedTable } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
@@ -75,7 +75,7 @@ export class NamedEntries<Entry extends NamedEntry> {
   }
 }
 
-/** A namespace name contains no dot. */
+/** The key is unambiguous, because the name of a namespace contains no dot. */
 function keyOf(namespace: string, name: string): string {
   return `${namespace}.${name}`;
 }

@@ -1,9 +1,9 @@
 /**
- * The entries of one kind that are found by the hash of a secret, such as service tokens. The
- * entries are in memory for reading, and each is one sealed row in SQLite, by name. The secrets
+ * Manages the entries of one kind that are found by the hash of a secret, such as service tokens.
+ * The entries are in memory for reading, and in SQLite as one sealed row each, by name. The secrets
  * themselves are not stored.
  *
- * Memory changes only after the transaction is durable.
+ * Memory changes only after the transaction has become durable.
  */
 import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -16,7 +16,7 @@ interface NamedSecret {
   readonly secretHash: string;
 }
 
-/** The access that other layers have to the entries. */
+/** The part of the collection that other layers can use. */
 export interface SecretEntries<Entry extends NamedSecret> {
   /** Incremented by every new or dropped entry. */
   readonly version: number;
@@ -29,7 +29,10 @@ export interface SecretEntries<Entry extends NamedSecret> {
   /** Replaces the entry with the same name. */
   change(entry: Entry): void;
   drop(name: string): void;
-  /** Replaces entries that differ only in informational times. Dropped entries are left out. */
+  /**
+   * Replaces entries in which only informational times have changed. Entries that have been dropped
+   * are skipped.
+   */
   note(entries: readonly Entry[]): void;
 }
 
@@ -101,8 +104,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * Removes entries within the current transaction. Call the returned function once the transaction
-   * is durable.
+   * Removes entries within the current transaction. Once the transaction is durable, the returned
+   * function must be called.
    */
   storeWithout(isGone: (entry: Entry) => boolean): () => void {
     const gone = this.all().filter(isGone);
@@ -117,8 +120,8 @@ export class NamedSecrets<Entry extends NamedSecret> implements SecretEntries<En
   }
 
   /**
-   * Removes the entries that did not exist in the state before a restore, because they may have
-   * been dropped since the earlier state.
+   * After a restore, removes the entries that did not exist before it, because they may have been
+   * dropped since the earlier state.
    */
   continueFrom(before: readonly Entry[]): void {
     const known = new Set(before.map(({ secretHash }) => secretHash));

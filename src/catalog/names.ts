@@ -1,23 +1,23 @@
 /**
- * The rules for object names.
+ * Defines the rules for the names of objects.
  *
- * Namespaces, tables, views, topics, webhooks, storages, tokens, invitations and constraints share
- * one form. Quoted column names may have more characters. User ids have separate rules, because
- * they come from outside.
+ * The names of namespaces, tables, views, topics, webhooks, storages, tokens, invitations and
+ * constraints follow the same rule. Column names may contain other characters if they are quoted.
+ * User ids have separate rules, because other systems assign them.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import { beginningOf } from "../base/short_text.ts";
 
-/** The namespace that always exists. It contains ordinary tables. */
+/** The namespace that always exists. It is an ordinary namespace for tables. */
 export const DEFAULT_NAMESPACE = "default";
 
-/** A namespace that every new database has, because scripts for PostgreSQL expect it. */
+/** A namespace that every new database has, because scripts written for PostgreSQL expect it. */
 export const PUBLIC_NAMESPACE = "public";
 
-/** The maximum number of characters in an object or column name. */
+/** The maximum length of an object or column name, in characters. */
 export const NAME_LENGTH_MAX = 64;
 
-/** The maximum number of bytes of a user id in UTF-8. */
+/** The maximum length of a user id, in bytes of UTF-8. */
 const USER_ID_BYTES_MAX = 128;
 
 export type ObjectKind =
@@ -35,14 +35,14 @@ export type ObjectKind =
   | "index"
   | "constraint";
 
-/** Returns true if a namespace may not be created, dropped or altered. Case does not matter. */
+/** Returns whether a namespace must not be created, dropped or altered. Case does not matter. */
 export function isReservedNamespace(name: string): boolean {
   const folded = name.toLowerCase();
   return RESERVED_NAMESPACES.has(folded) || folded.startsWith("pg_");
 }
 
 /**
- * Returns true if a namespace contains only the server's own tables or no tables at all. Case does
+ * Returns whether a namespace contains only the server's own tables, or no tables at all. Case does
  * not matter.
  */
 export function isSystemNamespace(name: string): boolean {
@@ -98,7 +98,7 @@ export function checkColumnName(
   }
 }
 
-/** Returns true if a string can be a user id. Login, setup and SQL share this test. */
+/** Returns whether a string can be a user id. Login, setup and SQL use this test. */
 function isUserId(userId: string): boolean {
   return (
     userId !== "" &&
@@ -157,20 +157,23 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-// Printable characters: no control, unassigned or private character and no line break. The only
-// format characters are the joiners, without which some scripts cannot be written.
+// Matches printable characters, that is, neither control, unassigned or private characters nor line
+// breaks. The only format characters that are allowed are the joiners, which some scripts require.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
 const USER_ID_RULE = `it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`;
 
 /**
- * Zero-width, bidirectional, unassigned and private characters, fillers, and blanks except U+0020.
+ * Matches zero-width, bidirectional, unassigned and private characters, fillers, and all blanks
+ * except U+0020.
  */
 const UNSEEN_IN_USER_ID = /[\p{C}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{White_Space}/u;
 
 const FORBIDDEN_IN_USER_ID = /[\p{Cc}/\\]|\.\./u;
 
-/** Returns a name as quoted in messages: shortened, and without control characters. */
+/**
+ * Returns a name in the form in which messages quote it: shortened, and without control characters.
+ */
 function quoted(name: string): string {
   const shown = name.length > NAME_LENGTH_MAX ? `${beginningOf(name, NAME_LENGTH_MAX)}…` : name;
   return JSON.stringify(shown);

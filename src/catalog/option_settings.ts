@@ -1,7 +1,10 @@
-/** Reads the parsed options of tables and topics from `WITH (…)` and `SET (…)`. */
+/**
+ * Interprets the options of tables and topics in `WITH (…)` and `SET (…)`, which the parser has
+ * read.
+ */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 
-/** One `name = value` as the parser read it. */
+/** One `name = value`, as the parser has read it. */
 export interface OptionSetting {
   /** The option's name, in any case. */
   readonly name: string;
@@ -23,7 +26,7 @@ export function refuseTwice(settings: readonly OptionSetting[]): void {
 }
 
 /**
- * Reads a setting whose value is one of several words, in any case.
+ * Interprets a setting whose value is one of several words, in any case.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wordFrom<Word extends string>(
@@ -41,7 +44,7 @@ export function wordFrom<Word extends string>(
 }
 
 /**
- * Reads a setting whose value is an integer, which may be given as a string.
+ * Interprets a setting whose value is an integer, which may be written as a string.
  * @throws {DatabaseError} INVALID_OPTION
  */
 export function wholeFrom(

@@ -1,9 +1,9 @@
 /**
- * The storage of one catalog entry in a SQLite row: its key, its JSON, and a checksum over the
- * table name and both.
+ * Stores each catalog entry in one SQLite row, which consists of the entry's key, its JSON, and a
+ * checksum over the table name and both.
  *
- * SQLite has no checksums for its pages. `quick_check` finds broken structure; a flipped byte
- * inside a row is found here, when the row is read on startup.
+ * SQLite's pages have no checksums. `quick_check` detects a broken structure; a flipped byte within
+ * a row is detected here, when the row is read at startup.
  */
 import { assert } from "../base/assert.ts";
 import { crc32 } from "../base/checksum.ts";
@@ -11,7 +11,7 @@ import { CorruptionError } from "../base/errors.ts";
 import { isArrayValue, type Value } from "../types/mod.ts";
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
-/** The tables of sealed rows, each with its key column. */
+/** The tables that contain sealed rows, and their key columns. */
 const KEY_COLUMNS = {
   counters: "name",
   settings: "name",
@@ -38,19 +38,19 @@ export type SealedTable = keyof typeof KEY_COLUMNS;
 
 interface SealedEntry {
   readonly key: string | number;
-  /** The value, which must be representable in JSON. */
+  /** The value, which JSON must be able to represent. */
   readonly value: unknown;
 }
 
-/** Inserts or replaces one row by its key. */
+/** Inserts a row, or replaces the row with the same key. */
 export function putSealed(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
   putUnnoted(file, table, entry);
   file.noteChange([table, entry.key, entry.value]);
 }
 
 /**
- * Inserts or replaces one row by its key, for a change that is useless after a restore and
- * therefore not journaled.
+ * Inserts or replaces a row without journaling the change, because the change would be useless
+ * after a restore.
  */
 export function putUnnoted(file: SqliteFile, table: SealedTable, entry: SealedEntry): void {
   const body = JSON.stringify(entry.value);
@@ -74,15 +74,15 @@ export function allSealed<T>(file: SealedSource, table: SealedTable): T[] {
   const rows = file.rows<SealedRow>(
     `SELECT ${key} AS key, body, checksum FROM ${table} ORDER BY ${key}`,
   );
-  // The checksum matched, so the value is the one that was given to `putSealed`.
+  // The checksum has matched, so this is the value that was passed to `putSealed`.
   return rows.map((row) => unsealed(table, row, file.path) as T);
 }
 
 /** Selects the rows of a portion. */
 export interface RecordRange {
-  /** The key after which the portion begins (exclusive). */
+  /** The exclusive start of the portion. */
   readonly after: string | number;
-  /** An indexed column that the format extracts from the body, and its value. */
+  /** An indexed column that the database extracts from the body, and the value to match. */
   readonly match?: readonly [column: string, value: number] | undefined;
   readonly countMax: number;
 }
@@ -120,7 +120,7 @@ export function oneSealed(file: SqliteFile, table: SealedTable, key: string | nu
   return row === undefined ? undefined : unsealed(table, row, file.path);
 }
 
-/** A SQL value as JSON, with a tagged object for each value that JSON cannot represent. */
+/** A SQL value as JSON; each value that JSON cannot represent is a tagged object. */
 export type ValueJson =
   | null
   | boolean

@@ -1,8 +1,8 @@
 /**
- * Revoked token and session ids.
+ * Stores revoked token and session ids.
  *
- * An entry is kept until a day after every token that it invalidates has expired, because the clock
- * may jump. Each new entry removes a few old entries.
+ * An entry is kept until a day after every token that it revokes has expired, because the clock may
+ * jump. Whenever an entry is added, a few old entries are removed.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
@@ -12,15 +12,15 @@ export interface RevocationRecord {
   readonly id: string;
   readonly revokedAtMs: number;
   readonly expiresAtMs: number;
-  /** The token whose use retired this token; absent if the token was not retired by a successor. */
+  /** The token whose use retired this one; absent if it was not retired by a successor. */
   readonly successorId?: string;
 }
 
 const KEPT_MS: number = 24 * HOUR_MS;
 
 /**
- * The number of entries that are checked with each new entry. It is above one, so that old entries
- * cannot pile up.
+ * The number of entries that are checked whenever an entry is added. It is more than one, so that
+ * old entries cannot accumulate.
  */
 const LOOKED_AT_COUNT = 16;
 
@@ -31,7 +31,7 @@ export class Revocations {
   readonly #clock: Clock;
   /** The entries, ordered by the time of the last check, oldest first. */
   readonly #entries = new Map<string, RevocationRecord>();
-  /** The ids whose entries had expired when the file was opened. */
+  /** The ids of entries that had expired when the file was opened. */
   readonly #over = new Set<string>();
 
   constructor(file: SqliteFile, clock: Clock) {
@@ -48,7 +48,10 @@ export class Revocations {
     return this.#entries.get(id);
   }
 
-  /** Revokes an id. The time and the successor of an earlier revocation stay. */
+  /**
+   * Revokes an id. If it was revoked before, the time and the successor of that revocation are
+   * kept.
+   */
   revoke(id: string, expiresAtMs: number, successorId?: string): void {
     const before = this.#entries.get(id);
     const successor = before === undefined ? successorId : before.successorId;

@@ -1,4 +1,4 @@
-/** Stores the eras of seqs in the catalog, so that backups and archives include them. */
+/** Stores the eras of seqs in the catalog, so that backups and archives contain them. */
 import { type SeqEra, SeqTimes } from "../base/seq_times.ts";
 import type { CatalogDatabase } from "./catalog_database.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -19,7 +19,7 @@ export function seqErasOf(catalog: CatalogDatabase): readonly SeqEra[] {
   return erasFrom(catalog.setting(SETTING));
 }
 
-/** Returns the eras that the newest of these entries wrote; undefined if no entry wrote eras. */
+/** Returns the eras in the newest of these entries that wrote any; undefined if none did. */
 export function seqErasIn(journal: readonly JournalEntry[]): readonly SeqEra[] | undefined {
   for (const { changes } of journal.toReversed()) {
     const change = changes.findLast(([table, key]) => table === SETTINGS && key === SETTING);

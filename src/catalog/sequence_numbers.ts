@@ -1,14 +1,14 @@
 /**
- * Counts the numbers of sequences. A block of numbers is reserved durably before the first of them
- * is handed out, so no number is handed out twice, not even if the process is killed: the next one
- * continues after the block. Numbers in a block that are never taken form a gap.
+ * Issues the numbers of sequences. A block of numbers is durably reserved before its first number
+ * is issued, so no number is issued twice, even if the process is killed: afterwards, numbering
+ * continues behind the block. If numbers in a block are never issued, they form a gap.
  *
  *     reserved durably          1 … 32
  *     handed out from memory    1, 2, 3 ‖ kill          the next start goes on with 33
  *     handed out from memory    1, 2, 3, close          the next start goes on with 4
  *
- * Blocks grow while numbers are taken quickly, so that a bulk load waits for the disk only a few
- * times. A number stays taken even if the transaction that took it fails.
+ * If numbers are requested quickly, blocks become larger, so that a bulk load waits for the disk
+ * only a few times. If a transaction fails, the numbers that it received are not issued again.
  */
 import type { Clock } from "../base/clock.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -19,31 +19,33 @@ import type { SequenceEntry } from "./entries.ts";
 const BLOCK_MIN = 32;
 const BLOCK_MAX = 65_536;
 
-/** A block that is used up within this time is followed by a block of twice its length. */
+/** If a block is used up within this time, the next block has twice its size. */
 const QUICK_MS = 1000;
 
 /**
- * How many numbers to skip after a restore has replaced an unreadable state, which may have used
- * that many.
+ * The number of values to skip after a restore has replaced an unreadable state, which may have
+ * issued that many.
  */
 const UNKNOWN_NUMBERS = 1_000_000n;
 
-/** The mark of a sequence: the number that the sequence has reached. */
+/** The mark of a sequence, which records the number that the sequence has reached. */
 export interface SequenceMark {
   readonly sequenceId: number;
   /** A decimal string, because JSON numbers cannot represent 64 bits. */
   readonly value: string;
-  /** Whether `value` itself may have been handed out. If not, `value` is the next number. */
+  /**
+   * Whether `value` itself may already have been issued. If not, it is the next number to issue.
+   */
   readonly isCalled: boolean;
 }
 
-/** The store that keeps the marks. */
+/** Stores the marks. */
 export interface SequenceMarks {
   /** Makes marks durable before it returns. @throws {DatabaseError} DISK_FULL … */
   store(marks: readonly SequenceMark[]): void;
 }
 
-/** The options of a sequence that determine its numbers. */
+/** The options of a sequence on which its numbers depend. */
 export type CountedSequence = Pick<
   SequenceEntry,
   | "cache"
@@ -57,11 +59,13 @@ export type CountedSequence = Pick<
   | "start"
 >;
 
-/** A block of reserved numbers: `first`, and then one every `step`. */
+/** A block of reserved numbers, which begins with `first` and continues in steps of `step`. */
 interface NumberBlock {
   readonly first: bigint;
   readonly step: bigint;
-  /** The numbers of the block as doubles, if every one of them is exact as a double. */
+  /**
+   * The numbers of the block as doubles; undefined if some of them cannot be represented exactly.
+   */
   readonly doubles: { readonly first: number; readonly step: number } | undefined;
   readonly count: number;
   taken: number;
@@ -89,7 +93,7 @@ export class SequenceNumbers {
   }
 
   /**
-   * Hands out the next number.
+   * Issues the next number.
    *
    * @throws {DatabaseError} VALUE_OUT_OF_RANGE at the end of the sequence; DISK_FULL,
    *   STORAGE_UNAVAILABLE if no number can be reserved.
@@ -105,8 +109,8 @@ export class SequenceNumbers {
   }
 
   /**
-   * Returns the last number that this process handed out, or else the number that `next` will
-   * return.
+   * Returns the last number that this process has issued; if it has issued none, returns the number
+   * that `next` will return.
    */
   mark(sequence: CountedSequence): SequenceMark {
     const block = this.#blocks.get(sequence.sequenceId);
@@ -121,7 +125,7 @@ export class SequenceNumbers {
     this.#blocks.delete(sequenceId);
   }
 
-  /** Releases the unused numbers of all blocks, so that later numbers follow without a gap. */
+  /** Returns the unused numbers of all blocks, so that later numbers follow without a gap. */
   giveBack(sequences: Iterable<CountedSequence>): void {
     const marks: SequenceMark[] = [];
     for (const sequence of sequences) {
@@ -184,7 +188,7 @@ export class SequenceNumbers {
 }
 
 /**
- * Returns the mark that is further along: the given mark, or the mark of the state that was
+ * Returns whichever mark is further along: the given one, or the one in the state that was
  * replaced.
  *
  * @param before Undefined if that state cannot be read.
@@ -199,7 +203,7 @@ export function markAfterRestore(
   const value = BigInt(mark.value);
   const step = BigInt(increment);
   if (before === "unknown") {
-    // At most a quarter of the remaining numbers is skipped, so that some remain.
+    // At most a quarter of the remaining numbers is skipped, so that the sequence is not used up.
     const left = ((step > 0n ? BigInt(maximum) : BigInt(minimum)) - value) / step;
     const skipped = left / 4n < UNKNOWN_NUMBERS ? left / 4n : UNKNOWN_NUMBERS;
     return { sequenceId, value: (value + skipped * step).toString(), isCalled: true };

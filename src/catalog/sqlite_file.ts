@@ -1,15 +1,15 @@
 /**
- * One SQLite database, opened as the catalog needs it: every transaction is durable when it
- * returns, no other process has access, and damage and newer formats are refused.
+ * Opens a SQLite database as the catalog needs it: every transaction is durable when it returns, no
+ * other process has access, and damaged files and files of a newer format are refused.
  *
  * Invariants:
- * - Not a byte of a file in a newer format is changed: its version is read from the bytes of the
- *   first page. SQLite would recover the file first, or, without recovery, refuse the state that a
- *   crash leaves during a checkpoint, when the first page may count pages that are only in the log.
- * - After an I/O error nothing more is written: the contents of the disk are then unknown, and only
- *   a restart, which reads them again, may continue. An I/O error during COMMIT ends the process:
- *   if the next startup found that a failed DROP TABLE had succeeded, rows acknowledged after it
- *   would be lost.
+ * - A file of a newer format stays unchanged: its version is read directly from the first page.
+ *   SQLite itself would first recover the file or, without recovery, refuse the state that a crash
+ *   during a checkpoint leaves, in which the first page may count pages that are only in the log.
+ * - After an I/O error, nothing more is written: the contents of the disk are then unknown, and
+ *   only a restart, which reads them again, may continue. An I/O error during COMMIT ends the
+ *   process: if the next startup found that a DROP TABLE reported as failed had succeeded, rows
+ *   acknowledged after it would be lost.
  */
 import { constants, Database, SQLiteError } from "bun:sqlite";
 import { assert } from "../base/assert.ts";
@@ -20,11 +20,14 @@ import { CorruptionError, DatabaseError, DiskError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { APPLICATION_ID, FORMAT_VERSION, MIGRATIONS } from "./migrations.ts";
 
-/** SQLite checkpoints the log by itself at this length, which is also its default. */
+/**
+ * The log length in pages at which SQLite runs a checkpoint by itself, which is also SQLite's
+ * default.
+ */
 const CHECKPOINT_PAGES = 1000;
 
 /**
- * The beginning of every database, up to the last field that is read. All fields are big-endian.
+ * The first bytes of every database, up to the last field that is read. All fields are big-endian.
  * See https://sqlite.org/fileformat.html, section 1.3.
  */
 const MAGIC = "SQLite format 3\0";
@@ -32,14 +35,14 @@ const VERSION_OFFSET = 60;
 const APPLICATION_OFFSET = 68;
 const HEADER_BYTES = 72;
 
-/** SQLite's own message names neither the fault nor its location. */
+/** SQLite's own message says neither what is wrong nor where. */
 const PLACE_HINT =
   "check the file, the files beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify lists the damage";
 
 /** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
 
-/** A row that a transaction wrote. The value is absent if it removed the row. */
+/** A row that a transaction wrote. The value is absent if the row was removed. */
 export type SealedChange = readonly [table: string, key: string | number, value?: unknown];
 
 /** A source of sealed rows. */
@@ -49,16 +52,18 @@ export interface SealedSource {
   rows<Row>(sql: string, ...parameters: SqliteValue[]): Row[];
 }
 
-/** Observes the changes of transactions. */
+/** Receives the changes that transactions make. */
 export interface TransactionListener {
-  /** Called within a transaction that changed rows, as its last step. */
+  /** Called as the last step within a transaction that has changed rows. */
   committing(changes: readonly SealedChange[]): void;
   committed(): void;
 }
 
 export interface SqliteFileOptions {
   readonly log: Log;
-  /** Called if it is unknown whether a transaction was committed. Only a restart can find out. */
+  /**
+   * Called if it is unknown whether a transaction was committed. Only a restart can determine this.
+   */
   readonly onFatal?: ((cause: unknown) => void) | undefined;
 }
 
@@ -66,14 +71,14 @@ export class SqliteFile implements SealedSource {
   readonly path: string;
   listener: TransactionListener | undefined;
   /**
-   * Called when the disk is full. Returns true if there is space now, so that the change is
+   * Called when the disk is full. Returns whether there is space now, so that the change can be
    * retried.
    */
   onFull: () => boolean = () => false;
   readonly #database: Database;
   readonly #onFatal: (cause: unknown) => void;
   #isInTransaction = false;
-  /** The number of copies of the file in progress. */
+  /** The number of copies of the file that are in progress. */
   #holdCount = 0;
   #changes: SealedChange[] = [];
   #failure: DatabaseError | undefined;
@@ -92,8 +97,8 @@ export class SqliteFile implements SealedSource {
    */
   static open(path: string, options: SqliteFileOptions): SqliteFile {
     const { log } = options;
-    // The file contains password hashes, so only its owner may read it. SQLite gives its log the
-    // same permissions.
+    // The file contains password hashes, so only its owner may read it. SQLite creates its log with
+    // the same permissions.
     const mask = process.umask(0o077);
     try {
       refuseForeign(path);
@@ -117,7 +122,7 @@ export class SqliteFile implements SealedSource {
     }
   }
 
-  /** The reason why nothing can be changed until the next startup. */
+  /** The reason why nothing can be changed before the next startup. */
   get failure(): DatabaseError | undefined {
     return this.#failure;
   }
@@ -126,7 +131,7 @@ export class SqliteFile implements SealedSource {
     return rowsOf(this.#database, this.path, { sql, parameters });
   }
 
-  /** Runs a statement that changes rows. Allowed only inside {@linkcode transaction}. */
+  /** Runs a statement that changes rows. This is allowed only inside {@linkcode transaction}. */
   run(sql: string, ...parameters: SqliteValue[]): void {
     assert(this.#isInTransaction, "the catalog changes in transactions only");
     // `Database.query` caches prepared statements by their text.
@@ -134,8 +139,9 @@ export class SqliteFile implements SealedSource {
   }
 
   /**
-   * Runs `work` as one transaction. When this returns, a crash does not undo it. When it throws,
-   * nothing has changed, except after COMMIT_UNKNOWN: then the next startup shows the outcome.
+   * Runs `work` as one transaction. Once this method returns, a crash does not undo the
+   * transaction. If it throws, nothing has changed, except after COMMIT_UNKNOWN, when only the next
+   * startup shows the outcome.
    *
    * @param work Changes nothing but rows, because it may be run again.
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE, COMMIT_UNKNOWN; errors of `work`.
@@ -175,7 +181,7 @@ export class SqliteFile implements SealedSource {
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
       }
-      // If only the sync failed, the whole transaction may be in SQLite's log.
+      // If only the sync failed, SQLite's log may contain the whole transaction.
       if (isCommitting && isIoError(error)) throw this.#unknown(error);
       throw mapped;
     } finally {
@@ -190,12 +196,12 @@ export class SqliteFile implements SealedSource {
   }
 
   /**
-   * Writes all committed changes into the file itself, which then stays unchanged until the
-   * returned function is called. Later commits go to SQLite's log.
+   * Writes all committed changes to the file itself, which then stays unchanged until the returned
+   * function is called. Later commits are written only to SQLite's log.
    *
-   * A reader of the file must not close it while this database is open: closing any descriptor of a
-   * file releases the locks that the process has on it (fcntl(2), and "How To Corrupt An SQLite
-   * Database File", section 2.2).
+   * Code that reads the file must not close it while this database is open: closing any descriptor
+   * of a file releases the locks that the process holds on it (fcntl(2), and "How To Corrupt An
+   * SQLite Database File", section 2.2).
    *
    * @throws {DatabaseError} DISK_FULL, STORAGE_UNAVAILABLE
    */
@@ -216,8 +222,8 @@ export class SqliteFile implements SealedSource {
 
   /**
    * Opens the contents of the file itself. The caller closes the result. While the file is held,
-   * these are the contents of that moment, whatever changes later. Closing them keeps SQLite's
-   * locks on this database.
+   * these are its contents at the time of the hold, whatever changes later. Closing the result does
+   * not release SQLite's locks on this database.
    *
    * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
    */
@@ -251,16 +257,17 @@ export class SqliteFile implements SealedSource {
 }
 
 /**
- * Checks only the first page, without taking a lock or leaving a trace. A missing file is accepted.
- * Never call it while this process has the file open, because its locks would be released (see
- * `hold`).
+ * Checks only the first page, without taking a lock or leaving any trace. A missing file is
+ * accepted. This must never be called while this process has the file open, because the locks would
+ * be released (see `hold`).
  *
  * @throws {CorruptionError} If it is not a catalog.
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if it has a newer format, or cannot be read.
  */
 export function refuseForeign(path: string): void {
   const header = headerOf(path);
-  // A catalog is created in one transaction, so a half-created one is an empty file.
+  // A catalog is created in a single transaction, so a catalog that was only partly created is an
+  // empty file.
   if (header === undefined || header.length === 0) return;
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
   const magic = new TextDecoder().decode(header.subarray(0, MAGIC.length));
@@ -279,13 +286,14 @@ export function refuseForeign(path: string): void {
   );
 }
 
-/** Returns the first bytes of a file, as many as there are; undefined if there is no file. */
+/** Returns the first bytes of a file, as many as it has; undefined if it does not exist. */
 function headerOf(path: string): Uint8Array | undefined {
   let file: DiskFile;
   try {
     file = bunDisk.open(path, { readOnly: true });
   } catch (error) {
-    // The file or its directory does not exist. Opening it for writing will report any fault.
+    // The file or its directory does not exist. If there is a fault, opening the file for writing
+    // reports it.
     if (error instanceof DiskError) return undefined;
     throw error;
   }
@@ -304,7 +312,7 @@ function headerOf(path: string): Uint8Array | undefined {
   }
 }
 
-/** Opens the file without a lock, and without the changes that are only in SQLite's log. */
+/** Opens the file without taking a lock, and without the changes that are only in SQLite's log. */
 function openImmutable(path: string): Database {
   const uri = `${Bun.pathToFileURL(path).href}?immutable=1`;
   return new Database(uri, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
@@ -317,7 +325,6 @@ function rowsOf<Row>(
 ): Row[] {
   try {
     // The statement selects the columns of Row, and SQLite's STRICT tables guarantee their types.
-    // Database.query caches statements by text.
     return database.query(sql).all(...parameters) as Row[];
   } catch (error) {
     throw asStorageError(error, path);
@@ -338,7 +345,7 @@ function migrate(database: Database, { path, log }: { path: string; log: Log }):
       database.run(`PRAGMA user_version = ${version + 1}`);
     })();
   }
-  // A new catalog has no earlier version from which to migrate.
+  // A new catalog has no earlier version that could be upgraded.
   if (found > 0) log.info("upgraded the catalog", { path, from: found, version: FORMAT_VERSION });
 }
 
@@ -376,7 +383,7 @@ function isIoError(error: unknown): boolean {
   return error instanceof SQLiteError && (error.code ?? "").startsWith("SQLITE_IOERR");
 }
 
-/** Translates an error of SQLite into an error of this project. Returns other errors unchanged. */
+/** Converts an error of SQLite to an error of this project. Other errors are returned unchanged. */
 function asStorageError(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) return error;
   const code = error.code ?? "";

@@ -1,14 +1,14 @@
 /**
- * Checks the log that SQLite keeps beside a database (`catalog.sqlite-wal`) after a process was
- * killed. SQLite reads it up to the first invalid frame and silently ignores the rest, so damage
- * would look like an earlier state.
+ * Checks the log that SQLite keeps next to a database (`catalog.sqlite-wal`) after a process was
+ * killed. SQLite reads the log up to the first invalid frame and silently ignores the rest, so
+ * damage would look like an earlier state.
  *
  *     header 32 bytes   all big-endian: magic, version, page size, checkpoint, salt (2 u32),
  *                       checksum (2 u32) of bytes 0 to 24
  *     frame  24 bytes   page number, pages of the database if this ends a transaction or else 0,
  *                       the header's salt, checksum of everything so far; then the page
  *
- * Frames with another salt are from an earlier use of the file. See
+ * Frames with a different salt come from an earlier use of the file. See
  * https://sqlite.org/walformat.html
  */
 import { CorruptionError } from "../base/errors.ts";
@@ -17,7 +17,7 @@ const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f0682;
 
-/** The running checksum: two 32-bit sums. */
+/** The running checksum, which consists of two 32-bit sums. */
 interface WalChecksum {
   readonly first: number;
   readonly second: number;
@@ -29,7 +29,7 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
   if (bytes.length < HEADER_BYTES) return new CorruptionError(path, 0, "it is too short");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const magic = view.getUint32(0);
-  // The lowest bit determines the byte order in which the checksums read the file.
+  // The lowest bit determines in which byte order the checksums read the file.
   const isLittleEndian = magic === MAGIC;
   if (!isLittleEndian && magic !== MAGIC + 1) {
     return new CorruptionError(path, 0, "this is not a log of SQLite");
@@ -56,8 +56,8 @@ export function sqliteWalDamage(bytes: Uint8Array, path: string): CorruptionErro
 
 /**
  * Interprets an invalid frame. A transaction is synced before the next one begins, so frames after
- * its end prove that it was durable. Without such frames, its last write may simply have been
- * truncated. A transaction without an end was never committed.
+ * its end prove that it was durable. If there are no such frames, the last write may simply be
+ * incomplete. A transaction without an end frame was never committed.
  */
 function damageAt(
   view: DataView,

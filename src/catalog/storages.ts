@@ -1,9 +1,9 @@
 /**
- * Storages: directories beside the data directory in which tables may keep their segments. They are
- * in memory for reading, and each is one sealed row in SQLite. `local`, the data directory itself,
- * is not among them.
+ * Manages storages: directories outside the data directory in which tables may keep their segments.
+ * Storages are in memory for reading, and in SQLite as one sealed row each. `local`, the data
+ * directory itself, is not among them.
  *
- * Memory changes only after the transaction is durable.
+ * Memory changes only after the transaction has become durable.
  */
 import { defined } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
@@ -56,8 +56,8 @@ export class StorageEntries {
   }
 
   /**
-   * Detaches storages that did not exist in the state before a restore, because another database
-   * may be using their directories.
+   * Detaches the storages that did not exist before a restore, because another database may be
+   * using their directories.
    */
   continueFrom(before: readonly StorageEntry[]): void {
     const known = new Set(before.map(({ key, storageId }) => `${storageId} ${key}`));

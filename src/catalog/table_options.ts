@@ -1,8 +1,9 @@
 /**
- * The options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the text of FLUSH_POLICY.
+ * Interprets the options of a table: `WITH (…)`, `SET (…)`, `RESET (…)`, and the text of
+ * FLUSH_POLICY.
  *
- * Nothing is ignored: an unknown option, a value outside its range and an option that the table
- * type does not have are refused.
+ * No option is ignored: an unknown option, a value outside its range, and an option that the kind
+ * of table does not have are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { AccessLevel, TableEntry, TableKind, TableOptions } from "./entries.ts";
@@ -15,8 +16,8 @@ import {
 } from "./option_settings.ts";
 
 /**
- * When a table's buffered row versions are written to a segment. Absent parts use the server's
- * default.
+ * Determines when the buffered row versions of a table are written to a segment. For absent parts,
+ * the server's default applies.
  */
 export interface FlushPolicyOption {
   readonly rows?: number;
@@ -24,7 +25,7 @@ export interface FlushPolicyOption {
 }
 
 /**
- * Returns the kind and the options of the table that a statement creates.
+ * Returns the kind and the options of a table that a statement creates.
  *
  * @param prefix The word before TABLE, if any.
  * @throws {DatabaseError} INVALID_OPTION
@@ -74,8 +75,8 @@ export function changedTableOptions(
 }
 
 /**
- * The storage parameters of PostgreSQL, which tune parts that do not exist here. They say nothing
- * about the contents of a table, so they are accepted without effect, as dumps contain them.
+ * Matches PostgreSQL's storage parameters, which tune parts that do not exist here. They do not
+ * affect the contents of a table and occur in dumps, so they are accepted without any effect.
  */
 const STORAGE_PARAMETER =
   /^(?:toast\.)?(?:fillfactor|(?:log_)?autovacuum_\w+|parallel_workers|toast_tuple_target|user_catalog_table|vacuum_(?:index_cleanup|truncate))$/;
@@ -110,7 +111,7 @@ export function resetTableOptions(
 }
 
 /**
- * Reads `rows:N`, `interval:S`, or both in any order.
+ * Interprets `rows:N`, `interval:S`, or both in any order.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -147,7 +148,7 @@ const RETENTION_HOURS_MAX = 8760;
 interface OptionRule {
   readonly key: keyof TableOptions;
   readonly kinds: readonly TableKind[];
-  /** Converts the value of a setting into the table options that the setting determines. */
+  /** Converts the value of a setting to the table options that it determines. */
   readonly read: (setting: OptionSetting) => TableOptions;
 }
 
@@ -160,7 +161,7 @@ const RULES: ReadonlyMap<string, OptionRule> = new Map<string, OptionRule>([
     {
       key: "storageId",
       kinds: NOT_STREAM,
-      // The caller, which knows the catalog, checks whether such a storage exists.
+      // The caller, which has access to the catalog, checks whether this storage exists.
       read: (setting) => ({ storageId: String(setting.value) }),
     },
   ],
@@ -204,7 +205,7 @@ const ACCESS_LEVELS: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED"
 const COMPRESSIONS: readonly ("auto" | "none" | "zstd")[] = ["auto", "none", "zstd"];
 const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
 
-/** Ranks the levels by the number of possible readers: a higher number means more. */
+/** Ranks the levels by the number of possible readers; a higher number means more readers. */
 const READERS: Readonly<Record<AccessLevel, number>> = {
   DBA: 0,
   RESTRICTED: 0,
@@ -223,8 +224,8 @@ export function accessLevelOf({
 }
 
 /**
- * Returns true if users may read rows of a table that they may not have read before: more users may
- * read it, or the policies that decide about its rows have changed.
+ * Returns whether users may now read rows that they could not read before, because more users may
+ * read the table, or because the policies that decide about its rows have changed.
  */
 export function isOpened(before: TableEntry, after: TableEntry): boolean {
   const [was, is] = [accessLevelOf(before), accessLevelOf(after)];
@@ -233,7 +234,9 @@ export function isOpened(before: TableEntry, after: TableEntry): boolean {
   return READERS[is] > READERS[was];
 }
 
-/** Compares contents, because each definition that is read from the disk has its own objects. */
+/**
+ * Contents are compared, because each definition that is read from the disk has separate objects.
+ */
 function haveSamePolicies(
   { policies: before }: TableEntry,
   { policies: after }: TableEntry,

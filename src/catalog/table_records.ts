@@ -1,19 +1,19 @@
 /**
- * The form in which the catalog database stores the definitions of a table: as JSON, with values in
- * the form of `records.ts`. Names of defined types are replaced by their current definitions when a
- * table is read.
+ * Defines how the catalog database stores the definitions of a table: as JSON, with values in the
+ * form that `records.ts` defines. When a table is read, references to defined types are replaced by
+ * the current definitions of these types.
  */
 import type { DefinedTypes } from "./defined_types.ts";
 import type { IndexEntry, TableEntry } from "./entries.ts";
 import { jsonFromValue, type ValueJson, valueFromJson } from "./records.ts";
 
-/** One definition of a table, with the seqs between which it was in force. */
+/** One definition of a table, and the seqs between which it was valid. */
 export interface DefinitionRecord {
   readonly definitionId: number;
-  /** The first seq at which the definition was in force. */
+  /** The first seq at which the definition was valid. */
   readonly fromSeq: number;
   /**
-   * The seq at which the definition ended to be in force (exclusive); absent for the current
+   * The seq at which the definition ceased to be valid (exclusive); absent for the current
    * definition.
    */
   readonly toSeq?: number;

@@ -1,7 +1,7 @@
 /**
- * The options of a topic and of its sources: `WITH (…)` and `SET (…)`.
+ * Interprets the options of a topic and of its sources in `WITH (…)` and `SET (…)`.
  *
- * Nothing is ignored: an unknown option and a value outside its range are refused.
+ * No option is ignored: an unknown option and a value outside its range are refused.
  */
 import { DatabaseError } from "../base/errors.ts";
 import type { TopicEntry, TopicPayload } from "./entries.ts";
@@ -13,13 +13,13 @@ import {
   wordFrom,
 } from "./option_settings.ts";
 
-/** The part of a topic that its options determine. */
+/** The properties of a topic that its options determine. */
 export type TopicOptions = Pick<
   TopicEntry,
   "deadLetter" | "maxDeliveries" | "retentionBytes" | "retentionHours"
 >;
 
-/** The options of a topic that specifies no options. */
+/** The defaults for a topic. */
 const DEFAULTS: TopicOptions = { retentionHours: 168, retentionBytes: 1024 ** 3 };
 
 const HOURS_MAX = 87_600;
@@ -31,7 +31,7 @@ const NAMES = "RETENTION_HOURS, RETENTION_BYTES, MAX_DELIVERIES, DEAD_LETTER";
 const PAYLOADS: readonly TopicPayload[] = ["key", "full", "diff"];
 
 /**
- * Returns the options of a topic after `WITH (…)` or `SET (…)`. The caller, which knows the
+ * Returns the options of a topic after `WITH (…)` or `SET (…)`. The caller, which has access to the
  * catalog, checks whether the dead-letter topic exists.
  *
  * @param current The topic's options before the change; absent for a new topic.

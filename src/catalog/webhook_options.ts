@@ -1,7 +1,7 @@
 /**
- * The options and the secret of a webhook.
+ * Interprets the options and the secret of a webhook.
  *
- * Nothing is ignored: an unknown option and a value outside its range are refused.
+ * No option is ignored: an unknown option and a value outside its range are refused.
  */
 import { DatabaseError, type ErrorDetails } from "../base/errors.ts";
 import type { WebhookEntry } from "./entries.ts";
@@ -13,7 +13,7 @@ import {
   wordFrom,
 } from "./option_settings.ts";
 
-/** The part of a webhook that its options determine. */
+/** The properties of a webhook that its options determine. */
 export type WebhookOptions = Pick<
   WebhookEntry,
   "concurrency" | "isOrdered" | "start" | "timeoutSecs"
@@ -22,7 +22,7 @@ export type WebhookOptions = Pick<
 const TIMEOUT_SECS_MAX = 60;
 const CONCURRENCY_MAX = 64;
 
-/** A shorter secret could be found by brute force. */
+/** The minimum length of a secret; a shorter one could be found by brute force. */
 const SECRET_LENGTH_MIN = 16;
 const SECRET_LENGTH_MAX = 256;
 

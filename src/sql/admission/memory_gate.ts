@@ -1,15 +1,15 @@
 /**
- * A gate that row statements pass before they begin, and that long responses pass before each part.
- * It is closed while the process has nearly used up its memory (`base/memory_pressure.ts`). Other
- * work in progress continues and releases memory as it ends. A statement that waits too long is
- * refused.
+ * Implements a gate that row statements pass before they begin, and long responses before each
+ * part. The gate is closed while the process has nearly used up its memory
+ * (`base/memory_pressure.ts`). All other work continues, and releases its memory when it ends. A
+ * statement that waits too long is refused.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { MemoryPressure } from "../../base/memory_pressure.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** The interval at which a waiting statement checks the gate. */
+/** The interval at which a waiting statement checks whether the gate is open. */
 const LOOK_MS = 20;
 
 /** The maximum time that a statement, or a part of its response, waits. */

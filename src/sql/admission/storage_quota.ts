@@ -1,16 +1,16 @@
 /**
- * Enforces `limits.storage_bytes_per_user`. It counts the bytes of each owner's live rows in USER
- * and STREAM tables and of the owner's listed files, and refuses a commit that would exceed the
- * limit. Without a limit, there is no object of this class, and nothing is counted.
+ * Enforces `limits.storage_bytes_per_user`. The quota counts the bytes of each owner's live rows in
+ * USER and STREAM tables and of the owner's listed files, and refuses a commit that would exceed
+ * the limit. If no limit is configured, no object of this class exists, and nothing is counted.
  *
- * - The usage of an owner is read from the tables once, in short ticks, before the owner's first
- *   write after startup. From then on, each commit adds the difference that it makes.
- * - A check and its commit share one tick of the event loop, so two commits of one owner never use
- *   the same free space.
- * - Rows of STREAM tables expire and files are swept without a commit of their owner. If this may
- *   have freed space, a refusal marks the usage as doubtful, and the statement runs once more after
- *   the usage has been read again. Altered or dropped tables and commits that the disk lost also
- *   cause this.
+ * - An owner's usage is read from the tables once, in short ticks, before the owner's first write
+ *   after startup. From then on, each commit adds the difference that it makes.
+ * - A check and its commit happen in the same tick of the event loop, so two commits of one owner
+ *   can never use the same free space.
+ * - Rows of STREAM tables expire, and files are swept, without a commit of their owner. If this may
+ *   have freed space, a refused commit marks the usage as doubtful, and the statement runs once
+ *   more after the usage has been read again. The same happens if tables were altered or dropped,
+ *   or the disk lost a commit.
  * - A commit that adds nothing is never refused, so an owner above the limit can read and delete.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -26,32 +26,38 @@ import { bytesOfRows } from "../execute/materialised/row_bytes.ts";
 /** The number of owners whose usage is kept in memory, at about 100 bytes each. */
 const OWNERS_MAX = 65_536;
 
-/** A usage read longer ago than this may have shrunk in the meantime. */
+/** If a usage was read longer ago than this, it may have become smaller in the meantime. */
 const FRESH_MS = 1000;
 
-/** The interval at which a waiting statement checks whether it was ended. */
+/** The interval at which a waiting statement checks whether it has been ended. */
 const LOOK_MS = 20;
 
 interface Usage {
   bytes: number;
-  /** True if the usage includes files or rows of STREAM tables. */
+  /**
+   * Whether the usage includes files or rows of STREAM tables, so that it may become smaller by
+   * itself.
+   */
   mayShrink: boolean;
-  /** True if the usage has to be read again before the next check. */
+  /** Whether the usage has to be read again before the next check. */
   isDoubted: boolean;
-  /** The version of each table with rows of the owner; another version may have other columns. */
+  /**
+   * The version of each table that contains rows of the owner; a different version may have
+   * different columns.
+   */
   readonly tables: Map<number, number>;
   /** The catalog version at which the table versions were read. */
   catalogVersion: number;
   readonly readAtMs: number;
 }
 
-/** Changes that were committed after a reading of the usage began. */
+/** Changes that were committed after a reading of the usage had begun. */
 interface Meanwhile {
   bytes: number;
   readonly tables: Map<number, number>;
   mayShrink: boolean;
   /**
-   * True if files were added or removed. The list of files is not read at a single moment, so the
+   * Whether files were added or removed. The list of files is not read at a single moment, so the
    * difference cannot simply be added.
    */
   hasFiles: boolean;
@@ -67,9 +73,9 @@ export interface StorageQuotaOptions {
 export class StorageQuota implements StorageMeter {
   readonly bytesMax: number;
   readonly #deps: StorageQuotaOptions;
-  /** Usages by owner, least recently written first. */
+  /** The usages by owner, with the least recently written owner first. */
   readonly #usages = new Map<number, Usage>();
-  /** The readings for which writers wait. */
+  /** The readings in progress, for which writers wait. */
   readonly #running = new Map<number, Promise<void>>();
   readonly #meanwhile = new Map<number, Set<Meanwhile>>();
 
@@ -78,12 +84,12 @@ export class StorageQuota implements StorageMeter {
     this.#deps = options;
   }
 
-  /** Returns undefined if there is no limit. */
+  /** Creates a quota; returns undefined if no limit is configured. */
   static of(options: StorageQuotaOptions): StorageQuota | undefined {
     return options.bytesMax === 0 ? undefined : new StorageQuota(options);
   }
 
-  /** Whether writes of the owner can be checked now. An owner without a number has no rows. */
+  /** Whether the owner's writes can be checked now. A user without an owner number has no rows. */
   isReady(owner: number | undefined): boolean {
     if (owner === undefined) return true;
     const usage = this.#usages.get(owner);
@@ -107,7 +113,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Waits until a commit of several owners can be checked. Doubtful usages are read again.
+   * Waits until a commit with rows of several owners can be checked. Doubtful usages are read
+   * again.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED
    */
@@ -138,12 +145,14 @@ export class StorageQuota implements StorageMeter {
     const doubt = (): void => {
       for (const { owner } of growths) this.#usages.delete(owner);
     };
-    // The writer gets the error; here the usage is dropped, so that it is read again.
+    // The writer gets the error; here, the usage is only dropped, so that it is read again.
     this.#deps.store.durable(made.lastSeq).then(undefined, doubt);
     return made;
   }
 
-  /** Returns the bytes of an owner, reading them in short steps if they are not known. */
+  /**
+   * Returns the number of bytes that an owner uses; if it is not known, reads it in short steps.
+   */
   *used(owner: number): Generator<void, number> {
     const known = this.#usages.get(owner);
     if (known !== undefined && this.#isSound(known) && !this.#mayHaveShrunk(known)) {
@@ -230,8 +239,8 @@ export class StorageQuota implements StorageMeter {
   }
 
   /**
-   * Reads the usage without a pause: for the first rows of an owner, and after changes made while a
-   * statement was being prepared.
+   * Reads the usage without a pause, which is acceptable for the first rows of an owner, and after
+   * changes that were made while a statement was being prepared.
    */
   #readNow(owner: number): Usage {
     const steps = this.#read(owner);
@@ -281,7 +290,7 @@ export class StorageQuota implements StorageMeter {
     let mayShrink = false;
     for (const { kind, tableId } of catalog.tables()) {
       if (kind === "shared") continue;
-      // The table may have been altered or dropped in another tick.
+      // The table may have been altered or dropped in a different tick.
       const table = catalog.tableById(tableId);
       if (table === undefined) continue;
       const ofTable = yield* this.#readTable(table, owner, upTo);
@@ -313,7 +322,7 @@ export class StorageQuota implements StorageMeter {
         scan.close();
       }
     } catch (error) {
-      // Unreadable rows count as nothing, so that they do not prevent writes elsewhere.
+      // Unreadable rows are not counted, so that they do not prevent writes elsewhere.
       if (!isUnreadable(error)) throw error;
     }
     yield;

@@ -1,16 +1,16 @@
 /**
- * Write gates of tables: while a gate is closed, statements that write the table wait, and reads
- * continue.
+ * Implements the write gates of tables: while a gate is closed, statements that write to the table
+ * wait, whereas reads continue.
  *
  * A long statement outside a transaction is run again if other statements have changed its rows in
- * the meantime. For its last attempt it first closes the gate, so that no new conflict arises. A
- * long statement that began earlier does not check the gate again and may still commit first; the
- * statement that closed the gate then fails.
+ * the meantime. Before its last attempt, the statement closes the gate, so that no new conflict can
+ * arise. A long statement that began earlier does not check the gate again and may still commit
+ * first; the statement that closed the gate then fails.
  */
 import type { Clock } from "../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 
-/** The interval at which a waiting statement checks whether it was ended. */
+/** The interval at which a waiting statement checks whether it has been ended. */
 const LOOK_MS = 20;
 
 export class WriteGates {
@@ -21,7 +21,7 @@ export class WriteGates {
     this.#clock = clock;
   }
 
-  /** Whether the gate of any of the tables is closed. */
+  /** Whether the gate of any of these tables is closed. */
   areClosed(tableIds: readonly number[]): boolean {
     return this.#closed.size > 0 && tableIds.some((tableId) => this.#closed.has(tableId));
   }
@@ -37,15 +37,15 @@ export class WriteGates {
         this.#clock.after(LOOK_MS, resolve);
       });
       await Promise.race([looked, ...tableIds.flatMap((id) => this.#closed.get(id) ?? [])]);
-      // Checked even if the gate is open by now: a statement that was ended while it waited must
-      // not run.
+      // This is checked even if the gate is open by now, because a statement that was ended while
+      // it waited must not run.
       checkDeadline(ledger, this.#clock);
     }
   }
 
   /**
-   * Closes gates once all of them are open, in one tick, so that no two statements wait for each
-   * other. Returns a function that opens the gates again.
+   * Closes several gates in one tick, once all of them are open, so that no two statements can wait
+   * for each other. Returns a function that opens the gates again.
    */
   async close(tableIds: readonly number[], ledger: RequestLedger): Promise<() => void> {
     // Several statements may have waited for the same tick.

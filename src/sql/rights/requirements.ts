@@ -1,9 +1,10 @@
 /**
- * Checks whether a caller has the rights that a bound statement needs, and creates the error if
- * not.
+ * Checks whether a caller has the rights that a bound statement needs, and creates the error if it
+ * does not.
  *
- * A table that the caller may not read does not exist for that caller: names do not resolve to the
- * table (`table_names.ts`), and a cached plan of another caller that reads the table is not used.
+ * If the caller may not read a table, the table does not exist for that caller: names do not
+ * resolve to it (`table_names.ts`), and a cached plan of another caller that reads the table is not
+ * used.
  */
 import {
   mayRead,
@@ -39,7 +40,8 @@ const MAY = {
   read: mayRead,
   "read-history": mayReadHistory,
   write: mayWrite,
-  // The owner of the policy has the right, because a policy whose owner lacks it is not in force.
+  // The owner of the policy is known to have this right, because a policy whose owner lacks it is
+  // not in force.
   "policy-read": () => true,
 };
 
@@ -67,7 +69,8 @@ export function meetsAll(
 }
 
 /**
- * Returns whether policies permit the caller the same rows as the caller for whom a plan was made.
+ * Returns whether the policies give the caller the same rows as the caller for whom a plan was
+ * made.
  */
 export function hasSameRows(
   requirements: readonly Requirement[],
@@ -103,7 +106,7 @@ export function seesTables(
 }
 
 /**
- * Refuses a right with the message that the access matrix defines.
+ * Creates the error for a missing right, with the message that the access matrix defines.
  *
  * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
  */
@@ -152,8 +155,8 @@ interface AskedRow extends ErrorDetails {
 }
 
 /**
- * Returns the class of the requirement in the role × statement matrix; undefined for requirements
- * that all callers meet.
+ * Returns the class of a requirement in the role × statement matrix; undefined for requirements
+ * that every caller meets.
  */
 function askedOf(
   requirement: Exclude<Requirement, { readonly table: TableEntry }>,

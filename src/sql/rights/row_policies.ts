@@ -1,17 +1,17 @@
 /**
  * Decides which policies of a table apply to a caller.
  *
- * A policy is in force as long as its owner has every row of the table and of the tables that the
- * policy reads. If the owner loses that right or its account, the policy permits nothing.
+ * A policy is in force only while its owner may read every row of the table and of the other tables
+ * that the policy reads. If the owner loses this right or the account, the policy permits nothing.
  */
 import { mayRead, type Principal, policiesOf, policyRoleFor } from "../../auth/mod.ts";
 import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/mod.ts";
 import type { RowRights } from "../bind/row_rights.ts";
 
-/** The part of the catalog on which decisions about policies depend. */
+/** The part of the catalog that determines which policies apply. */
 export type PolicyCatalog = Pick<Catalog, "namespace" | "tableById" | "user">;
 
-/** Returns the rights of a caller to rows, for binding its statements. */
+/** Returns the caller's rights to rows, as needed to bind the caller's statements. */
 export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
   return {
     needsRight: true,
@@ -21,8 +21,8 @@ export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRi
 }
 
 /**
- * Returns the policies that decide about the rows of a table for a caller; undefined if the caller
- * has every row.
+ * Returns the policies that decide which rows of a table a caller may use; undefined if the caller
+ * may use every row.
  */
 export function policiesFor(
   principal: Principal,
@@ -34,7 +34,7 @@ export function policiesFor(
   return policiesOf(table, role).filter((policy) => isInForce(policy, catalog));
 }
 
-/** Returns whether the same policies apply in two cases. */
+/** Returns whether two lists contain the same policies. */
 export function areSamePolicies(
   some: readonly PolicyEntry[] | undefined,
   others: readonly PolicyEntry[] | undefined,
@@ -44,7 +44,8 @@ export function areSamePolicies(
 }
 
 /**
- * Returns whether the owner of a policy still has every row of the tables that the policy reads.
+ * Returns whether the owner of a policy may still read every row of the tables that the policy
+ * reads.
  */
 export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog): boolean {
   const user = catalog.user(owner);

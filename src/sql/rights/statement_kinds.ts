@@ -1,7 +1,8 @@
 /**
- * The properties of each kind of statement: the required right, the part of the engine that runs
- * it, and its role in a transaction. The table is complete: the code does not compile until a new
- * statement has an entry, and until the named part of the engine handles the statement.
+ * Lists the properties of each kind of statement: the right that it requires, the part of the
+ * engine that runs it, and its role in a transaction. The table is complete: code with a new
+ * statement does not compile until the statement has an entry and the part of the engine named
+ * there handles it.
  */
 import { type Principal, requireRun, type StatementClass } from "../../auth/mod.ts";
 import type {
@@ -127,12 +128,12 @@ export type AdministeringStatement =
 /**
  * The part of the engine that binds and runs a statement. Statements that read or write rows are
  * prepared; `request.ts` handles statements that change the request itself; the folders `ddl` and
- * `utility` handle all others. `show` also belongs to `utility`.
+ * `utility` handle all other statements. `show` also belongs to `utility`.
  */
 type Home = "rows" | "request" | "ddl" | "utility" | "show";
 
 /**
- * Derives the home of a statement type, so that the table below and the types above stay
+ * Derives the home of each statement type, so that the table below and the types above stay
  * consistent.
  */
 type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["type"]
@@ -145,13 +146,14 @@ type HomeOf<Type extends Statement["type"]> = Type extends DefiningStatement["ty
 
 interface StatementKind<HomeHere extends Home> {
   /**
-   * The row of the role × statement matrix. `"object"` means that the required right depends on the
-   * object that the statement names: `sql/ddl/definitions.ts` checks with the namespace or table,
-   * and `sql/request/request_binding.ts` checks the statement inside EXECUTE AS.
+   * The statement's row in the role × statement matrix. `"object"` means that the required right
+   * depends on the object that the statement names: `sql/ddl/definitions.ts` checks with the
+   * namespace or table, and `sql/request/request_binding.ts` checks the statement inside EXECUTE
+   * AS.
    */
   readonly right: StatementClass | "object";
   readonly home: HomeHere;
-  /** The kind of work, which matters for transactions and for the log of slow requests. */
+  /** The kind of work, which matters in transactions and in the log of slow requests. */
   readonly work: "show" | "job" | "other";
 }
 
@@ -309,7 +311,7 @@ export function isShow(node: Statement): node is ShowStatement {
   return KINDS[node.type].home === "show";
 }
 
-/** Whether a statement is about a service token or an invitation. */
+/** Whether a statement concerns a service token or an invitation. */
 export function isSecretDefinition(
   node: AdministeringStatement,
 ): node is Extract<AdministeringStatement, SecretDefinition> {
@@ -324,7 +326,7 @@ const SECRETS: ReadonlySet<Statement["type"]> = new Set<SecretDefinition["type"]
 ]);
 
 /**
- * Applies the role × statement matrix, except for statements whose right depends on their object.
+ * Applies the role × statement matrix, except to statements whose right depends on their object.
  * @throws {DatabaseError} PERMISSION_DENIED
  */
 export function requireRight(node: Statement, principal: Principal): void {
@@ -336,9 +338,7 @@ export function requireRight(node: Statement, principal: Principal): void {
   });
 }
 
-/**
- * Whether the work of a statement is a job, which continues by itself while the statement waits.
- */
+/** Whether a statement runs as a job, which continues by itself while the statement waits. */
 export function isJobNode(node: Statement): boolean {
   if (node.type === "drop user") return node.purge === true;
   return KINDS[node.type].work === "job";
