@@ -41,6 +41,14 @@ export interface Known {
     get(cte: BoundCte): number | undefined;
     set(cte: BoundCte, rows: number): void;
   };
+  /**
+   * Estimates for nodes with inputs. They are cached, because a planner that adds thousands of
+   * joins to a chain asks for the rows of the chain at each step.
+   */
+  readonly nodeRows: {
+    get(node: PlanNode): number | undefined;
+    set(node: PlanNode, rows: number): void;
+  };
 }
 
 /**
@@ -51,6 +59,7 @@ export function estimatedRows(node: PlanNode, known: Known): number {
 }
 
 const PLANNED_ROWS = new WeakMap<BoundCte, number>();
+const PLANNED_NODES = new WeakMap<PlanNode, number>();
 
 /** Returns the expected rows of a plan, based on the row counts in its scans. */
 export function rowsOfPlan(root: PlanNode): number {
@@ -58,6 +67,7 @@ export function rowsOfPlan(root: PlanNode): number {
     rowsOf: (_, rowCount) => rowCount(),
     countOf: () => undefined,
     cteRows: PLANNED_ROWS,
+    nodeRows: PLANNED_NODES,
   });
 }
 
@@ -71,14 +81,41 @@ function estimate(node: PlanNode, known: Known): number {
       return node.constants?.rowCount ?? node.rows.length;
     case "cte":
       return cteRows(node, known);
-    case "recursive":
-      return estimate(node.first, known) * STEPS_EXPECTED;
     case "system":
     case "function":
     case "changes":
     case "working":
     case "gathered":
       return UNKNOWN_ROWS;
+    default: {
+      const before = known.nodeRows.get(node);
+      if (before !== undefined) return before;
+      const rows = rowsFromInputs(node, known);
+      known.nodeRows.set(node, rows);
+      return rows;
+    }
+  }
+}
+
+/** A node that reads no other node. */
+type LeafKind =
+  | "single"
+  | "scan"
+  | "values"
+  | "cte"
+  | "system"
+  | "function"
+  | "changes"
+  | "working"
+  | "gathered";
+
+function rowsFromInputs(
+  node: Exclude<PlanNode, { readonly kind: LeafKind }>,
+  known: Known,
+): number {
+  switch (node.kind) {
+    case "recursive":
+      return estimate(node.first, known) * STEPS_EXPECTED;
     case "join":
     case "lateral":
     case "set":

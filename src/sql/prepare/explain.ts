@@ -103,6 +103,7 @@ class Explainer {
         return typeof value === "number" || typeof value === "string" ? Number(value) : undefined;
       },
       cteRows: new Map(),
+      nodeRows: new Map(),
     };
   }
 
@@ -483,14 +484,21 @@ function textOfDetail(name: string, value: unknown): string {
 }
 
 /** Returns a line for each node, indented below the node that reads it. */
-function linesOf(tree: ExplainNode, depth = 0): string[] {
+function linesOf(tree: ExplainNode): readonly string[] {
+  const lines: string[] = [];
+  addLines(tree, 0, lines);
+  return lines;
+}
+
+function addLines(tree: ExplainNode, depth: number, lines: string[]): void {
   const { children, node, table, ...details } = tree;
   const place = table === undefined ? "" : ` on ${table}`;
   const shown = Object.entries(details).map(
     ([name, value]) => `${name.replaceAll("_", " ")}: ${textOfDetail(name, value)}`,
   );
-  const line = `${"  ".repeat(depth)}${node}${place}${shown.length === 0 ? "" : `  (${shown.join("; ")})`}`;
-  return [line, ...children.flatMap((child) => linesOf(child, depth + 1))];
+  const inBrackets = shown.length === 0 ? "" : `  (${shown.join("; ")})`;
+  lines.push(`${"  ".repeat(depth)}${node}${place}${inBrackets}`);
+  for (const child of children) addLines(child, depth + 1, lines);
 }
 
 function nameOfCall(form: BoundWindowCall["form"]): string {
