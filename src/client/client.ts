@@ -30,6 +30,7 @@ import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
 import type { LiveOptions } from "./live_options.ts";
 import { type PositionStorage, STORAGE } from "./positions.ts";
+import { refreshTokenPlace, type SessionPlace } from "./refresh_token.ts";
 import { type Duration, msFromDuration } from "./repeats.ts";
 import { serverUrlFrom } from "./server_url.ts";
 import { Session } from "./session.ts";
@@ -46,10 +47,10 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * The place for the refresh token: *memory*, or `cookie` in pages that the server itself
-   * delivers.
+   * The place for the refresh token: *memory*; `storage`, so that a session survives a reload of
+   * the page; or `cookie` in pages that the server itself delivers.
    */
-  readonly session?: "cookie" | "memory";
+  readonly session?: SessionPlace;
   /** Called when the session has ended without a log-out. */
   readonly onSignedOut?: () => void;
   /** Called whenever the state of the live connection changes. */
@@ -65,7 +66,10 @@ export interface ClientOptions {
    * The form of returned values, *javascript*: Date, bytes and parsed JSON; or "wire", unconverted.
    */
   readonly values?: Values;
-  /** The storage in which live queries with a `resumeKey` keep their positions, *localStorage*. */
+  /**
+   * The storage for positions of live queries with a `resumeKey`, and for a session that is kept in
+   * `storage`; *localStorage*.
+   */
   readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;
 }
@@ -82,7 +86,7 @@ const CLIENT_RULES: FieldRules = {
   url: ANYTHING,
   auth: ANYTHING,
   timeout: ANYTHING,
-  session: oneOf("cookie", "memory"),
+  session: oneOf("cookie", "memory", "storage"),
   onSignedOut: HANDLER,
   onConnection: HANDLER,
   maxRetries: COUNT,
@@ -151,7 +155,8 @@ export function createClient(options: ClientOptions): Client {
   const tellSignedOut = guarded(environment, () => options.onSignedOut?.());
   const session = new Session({
     url,
-    keepIn: options.session ?? "memory",
+    hasCookie: options.session === "cookie",
+    refreshToken: refreshTokenPlace(options.session ?? "memory", { url, storage: options.storage }),
     credentials: options.auth,
     environment,
     maxRetries: options.maxRetries ?? RETRIES,

@@ -35,8 +35,8 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** The body of a copy. `body` is absent if this is set. */
-  readonly data?: BodyData;
+  /** The body of a copy, or a form with files. `body` is absent if this is set. */
+  readonly data?: BodyData | FormData;
   /** The signal to abort the request; absent if the caller cannot abort it. */
   readonly signal?: AbortSignal;
 }

@@ -123,7 +123,7 @@ export class FollowedQuery implements LiveQuery {
     this.#position = options.from;
     if (options.resumeKey !== undefined) {
       this.#kept = new KeptPosition({
-        storage: storageFor(settings.storage),
+        storage: storageFor(settings.storage, "resumeKey"),
         key: options.resumeKey,
         query: JSON.stringify([sql, this.#params, options.namespace]),
       });

@@ -24,13 +24,16 @@ export const STORAGE: ValueRule = {
     ),
 };
 
-/** @throws {TypeError} If no storage is given and the runtime has none. */
-export function storageFor(given: PositionStorage | undefined): PositionStorage {
+/**
+ * @param option The option that needs the storage, for the message.
+ * @throws {TypeError} If no storage is given and the runtime has none.
+ */
+export function storageFor(given: PositionStorage | undefined, option: string): PositionStorage {
   if (given !== undefined) return given;
   const { localStorage } = globalThis as { localStorage?: unknown };
   if (STORAGE.holds(localStorage)) return localStorage as PositionStorage;
   throw new TypeError(
-    `Cannot use resumeKey: there is nowhere to keep the position, as localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
+    `Cannot use ${option}: there is no storage, as localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
   );
 }
 

@@ -17,9 +17,9 @@ export interface RequestsOptions {
 
 /** A body that is not JSON. */
 export class RequestData {
-  readonly data: BodyData;
+  readonly data: BodyData | FormData;
 
-  constructor(data: BodyData) {
+  constructor(data: BodyData | FormData) {
     this.data = data;
   }
 
@@ -135,10 +135,14 @@ export class Requests {
 function sentBody(body: CallOptions["body"]): {
   readonly type?: string;
   readonly body?: string;
-  readonly data?: BodyData;
+  readonly data?: BodyData | FormData;
 } {
   if (body === undefined) return {};
-  if (body instanceof RequestData) return { type: "application/octet-stream", data: body.data };
+  if (body instanceof RequestData) {
+    const { data } = body;
+    // The runtime chooses the boundary of a form, and so its type.
+    return data instanceof FormData ? { data } : { type: "application/octet-stream", data };
+  }
   return { type: "application/json", body: JSON.stringify(body) };
 }
 

@@ -2,10 +2,11 @@
  * The session of the client: its user, its tokens, and the requests that carry them.
  *
  * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
- * or in memory where there are no cookies. With credentials, the first request that needs a token
- * logs in, and so does any later request that finds no token. A request that the server refuses
- * because its token has expired or is no longer accepted is repeated once with a new token;
- * concurrent requests share one renewal. If no new token can be obtained, the session ends.
+ * or in the place that the application chooses (`refresh_token.ts`). With credentials, the first
+ * request that needs a token logs in, and so does any later request that finds no token. A request
+ * that the server refuses because its token has expired or is no longer accepted is repeated once
+ * with a new token; concurrent requests share one renewal. If no new token can be obtained, the
+ * session ends.
  *
  * If several logins are requested, the last successful one determines the user. A late response to
  * an earlier login, or a response that arrives after a log-out, is discarded, and no request of one
@@ -16,6 +17,7 @@ import { FLAG, OBJECT, requireOptions, requireRule, SIGNAL, TEXT } from "./check
 import { type Credentials, tokenFrom } from "./credentials.ts";
 import type { WholeEnvironment } from "./environment.ts";
 import { type ConnectionError, isObject, ServerError } from "./errors.ts";
+import type { RefreshTokenPlace } from "./refresh_token.ts";
 import { type RepeatRules, withRepeats } from "./repeats.ts";
 import { type CallOptions, type RequestAnswer, RequestData, Requests } from "./requests.ts";
 import { claimsOf, renewalDelayMs } from "./token_claims.ts";
@@ -23,8 +25,9 @@ import { claimsOf, renewalDelayMs } from "./token_claims.ts";
 export interface SessionOptions {
   /** Base address, without a slash at the end. */
   readonly url: string;
-  /** The place where the refresh token is kept. */
-  readonly keepIn: "cookie" | "memory";
+  /** Whether the browser keeps the refresh token in a cookie and sends it by itself. */
+  readonly hasCookie: boolean;
+  readonly refreshToken: RefreshTokenPlace;
   /** Credentials for automatic login. */
   readonly credentials: Credentials | undefined;
   readonly environment: WholeEnvironment;
@@ -80,7 +83,6 @@ export class Session {
   #accessToken: string | undefined;
   /** The time at which the access token was received, on the clock of the client. */
   #receivedMs = 0;
-  #refreshToken: string | undefined;
   #renewing: Promise<Identity | undefined> | undefined;
   /** The user who logged in last. */
   #userId: string | undefined;
@@ -135,8 +137,8 @@ export class Session {
   }
 
   get #canRenew(): boolean {
-    const hasToken = this.#refreshToken !== undefined || this.#options.keepIn === "cookie";
-    return this.#credentials !== undefined || hasToken;
+    const { hasCookie, refreshToken } = this.#options;
+    return this.#credentials !== undefined || hasCookie || refreshToken.read() !== undefined;
   }
 
   async status(): Promise<AuthStatusBody> {
@@ -254,7 +256,7 @@ export class Session {
    * time.
    */
   async #cookiesSet(): Promise<void> {
-    if (this.#options.keepIn !== "cookie") return;
+    if (!this.#options.hasCookie) return;
     await Promise.all([this.#loggingIn, this.#renewing?.catch(() => undefined)]);
   }
 
@@ -339,9 +341,9 @@ export class Session {
   async #renew(): Promise<Identity | undefined> {
     const credentials = this.#credentials;
     if (typeof credentials === "function") return await this.#renewBy(credentials);
-    const { keepIn } = this.#options;
+    const { hasCookie, refreshToken } = this.#options;
     const mayRefresh =
-      this.#refreshToken !== undefined || (keepIn === "cookie" && credentials === undefined);
+      refreshToken.read() !== undefined || (hasCookie && credentials === undefined);
     try {
       if (mayRefresh) return await this.#refresh();
     } catch (error) {
@@ -379,7 +381,9 @@ export class Session {
   }
 
   async #refresh(): Promise<Identity> {
-    const body = this.#refreshToken === undefined ? {} : { refresh_token: this.#refreshToken };
+    const { refreshToken } = this.#options;
+    const sent = refreshToken.read();
+    const body = sent === undefined ? {} : { refresh_token: sent };
     const epoch = this.#epoch;
     let login: LoginBody;
     try {
@@ -387,7 +391,10 @@ export class Session {
     } catch (error) {
       if (epoch !== this.#epoch) throw replaced();
       if (error instanceof ServerError && error.status === 401) {
-        this.#refreshToken = undefined;
+        const newer = refreshToken.read();
+        // Another tab has renewed the session in the meantime.
+        if (newer !== undefined && newer !== sent) return await this.#refresh();
+        refreshToken.write(undefined);
         if (this.#credentials === undefined) this.#end();
       }
       throw error;
@@ -406,7 +413,7 @@ export class Session {
 
   #accept(answer: LoginBody): Identity {
     this.#keep(answer.access_token);
-    if (this.#options.keepIn === "memory") this.#refreshToken = answer.refresh_token;
+    this.#options.refreshToken.write(answer.refresh_token);
     this.#become(answer.user.id);
     return { user: answer.user, mayAdminister: answer.admin_ui_access };
   }
@@ -442,7 +449,7 @@ export class Session {
 
   #forget(): void {
     this.#accessToken = undefined;
-    this.#refreshToken = undefined;
+    this.#options.refreshToken.write(undefined);
   }
 
   #tokenIsOver(): ServerError {

@@ -10,18 +10,26 @@ import {
   requireOptions,
   SIGNAL,
   TEXT,
+  type ValueRule,
 } from "./checks.ts";
 import { entriesIn, errorFromBody, ServerError, withResults } from "./errors.ts";
 import { type Parameter, sentParameters } from "./parameters.ts";
 import { isRead } from "./repeats.ts";
-import type { RequestAnswer } from "./requests.ts";
+import { type RequestAnswer, RequestData } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { type CellObject, readEntries, type Values } from "./values.ts";
 
 const EXECUTE: Call = { doing: "execute", example: "execute(sql, { params: [1] })" };
 
+const FILES: ValueRule = {
+  should: "an object of files, as in { photo: input.files[0] }",
+  holds: (value) =>
+    typeof value === "object" && value !== null && Object.values(value).every(isFile),
+};
+
 const EXECUTE_RULES: FieldRules = {
   params: ANYTHING,
+  files: FILES,
   namespace: TEXT,
   idempotencyKey: FILLED_TEXT,
   signal: SIGNAL,
@@ -40,6 +48,12 @@ export interface ExecuteOptions {
    * most once, however often it is sent.
    */
   readonly idempotencyKey?: string;
+  /**
+   * Files to upload with the statement, by the names with which it refers to them.
+   *
+   *     await db.execute("INSERT INTO shop.photos (photo) VALUES (FILE('photo'))", { files: { photo } });
+   */
+  readonly files?: Readonly<Record<string, Blob>>;
   readonly signal?: AbortSignal;
 }
 
@@ -115,7 +129,7 @@ async function send(
 ): Promise<RequestAnswer> {
   requireText(sql);
   requireOptions(EXECUTE, given, EXECUTE_RULES);
-  const { idempotencyKey, namespace, params, signal } = given;
+  const { files, idempotencyKey, namespace, params, signal } = given;
   const body = {
     sql,
     ...(params === undefined ? {} : { params: sentParameters(sql, params) }),
@@ -123,12 +137,26 @@ async function send(
     ...(idempotencyKey === undefined ? {} : { idempotency_key: idempotencyKey }),
   };
   const isRepeatable = idempotencyKey !== undefined || isRead(sql);
-  return await session.call("/v1/api/sql", body, {
+  return await session.call("/v1/api/sql", files === undefined ? body : formOf(body, files), {
     signal,
     isRepeatable,
     isStreamed,
     headers: headers?.(),
   });
+}
+
+/** Returns the fields of a request and its files as a form. */
+function formOf(fields: object, files: Readonly<Record<string, Blob>>): RequestData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    form.set(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  for (const [name, file] of Object.entries(files)) form.set(`file:${name}`, file);
+  return new RequestData(form);
+}
+
+function isFile(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "size" in value && "stream" in value;
 }
 
 /** Sends SQL text and reads the results. */

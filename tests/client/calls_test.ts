@@ -40,7 +40,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with an unknown option",
     ({ execute }) => execute?.("SELECT 1", { param: [1] }),
-    'Cannot execute: there is no option "param"; did you mean params? The options are params, namespace, idempotencyKey, signal, as in execute(sql, { params: [1] })',
+    'Cannot execute: there is no option "param"; did you mean params? The options are params, files, namespace, idempotencyKey, signal, as in execute(sql, { params: [1] })',
   ],
   [
     "execute with an option of the wire",
@@ -66,6 +66,11 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
     "execute with a controller",
     ({ execute }) => execute?.("SELECT 1", { signal: new AbortController() }),
     "Cannot use signal: it is an object of AbortController, but should be the signal of an AbortController",
+  ],
+  [
+    "execute with a file that is none",
+    ({ execute }) => execute?.("SELECT 1", { files: { photo: "a.png" } }),
+    "Cannot use files: it is an object, but should be an object of files, as in { photo: input.files[0] }",
   ],
   [
     "query with params among its options",
@@ -108,7 +113,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with a resumeKey and nowhere to keep the position",
     ({ live }) => live?.("SELECT 1", { onEvent, resumeKey: "a" }),
-    /^Cannot use resumeKey: there is nowhere to keep the position, .*createClient\(\{ url, storage \}\)/,
+    /^Cannot use resumeKey: there is no storage, .*createClient\(\{ url, storage \}\)/,
   ],
   [
     "live with an order of the wrong type",
@@ -173,7 +178,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "createClient with a session of its own",
     () => create({ url, session: "localStorage" }),
-    'Cannot use session: it is a string, but should be "cookie" or "memory"',
+    'Cannot use session: it is a string, but should be "cookie" or "memory" or "storage"',
   ],
   [
     "createClient with a handler",

@@ -1,0 +1,47 @@
+/**
+ * The places for the refresh token between requests, which decide how long a session lasts:
+ *
+ *     memory    until the page is reloaded or the program ends
+ *     storage   until a log-out, also over reloads, in all tabs that share the storage
+ *     cookie    the same, but no script can read the token: for pages that the server delivers
+ *
+ * A place never caches, so that tabs that share a storage use the token that was issued last.
+ */
+import { type PositionStorage, storageFor } from "./positions.ts";
+
+export type SessionPlace = "cookie" | "memory" | "storage";
+
+export interface RefreshTokenPlace {
+  /** @returns Undefined if there is no token, and for a cookie, which only the browser reads. */
+  read(): string | undefined;
+  write(token: string | undefined): void;
+}
+
+interface PlaceOptions {
+  /** The address of the server, because an origin may use several. */
+  readonly url: string;
+  readonly storage: PositionStorage | undefined;
+}
+
+/** @throws {TypeError} If the token belongs in a storage, and there is none. */
+export function refreshTokenPlace(
+  kind: SessionPlace,
+  { storage: given, url }: PlaceOptions,
+): RefreshTokenPlace {
+  if (kind === "cookie") return { read: () => undefined, write: () => undefined };
+  if (kind === "memory") {
+    let kept: string | undefined;
+    return {
+      read: () => kept,
+      write(token) {
+        kept = token;
+      },
+    };
+  }
+  const storage = storageFor(given, 'session: "storage"');
+  const key = `tidemark.refresh_token ${url}`;
+  return {
+    read: () => storage.getItem(key) ?? undefined,
+    write: (token) => (token === undefined ? storage.removeItem(key) : storage.setItem(key, token)),
+  };
+}
