@@ -8,10 +8,11 @@ import { LoginForm, SetupForm } from "./auth_forms.tsx";
 import { Broken } from "./broken.tsx";
 import { db, whenSignedOut } from "./database.ts";
 import { Header } from "./header.tsx";
-import { forgetState } from "./page_state.ts";
+import { forgetState, type PageName, pageFromHash } from "./page_state.ts";
 import { hadSession, rememberSession } from "./settings.ts";
 import { strings } from "./strings.ts";
 
+const Rights = lazy(async () => ({ default: (await import("./rights.tsx")).Rights }));
 const Workbench = lazy(async () => ({ default: (await import("./workbench.tsx")).Workbench }));
 
 type Screen =
@@ -51,6 +52,7 @@ function logOutAtServer(): void {
 
 export function App(): ReactNode {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
+  const { page, setPage, turnTo } = usePage();
   /** The previous user of this page, whose text may still be in the address. */
   const lastUser = useRef<string>(undefined);
 
@@ -71,7 +73,10 @@ export function App(): ReactNode {
     const identity = await db.session.login(user, password);
     rememberSession(true);
     const { id } = identity.user;
-    if (lastUser.current !== undefined && lastUser.current !== id) forgetState();
+    if (lastUser.current !== undefined && lastUser.current !== id) {
+      forgetState();
+      setPage("sql");
+    }
     setScreen(screenOf(identity));
   };
 
@@ -81,6 +86,7 @@ export function App(): ReactNode {
     // Unmounting makes the editor save its text. That text is discarded as well.
     flushSync(() => setScreen({ kind: "login" }));
     forgetState();
+    setPage("sql");
     logOutAtServer();
   };
 
@@ -88,8 +94,8 @@ export function App(): ReactNode {
   if (identity !== undefined) lastUser.current = identity.user.id;
   return (
     <>
-      <Header identity={identity} onLogout={logOut} />
-      <main className={identity === undefined ? "gate" : "work"}>
+      <Header identity={identity} page={page} onPage={turnTo} onLogout={logOut} />
+      <main className={identity === undefined ? "gate" : page === "sql" ? "work" : "rights-page"}>
         {screen.kind === "loading" && <p role="status">{strings.loading}</p>}
         {screen.kind === "unreachable" && <Unreachable onRetry={begin} />}
         {screen.kind === "setup" && (
@@ -103,13 +109,40 @@ export function App(): ReactNode {
         {identity !== undefined && (
           <Broken>
             <Suspense fallback={<p role="status">{strings.loading}</p>}>
-              <Workbench userId={identity.user.id} />
+              {page === "sql" ? (
+                <Workbench userId={identity.user.id} />
+              ) : (
+                <Rights userId={identity.user.id} />
+              )}
             </Suspense>
           </Broken>
         )}
       </main>
     </>
   );
+}
+
+interface PageChoice {
+  readonly page: PageName;
+  readonly setPage: (page: PageName) => void;
+  /** Shows a page as a new step of the history. */
+  readonly turnTo: (page: PageName) => void;
+}
+
+/** The page after the log-in, which the address names. */
+function usePage(): PageChoice {
+  const [page, setPage] = useState(() => pageFromHash(location.hash));
+  useEffect(() => {
+    const onPopState = (): void => setPage(pageFromHash(location.hash));
+    addEventListener("popstate", onPopState);
+    return () => removeEventListener("popstate", onPopState);
+  }, []);
+  const turnTo = (next: PageName): void => {
+    // Unmounting makes the editor save its text in the address of its own page.
+    flushSync(() => setPage(next));
+    history.pushState(null, "", `#/${next}`);
+  };
+  return { page, setPage, turnTo };
 }
 
 function Unreachable({ onRetry }: { readonly onRetry: () => void }): ReactNode {

@@ -4,15 +4,18 @@
 import { type ReactNode, useState } from "react";
 import type { Identity } from "../../src/client/mod.ts";
 import { Icon } from "./icon.tsx";
+import { PAGES, type PageName } from "./page_state.ts";
 import { applyTheme, storedTheme, type Theme } from "./settings.ts";
 import { strings } from "./strings.ts";
 
 export interface HeaderProps {
   readonly identity: Identity | undefined;
+  readonly page: PageName;
+  readonly onPage: (page: PageName) => void;
   readonly onLogout: () => void;
 }
 
-export function Header({ identity, onLogout }: HeaderProps): ReactNode {
+export function Header({ identity, onLogout, onPage, page }: HeaderProps): ReactNode {
   const [theme, setTheme] = useState(storedTheme);
   return (
     <header className="top">
@@ -21,6 +24,25 @@ export function Header({ identity, onLogout }: HeaderProps): ReactNode {
         {strings.product}
       </h1>
       <span className="host">{location.host}</span>
+      {identity !== undefined && (
+        <nav className="pages" aria-label={strings.header.pages}>
+          {PAGES.map((name) => (
+            <a
+              key={name}
+              href={`#/${name}`}
+              aria-current={name === page ? "page" : undefined}
+              onClick={(event) => {
+                // With a key held, the browser opens the address in another tab or window.
+                if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+                event.preventDefault();
+                if (name !== page) onPage(name);
+              }}
+            >
+              {strings.header[name]}
+            </a>
+          ))}
+        </nav>
+      )}
       <span className="spacer" />
       <label className="theme">
         <span className="hidden">{strings.header.theme}</span>

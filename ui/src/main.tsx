@@ -8,6 +8,7 @@ import { App } from "./app.tsx";
 import { applyTheme, storedTheme } from "./settings.ts";
 import "./style.css";
 import "./workbench.css";
+import "./rights.css";
 
 applyTheme(storedTheme());
 const root = document.getElementById("root");

@@ -4,10 +4,19 @@
  * Opening an address runs nothing that could change data. Passwords in the text are left out of
  * both.
  *
- *     #/sql?q=SELECT%201      #/live?q=SELECT%20*%20FROM%20a.t
+ *     #/sql?q=SELECT%201      #/live?q=SELECT%20*%20FROM%20a.t      #/rights
  */
 import { EXAMPLE, isExample } from "./example.ts";
 import { forgetText, rememberText, storedText } from "./settings.ts";
+
+export const PAGES = ["sql", "rights"] as const;
+
+export type PageName = (typeof PAGES)[number];
+
+/** The page that an address names. Addresses of texts and of live queries belong to the first. */
+export function pageFromHash(hash: string): PageName {
+  return hash === "#/rights" ? "rights" : "sql";
+}
 
 export interface PageState {
   readonly isLive: boolean;

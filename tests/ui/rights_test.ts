@@ -1,0 +1,183 @@
+/**
+ * Goal: an administrator sees and changes on one page who may do what: policies, roles, service
+ * tokens, sign-up and invitations. Every list follows its query, so that it also shows what others
+ * change.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Locator, Page } from "playwright-core";
+import { chromiumMissing, describeUnless } from "../support/requirements.ts";
+import { type ServerProcess, startServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+import { accessibilityFaults, launchBrowser, openWorkbench, TEST_MS_MAX } from "./browser.ts";
+
+describeUnless(chromiumMissing)("the page about rights", () => {
+  let browser: Browser;
+  let server: ServerProcess;
+
+  beforeAll(async () => {
+    [browser, server] = await Promise.all([
+      launchBrowser(),
+      startServer({
+        config: { server: { ui_enabled: true }, auth: { signup: "invitation", guests: true } },
+      }),
+    ]);
+    await server.setup();
+    await server.rows(
+      "CREATE NAMESPACE chat; CREATE USER 'mailer' INTERNAL ROLE service; CREATE USER 'eve' INTERNAL; " +
+        "CREATE TABLE chat.messages (id INT PRIMARY KEY, author TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED')",
+    );
+  }, TEST_MS_MAX);
+
+  afterAll(async () => {
+    await browser.close();
+    await server.stop();
+  });
+
+  const sectionOf = (page: Page, name: string): Locator => page.getByRole("region", { name });
+
+  async function openForm(section: Locator, title: string): Promise<Locator> {
+    await section.locator("summary", { hasText: title }).click();
+    const form = section.getByRole("form", { name: title });
+    await form.waitFor();
+    return form;
+  }
+
+  async function openRights(
+    options?: Parameters<typeof openWorkbench>[2],
+  ): Promise<Awaited<ReturnType<typeof openWorkbench>>> {
+    const watched = await openWorkbench(browser, server, options);
+    await watched.page.getByRole("link", { name: "Rights" }).click();
+    await watched.page.getByRole("heading", { name: "Rights", level: 2 }).waitFor();
+    return watched;
+  }
+
+  test(
+    "policies are created, shown and dropped, and a refusal is told",
+    async () => {
+      const { close, faults, page } = await openRights();
+      const policies = sectionOf(page, "Policies");
+      await policies.getByText("No policies yet.").waitFor();
+      const form = await openForm(policies, "Create policy");
+      await form.getByLabel("Name").fill("authors");
+      await form.getByLabel("Command").selectOption("ALL");
+      await form.getByLabel("user").check();
+      await form.getByLabel(/^USING/).fill("autor = CURRENT_USER()");
+      expect(await form.getByRole("group", { name: "The statement" }).innerText()).toBe(
+        'CREATE POLICY "authors" ON "chat"."messages" FOR ALL TO user\n  USING (autor = CURRENT_USER())',
+      );
+      await form.getByRole("button", { name: "Create policy" }).click();
+      await form.getByRole("alert").filter({ hasText: "autor" }).waitFor();
+      expect(faults({ exceptStatus: 400 })).toEqual([]);
+      await form.getByLabel(/^USING/).fill("author = CURRENT_USER()");
+      await form.getByRole("button", { name: "Create policy" }).click();
+      const row = policies.getByRole("row", { name: /^chat\.messages authors ALL/ });
+      await row.getByText("in force").waitFor();
+      expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
+        ["authors", "user"],
+      ]);
+      // Another person's change arrives by itself.
+      await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
+      await policies.getByRole("row", { name: /all_read/ }).waitFor();
+      await row.getByRole("button", { name: "Drop authors" }).click();
+      await row.getByRole("button", { name: "Really drop authors?" }).click();
+      await row.waitFor({ state: "detached" });
+      expect(await server.rows("SELECT policy_name FROM system.policies")).toEqual([["all_read"]]);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "a service token is created with scopes, its secret is shown once, and it works until dropped",
+    async () => {
+      const { close, faults, page } = await openRights();
+      const tokens = sectionOf(page, "Service tokens");
+      const form = await openForm(tokens, "Create token");
+      await form.getByLabel("Name", { exact: true }).fill("nightly");
+      await form.getByLabel("For user").fill("mailer");
+      await form.getByLabel("Namespaces").fill("chat");
+      await form.getByRole("button", { name: "Create token" }).click();
+      const secret = await tokens.locator(".rights-secret code").innerText();
+      expect(secret).toStartWith("tdm_");
+      const row = tokens.getByRole("row", { name: /^nightly mailer READ, NAMESPACE chat/ });
+      await row.waitFor();
+      expect((await server.sql("SELECT 1", { token: secret })).status).toBe(200);
+      await tokens.getByRole("button", { name: "Hide it" }).click();
+      expect(await page.getByText(secret).count()).toBe(0);
+      await row.getByRole("button", { name: "Drop nightly" }).click();
+      await row.getByRole("button", { name: "Really drop nightly?" }).click();
+      await tokens.getByText("No service tokens yet.").waitFor();
+      expect((await server.sql("SELECT 1", { token: secret })).status).toBe(401);
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "roles change, invitations come and go, and the state of sign-up is shown",
+    async () => {
+      const { close, faults, page } = await openRights();
+      const users = sectionOf(page, "Roles of users");
+      expect(await users.getByLabel("Role of ada").isDisabled()).toBe(true);
+      await users.getByLabel("Role of eve").selectOption("service");
+      const sql = "SELECT role FROM system.users WHERE user_id = 'eve'";
+      await until(async () => (await server.rows(sql))[0]?.[0] === "service");
+
+      const signUp = sectionOf(page, "Sign-up");
+      await signUp
+        .getByRole("row", { name: /^auth\.signup invitation who makes an account/ })
+        .waitFor();
+      await signUp.getByRole("row", { name: /^auth\.guests true/ }).waitFor();
+      const invitations = sectionOf(page, "Invitations");
+      const form = await openForm(invitations, "Create invitation");
+      await form.getByLabel("Name").fill("spring");
+      await form.getByRole("button", { name: "Create invitation" }).click();
+      const invitation = await invitations.locator(".rights-secret code").innerText();
+      const answer = await server.post("/v1/api/auth/signup", {
+        user: "newcomer",
+        password: "violet river 3",
+        invitation,
+      });
+      expect(answer.status).toBe(202);
+      const row = invitations.getByRole("row", { name: /^spring 1 of 20/ });
+      await row.waitFor();
+      await users.getByLabel("Role of newcomer").waitFor();
+      await row.getByRole("button", { name: "Drop spring" }).click();
+      await row.getByRole("button", { name: "Really drop spring?" }).click();
+      await invitations.getByText("No invitations yet.").waitFor();
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "the page keeps to the address and the history, and axe finds nothing on it, also on a telephone",
+    async () => {
+      const { close, faults, page } = await openRights({ colorScheme: "dark" });
+      expect(page.url()).toEndWith("#/rights");
+      for (const summary of await page.locator(".rights-add summary").all()) await summary.click();
+      for (const width of [1100, 390]) {
+        await page.setViewportSize({ width, height: 800 });
+        expect(await accessibilityFaults(page)).toEqual([]);
+        expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(
+          true,
+        );
+      }
+      await page.reload();
+      await page.getByRole("heading", { name: "Rights", level: 2 }).waitFor();
+      await page.goBack();
+      await page.getByRole("button", { name: "Run" }).waitFor();
+      await page.goForward();
+      await page.getByRole("heading", { name: "Rights", level: 2 }).waitFor();
+      await page.getByRole("button", { name: "Log out" }).click();
+      await page.getByRole("heading", { name: "Log in" }).waitFor();
+      expect(page.url()).not.toContain("rights");
+      expect(faults()).toEqual([]);
+      await close();
+    },
+    TEST_MS_MAX,
+  );
+});

@@ -1,0 +1,118 @@
+/**
+ * The statements with which the page shows and changes rights. Whatever a person types is quoted
+ * here, except the conditions of policies, which are SQL themselves.
+ */
+/** What the page follows, each ordered as it is shown. */
+export const RIGHTS_QUERIES = {
+  policies: `SELECT table_id, policy_name, upper(command) AS command, roles, using_expression, check_expression,
+      owner, is_in_force
+    FROM system.policies ORDER BY table_id, policy_name`,
+  tables: `SELECT namespace_id, table_name
+    FROM system.tables WHERE upper(access_level) = 'RESTRICTED' ORDER BY namespace_id, table_name`,
+  users: `SELECT user_id, role, auth_type, locked_until::TEXT AS locked_until
+    FROM system.users WHERE deleted_at IS NULL ORDER BY user_id LIMIT 200`,
+  tokens: `SELECT name, user_id, scopes, expires_at::TEXT AS expires_at,
+      last_used_at::TEXT AS last_used_at
+    FROM system.tokens ORDER BY name`,
+  invitations: `SELECT name, uses, uses_max, expires_at::TEXT AS expires_at
+    FROM system.invitations ORDER BY name`,
+  signUp: `SELECT name, value
+    FROM system.settings
+    WHERE name IN ('auth.signup', 'auth.guests', 'auth.own_password', 'auth.own_deletion',
+      'auth.password_reset', 'auth.email_login')
+    ORDER BY name`,
+} as const;
+
+export const COMMANDS = ["ALL", "SELECT", "INSERT", "UPDATE", "DELETE"] as const;
+export const POLICY_ROLES = ["user", "service"] as const;
+export const ROLES = ["user", "service", "dba", "system"] as const;
+export const SCOPES = ["READ", "WRITE", "DEFINE", "ACT"] as const;
+
+export interface PolicyDraft {
+  readonly table: string;
+  readonly name: string;
+  readonly command: string;
+  /** For both roles if empty. */
+  readonly roles: readonly string[];
+  readonly using: string;
+  readonly check: string;
+}
+
+export interface TokenDraft {
+  readonly name: string;
+  readonly user: string;
+  /** An interval such as "90 days"; never if empty. */
+  readonly expires: string;
+  readonly scopes: readonly string[];
+  /** Namespaces, separated by commas. */
+  readonly namespaces: string;
+}
+
+export interface InvitationDraft {
+  readonly name: string;
+  readonly uses: string;
+  readonly expires: string;
+}
+
+/** Returns the id of a table, as its list has it, in SQL. */
+export function tableSql(namespace: string, table: string): string {
+  return `${nameSql(namespace)}.${nameSql(table)}`;
+}
+
+/** Always in quotes, because a name may be a keyword. */
+function nameSql(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function createPolicySql({
+  check,
+  command,
+  name,
+  roles,
+  table,
+  using,
+}: PolicyDraft): string {
+  const mayUse = command !== "INSERT" && using.trim() !== "";
+  const mayCheck = command !== "SELECT" && command !== "DELETE" && check.trim() !== "";
+  return [
+    `CREATE POLICY ${nameSql(name)} ON ${table} FOR ${command}`,
+    roles.length === 0 ? "" : ` TO ${roles.join(", ")}`,
+    mayUse ? `\n  USING (${using.trim()})` : "",
+    mayCheck ? `\n  WITH CHECK (${check.trim()})` : "",
+  ].join("");
+}
+
+export function dropPolicySql(name: string, table: string): string {
+  return `DROP POLICY ${nameSql(name)} ON ${table}`;
+}
+
+export function dropSql(kind: "INVITATION" | "TOKEN", name: string): string {
+  return `DROP ${kind} ${nameSql(name)}`;
+}
+
+export function createTokenSql({ expires, name, namespaces, scopes, user }: TokenDraft): string {
+  const spaces = namespaces
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+  const listed = [...scopes, ...spaces.map((each) => `NAMESPACE ${nameSql(each)}`)];
+  const limits = listed.length === 0 ? "" : ` SCOPES (${listed.join(", ")})`;
+  return `CREATE TOKEN ${nameSql(name)} FOR USER ${literal(user)}${expirySql(expires)}${limits}`;
+}
+
+export function createInvitationSql({ expires, name, uses }: InvitationDraft): string {
+  const count = uses.trim() === "" ? "" : ` USES ${Number(uses)}`;
+  return `CREATE INVITATION ${nameSql(name)}${count}${expirySql(expires)}`;
+}
+
+export function setRoleSql(user: string, role: string): string {
+  return `ALTER USER ${literal(user)} SET ROLE ${role}`;
+}
+
+function expirySql(expires: string): string {
+  return expires.trim() === "" ? " EXPIRES NEVER" : ` EXPIRES IN ${literal(expires.trim())}`;
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
