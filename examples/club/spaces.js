@@ -1,0 +1,347 @@
+/**
+ * The spaces of a person, and the members of the open one. The list is a live query on a table with
+ * policies: a space appears when somebody makes this person a member, and disappears in the moment
+ * in which the membership ends.
+ */
+import {
+  avatar,
+  h,
+  keepInStep,
+  openDialog,
+  paintAvatar,
+  say,
+  sayFailure,
+  setText,
+} from "./elements.js";
+
+export class Spaces {
+  list = h("nav", { class: "spaces", "aria-label": "Spaces" });
+  #items = h("ul", {});
+  #db;
+  #me;
+  #view;
+  #open;
+  #rows;
+  #shown;
+  #close = () => undefined;
+  #badges = new Map();
+
+  constructor({ db, me, open, view }) {
+    this.#db = db;
+    this.#me = me;
+    this.#view = view;
+    this.#open = open;
+    const name = h("input", {
+      name: "name",
+      placeholder: "New space",
+      "aria-label": "Name of a new space",
+      autocomplete: "off",
+      maxlength: 60,
+      required: true,
+    });
+    const add = async (event) => {
+      event.preventDefault();
+      const text = name.value.trim();
+      if (text === "") return;
+      event.target.reset();
+      await this.#make(text).catch(sayFailure);
+    };
+    const form = h(
+      "form",
+      { class: "row", onsubmit: (event) => void add(event) },
+      name,
+      h("button", { "aria-label": "Make the space", title: "Make the space" }, "+"),
+    );
+    this.list.append(h("h2", {}, "Spaces"), this.#items, form);
+  }
+
+  start() {
+    this.#db.live("SELECT id, name, owner FROM club.spaces", {
+      orderBy: "name, id",
+      onRows: (rows) => this.#take(rows),
+      onError: sayFailure,
+    });
+    addEventListener("hashchange", () => this.#showChosen());
+    addEventListener("keydown", (event) => {
+      if (event.altKey && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+        event.preventDefault();
+        this.#step(event.key === "ArrowDown" ? 1 : -1);
+      }
+    });
+  }
+
+  showBadges(numbers) {
+    this.#badges = numbers;
+    this.#render();
+  }
+
+  /** Makes a space and its first member in one transaction, so that there is never one without. */
+  async #make(name) {
+    const id = await this.#db.transaction(async (tx) => {
+      const [space] = await tx.query("INSERT INTO club.spaces (name) VALUES ($1) RETURNING id", [
+        name,
+      ]);
+      await tx.execute("INSERT INTO club.members (space, user_id) VALUES ($1, CURRENT_USER())", {
+        params: [space.id],
+      });
+      return space.id;
+    });
+    location.hash = String(id);
+  }
+
+  #take(rows) {
+    const before = this.#shown;
+    this.#rows = rows;
+    this.#render();
+    const isGone = before !== undefined && !rows.some((row) => String(row.id) === before.id);
+    if (isGone) {
+      say(`“${before.name}” is closed to you now.`);
+      history.replaceState(null, "", location.pathname);
+    }
+    this.#showChosen();
+  }
+
+  #render() {
+    const chosen = location.hash.slice(1);
+    keepInStep(this.#items, this.#rows ?? [], {
+      make: ({ id }) =>
+        h("li", {}, h("a", { href: `#${id}` }, h("span", { class: "name" }), badge())),
+      update: (item, { id, name }) => {
+        const [link] = item.children;
+        const [label, number] = link.children;
+        setText(label, name);
+        const count = this.#badges.get(String(id)) ?? 0;
+        setText(number, count === 0 ? "" : String(count));
+        if (String(id) === chosen) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      },
+    });
+  }
+
+  #step(by) {
+    const rows = this.#rows ?? [];
+    const index = rows.findIndex((row) => String(row.id) === location.hash.slice(1));
+    const next = rows.at((index + by + rows.length) % Math.max(rows.length, 1));
+    if (next !== undefined) location.hash = String(next.id);
+  }
+
+  /** Shows the space that the address names, or else the first one. */
+  #showChosen() {
+    if (this.#rows === undefined) return;
+    const chosen = location.hash.slice(1);
+    const space = this.#rows.find((row) => String(row.id) === chosen) ?? this.#rows[0];
+    if (space !== undefined && String(space.id) !== chosen) {
+      history.replaceState(null, "", `#${space.id}`);
+    }
+    const id = space === undefined ? undefined : String(space.id);
+    const isOther = this.#shown?.id !== id || this.#view.childElementCount === 0;
+    this.#shown = space === undefined ? undefined : { id, name: space.name };
+    this.#render();
+    if (isOther) this.#begin(space);
+    else if (space !== undefined) setText(this.#view.querySelector("h2"), space.name);
+  }
+
+  #begin(space) {
+    this.#close();
+    this.#close = () => undefined;
+    this.#view.replaceChildren();
+    if (space === undefined) {
+      this.#view.append(
+        h(
+          "div",
+          { class: "empty" },
+          h("h2", {}, "No space yet"),
+          h("p", {}, "Make one, or ask somebody to add you to theirs."),
+        ),
+      );
+      return;
+    }
+    const people = h("button", { type: "button", class: "people", title: "Members" });
+    const content = h("div", { class: "content" });
+    this.#view.append(
+      h("header", { class: "head" }, h("h2", {}, space.name), h("span", { class: "gap" }), people),
+      content,
+    );
+    const members = new Members({ db: this.#db, me: this.#me, space, button: people });
+    const close = this.#open({ db: this.#db, me: this.#me, space, view: content, members });
+    this.#close = () => {
+      members.close();
+      close();
+    };
+  }
+}
+
+function badge() {
+  return h("span", { class: "badge" });
+}
+
+/** The members of one space: their faces in its header, and the dialog that changes them. */
+class Members {
+  rows = [];
+  #db;
+  #me;
+  #space;
+  #button;
+  #live;
+  #dialog;
+  #items;
+
+  constructor({ button, db, me, space }) {
+    this.#db = db;
+    this.#me = me;
+    this.#space = space;
+    this.#button = button;
+    button.addEventListener("click", () => void this.#openDialog().catch(sayFailure));
+    this.#live = db.live(
+      `SELECT m.user_id, p.name FROM club.members m JOIN club.people p ON p.user_id = m.user_id
+        WHERE m.space = $1`,
+      {
+        params: [space.id],
+        orderBy: "name, user_id",
+        onRows: (rows) => this.#take(rows),
+        onError: sayFailure,
+      },
+    );
+  }
+
+  close() {
+    this.#live.close();
+    this.#dialog?.close();
+  }
+
+  #take(rows) {
+    this.rows = rows;
+    const names = rows.map(({ name }) => name).join(", ");
+    this.#button.setAttribute("aria-label", `Members: ${names}`);
+    keepInStep(this.#button, rows.slice(0, 6), {
+      key: (row) => row.user_id,
+      make: avatar,
+      update: paintAvatar,
+    });
+    this.#render();
+  }
+
+  get #isOwner() {
+    return this.#space.owner === this.#me.id;
+  }
+
+  #render() {
+    if (this.#items === undefined) return;
+    keepInStep(this.#items, this.rows, {
+      key: (row) => row.user_id,
+      make: (row) =>
+        h(
+          "li",
+          { class: "row" },
+          avatar(row),
+          h("span", { class: "name" }),
+          h("span", { class: "gap" }),
+          this.#removal(row),
+        ),
+      update: (item, row) => {
+        paintAvatar(item.children[0], row);
+        setText(
+          item.children[1],
+          row.user_id === this.#space.owner ? `${row.name} · owner` : row.name,
+        );
+      },
+    });
+  }
+
+  #removal({ name, user_id: id }) {
+    if (!this.#isOwner || id === this.#me.id) return undefined;
+    const remove = () =>
+      this.#db
+        .execute("DELETE FROM club.members WHERE space = $1 AND user_id = $2", {
+          params: [this.#space.id, id],
+        })
+        .catch(sayFailure);
+    return h(
+      "button",
+      { type: "button", "aria-label": `Remove ${name}`, onclick: () => void remove() },
+      "Remove",
+    );
+  }
+
+  async #openDialog() {
+    this.#items = h("ul", { class: "stack" });
+    this.#dialog = h(
+      "dialog",
+      { "aria-labelledby": "members-title" },
+      h("h2", { id: "members-title" }, "Members"),
+      this.#items,
+      this.#isOwner ? await this.#adding() : undefined,
+      h(
+        "div",
+        { class: "row" },
+        h("button", { type: "button", onclick: () => this.#dialog.close() }, "Close"),
+        h("span", { class: "gap" }),
+        this.#end(),
+      ),
+    );
+    this.#render();
+    openDialog(this.#dialog);
+  }
+
+  /** The owner ends the space for all; another member leaves it. */
+  #end() {
+    const [word, sql, params] = this.#isOwner
+      ? ["Delete the space", "DELETE FROM club.spaces WHERE id = $1", [this.#space.id]]
+      : [
+          "Leave the space",
+          "DELETE FROM club.members WHERE space = $1 AND user_id = $2",
+          [this.#space.id, this.#me.id],
+        ];
+    const button = h(
+      "button",
+      { type: "button", class: "danger", onclick: () => void end() },
+      word,
+    );
+    const end = async () => {
+      if (button.dataset.asked !== undefined) {
+        await this.#db.execute(sql, { params }).catch(sayFailure);
+        return;
+      }
+      button.dataset.asked = "yes";
+      button.textContent = `${word}: really?`;
+    };
+    return button;
+  }
+
+  async #adding() {
+    const others = await this.#db.query(
+      "SELECT user_id, name FROM club.people ORDER BY name LIMIT 500",
+    );
+    const who = h("input", {
+      name: "who",
+      list: "everybody",
+      placeholder: "User name",
+      "aria-label": "User name of a new member",
+      autocomplete: "off",
+      autocapitalize: "none",
+      required: true,
+    });
+    const add = async (event) => {
+      event.preventDefault();
+      const user = who.value.trim();
+      event.target.reset();
+      try {
+        await this.#db.execute("INSERT INTO club.members (space, user_id) VALUES ($1, $2)", {
+          params: [this.#space.id, user],
+        });
+      } catch (error) {
+        if (error?.reason === "foreign_key") say(`Nobody here is called “${user}”.`);
+        else if (error?.reason === "duplicate_key") say(`“${user}” is a member already.`);
+        else sayFailure(error);
+      }
+    };
+    const options = others.map(({ name, user_id: id }) => h("option", { value: id }, name));
+    return h(
+      "form",
+      { class: "row", onsubmit: (event) => void add(event) },
+      who,
+      h("datalist", { id: "everybody" }, options),
+      h("button", { class: "primary" }, "Add"),
+    );
+  }
+}
