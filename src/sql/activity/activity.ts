@@ -2,9 +2,8 @@
  * Tracks running requests, so that they can be listed and killed, and the durations of statements.
  *
  * A request that is answered within its tick of the event loop is never listed, because no other
- * request could observe it. A killed request ends at its next time check with CANCELLED, and so
- * does a request whose user is dropped. When the server shuts down, requests end with
- * SHUTTING_DOWN.
+ * request could see it. A killed request ends at its next time check with CANCELLED, and so does a
+ * request whose user is dropped. When the server shuts down, requests end with SHUTTING_DOWN.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -118,8 +117,8 @@ class RunningRequests {
   }
 
   /**
-   * Ends the requests of a user, and the requests that run as that user. A slow reader could
-   * otherwise receive rows of a user who was dropped long ago.
+   * Ends the requests of a user, and the requests that run as that user. Otherwise, a slow reader
+   * could still receive rows of a user who was dropped long ago.
    */
   endUser(userId: string): void {
     for (const { asUser, ledger, userId: askedBy } of this.#byId.values()) {
@@ -166,8 +165,8 @@ export function slowSql(text: ReadText, limits: ParseLimits): string | undefined
 }
 
 /**
- * Returns the text for the log entry of a bug. The bug may be in the parser. The text is then shown
- * verbatim, unless it may contain a password.
+ * Returns the text for the log entry of a bug. The bug may be in the parser. In that case the text
+ * is shown unchanged, unless it may contain a password.
  */
 export function bugSql(sql: string, limits: ParseLimits): string {
   try {

@@ -1,11 +1,13 @@
 /**
- * Transactions that span requests: who opened them, how long they may live, and how they ended.
+ * Manages transactions that span requests: records who opened them, limits how long they stay open,
+ * and records how they ended.
  *
  *     open ──statement──► running ──► open
  *      ├──COMMIT, ROLLBACK──────────► ended
  *      └──idle, too old, killed, its session ended──► ended, rolled back
  *
- * - A transaction belongs to the login session that opened it. For anybody else it does not exist.
+ * - A transaction belongs to the login session that opened it. For everybody else, the transaction
+ *   does not exist.
  * - Its statements run one after another, in the order in which they arrived.
  * - While a statement runs, the end of the transaction cancels it, and takes effect once it has
  *   stopped.
@@ -60,7 +62,7 @@ export interface TransactionLimits {
 export interface OpeningRequest {
   readonly namespace: string | undefined;
   readonly isReadOnly: boolean;
-  /** The time for which the transaction may stay open. */
+  /** How long the transaction may stay open. */
   readonly timeoutMs: number;
 }
 
@@ -94,7 +96,10 @@ interface TransactionEntry extends OpenTransaction {
   requestCount: number;
   /** Settles when all requests that have arrived so far are done. */
   tail: Promise<void>;
-  /** The reason for which the transaction must end once its request has stopped, if it must. */
+  /**
+   * The reason why the transaction must end once its current request has stopped; undefined if it
+   * need not end.
+   */
   endsBecause: string | undefined;
 }
 

@@ -1,5 +1,6 @@
 /**
- * Statistics of statements: number of calls, durations and rows, by their text without literals.
+ * Keeps statistics about statements, by their text without literals: number of calls, durations and
+ * rows.
  *
  * Durations are counted in buckets that grow by a twelfth of a doubling, so a percentile is off by
  * 6 % at most, and a statement costs a few array accesses. The statistics begin at server startup;
@@ -9,8 +10,8 @@
 import { xxHash3 } from "../../base/checksum.ts";
 
 /**
- * The maximum number of statements, and the number of statements that are dropped together beyond
- * it.
+ * The maximum number of statements, and the number of statements that are dropped at once when
+ * there are more.
  */
 const STATEMENTS_MAX = 1000;
 const EVICTED_COUNT = 100;

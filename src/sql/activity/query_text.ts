@@ -1,10 +1,10 @@
 /**
  * Returns the text of a statement without its literals and secrets, for `system.query_stats`.
  *
- * Readers of that view may not see users' rows, and literals contain data of those rows. The plan
- * cache keeps some literals in its key; strings among them are removed here. If the cache cannot
- * normalise a text, numbers are removed as well. Otherwise they stay, so `SELECT 1` and `SELECT 2`
- * are two statements.
+ * Readers of that view must not see the rows of users, and literals contain data from these rows.
+ * The plan cache keeps some literals in its key; strings among them are removed here. If the cache
+ * cannot normalise a text, numbers are removed as well. Otherwise they stay, so `SELECT 1` and
+ * `SELECT 2` are two statements.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import {
@@ -29,15 +29,15 @@ const LENGTH_MAX = 2000;
 const LONG_CHARS = 2 * LIFTED_LITERALS_MAX;
 
 /**
- * The maximum number of list items and operands kept from one statement: more than fit into the
- * shown text.
+ * The maximum number of list items and operands that are kept from one statement, which is more
+ * than the shown text can contain.
  */
 const ITEMS_SHOWN_MAX = LENGTH_MAX / 2;
 
 const STRINGS: ReadonlySet<number> = new Set([Token.string, Token.encodedString, Token.bytes]);
 const LITERALS: ReadonlySet<number> = new Set([...STRINGS, Token.integer, Token.numeric]);
 
-/** Statements whose numbers come from users, rather than being sizes of types. */
+/** Statements whose numbers come from users, rather than from the sizes of types. */
 const WITH_ROWS = /^(?:select|with|values|insert|update|delete|execute)\b/i;
 
 /** The beginning of a string. A digit after the dollar makes it a parameter. */

@@ -1,16 +1,16 @@
 /**
- * The rows that open transactions have locked by SELECT … FOR UPDATE and its kin.
+ * Manages the rows that open transactions have locked with SELECT … FOR UPDATE and similar
+ * statements.
  *
  * A lock delays nobody. If two transactions lock the same row, they conflict even if neither writes
  * it: the later one fails, or skips the row, when it tries to lock it.
  *
- * - A lock identifies its row by the seq of the row version, so it does not outlive a change of the
- *   row.
- * - A lock of a committed transaction still counts for transactions with an older snapshot, because
- *   they do not see what that transaction has done. Such a lock is forgotten once no transaction
- *   can have an older snapshot.
- * - If there are too many locks of committed transactions, the oldest are forgotten. Transactions
- *   with older snapshots can then no longer lock rows.
+ * - A lock identifies its row by the seq of the row version, so it ends when the row is changed.
+ * - After its transaction has committed, a lock still applies to transactions with an older
+ *   snapshot, because they do not see the changes of that transaction. Such a lock is forgotten
+ *   once no transaction can have an older snapshot.
+ * - If there are too many such locks, the oldest ones are forgotten. After that, transactions with
+ *   older snapshots can no longer lock rows.
  */
 import type { Clock } from "../../base/clock.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -91,7 +91,7 @@ export class RowLocks {
     return this.#open.get(seq)?.holders.get(holder);
   }
 
-  /** Restores what a transaction held of a row. @param before Undefined if it held nothing. */
+  /** Restores the lock that a transaction had on a row. @param before Undefined if it had none. */
   restore(seq: number, before: LockStrength | undefined, holder: LockHolder): void {
     const lock = this.#open.get(seq);
     if (lock === undefined) return;

@@ -35,8 +35,8 @@ import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
 
 /**
- * The maximum number of characters that may be bound again. Text that is bound repeatedly counts
- * each time.
+ * The maximum number of characters that may be bound more than once. Text that is bound repeatedly
+ * is counted each time.
  */
 const BOUND_AGAIN_MAX = 131_072;
 
@@ -66,14 +66,14 @@ export interface BindingOptions {
 export type BindingWatch = (bytes: number) => void;
 
 /**
- * The number of parts bound between two checks of the deadline, which take about a tenth of a
- * millisecond.
+ * The number of parts that are bound between two checks of the deadline, which takes about a tenth
+ * of a millisecond.
  */
 const PARTS_PER_LOOK = 256;
 
 /**
- * The number of parts bound before other work of the event loop runs; they take one or two
- * milliseconds.
+ * The number of parts that are bound before other work runs on the event loop, which takes one or
+ * two milliseconds.
  */
 const PARTS_PER_TICK = 2048;
 
@@ -107,14 +107,14 @@ export class StatementBinding {
   >();
   /** The number of views expanded so far. */
   viewCount = 0;
-  /** The nesting depth to which WITH entries and views of the current query read one another. */
+  /** The depth to which the WITH entries and views of the current query refer to one another. */
   towerHeight = 0;
-  /** For relations that need it, a column that shows whether an outer join found a row. */
+  /** For the relations that need one, a column that shows whether an outer join found a row. */
   readonly presences: Map<RelationNode, BoundColumn> = new Map<RelationNode, BoundColumn>();
   #nextColumnId = 1;
   #boundAgain = 0;
   #partCount = 0;
-  /** The number of parts that were bound before this step. */
+  /** The number of parts bound before this step. */
   #partsBefore = 0;
   #partsBeforeTick = 0;
   #sourceCount = 0;
@@ -131,7 +131,7 @@ export class StatementBinding {
     this.#watch = watch;
   }
 
-  /** Counts one more bound part. @throws {DatabaseError} If the statement must stop. */
+  /** Counts one more bound part. @throws {DatabaseError} If the statement has to stop. */
   notePart(): void {
     this.#partCount += 1;
     if (this.#partCount % PARTS_PER_LOOK !== 0) return;
@@ -139,7 +139,7 @@ export class StatementBinding {
     this.#watch?.(this.#partCount * BYTES_PER_PART);
   }
 
-  /** Yields to other requests before the next part is bound. */
+  /** Lets other requests run before the next part is bound. */
   endStep(): void {
     this.#partsBefore = this.#partCount;
   }
@@ -154,7 +154,7 @@ export class StatementBinding {
     return true;
   }
 
-  /** Binds items one by one, yielding whenever other work should run. */
+  /** Binds items one by one, and yields whenever other work should run. */
   *each<Thing, Bound>(
     things: readonly Thing[],
     bind: (thing: Thing) => Bound,
@@ -183,7 +183,8 @@ export class StatementBinding {
   }
 
   /**
-   * Binds a named query. Returns the query and the depth to which it reads other named queries.
+   * Binds a named query. Returns the query, and the depth to which it refers to other named
+   * queries.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -208,9 +209,9 @@ export class StatementBinding {
   }
 
   /**
-   * Records that a part of the text is bound again: for example, a recursive query whose types
-   * turned out to be wider, or the arguments of an aggregate that may belong to another query.
-   * Without the limit, the repetitions of nested parts would multiply.
+   * Records that part of the text is bound again, for example a recursive query whose types turned
+   * out to be wider, or the arguments of an aggregate that may belong to another query. Without the
+   * limit, the repetitions of nested parts would multiply.
    *
    * @throws {DatabaseError} LIMIT_EXCEEDED
    */
@@ -229,8 +230,8 @@ export class StatementBinding {
   }
 
   /**
-   * Refuses PG_SLEEP in a change, which cannot wait because it may be run again while other
-   * statements wait for it.
+   * Refuses PG_SLEEP in a change, because the change may be run again while other statements wait
+   * for it.
    *
    * @throws {DatabaseError} UNSUPPORTED_FEATURE
    */
@@ -244,7 +245,7 @@ export class StatementBinding {
     }
   }
 
-  /** Records that the current query reads a named query of this depth. */
+  /** Records that the current query refers to a named query of this depth. */
   readTower(height: number): void {
     this.towerHeight = Math.max(this.towerHeight, height);
   }
@@ -343,7 +344,7 @@ export interface WindowSink {
 
 export interface NamedWindow {
   readonly window: BoundWindow;
-  /** Whether the window definition has a frame. A window with a frame cannot be extended. */
+  /** Whether the window definition has a frame. If it has one, other windows cannot extend it. */
   readonly hasFrame: boolean;
 }
 
@@ -378,11 +379,11 @@ export interface ExpressionContext {
   readonly mergeAction?: BoundColumn | undefined;
   /** Binds a query inside the expression; absent if no query is allowed. */
   readonly bindInner?: BindInner | undefined;
-  /** Resolves names that are unknown in the scope. */
+  /** Resolves names that the scope does not contain. */
   readonly outer?: Correlation | undefined;
 }
 
-/** The enclosing expression of a query, from which the query may read values. */
+/** The expression that encloses a query, from which the query may read values. */
 export interface Correlation {
   /** The context of the containing expression. */
   readonly context: ExpressionContext;
@@ -401,7 +402,7 @@ export interface Correlation {
 /** Binds a query inside an expression. */
 export type BindInner = (query: SelectStatement, outer: Correlation) => BoundSelect;
 
-/** Binds an expression in its context. Parts of the binder call back through this. */
+/** Binds an expression in its context. Parts of the binder call back through this function. */
 export type Bind = (expression: Expr, context: ExpressionContext) => BoundExpression;
 
 export function notAvailable(node: AstNode, what: string): DatabaseError {

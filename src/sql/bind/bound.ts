@@ -22,7 +22,8 @@ import type {
 export type Requirement =
   | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
   /**
-   * The rows of the table that these policies permit are read or written; all rows if undefined.
+   * The rows of the table that these policies permit are read or written; if undefined, all rows
+   * are.
    */
   | {
       readonly action: "rows";
@@ -33,7 +34,7 @@ export type Requirement =
   | { readonly action: "policy-read"; readonly table: TableEntry }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
-  /** The right to generate an id, which all users have. */
+  /** The right to generate an id, which every user has. */
   | { readonly action: "take-id" }
   | { readonly action: "sleep"; readonly position: number };
 
@@ -46,15 +47,15 @@ export interface BoundRows {
   readonly types: readonly DataType[];
 }
 
-/** A table that is read as it was at an earlier moment: FOR SYSTEM_TIME AS OF. */
+/** A table that is read as of an earlier time, with FOR SYSTEM_TIME AS OF. */
 export interface PastRead {
   /** The position in the statement's list of past reads. */
   readonly index: number;
   readonly table: TableEntry;
-  /** The seq or the time at which the table is read; the expression reads no columns. */
+  /** The seq or the time as of which the table is read; the expression reads no columns. */
   readonly moment: BoundExpression;
   /**
-   * Whether the moment may be any seq within a commit, because it is used as a position among
+   * Whether the seq may lie in the middle of a commit, because it is used as a position among
    * changes.
    */
   readonly isExact?: boolean;
@@ -79,9 +80,9 @@ export type BoundRelation =
        * Returns the number of integers between the bounds of a column (both inclusive), if known.
        */
       readonly spanOf: (columnId: number) => number | undefined;
-      /** The earlier moment at which the table is read; absent if the newest rows are read. */
+      /** The earlier time as of which the table is read; absent if the newest rows are read. */
       readonly past?: PastRead | undefined;
-      /** The condition under which policies permit a row; absent if every row is permitted. */
+      /** The condition under which policies permit a row; absent if they permit every row. */
       readonly rule?: BoundExpression | undefined;
       readonly alias: string;
       /** The declared columns, then `_seq` and `_deleted`. */
@@ -97,7 +98,7 @@ export type BoundRelation =
   | {
       readonly kind: "query";
       readonly query: BoundSelect;
-      /** Whether the query is a WITH entry that is bound again where it is read. */
+      /** Whether the query is a WITH entry that is bound again in the place where it is read. */
       readonly isEntry?: true;
       readonly alias: string;
       readonly columns: readonly BoundColumn[];
@@ -180,8 +181,8 @@ export interface BoundTableFunction {
 
 /**
  * Calls of table functions in a select list or a similar clause. The calls run side by side: each
- * input row expands to as many rows as the longest call returns, and shorter calls are padded with
- * NULL.
+ * input row expands to as many rows as the longest call returns, and the results of shorter calls
+ * are filled with NULL.
  */
 export interface BoundExpansion {
   readonly stage: ExpansionStage;
@@ -191,8 +192,8 @@ export interface BoundExpansion {
 }
 
 /**
- * The stage at which the expansion happens: before grouping, before windows, before DISTINCT and
- * ORDER BY, or after these and before LIMIT.
+ * When the expansion happens: before grouping, before windows, before DISTINCT and ORDER BY, or
+ * after all of these and before LIMIT.
  */
 export type ExpansionStage = "grouping" | "windows" | "outputs" | "order";
 
@@ -211,7 +212,7 @@ export interface BoundCte {
   readonly references: { count: number };
 }
 
-/** Identifies a recursive query, so that a run can find its working table. */
+/** Identifies a recursive query, so that its working table can be found at run time. */
 export interface BoundRecursion {
   readonly name: string;
 }
@@ -222,13 +223,13 @@ export type SetOperator = "union" | "intersect" | "except";
 export interface SystemView {
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
   readonly rows: SystemRows;
-  /** Whether every role may read the view, filtered to the rows that the caller may see. */
+  /** Whether every role may read the view, restricted to the rows that the caller may see. */
   readonly isOpen: boolean;
 }
 
 /**
  * Yields the rows of a system view that the caller may see, with columns in declared order. The
- * rows come in portions that are computed on demand, each in a bounded amount of work.
+ * rows come in portions, each of which is computed on demand with a bounded amount of work.
  */
 export type SystemRows = (call: SystemCall) => Iterable<readonly (readonly Value[])[]>;
 
@@ -253,8 +254,8 @@ export type BoundFrom =
       readonly right: BoundFrom;
       readonly condition: BoundExpression | undefined;
       /**
-       * For a full join: the columns merged by USING or NATURAL. Each has the value of whichever
-       * side has the row.
+       * For a full join: the columns merged by USING or NATURAL. Each has the value from whichever
+       * side has a row.
        */
       readonly merged?: readonly { column: BoundColumn; expression: BoundExpression }[] | undefined;
       /** For LATERAL: the values of each left row that the right side reads. */
@@ -274,8 +275,8 @@ export type BoundFrom =
 export type BoundJoin = Extract<BoundFrom, { kind: "join" }>;
 
 /**
- * A LATERAL join rewritten as a join of the left side with groups, and the outputs that stand for
- * the right side.
+ * A LATERAL join rewritten as a join of the left side with groups, and the outputs that replace the
+ * right side.
  */
 export interface JoinedGroups extends BoundJoin {
   readonly left: BoundJoin;
@@ -313,8 +314,8 @@ export interface BoundSelect {
   readonly having: BoundExpression | undefined;
   readonly windows: readonly BoundWindowCall[];
   /**
-   * The expansions of the block, in execution order. One may read the results of earlier ones, even
-   * within the same stage.
+   * The expansions of the block, in execution order. An expansion may read the results of earlier
+   * ones, even in the same stage.
    */
   readonly expansions: readonly BoundExpansion[];
   readonly outputs: readonly BoundOutput[];

@@ -1,8 +1,8 @@
 /**
- * Bound expressions: computations of values, queries within them, aggregates and windows.
+ * Defines bound expressions: computations of values, queries within them, aggregates and windows.
  *
  * A bound tree has slots in place of lifted literals and of the caller's identity. The slots are
- * filled at each execution, so one bound tree serves every caller and every literal.
+ * filled at each execution, so one bound tree can be used for every caller and all literals.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { DataType, Value } from "../../types/mod.ts";
@@ -20,7 +20,8 @@ export interface BoundColumn {
   readonly name: string;
   readonly type: DataType;
   /**
-   * The stored column that this column was read from, used for flags, pushdown and dependencies.
+   * The stored column from which this column was read, which is used for flags, pushdown and
+   * dependencies.
    */
   readonly origin?: { readonly table: TableEntry; readonly columnId: number } | undefined;
 }
@@ -31,7 +32,10 @@ export interface BoundColumn {
  */
 export type RowFunction = (values: readonly Value[], call: CallDeps) => Value;
 
-/** A literal that is read before its statement runs: an unreadable constant or a lifted literal. */
+/**
+ * A literal that is read before its statement runs: an unreadable constant, or a literal that the
+ * plan cache lifted out.
+ */
 export interface LiteralRead {
   readonly slot: number | undefined;
   /** The value of a constant, which is passed to `read`. */
@@ -87,7 +91,7 @@ export type BoundExpression =
       readonly factor?: number | undefined;
       /** Whether the cast leaves text unchanged, in any representation. */
       readonly isSameText?: boolean;
-      /** For a value that is written: the column that errors of the value name. */
+      /** For a value that is written: the column that error messages about the value name. */
       readonly cell?: CellPlace;
     }
   | {
@@ -168,7 +172,7 @@ export type BoundExpression =
       /** For IN, ANY and ALL: the operands that are compared with the rows. */
       readonly operands: readonly BoundExpression[];
       /**
-       * The values that the query reads from the row around it, in the order of its outer
+       * The values that the query reads from the enclosing row, in the order of its outer
        * references.
        */
       readonly outerReferences: readonly BoundExpression[];
@@ -218,7 +222,7 @@ export interface ConstantRows {
 
 /** A value that an inner query reads from the enclosing expression. */
 export interface OuterReference {
-  /** The id that "outer" expressions of the inner query refer to. */
+  /** The id to which "outer" expressions of the inner query refer. */
   readonly id: number;
   /** The value as an expression of the outer query. */
   readonly value: BoundExpression;
@@ -226,7 +230,7 @@ export interface OuterReference {
 
 /**
  * A query in an expression. Within one run, its result depends only on the values of its outer
- * references, so it is computed once for each combination of these values.
+ * references, so it is computed only once for each combination of these values.
  */
 export interface BoundSubquery {
   readonly form: SubqueryForm;
@@ -235,7 +239,7 @@ export interface BoundSubquery {
   readonly outerIds: readonly number[];
   readonly outerTypes: readonly DataType[];
   /**
-   * The query in a form that computes the results for many values of its outer references together.
+   * A form of the query that computes the results for many values of its outer references at once.
    */
   readonly keyed: KeyedQuery | undefined;
   /** Whether the query may give a different result each time. */
@@ -271,8 +275,8 @@ export type SubqueryForm =
     };
 
 /**
- * A query whose outer references restrict it only by equalities, with those conditions removed. It
- * is read once and serves all values of the outer references.
+ * A query whose outer references restrict it only through equalities, with these conditions
+ * removed. It is read once for all values of the outer references.
  */
 export interface KeyedQuery {
   /** The outputs of the query, then the values that the keys must equal. */
@@ -283,7 +287,8 @@ export interface KeyedQuery {
   readonly limit: BoundExpression | undefined;
   readonly offset: BoundExpression | undefined;
   /**
-   * The query that gives the result for a key without rows: an aggregate yields a row even then.
+   * The query that determines the result for a key without rows, for which an aggregate still
+   * yields a row.
    */
   readonly withoutRows: BoundSelect | undefined;
 }
@@ -331,7 +336,7 @@ export interface BoundWindowCall {
   readonly window: BoundWindow;
 }
 
-/** The rows that a window call sees for each row, and their order. */
+/** The rows that a window call can see from each row, and their order. */
 export interface BoundWindow {
   readonly partitionBy: readonly BoundExpression[];
   readonly orderBy: readonly BoundSort[];
@@ -354,7 +359,7 @@ export interface BoundFrameBound {
     | "unbounded following";
   /** For preceding and following bounds: an expression without columns, evaluated once per run. */
   readonly offset: BoundExpression | undefined;
-  /** For RANGE with an offset: the ordering value, and how far from it the frame reaches. */
+  /** For RANGE with an offset: the ordering value, and how far the frame extends from it. */
   readonly reach: BoundReach | undefined;
 }
 

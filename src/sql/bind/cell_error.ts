@@ -1,9 +1,9 @@
 /**
- * Adds the column and row of a rejected value to the error of its cast.
+ * Adds the column and the row of a rejected value to the error that its cast raised.
  *
- * A cast knows neither the column nor the row, and one plan serves any literals. Both are therefore
- * added when the error is caught, and nothing is stored in advance. `sql/request/faulty_cell.ts`
- * finds the position of the value in the text in the same way.
+ * A cast knows neither, because one plan is used for any literals. Column and row are therefore
+ * added when the error is caught, and nothing has to be stored in advance.
+ * `sql/request/faulty_cell.ts` finds the position of the value in the text in the same way.
  */
 import { DatabaseError, detailsOf, type ErrorCode } from "../../base/errors.ts";
 
@@ -35,7 +35,7 @@ export class CellError extends DatabaseError {
 }
 
 /**
- * Error codes that a value can cause. An error with any other code does not concern the value of
+ * The error codes that a value can cause. An error with any other code is not about the value of
  * the current cell.
  */
 const FAULTS_OF_VALUES: ReadonlySet<ErrorCode> = new Set([

@@ -92,8 +92,8 @@ function classesOf(expressions: readonly BoundExpression[]): EquivalenceClasses<
 }
 
 /**
- * Whether two expressions have the same value within a row. A node that is shared is equal to
- * itself, even if a second evaluation would give a different value.
+ * Whether two expressions have the same value within a row. If two places share a node, their
+ * values are equal, even if evaluating the node again would give a different value.
  */
 function isSame(left: BoundExpression, right: BoundExpression): boolean {
   return left === right || sameExpression(left, right);

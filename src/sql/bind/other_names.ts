@@ -13,7 +13,7 @@ export function insteadOfType(name: string): string | undefined {
   return TYPES.get(name.split(" ")[0] ?? name);
 }
 
-/** Makes one entry for each of several space-separated names. */
+/** Creates one entry for each of several names, which are separated by spaces. */
 function entries(
   list: readonly (readonly [names: string, instead: string])[],
 ): ReadonlyMap<string, string> {

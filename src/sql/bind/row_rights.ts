@@ -1,8 +1,8 @@
 /**
- * The rows that a statement may read and change in the tables that it names: the policies that
- * decide about these rows, and the source of the tables that policies read.
+ * Defines which rows a statement may read and change in the tables to which it refers: the policies
+ * that decide about these rows, and the source of the tables that policies read.
  *
- * Every query is bound with a {@linkcode RowRights}, so no table can be read without a decision.
+ * Every query is bound with {@linkcode RowRights}, so no table can be read without such a decision.
  */
 import type { PolicyEntry, TableEntry } from "../../catalog/mod.ts";
 
@@ -18,7 +18,7 @@ export interface RowRights {
   tableById(tableId: number): TableEntry | undefined;
 }
 
-/** Returns the rights to every row of tables, which the caller need not have the right to read. */
+/** Returns rights to every row of all tables, even if the caller has no right to read them. */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
   return { needsRight: false, policiesFor: () => undefined, tableById };
 }

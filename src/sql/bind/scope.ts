@@ -19,7 +19,7 @@ export interface RelationNode {
 export interface ScopeRelation {
   /** The alias, or the table's name if the item has no alias. */
   readonly alias: string;
-  /** The namespace of a table without an alias, which makes `ns.t.c` valid. */
+  /** The namespace of a table without an alias, with which `ns.t.c` is valid. */
   readonly namespace: string | undefined;
   /** The columns that `*` selects. */
   readonly columns: readonly BoundColumn[];
@@ -119,8 +119,8 @@ export class Scope {
   }
 
   /**
-   * Resolves a reference as `resolve` does, but returns undefined for a name that an outer query
-   * may know: an unknown column, or a table that is not in this FROM.
+   * Resolves a reference like `resolve`, but returns undefined for a name that an outer query may
+   * contain: an unknown column, or a table that is not in this FROM.
    */
   lookup(ref: ExprRef): BoundColumn | undefined {
     const { table } = ref;
@@ -132,7 +132,7 @@ export class Scope {
     throw this.#notFound(ref);
   }
 
-  /** Resolves a reference as `resolve` does, but returns undefined if the column does not exist. */
+  /** Resolves a reference like `resolve`, but returns undefined if the column does not exist. */
   find(ref: ExprRef): BoundColumn | undefined {
     if (ref.table !== undefined) {
       const { columns, systemColumns } = this.relationOf(ref, ref.table);

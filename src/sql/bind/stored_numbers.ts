@@ -1,7 +1,7 @@
 /**
- * Finds numbers that a statement stores as timestamps. A number for a TIMESTAMP counts
- * microseconds, but the clocks of many languages count milliseconds or seconds, so their numbers
- * become timestamps shortly after 1970. The response then contains a notice with the stored
+ * Finds numbers that a statement stores in timestamp columns. A number stored as a TIMESTAMP counts
+ * microseconds, but the clocks of many languages count milliseconds or seconds, so that their
+ * numbers become timestamps shortly after 1970. The response then contains a notice with the stored
  * timestamp.
  */
 import { type DataType, isInteger, TIMESTAMP, textFromValue, type Value } from "../../types/mod.ts";
@@ -16,7 +16,7 @@ export interface StoredNumber {
   readonly value: Value;
 }
 
-/** A unit that clocks use, with the range of numbers that probably count this unit. */
+/** A unit in which clocks count, with the range of numbers that are probably meant in this unit. */
 interface ClockUnit {
   readonly name: string;
   readonly min: number;
@@ -34,8 +34,8 @@ const CLOCK_UNITS: readonly ClockUnit[] = [
 ];
 
 /**
- * The maximum number of notices in one response: in a long list of values, each row has the same
- * fault.
+ * The maximum number of notices in one response, because in a long list of values every row has the
+ * same problem.
  */
 const NOTICES_MAX = 3;
 

@@ -47,8 +47,8 @@ export function someChild(
   test: (child: BoundExpression) => boolean,
 ): boolean;
 /**
- * Whether a test holds for any direct operand. The test gets an extra argument, so that a walk
- * creates no closures.
+ * Whether a test holds for any direct operand. The test gets an additional argument, so that a
+ * traversal creates no closures.
  */
 export function someChild<Given>(
   expression: BoundExpression,
@@ -70,7 +70,7 @@ export function someChild(
     case "not":
     case "is":
       return test(expression.operand, given);
-    // The most frequent kinds avoid creating a list for their two operands.
+    // For the most frequent kinds, no list of the two operands is created.
     case "compare":
     case "arithmetic":
       return test(expression.left, given) || test(expression.right, given);
@@ -144,7 +144,7 @@ export function columnIdsIn(
   return into;
 }
 
-/** The test always returns false, so the walk visits the whole expression. */
+/** The test always returns false, so the traversal visits the whole expression. */
 function addColumnIds(expression: BoundExpression, into: Set<number>): boolean {
   if (expression.kind === "column") into.add(expression.column.id);
   return someChild(expression, addColumnIds, into);
@@ -221,7 +221,7 @@ export function readsForEachRow(expression: BoundExpression): boolean {
   return someChild(expression, readsForEachRow);
 }
 
-/** The number of operands, each with its own loop, below which a batch takes negligible time. */
+/** Up to this number of operands, each of which has its own loop, a batch takes negligible time. */
 const SMALL_OPERANDS_MAX = 64;
 
 /** Whether evaluating an expression over a batch may take long or produce large values. */

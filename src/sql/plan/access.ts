@@ -2,9 +2,9 @@
  * Chooses how to read a table, based on conditions that determine its primary key or bound single
  * columns.
  *
- * The keys that a condition lists are looked up if there are fewer of them than rows: a lookup
- * takes 5 µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is always
- * tested afterwards, so the list may contain too many keys, but never too few.
+ * If a condition lists fewer keys than the table has rows, the keys are looked up: a lookup takes 5
+ * µs, so 10 keys among 300,000 rows take 0.3 ms instead of 12. The condition is always tested
+ * afterwards, so the list of keys may contain too many keys, but never too few.
  *
  * If only the first key column has listed values, a scan reads the rows with these values.
  */
@@ -37,7 +37,7 @@ export interface TableAccess {
 export interface KeyAccess {
   /** The key values, in key order. */
   readonly key: readonly BoundExpression[];
-  /** The conditions that the key implies: every row found by the key satisfies them. */
+  /** The conditions that the key implies, so that every row found by the key satisfies them. */
   readonly said: readonly Condition[];
 }
 
@@ -53,7 +53,7 @@ interface BoundOf {
   readonly condition: Condition;
 }
 
-/** Derives the access path from conditions that must all hold. */
+/** Chooses the access path for conditions that must all be true. */
 export function accessOf(table: TableEntry, conditions: readonly Condition[]): TableAccess {
   const bounds: BoundOf[] = [];
   const ranges: PlannedRange[] = [];
@@ -84,7 +84,7 @@ export function accessOf(table: TableEntry, conditions: readonly Condition[]): T
   return { lookup, sought, prefix: prefixOf(primaryKey, conditions), ranges, textRanges };
 }
 
-/** A single value is handled as a range, so it needs no list. */
+/** A single value is handled as a range, which needs no list. */
 function prefixOf(
   primaryKey: readonly number[],
   conditions: readonly Condition[],
@@ -95,7 +95,7 @@ function prefixOf(
   return listed.flat();
 }
 
-/** The number of rows whose scan takes as long as finding one row by its key: 5 µs. */
+/** Scanning this many rows takes as long as finding one row by its key: 5 µs. */
 const ROWS_PER_KEY = 100;
 
 /**
@@ -107,7 +107,7 @@ const OWN_KEYS_MAX = 32;
 /** The maximum number of keys to look up in any table, because no budget covers their memory. */
 const KEYS_MAX = 65_536;
 
-/** Whether looking up this many keys is less work than reading a table. */
+/** Whether looking up this many keys takes less work than reading the whole table. */
 export function areFewKeys(
   { rowCount, table }: { readonly rowCount: () => number; readonly table: TableEntry },
   keyCount: number,
@@ -124,7 +124,7 @@ export function areListed(keyCount: number, rowCount: number): boolean {
 /** The expected number of elements in an array that is not yet known. */
 const ELEMENTS_EXPECTED = 10;
 
-/** Returns the number of keys to look up. A key that is listed twice counts twice. */
+/** Returns the number of keys to look up. A key that is listed twice is counted twice. */
 export function keyCountOf(sought: SoughtKeys): number {
   return sought.reduce((sum, parts) => sum + productOf(parts), 0);
 }
@@ -139,7 +139,7 @@ function productOf(parts: readonly KeyPart[]): number {
   );
 }
 
-/** The index or primary key in which the keys are looked up. */
+/** The index or the primary key in which keys are looked up. */
 interface KeyUse {
   /** Whether the index contains keys with NULL. A primary key does not. */
   readonly findsNull?: boolean;
@@ -325,11 +325,11 @@ export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   return undefined;
 }
 
-/** The maximum number of alternatives in which bounds are searched. */
+/** The maximum number of alternatives of an OR whose bounds are examined. */
 const ALTERNATIVES_MAX = 8;
 
 /**
- * Returns the bounds that all alternatives of an OR share, as in comparisons of rows:
+ * Returns the bounds that all alternatives of an OR have in common, as in comparisons of rows:
  *
  *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)    ⟹    a >= 1
  */
@@ -381,7 +381,7 @@ export function storedColumnId(expression: BoundExpression): number | undefined 
   return compared.kind === "column" ? compared.column.origin?.columnId : undefined;
 }
 
-/** Whether an expression has one value in a run. */
+/** Whether an expression has the same value throughout a run. */
 export function isFixed(expression: BoundExpression): boolean {
   return !readsColumn(expression) && !isVolatile(expression);
 }

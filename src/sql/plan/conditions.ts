@@ -1,10 +1,10 @@
 /**
- * Tracks the conditions of WHERE and ON while a block is planned: the columns that each condition
- * reads, and the columns that untested conditions still need.
+ * Tracks the conditions in WHERE and ON while a block is planned: the columns that each condition
+ * reads, and the columns that are still needed by conditions not yet tested.
  *
  * A condition is analysed once, however many joins could test it. It is open from the time when the
- * block's readers are registered until the plan tests it. A column that no open condition and no
- * other clause reads is then dropped from the plan.
+ * readers of the block are registered until the plan tests it. A column that no open condition and
+ * no other clause reads is then dropped from the plan.
  *
  * This halves the planning time for a new join shape and avoids quadratic time for thousands of
  * conditions.
@@ -45,8 +45,8 @@ interface FoundProperties {
 }
 
 /**
- * Records the columns that an expression reads. The test always returns false, so the walk visits
- * the whole expression.
+ * Records the columns that an expression reads. The test always returns false, so the traversal
+ * visits the whole expression.
  */
 function addRead(expression: BoundExpression, into: FoundProperties): boolean {
   if (expression.kind === "column") {

@@ -1,14 +1,14 @@
 /**
- * Divides a plan among several readers: each runs a part over its share of one table's row groups,
- * and the rest of the plan runs over the rows of all parts.
+ * Divides a plan among several readers: each of them runs a part of the plan over its share of one
+ * table's row groups, and the rest of the plan runs over the rows of all parts.
  *
  *     sort ─ filter ─ aggregate ─ join ─ scan          the plan
  *                     aggregate ─ join ─ scan'         the part: a share of the row groups
  *     sort ─ filter ─ aggregate'─ gathered             the whole: sums of the sums of the parts
  *
  * A plan can be divided at an aggregate, a DISTINCT, or a sort with a limit, provided that each row
- * of one table reaches it independently: through filters, projections and the left sides of joins.
- * Every reader reads the right sides of these joins.
+ * of one table reaches that node independently of other rows: through filters, projections and the
+ * left sides of joins. Every reader reads the complete right sides of these joins.
  */
 import type { BoundAggregate, BoundColumn, BoundExpression } from "../bind/bound_expressions.ts";
 import { columnValue } from "../bind/bound_nodes.ts";
@@ -35,7 +35,8 @@ export interface PlanDivision {
 }
 
 /**
- * Finds the point at which the most rows are read. Returns undefined if the plan cannot be divided.
+ * Finds the point below which the most rows are read. Returns undefined if the plan cannot be
+ * divided.
  */
 export function divisionOf(root: PlanNode): PlanDivision | undefined {
   let best: PlanDivision | undefined;
@@ -96,7 +97,7 @@ function readOnce(root: PlanNode): PlanNode[] {
         return;
       case "join":
         add(node.left);
-        // An error on this side need not be an error of the statement.
+        // An error on this side is not necessarily an error of the statement.
         if (node.isGuarded !== true) add(node.right);
         return;
       case "lateral":
@@ -152,8 +153,8 @@ function isColumn({ kind }: BoundExpression): boolean {
 }
 
 /**
- * Returns a plan that reads only a share of one table, or undefined if the rows are not derived
- * independently from the rows of one table.
+ * Returns a plan that reads only a share of one table; undefined if its rows do not each depend on
+ * a single row of one table.
  */
 function dividedInput(node: PlanNode): PlanNode | undefined {
   switch (node.kind) {
@@ -196,7 +197,8 @@ function dividedAggregate(node: AggregateNode, input: PlanNode): DividedPlan | u
   const partKeys = [...groupBy];
   const differing = argument === undefined ? undefined : newColumn(argument.type);
   if (argument !== undefined && differing !== undefined) {
-    // Rows with equal arguments count once, so the argument becomes one of the keys of the parts.
+    // Rows with equal arguments are counted once, so the argument becomes one of the keys of the
+    // parts.
     partKeys.push({ column: differing, expression: argument });
   }
   const partAggregates: BoundAggregate[] = [];

@@ -3,8 +3,8 @@
  *
  *     a.id = b.id AND a.id = c.id AND a.id = 5     ⟹     b.id = c.id, b.id = 5, c.id = 5
  *
- * This allows b and c to be joined before a, and each table to be read by the constant. In
- * addition, a join then compares only one pair of equal columns instead of all pairs.
+ * With this knowledge, b and c can be joined before a, and each table can be read by the constant.
+ * A join also has to compare only one pair of equal columns instead of all pairs.
  */
 
 import { BOOLEAN, sameType } from "../../types/mod.ts";
@@ -28,7 +28,7 @@ export interface Member {
 }
 
 /**
- * The maximum size of a set for which comparisons are inferred. For larger sets, only the stated
+ * The maximum size of a set for which comparisons are inferred. In larger sets, only the stated
  * comparisons are used.
  */
 const MEMBERS_MAX = 64;
@@ -141,7 +141,7 @@ export function equalityOf(
   };
 }
 
-/** An inferred condition, and the relation to which it applies. */
+/** An inferred condition, and the relation on which it can be tested. */
 export interface Following {
   readonly leaf: number;
   readonly expression: BoundExpression;
@@ -184,7 +184,9 @@ function addWithinLeaves(equal: EqualColumns, into: Following[]): void {
   }
 }
 
-/** Applies a constant, or a list of constants, for one of the columns to all others. */
+/**
+ * If one of the columns equals a constant, or a list of constants, applies this to all the others.
+ */
 function addFixed(
   { members }: EqualColumns,
   fixing: ReadonlyMap<number, BoundExpression>,

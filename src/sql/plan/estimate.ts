@@ -1,7 +1,7 @@
 /**
- * Estimates the number of rows of a plan node, for EXPLAIN and for the planner's choice of which
- * side of a join to hold in memory. The estimates are intentionally rough: table row counts are
- * known, but each condition is assumed to keep a third of the rows.
+ * Estimates the number of rows that a plan node yields, for EXPLAIN and for the planner's choice of
+ * the join side to keep in memory. The estimates are intentionally rough: the row counts of tables
+ * are known, but every condition is assumed to keep a third of the rows.
  */
 import type { TableEntry } from "../../catalog/mod.ts";
 import type { BoundCte } from "../bind/bound.ts";
@@ -21,7 +21,7 @@ const STEPS_EXPECTED = 10;
 
 const FILTER_SHARE = 1 / 3;
 const GROUP_SHARE = 1 / 10;
-/** The assumed number of rows to which a table function in a select list expands one row. */
+/** The assumed number of rows to which a table function in a select list expands a row. */
 const EXPANDED_ROWS = 10;
 /** The share of rows that a semi or anti join keeps. */
 const CHOICE_SHARE = 1 / 2;
@@ -35,7 +35,8 @@ export interface Known {
   /** Returns the value of a LIMIT or OFFSET that is known before the run. */
   readonly countOf: (expression: BoundExpression) => number | undefined;
   /**
-   * Estimates for WITH entries. They are cached, because entries may read one another many times.
+   * Estimates for WITH entries. They are cached, because entries may refer to one another many
+   * times.
    */
   readonly cteRows: {
     get(cte: BoundCte): number | undefined;
@@ -52,7 +53,7 @@ export interface Known {
 }
 
 /**
- * Estimates the rows of a node. The result is at least 1, or 0 for a node that can yield no rows.
+ * Estimates the rows of a node. The result is at least 1, or 0 if the node cannot yield any rows.
  */
 export function estimatedRows(node: PlanNode, known: Known): number {
   return Math.round(estimate(node, known));
@@ -217,7 +218,7 @@ function scanRows(
 }
 
 /**
- * The assumed share of rows that have one given value of an indexed column, or satisfy one bound on
+ * The assumed share of rows that have a given value in an indexed column, or satisfy one bound on
  * it.
  */
 const INDEXED_SHARE = 1 / 100;

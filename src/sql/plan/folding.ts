@@ -1,6 +1,6 @@
 /**
- * Finds, before the statement runs, conditions that no row satisfies: conditions that are false or
- * NULL because of constants, and conditions that contradict each other.
+ * Finds, before a statement runs, conditions that no row satisfies: those that are false or NULL
+ * because of constants, and those that contradict each other.
  *
  *     1 = 0      v = NULL      v > 5 AND v < 3      v = 1 AND v IN (2, 3)
  *
@@ -34,7 +34,10 @@ export function foldedConditions(condition: BoundExpression | undefined): readon
     .map(conditionOf);
 }
 
-/** In most statements, the literals are slots, so there are no constants to fold. */
+/**
+ * Whether a condition contains a constant; in most statements, literals are slots, so there is
+ * nothing to fold.
+ */
 function holdsConstant(condition: Condition): boolean {
   return condition.holdsConstant;
 }
@@ -100,7 +103,10 @@ function folded(expression: BoundExpression): BoundExpression {
   return value === undefined ? over : constantOf(over.type, value);
 }
 
-/** Whether an expression of this kind is cheap to evaluate. Subqueries have to wait for the run. */
+/**
+ * Whether an expression of this kind is cheap to evaluate. Subqueries cannot be evaluated before
+ * the run.
+ */
 function isFoldable({ kind }: BoundExpression): boolean {
   return kind !== "constant" && kind !== "slot" && kind !== "column" && kind !== "subquery";
 }
@@ -146,7 +152,7 @@ function valueOf(expression: BoundExpression): Value | undefined {
   try {
     return computed(expression);
   } catch (error) {
-    // Safe to ignore: the error is raised again if a row evaluates the expression.
+    // Safe: the error is raised again if a row evaluates the expression.
     if (error instanceof DatabaseError) return undefined;
     throw error;
   }
@@ -254,10 +260,10 @@ const FOLDED_CALLS: ReadonlySet<string> = new Set([
 /** The maximum length of a list of values that is sorted. */
 const LISTED_MAX = 1000;
 
-/** Folded calls use no dependencies, so none are passed. */
+/** Folded calls use none of their dependencies, so nothing is passed. */
 const NOBODY = {} as CallDeps;
 
-/** The values of one column that the conditions with constants still allow. */
+/** The values of one column that are still possible under the conditions with constants. */
 interface Left {
   readonly type: DataType;
   min: Value | undefined;

@@ -1,13 +1,12 @@
 /**
- * Chooses secondary indexes through which the rows of a table can be found.
+ * Chooses the secondary indexes through which the rows of a table can be found.
  *
  *     index (a, b, c)    a = 1 AND b IN (2, 3) AND c > 4        keys (1, 2), (1, 3), then c above 4
  *                        (a, b) IN ((1, 2), (3, 4))             keys (1, 2), (3, 4)
  *                        (a, b) > (1, 2)                        above (1, 2)
  *                        a = 1 AND b LIKE 'x%'                  key (1), then b from 'x' to 'y'
  *
- * The conditions are always tested above the scan, so there may be too many keys, but never too
- * few.
+ * All conditions are tested above the scan, so an index may yield too many rows, but never too few.
  */
 import {
   type IndexEntry,
@@ -39,7 +38,10 @@ import type {
   TermCondition,
 } from "./plan.ts";
 
-/** The maximum number of indexes that a run compares. Comparing one takes a few microseconds. */
+/**
+ * The maximum number of indexes that are compared in a run. Comparing one index takes a few
+ * microseconds.
+ */
 const COMPARED_MAX = 4;
 
 const NO_KEYS: SoughtKeys = [[]];
@@ -58,18 +60,18 @@ export function indexesFor(
   return found.length === 0 ? undefined : found.slice(0, COMPARED_MAX);
 }
 
-/** The maximum number of alternatives in an OR whose rows are found together. */
+/** The maximum number of alternatives in an OR whose rows are found through indexes. */
 const ALTERNATIVES_MAX = 16;
 
 /**
- * The maximum number of conditions among which an OR is searched. Each alternative of each OR is
- * tried together with all other conditions, so many of them would take quadratic time to plan.
+ * The maximum number of conditions that are searched for an OR. Each alternative of each OR is
+ * combined with all other conditions, so planning many of them would take quadratic time.
  */
 const CONDITIONS_MAX = 32;
 
 /**
- * Returns an access for each alternative of an OR among the conditions, by which all rows that meet
- * it are found; undefined if there is no such OR.
+ * If there is an OR among the conditions, returns an index access for each of its alternatives,
+ * which together find all matching rows; undefined otherwise.
  */
 export function alternativesFor(
   table: TableEntry,
@@ -102,7 +104,7 @@ export function isReadable(index: IndexEntry): boolean {
   return index.state === "ready" && index.where === undefined && !isInverted(index);
 }
 
-/** The number of columns whose values an access lists. */
+/** The number of columns for which an access lists values. */
 export function depthOf({ keys }: Pick<IndexAccess, "keys">): number {
   return keys[0]?.length ?? 0;
 }
@@ -122,7 +124,7 @@ export function wholeOf(index: IndexEntry): IndexAccess {
 }
 
 /**
- * Reduces an access to the leading columns that have a single value each. Its keys are then in the
+ * Reduces an access to the leading columns that have only one value each. Its keys are then in the
  * order of the remaining columns.
  */
 export function withinSingle(access: IndexAccess): IndexAccess {
@@ -137,8 +139,8 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * Returns the key of a unique index, in key order, if a condition consists of exactly one equality
- * for each column of the index, plus the condition of the index.
+ * If a condition consists of exactly one equality for each column of a unique index, plus the
+ * condition of the index, returns the key in key order.
  */
 export function uniqueKeyIn(
   table: TableEntry,

@@ -1,7 +1,7 @@
 /**
- * Plans inner joins as one set of relations. Each condition is tested at the first join that has
- * all of its columns, and the join order follows the estimated rows rather than the order in the
- * statement.
+ * Plans inner joins as a single set of relations. Each condition is tested at the first join that
+ * has all of its columns, and the order of joins depends on estimated row counts, not on the order
+ * in the statement.
  */
 import { defined } from "../../base/assert.ts";
 import { isInteger } from "../../types/mod.ts";
@@ -63,7 +63,7 @@ interface Leaf {
 }
 
 /**
- * A condition that is tested at a join, because it reads several leaves or may not move to a leaf.
+ * A condition that is tested at a join, because it reads several leaves or must not move to a leaf.
  */
 interface Between {
   readonly condition: Condition;
@@ -71,7 +71,9 @@ interface Between {
   readonly leaves: readonly number[];
 }
 
-/** A subtree, given as the range of its leaves in the whole tree. The end is exclusive. */
+/**
+ * A subtree, represented by the range of its leaves within the whole tree. The end is exclusive.
+ */
 interface LeafRange {
   readonly from: number;
   readonly end: number;
@@ -84,7 +86,7 @@ export function isPlainJoin(from: BoundFrom): from is Extract<BoundFrom, { kind:
   return from.join === "inner" || from.join === "cross";
 }
 
-/** Plans a tree of plain joins with the conditions that must hold above it. */
+/** Plans a tree of plain joins, together with the conditions that must be true above it. */
 export function planInnerJoins(
   from: BoundFrom,
   conditions: readonly Condition[],
@@ -411,8 +413,8 @@ function keyRowsOf(
 }
 
 /**
- * Estimates the number of distinct values in a column. A part of a key is assumed to have many. For
- * any other column, the estimate is the number of values between its bounds, if that is small.
+ * Estimates the number of distinct values in a column. For part of a key, many values are assumed.
+ * For any other column, the estimate is the number of values between its bounds, if that is small.
  */
 function distinctOf({ rowCount, table }: Leaf, column: BoundExpression | undefined): number {
   const columnId = column === undefined ? undefined : columnIdOf(column);

@@ -31,7 +31,7 @@ export function keysOf(
   return { leftKeys, rightKeys, residual: conjunctionOf(residual) };
 }
 
-/** Whether a condition may be tested where only the given columns are available. */
+/** Whether a condition can be tested where only the given columns are available. */
 export function isConditionOver({ canMove, columnIds }: Condition, ids: ColumnIds): boolean {
   return canMove && columnIds.every((id) => ids.has(id));
 }

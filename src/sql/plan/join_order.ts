@@ -1,13 +1,13 @@
 /**
- * Chooses the order of inner joins and the side of each join that is kept in memory. It looks for
- * the cheapest tree by estimated rows.
+ * Chooses the order of inner joins and the side of each join that is kept in memory. The cheapest
+ * tree according to the estimated row counts is chosen.
  *
  * Small sets of relations are combined into larger ones (dynamic programming over subsets, as in
  * Selinger's optimizer; trees may be bushy). A set of relations has the same number of rows in any
- * join order: the product of its relations' rows and of the share that each pair of relations
+ * join order: the product of its relations' row counts and of the share that each pair of relations
  * keeps. For a pair that is joined by a whole primary key, the share is one divided by the number
- * of rows in the table with the key. Pairs without a common condition are combined only if nothing
- * else is left.
+ * of rows in the table with the key. Pairs without a common condition are combined only if there is
+ * no other choice.
  *
  * If there are too many subsets, the cheapest pair is repeatedly joined and then treated as one
  * relation (greedy operator ordering, as by Fegaras).
@@ -16,13 +16,12 @@
  */
 import { assert, defined } from "../../base/assert.ts";
 
-/**
- * The maximum number of relations for which enumerating all subsets takes negligible planning time.
- */
+/** Up to this number of relations, enumerating all subsets takes negligible planning time. */
 const RELATIONS_MAX = 10;
 
 /**
- * The costs of storing a row in memory, of matching a row with stored rows, and of producing a row.
+ * The costs of storing a row in memory, of matching a row with the stored rows, and of producing a
+ * row.
  */
 const HELD_COST = 3;
 const STREAMED_COST = 1;
@@ -60,8 +59,8 @@ export interface InferredEdges {
 }
 
 /**
- * Returns a join tree over all relations of a graph. It is the cheapest tree or, for many
- * relations, a tree from a greedy search.
+ * Returns a join tree over all relations of a graph. It is the cheapest tree or, if there are many
+ * relations, the result of a greedy search.
  */
 export function bestTree(graph: JoinGraph): JoinTree {
   assert(graph.rows.length > 0, "a join graph has at least one relation");
@@ -70,7 +69,9 @@ export function bestTree(graph: JoinGraph): JoinTree {
   return graph.rows.length > RELATIONS_MAX ? greedyTree(graph) : cheapestTree(graph);
 }
 
-/** Returns the cheaper tree of two relations, whatever the condition between them. */
+/**
+ * Returns the cheaper of the two trees for two relations, whatever the condition between them is.
+ */
 export function treeOfTwo([first = 0, second = 0]: readonly number[]): JoinTree {
   const [left, right] = first > second ? [0, 1] : [1, 0];
   return {

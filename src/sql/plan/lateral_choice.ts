@@ -1,7 +1,7 @@
 /**
  * Chooses how LATERAL aggregates are computed: by a query for each row of the left side, or from
- * groups of all rows. A query that finds its rows by a key is fast, so a small number of such
- * queries is faster than reading all rows.
+ * groups of all rows. A query that finds its rows by key is fast, so a small number of such queries
+ * takes less time than reading all rows.
  */
 import type { BoundJoin, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -12,10 +12,10 @@ import { columnIdsOf, isOver } from "./join_keys.ts";
 import type { PlanNode, ScanNode } from "./plan.ts";
 import { isByKey, nodesOf } from "./plan_walk.ts";
 
-/** The number of rows that can be grouped in the time of running one query. */
+/** The number of rows that can be grouped in the time that one query takes. */
 const ROWS_PER_QUERY = 200;
 
-/** The number of rows that can be scanned in the time of grouping one row. */
+/** The number of rows that can be scanned in the time that it takes to group one row. */
 const ROWS_PER_GROUPED = 4;
 
 /**

@@ -4,8 +4,8 @@
  * compute columns.
  *
  * Rows of a table arrive in the order of `_seq`, and can be read from the newest one backwards.
- * Rows that a transaction has staged have no seq yet and come last. Rows can be read sorted by any
- * other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
+ * Rows that a transaction has staged have no seq yet, so they come last. Rows can be read sorted by
+ * any other column, unless it contains NULL or strings of many lengths with equal prefixes, or the
  * transaction has staged rows.
  */
 import { type IndexEntry, isInverted, readIndexesOf, type TableEntry } from "../../catalog/mod.ts";
@@ -33,7 +33,7 @@ export function orderedColumnOf(
       if (isVolatile(node.condition)) return undefined;
     } else {
       const { id } = read.column;
-      // Rows may be read in this order and then read again in a different order.
+      // Rows may be read in this order, and then read again in a different one.
       if (node.expressions.some(isVolatile)) return undefined;
       const below = node.expressions[node.columns.findIndex((column) => column.id === id)];
       if (below === undefined) return undefined;
@@ -59,8 +59,8 @@ export interface OrderedIndex {
 }
 
 /**
- * Returns the index that has the order of the first sort keys. Columns with a single value do not
- * matter in either order:
+ * Returns the index that has the order of the first sort keys. Columns with only one value can be
+ * ignored in both orders:
  *
  *     index (a, b, c)     a = 1 ORDER BY b DESC, c DESC     the rows with a = 1, backwards
  */
@@ -90,7 +90,9 @@ export function indexOrderOf(
   return best;
 }
 
-/** An index that also looks up rows by values is better, because fewer rows have to be dropped. */
+/**
+ * Whether an index is preferable: if it also looks up rows by value, fewer rows have to be dropped.
+ */
 function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
   const depths = depthOf(order.access) - depthOf(other.access);
   return depths === 0 ? order.keyCount > other.keyCount : depths > 0;
@@ -100,9 +102,8 @@ function isBetter(order: OrderedIndex, other: OrderedIndex): boolean {
 const EXTREMES_MAX = 4;
 
 /**
- * For each result of an aggregate, returns the order in which the result is the first value that is
- * not NULL. Returns undefined unless every result is the minimum or maximum of a column over all
- * rows.
+ * For each result of an aggregate, returns the order in which the result is the first non-NULL
+ * value. Returns undefined unless every result is the minimum or maximum of a column over all rows.
  */
 export function extremeKeysOf({
   aggregates,
@@ -165,8 +166,8 @@ function partOfIndex(
 }
 
 /**
- * Whether a sort puts NULL where an index has it: after all values, or before them in descending
- * order.
+ * Whether a sort puts NULL in the same place as an index: after all values, or before them in
+ * descending order.
  */
 function hasNullsLikeIndex(
   { columnId, isDescending, nullsFirst }: SortedColumn,
@@ -224,7 +225,7 @@ export function areInOrder(input: PlanNode, keys: readonly BoundSort[]): boolean
  */
 export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNode | undefined {
   const [key] = keys;
-  // Staged rows have no seq, so they are equal in the first key but may differ in further keys.
+  // Staged rows have no seq, so they are equal in the first key but may differ in the other keys.
   if (key === undefined || keys.length > 1 || key.isDescending || key.nullsFirst) return undefined;
   let node = input;
   let read: BoundExpression | undefined = key.expression;

@@ -7,7 +7,7 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { areInOrder } from "./ordered_input.ts";
 import type { PlanNode } from "./plan.ts";
 
-/** A plan, with the number of leading columns that the caller sees. */
+/** A plan, and the number of its leading columns that the caller sees. */
 export interface QueryPlan {
   readonly root: PlanNode;
   readonly outputCount: number;
@@ -27,10 +27,11 @@ export function expanded(
   return node;
 }
 
-/** Adds the outputs of a block on top of its rows, with DISTINCT, ORDER BY and LIMIT. */
+/** Adds the outputs of a block above its rows, with DISTINCT, ORDER BY and LIMIT. */
 export function planOutputs(select: BoundSelect, block: PlanNode): QueryPlan {
   const input = expanded(block, select, "outputs");
-  // Columns that exist only in the plan have negative ids, so they differ from all bound columns.
+  // Columns that exist only in the plan have negative ids, so that they differ from all bound
+  // columns.
   let nextId = -1;
   const takeId = (): number => {
     nextId -= 1;
@@ -81,9 +82,9 @@ interface Projected {
 }
 
 /**
- * Plans a sort before table functions expand the rows, so that the rows expanded from one row stay
- * together, whatever the sort order. An output that is also a sort key keeps the value that was
- * sorted.
+ * Plans a sort before table functions expand the rows, so that the rows to which one row is
+ * expanded stay together, whatever the sort order. An output that is also a sort key keeps the
+ * value that was sorted.
  */
 function planOutputsLate(
   select: BoundSelect,

@@ -14,7 +14,7 @@ import { conditionsOn, filtered, type PlanningState, stillRead, tested } from ".
 
 /**
  * Plans a left join. A condition in ON that reads only the right side restricts the partners. A
- * condition in WHERE above the join must also see the rows without a partner.
+ * condition in WHERE above the join must also be tested on rows without a partner.
  */
 export function planLeftJoin(
   from: BoundJoin,
@@ -26,7 +26,7 @@ export function planLeftJoin(
   const [toRight, between] = parted(conditionsOn(from, state), rightIds);
   const [toLeft, above] = parted(conditions, leftIds);
   const left = state.planFrom(from.left, toLeft);
-  // A condition that has the same value for all pairs determines whether the right side has any
+  // If a condition has the same value for all pairs, it determines whether the right side has any
   // partners.
   const once = between.filter(isConditionOnce);
   const right = areNever(conditionsOn(from, state))
@@ -47,7 +47,7 @@ export function planLeftJoin(
   return tested(join, above, state);
 }
 
-/** Replaces a right side that contains no partners, so that it is not read. */
+/** If the right side contains no partners, replaces it, so that it is not read. */
 function partnersOfNone(
   { condition, right }: BoundJoin,
   toRight: readonly Condition[],

@@ -1,5 +1,5 @@
 /**
- * The plan of a query, which is a tree of plain data. `planner.ts` creates it from a bound query,
+ * Defines the plan of a query as a tree of plain data. `planner.ts` creates it from a bound query,
  * `sql/execute/build/build.ts` turns it into operators, and EXPLAIN prints it.
  *
  * Every node lists the columns that it yields, in order. Expressions refer to columns by id, and a
@@ -44,13 +44,13 @@ export interface PlannedRange {
 /** The possible values of a key column. */
 export interface KeyPart {
   readonly items: readonly BoundExpression[];
-  /** More possible values. */
+  /** Further possible values. */
   readonly constants: readonly Value[];
   /** Arrays of further possible values, whose lengths are known only at run time. */
   readonly lists: readonly BoundExpression[];
   /**
-   * This member is present if the condition is that the column is NULL. No values are listed then;
-   * a NULL in a list of values equals nothing.
+   * Present if the condition is that the column is NULL. In that case no values are listed; a NULL
+   * in a list of values equals nothing.
    */
   readonly isNull?: true;
 }
@@ -64,7 +64,9 @@ export type SoughtKeys = readonly (readonly KeyPart[])[];
 /** One end of a range of index keys. */
 export interface IndexEdge {
   readonly side: "min" | "max";
-  /** The values of the columns after those with listed values. A NULL matches nothing. */
+  /**
+   * The values of the columns that follow the columns with listed values. A NULL matches nothing.
+   */
   readonly values: readonly BoundExpression[];
   /** Whether keys that begin with these values belong to the range. */
   readonly isInclusive: boolean;
@@ -79,7 +81,7 @@ export interface TermCondition {
   readonly value: BoundExpression;
 }
 
-/** The keys of an index that matching rows may have. */
+/** The keys that matching rows may have in an index. */
 export interface IndexAccess {
   readonly index: IndexEntry;
   /**
@@ -87,12 +89,15 @@ export interface IndexAccess {
    * no column has listed values, there is one alternative without parts.
    */
   readonly keys: SoughtKeys;
-  /** The bounds on the columns after those with listed values. The tightest bounds apply. */
+  /**
+   * The bounds on the columns that follow the columns with listed values. The tightest bounds
+   * apply.
+   */
   readonly edges: readonly IndexEdge[];
   /** The prefix of the strings in the column after the columns with listed values. */
   readonly beginnings: readonly Pick<PlannedRange, "like" | "beginning">[];
   /**
-   * Conditions on the values of a run. If one of them is not true, the run cannot use the index.
+   * Conditions on the values of a run. If any of them is not true, the run cannot use the index.
    */
   readonly guards: readonly BoundExpression[];
   /**
@@ -104,7 +109,9 @@ export interface IndexAccess {
   readonly terms?: readonly TermCondition[] | undefined;
 }
 
-/** The rows that an index finds, or with no index the primary key. */
+/**
+ * The rows that can be found through an index or, if there is no index, through the primary key.
+ */
 export type RowAccess = IndexAccess | { readonly index: undefined; readonly keys: SoughtKeys };
 
 export interface ScanNode {
@@ -112,8 +119,7 @@ export interface ScanNode {
   readonly table: TableEntry;
   readonly columns: readonly BoundColumn[];
   /**
-   * The bounds that follow from the filter above the scan. They only allow the scan to skip row
-   * groups.
+   * The bounds that the filter above the scan implies. They only allow the scan to skip row groups.
    */
   readonly ranges: readonly PlannedRange[];
   /**
@@ -122,7 +128,8 @@ export interface ScanNode {
    */
   readonly textRanges?: readonly PlannedRange[] | undefined;
   /**
-   * The values of the whole primary key, if the filter determines them. The scan is then a lookup.
+   * The values of the whole primary key, if the filter determines them. If so, the scan is a
+   * lookup.
    */
   readonly key: readonly BoundExpression[] | undefined;
   /**
@@ -134,23 +141,26 @@ export interface ScanNode {
   readonly prefix?: readonly KeyPart[] | undefined;
   /**
    * Indexes through which rows can be found, the most promising one first. A run uses the index
-   * with the fewest matching rows, or none if there are too many.
+   * with the fewest matching rows, or none of them if there are too many.
    */
   readonly indexes?: readonly IndexAccess[] | undefined;
   /**
-   * Accesses by which rows can be found together, one for each alternative of an OR. A run may take
-   * all of them instead of an index.
+   * For each alternative of an OR, an access that finds its rows. A run may use all of these
+   * accesses instead of a single index.
    */
   readonly either?: readonly RowAccess[] | undefined;
   readonly withTombstones: boolean;
-  /** The earlier moment at which the table is read; absent for the newest rows. */
+  /** The earlier time as of which the table is read; absent for the newest rows. */
   readonly past?: PastRead | undefined;
   /** Returns the current number of rows of the table, over all owners. */
   readonly rowCount: () => number;
-  /** Whether to read whole row groups at a time, which is the fastest way to read everything. */
+  /**
+   * Whether to read whole row groups at a time, which is the fastest method of reading everything.
+   */
   readonly isBulk: boolean;
   /**
-   * Whether a run reads only its share of the row groups, in a query that is divided among readers.
+   * Whether a run reads only its share of the row groups, because the query is divided among
+   * readers.
    */
   readonly isDivided?: boolean;
 }
@@ -158,8 +168,8 @@ export interface ScanNode {
 export interface JoinNode {
   readonly kind: "join";
   /**
-   * The kind of join. A semi join passes left rows that have a partner; an anti join passes left
-   * rows that have no partner.
+   * The kind of join. A semi join passes on left rows with a partner; an anti join passes on left
+   * rows without one.
    */
   readonly join: "inner" | "left" | "full" | "semi" | "anti";
   /**
@@ -175,7 +185,7 @@ export interface JoinNode {
   readonly residual: BoundExpression | undefined;
   /** For a semi or anti join: whether the left side is expected to be the smaller one. */
   readonly holdsLeft?: boolean;
-  /** Whether an error on the right side is raised only if a left row needs that side. */
+  /** Whether an error on the right side is raised only if a left row needs the right side. */
   readonly isGuarded?: boolean;
   /** The columns of both sides that are read by the nodes above. */
   readonly columns: readonly BoundColumn[];

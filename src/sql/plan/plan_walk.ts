@@ -1,5 +1,5 @@
 /**
- * Visits the parts of a plan: the nodes, the expressions in the nodes, and the subqueries in the
+ * Traverses the parts of a plan: the nodes, the expressions in the nodes, and the subqueries in the
  * expressions.
  */
 import type { BoundExpression, BoundSort, BoundSubquery } from "../bind/bound_expressions.ts";
@@ -17,7 +17,8 @@ export function ownSubqueries(node: PlanNode): BoundSubquery[] {
   return found;
 }
 
-// Every planned statement is visited here, so lists are appended to rather than concatenated.
+// This runs for every planned statement, so results are appended to a list rather than
+// concatenated.
 
 function addSubqueries(node: PlanNode, found: BoundSubquery[]): void {
   for (const expression of expressionsOf(node)) addSubqueriesOf(expression, found);
@@ -43,7 +44,8 @@ export function isLookup(root: PlanNode): boolean {
 }
 
 /**
- * If a list is the same for all outer rows, reading its rows once is better, however short it is.
+ * Whether a scan looks up keys that depend on the outer row; if a list is the same for all outer
+ * rows, reading its rows once is better, however short it is.
  */
 function isByOwnKey({ indexes = [], key, sought }: ScanNode): boolean {
   if (key !== undefined) return true;

@@ -2,8 +2,8 @@
  * Plans a bound query. The planner decides which columns are read, where each condition is tested,
  * and how rows are found.
  *
- * - A condition moves down to the lowest place that has its columns. It must not move below the
- *   right side of a left join, because rows without a partner must survive.
+ * - A condition moves down to the lowest place that has all of its columns. It must not move below
+ *   the right side of a left join, because rows without a partner must survive.
  * - A join with an equality between its two sides becomes a hash join.
  */
 import { defined } from "../../base/assert.ts";
@@ -54,11 +54,11 @@ export function planSelect(given: BoundSelect): QueryPlan {
   const state: PlanningState = {
     readers,
     on,
-    // Sorting a row, or comparing it individually, takes a microsecond or more, so batches are kept
+    // Sorting or comparing an individual row takes a microsecond or more, so batches are kept
     // short.
     isBulk: select.isAggregated && !select.aggregates.some(({ isDistinct }) => isDistinct),
-    // A join would read the rows of the block's membership tests each time the block is read,
-    // whereas subqueries are read only once.
+    // As a join, the block's membership tests would be read each time the block is read, whereas
+    // subqueries are read only once.
     isReadAgain: holdsMembership(where, on) && (readsAround(select) || readsWorking(select.from)),
     planFrom: (from, conditions) => planFrom(from, conditions, state),
     planWhole,
@@ -87,7 +87,9 @@ function holdsMembership(
   return false;
 }
 
-/** Rewrites the alternatives of a condition: groups equalities and factors out common conjuncts. */
+/**
+ * Rewrites the alternatives in a condition: groups equalities, and factors out common conjuncts.
+ */
 function rewritten(condition: Condition): Condition | readonly Condition[] {
   const { kind } = condition.expression;
   if (kind !== "or" && kind !== "not") return condition;
@@ -154,7 +156,7 @@ function without(
   return [...left];
 }
 
-/** Replaces relations none of whose rows is needed, so that they are not read. */
+/** Replaces relations of which no row is needed, so that they are not read. */
 function nothingOf(
   { from }: BoundSelect,
   never: BoundExpression | undefined,
@@ -196,8 +198,8 @@ function planFrom(
 }
 
 /**
- * Plans existence tests. They come last, so that they run only for rows that no other condition has
- * dropped.
+ * Plans existence tests. They come last, so that they run only for rows that satisfy all other
+ * conditions.
  */
 function planExistences(input: PlanNode, conditions: readonly BoundExpression[]): PlanNode {
   let node = input;
@@ -301,8 +303,8 @@ function planDerived(
   conditions: readonly Condition[],
   state: PlanningState,
 ): PlanNode {
-  // Outputs that are not read are not computed, unless they determine which rows are equal or have
-  // side effects.
+  // Outputs that are not read are not computed, unless they have side effects or determine which
+  // rows are equal.
   const isWhole = relation.query.distinct === "all";
   const isNeeded = relation.query.outputs.map(({ expression }, position) => {
     const id = defined(relation.columns[position], "each output is a column").id;

@@ -1,8 +1,8 @@
 /**
- * The state that is shared by all parts of the planner for one block: the remaining readers of each
+ * The state that all parts of the planner share for one block: the remaining readers of each
  * column, and the functions that test conditions.
  *
- * Every condition of the block is closed once, where it is tested. It then no longer counts as a
+ * Every condition of the block is closed once, when it is tested. It then no longer counts as a
  * reader, and columns without readers are dropped.
  */
 import { assert, defined } from "../../base/assert.ts";
@@ -14,7 +14,7 @@ import type { PlanNode } from "./plan.ts";
 import { isMembership, memberJoined } from "./semi_joins.ts";
 
 export interface PlanningState {
-  /** The columns that clauses and open conditions still read. */
+  /** The columns that clauses and open conditions still need. */
   readonly readers: ColumnReaders;
   /** The conditions in the ON of each join, and the rule of each table that has one. */
   readonly on: ReadonlyMap<BoundFrom, readonly Condition[]>;
@@ -22,7 +22,7 @@ export interface PlanningState {
   readonly isBulk: boolean;
   /** Whether the block is read for each row of another query, or for each step of a recursion. */
   readonly isReadAgain: boolean;
-  /** Plans an item of FROM, with conditions that have to hold above it. */
+  /** Plans an item of FROM, with conditions that have to be true above it. */
   readonly planFrom: (from: BoundFrom, conditions: readonly Condition[]) => PlanNode;
   /** Plans a query so that it yields nothing but its outputs. */
   readonly planWhole: (query: BoundSelect) => PlanNode;
@@ -71,7 +71,7 @@ export function narrowed(
 ): PlanNode {
   const memberships = state.isReadAgain ? [] : conditions.filter(isMember);
   if (memberships.length === 0) return narrowedBy(input, conditions, state);
-  // Correlated queries are tested last, so that they run for as few rows as possible.
+  // Correlated queries are tested last, so that they run for the smallest possible number of rows.
   const apart = new Set(memberships);
   const early: Condition[] = [];
   const late: Condition[] = [];

@@ -4,8 +4,8 @@
  *     (k AND a1 AND b1) OR (k AND a2 AND b2)    =   k AND ((a1 AND b1) OR (a2 AND b2))
  *     (a1 AND b1) OR (a2 AND b2)                ⟹   (a1 OR a2)      when a1, a2 are over one relation
  *
- * An inferred condition is tested in addition to the stated ones, and only reduces the number of
- * rows. For this reason, only conditions that cannot raise an error are derived.
+ * An inferred condition is tested in addition to the stated ones, and only serves to reduce the
+ * number of rows. For this reason, only conditions that cannot raise an error are derived.
  */
 
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -13,13 +13,13 @@ import { ExpressionPlaces } from "../bind/equivalence.ts";
 import { conjunctionOf, conjunctsOf, isVolatile, mayFail } from "../bind/walk.ts";
 import { type ColumnIds, isOver } from "./join_keys.ts";
 
-/** Returns the condition with the conjuncts factored out that all branches of an OR share. */
+/** Factors out the conjuncts that all branches of an OR have in common. */
 export function factored(condition: BoundExpression): readonly BoundExpression[] {
   if (condition.kind !== "or" || isVolatile(condition)) return [condition];
   const branches = condition.operands.map((operand) => [...conjunctsOf(operand)]);
   const [first = [], ...others] = branches;
-  // Branches are indexed lazily, because most ORs share no conjunct, as the first two branches
-  // already show.
+  // Branches are indexed on demand, because most ORs have no common conjunct, which the first two
+  // branches already show.
   const places = new Map<readonly BoundExpression[], ExpressionPlaces>();
   const isIn = (branch: readonly BoundExpression[], candidate: BoundExpression): boolean => {
     const known = places.get(branch) ?? new ExpressionPlaces(branch);

@@ -5,7 +5,7 @@
  *     t, LATERAL (VALUES (t.a, 'a'), (t.b, 'b')) x(v, n) JOIN d ON d.v = x.v
  *     becomes   (t beside two rows of expressions) JOIN d ON d.v = x.v
  *
- * The other relations can then be joined by their keys, like any relation.
+ * The other relations can then be joined by their keys, like any other relation.
  */
 import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression, OuterReference } from "../bind/bound_expressions.ts";

@@ -1,14 +1,14 @@
 /**
- * Plans a table whose rows policies restrict.
+ * Plans a table whose rows are restricted by policies.
  *
  *     conditions that may fail      they see permitted rows only
  *       └► EXISTS of the rule       as semi joins; for one row, as filters
  *            └► the other conditions, and the rest of the rule, above the scan
  *                 └► scan
  *
- * A condition of the statement that may fail on a row would reveal the row by its error. It is
- * therefore tested above the rule. All other conditions are tested with the rule, so both choose
- * the keys and indexes by which rows are found.
+ * If a condition of the statement may fail on a row, its error would reveal that row. Such a
+ * condition is therefore tested above the rule. All other conditions are tested together with the
+ * rule, so that both determine the keys and indexes by which rows are found.
  */
 import type { BoundRelation } from "../bind/bound.ts";
 import { conjunctionOf, isVolatile, mayFailOnRow } from "../bind/walk.ts";

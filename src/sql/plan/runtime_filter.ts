@@ -9,7 +9,7 @@
  * determine only the first column of the primary key, and it is a number, the keys still give
  * bounds for the rows that can have a partner.
  *
- * The decision is made during the run, because only then is the number of keys known.
+ * The decision is made during the run, because the number of keys is known only then.
  *
  * A join between three rows and a million rows then reads only three of the million. The same
  * applies to EXISTS and recursion.
@@ -54,7 +54,7 @@ export function runtimeFilterOf(node: JoinNode): RuntimeFilter | undefined {
   return { side: "right", ...keyed };
 }
 
-/** Whether the keys may be evaluated one more time than the join itself evaluates them. */
+/** Whether the keys may be evaluated once more, in addition to their evaluation by the join. */
 function areNotable(keys: readonly BoundExpression[]): boolean {
   return !keys.some(isVolatile);
 }

@@ -1,7 +1,7 @@
 /**
  * Estimates the share of a relation's rows that a condition keeps. The estimate is intentionally
- * rough: only the number of values is known, and only the order of joins depends on the estimate.
- * Different kinds of conditions have different shares, so that tables can be compared.
+ * rough: only the number of distinct values is known, and only the order of joins depends on the
+ * estimate. Different kinds of conditions have different shares, so that relations can be compared.
  * `estimate.ts`, which estimates whole plans, uses the same share for all conditions.
  */
 import type { TableEntry } from "../../catalog/mod.ts";

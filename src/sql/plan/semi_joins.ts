@@ -7,8 +7,8 @@
  * The rewriting applies only to conditions in WHERE, which drop a row for both false and NULL, and
  * only if an equality can serve as the key.
  *
- * The errors are those of a query that is read once without the conditions between the inner and
- * the outer query (`sql/bind/query/decorrelate.ts`). The inner rows are tested by their own
+ * The errors are the same as those of a query that is read once, without the conditions that relate
+ * it to the outer query (`sql/bind/query/decorrelate.ts`). The inner rows are tested by their own
  * conditions even without outer rows, but an error is raised only if there is an outer row. Keys
  * are evaluated for all rows of their side, except that an outer key is evaluated only if the outer
  * row satisfies its own condition. All other conditions are tested on pairs with equal keys, and
@@ -42,7 +42,7 @@ import { isOver, keysOf } from "./join_keys.ts";
 import type { JoinNode, PlanNode } from "./plan.ts";
 import { isLookup } from "./plan_walk.ts";
 
-/** The number of scanned rows that take as long as finding one row by its key in a subquery. */
+/** Scanning this many rows takes as long as finding one row by its key in a subquery. */
 const ROWS_PER_LOOKUP = 500;
 
 interface Existence {
@@ -104,7 +104,7 @@ export function semiJoined(
   };
 }
 
-/** Moves conditions that may fail behind those that cannot fail. */
+/** Moves conditions that may fail after those that cannot fail. */
 function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpression[] {
   return conditions.toSorted(
     (left, right) => Number(mayFailOnRow(left)) - Number(mayFailOnRow(right)),
@@ -112,8 +112,8 @@ function surestFirst(conditions: readonly BoundExpression[]): readonly BoundExpr
 }
 
 /**
- * Protects a key that may raise an error from rows that do not satisfy the condition: for these
- * rows, the key becomes NULL, which equals nothing.
+ * Protects a key that may raise an error from rows that do not satisfy a condition: for these rows,
+ * the key becomes NULL, which equals nothing.
  */
 function askedWhere(key: BoundExpression, condition: BoundExpression | undefined): BoundExpression {
   if (condition === undefined || !mayFailOnRow(key)) return key;
@@ -152,7 +152,7 @@ export function isMembership(condition: BoundExpression): condition is Membershi
 
 type Membership = Extract<BoundExpression, { kind: "subquery" }>;
 
-/** Adds the semi join of a membership test above a plan that has the columns of its operands. */
+/** Adds the semi join for a membership test above a plan that has the columns of its operands. */
 export function memberJoined(
   left: PlanNode,
   { operands, subquery }: Membership,

@@ -1,6 +1,6 @@
 /**
- * Plans how a table is read: as a lookup of one row by its key, by a list of keys, or as a scan
- * that skips rows which the conditions exclude.
+ * Plans how a table is read: by looking up one row by its key, by looking up a list of keys, or by
+ * a scan that skips rows that the conditions exclude.
  *
  * The filter above a scan tests all conditions, so bounds and lists of keys may be too wide, but
  * never too narrow. The conditions that a single-row lookup uses are not tested again.
@@ -23,7 +23,7 @@ export function planTable(
   state: PlanningState,
 ): PlanNode {
   const { lookup, prefix, ranges, sought, textRanges } = accessOf(relation.table, conditions);
-  // Tombstones are read only if a condition of the same block refers to `_deleted`.
+  // Tombstones are read only if a condition in the same block refers to `_deleted`.
   const deleted = relation.columns.find(isDeletedColumn);
   const withTombstones = deleted !== undefined && state.readers.isReadByCondition(deleted.id);
   if (lookup !== undefined && !withTombstones) {

@@ -27,8 +27,8 @@ export type SqlParameter = WireParameter;
 export interface SqlRequest {
   readonly sql: string;
   /**
-   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. It is read
-   * until the response is complete; for a streamed response, until the end of the stream.
+   * The UTF-8 of `sql`, if the caller has it, so that a long text is not encoded again. It may be
+   * read until the response is complete; if the response is streamed, until the end of the stream.
    */
   readonly sqlUtf8?: Uint8Array | undefined;
   readonly params: readonly SqlParameter[];
@@ -85,7 +85,7 @@ export interface ServerAddress {
   readonly publicUrl: string;
 }
 
-/** The client that reads the response, which may disconnect before the end. */
+/** The client that reads the response, which may disconnect before its end. */
 export interface AnswerReader {
   /**
    * Calls `callback` when the client disconnects, or immediately if the client has already
@@ -124,7 +124,7 @@ export interface SqlResponse {
   readonly rowResultCount?: number;
   /** The format of the rows of a COPY TO. */
   readonly copyFormat?: CopyFormat | undefined;
-  /** True if this is the response to an earlier request with the same key. */
+  /** Set if this is the response to an earlier request with the same key. */
   readonly isReplayed?: true;
 }
 
@@ -156,7 +156,7 @@ export type AnswerPart =
 export interface AnswerStream {
   /** Returns the next part. The last part is "end". Rejects only for unexpected failures. */
   next(): Promise<AnswerPart>;
-  /** Ends the statements as if they were killed. */
+  /** Ends the statements like KILL QUERY. */
   cancel(): void;
 }
 
@@ -198,15 +198,15 @@ export interface SqlEngine {
   /** @throws {DatabaseError} TRANSACTION_NOT_FOUND */
   transaction(principal: Principal, id: string): TransactionInfo;
   /**
-   * Ends a transaction. If the transaction has already ended in the same manner, the call succeeds
+   * Ends a transaction. If the transaction has already ended in the same way, the call succeeds
    * again.
    *
    * @throws {DatabaseError} TRANSACTION_NOT_FOUND, TRANSACTION_FAILED, SERIALIZATION_FAILURE …
    */
   endTransaction(principal: Principal, end: TransactionEnd): Promise<TransactionInfo>;
   /**
-   * Runs a request. Expected failures are not thrown: they are in `error`. The response is returned
-   * without a promise if nothing had to be awaited, as in a read by key.
+   * Runs a request. Expected failures are not thrown, but returned in `error`. If nothing has to be
+   * awaited, as in a read by key, the response is returned without a promise.
    */
   execute(principal: Principal, request: SqlRequest): SqlResponse | Promise<SqlResponse>;
   /**
@@ -221,7 +221,7 @@ export interface SqlEngine {
    */
   planFollowed(principal: Principal, request: LiveRequest): FollowedPlan;
   /**
-   * Ends the running requests with SHUTTING_DOWN, as KILL QUERY would, and refuses all later ones.
+   * Ends the running requests with SHUTTING_DOWN, like KILL QUERY, and refuses all later requests.
    * Returns the number of running requests.
    */
   shutDown(): number;
@@ -238,10 +238,7 @@ export interface LiveRequest {
   readonly way?: "maintained" | "evaluated" | undefined;
 }
 
-/**
- * An expression that is ready to run. The same code serves SELECT, snapshot, replay and live
- * filter.
- */
+/** A compiled expression. The same code is used for SELECT, snapshot, replay and live filter. */
 export interface CompiledExpression {
   readonly type: DataType;
   /** The index of a batch column, if the expression just reads that column. */
@@ -259,7 +256,9 @@ export interface NamedColumn {
   readonly type: DataType;
 }
 
-/** A condition by which the live layer can look up a query without evaluating its filter. */
+/**
+ * A condition through which the live layer can find a query without evaluating the query's filter.
+ */
 export interface LiveEquality {
   readonly columnId: number;
   readonly value: string | number;
@@ -315,7 +314,7 @@ export interface FoundRows {
 }
 
 /**
- * A bound live query: the columns that it reads of each row version, and the code that builds its
+ * A bound live query: the columns that it reads from each row version, and the code that builds its
  * rows.
  */
 export interface LivePlan {
@@ -347,7 +346,7 @@ export interface LivePlan {
   readonly seqFieldIndex: number;
   /** Plans with the same fingerprint, owner and table produce the same messages. */
   readonly fingerprint: string;
-  /** A conjunct `column = constant` of the filter. A row with a different value cannot match. */
+  /** A conjunct `column = constant` of the filter. A row with any other value cannot match. */
   readonly equality: LiveEquality | undefined;
   /** Whether the query selects `*`, in which case adding a column to the table ends it. */
   readonly hasStar: boolean;
@@ -365,7 +364,7 @@ export type FollowedPlan =
   | { readonly way: "rows"; readonly plan: LivePlan }
   | { readonly way: "result"; readonly plan: ResultPlan };
 
-/** A table that a followed result reads, and the owner of the rows that it reads in the table. */
+/** A table that a followed result reads, and the owner whose rows it reads. */
 export interface ResultTable {
   readonly tableId: number;
   readonly owner: number;
@@ -406,7 +405,7 @@ export interface ResultChanges {
   readonly added: readonly (readonly WireCell[])[];
 }
 
-/** Combinations of table rows that are added to the joins of a query or removed from them. */
+/** Combinations of rows that are added to or removed from the joins in a query. */
 export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
@@ -424,7 +423,7 @@ export interface ChangeRange {
   readonly isWanted: (partition: string) => boolean;
 }
 
-/** Computes the changes of the tables of a query once for all of its results. */
+/** Computes the changes of a query's tables once for all of its results. */
 export interface JoinChangeSource {
   /**
    * Returns the changes by partition; undefined if following them would take longer than
@@ -442,9 +441,9 @@ export interface ResultMaintainer {
   readonly source: JoinChangeSource;
   /** The partition of the changes that concerns this result. */
   readonly partition: string;
-  /** Evaluates the query at the newest visible seq, so that changes can be followed from there. */
+  /** Evaluates the query at the newest visible seq, from which changes can then be followed. */
   begin(): ResultEvaluation;
-  /** Follows changes. Returns undefined if the result has to begin again. */
+  /** Follows changes. Returns undefined if the result has to be evaluated again. */
   apply(changes: JoinChanges): ResultChanges | undefined;
   /** The approximate memory that is kept in addition to the rows. */
   readonly bytes: number;
@@ -459,7 +458,7 @@ export interface ResultPlan {
    * tables with a time to live do.
    */
   readonly changesByTime: boolean;
-  /** Whether the rows depend on the time, and change at moments that each evaluation finds. */
+  /** Whether the rows depend on the time, and change at moments that each evaluation determines. */
   readonly readsClock: boolean;
   /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
@@ -473,10 +472,10 @@ export interface ResultPlan {
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
   /**
-   * Evaluates the query at the newest visible seq, or at an earlier one: all its tables are read as
-   * they were after the last commit at or before that seq. No right to read history is required,
-   * because the reader could see these rows at that time. The result rejects with HISTORY_TOO_OLD
-   * if some of these rows have been discarded.
+   * Evaluates the query at the newest visible seq or at an earlier one, at which all tables are
+   * read as they were after the last commit at or before that seq. No right to read history is
+   * required, because the reader was able to see these rows at that time. The result rejects with
+   * HISTORY_TOO_OLD if some of these rows have been discarded.
    *
    * @param at At most the visible seq.
    */

@@ -52,7 +52,7 @@ export interface SqlLimits {
   /** The maximum number of open transactions that span requests; 0 means no limit. */
   readonly transactionsMax: number;
   readonly transactionsPerUser: number;
-  /** The time for which the response to a request with an idempotency key is stored. */
+  /** How long the response to a request with an idempotency key is stored. */
   readonly idempotencyTtlMs: number;
   /** The maximum total size of the stored responses of one user, in bytes; 0 means no limit. */
   readonly idempotencyBytesMax: number;

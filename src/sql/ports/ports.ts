@@ -47,7 +47,7 @@ export interface LiveRow {
   readonly stateBytes: number | undefined;
 }
 
-/** The relation of a live query to the open subscriptions, for EXPLAIN SUBSCRIBE TO. */
+/** How a live query relates to the open subscriptions, for EXPLAIN SUBSCRIBE TO. */
 export interface LiveMatch {
   /** The number of open subscriptions that would share the evaluation of the query. */
   readonly subscriptions: number;
@@ -88,8 +88,8 @@ export interface LiveAccess {
 }
 
 /**
- * Starts backups and restores. Each call returns its job. If a job for the same task is already
- * open, that job is returned.
+ * Starts backups and restores. Each call returns a job. If a job for the same task is already open,
+ * that job is returned.
  */
 export interface BackupAccess {
   /** Starts a backup. @throws {DatabaseError} INVALID_OPTION if the path is not allowed. */
@@ -183,11 +183,11 @@ export interface TopicMessages {
 
 export interface TopicConsumeRequest {
   readonly topicId: number;
-  /** The partition to read. An unknown partition has no messages. */
+  /** The partition to read. In a partition that does not exist, there are no messages. */
   readonly partition: number;
   /**
-   * The group that consumes. If it is absent, there is no stored position, and no messages are
-   * claimed.
+   * The group that consumes the messages. If it is absent, there is no stored position, and no
+   * messages are claimed.
    */
   readonly group?: string | undefined;
   /** The position at which to begin if the group has no position. */
@@ -285,8 +285,9 @@ export interface TopicAccess {
    */
   consume(request: TopicConsumeRequest): Promise<TopicMessages>;
   /**
-   * Resolves once every change that is visible now has an offset. Call it before `prepareAck`:
-   * otherwise a message that was delivered before a restart may appear to be beyond the end.
+   * Resolves once every change that is visible now has an offset. This should be called before
+   * `prepareAck`, because otherwise a message that was delivered before a restart may seem to lie
+   * beyond the end.
    */
   counted(topicId: number): Promise<void>;
   /**

@@ -28,7 +28,7 @@ export interface BindingPlace {
   /** The namespace of unqualified names. */
   readonly namespace: string;
   readonly statement: StatementBinding;
-  /** The caller. A table that the caller may not read is treated as missing. */
+  /** The caller. A table that the caller may not read is treated as if it did not exist. */
   readonly principal: Principal;
 }
 

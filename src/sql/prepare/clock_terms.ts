@@ -1,5 +1,5 @@
 /**
- * Finds the comparisons of a followed query whose result changes with time: a column on one side,
+ * Finds the comparisons in a followed query whose result changes with time: a column on one side,
  * and the clock on the other, as in `at > NOW() - INTERVAL '1 hour'`.
  *
  *     column ──► 09:10  09:25  09:40 ┆        10:02
@@ -40,7 +40,7 @@ export interface ClockTerms {
   readonly calls: ReadonlySet<BoundExpression>;
 }
 
-/** The functions that return the time of the statement or grow with it. */
+/** The functions that return the time of the statement or increase with it. */
 const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "now",
   "transaction_timestamp",
@@ -50,7 +50,7 @@ const CLOCK_FUNCTIONS: ReadonlySet<string> = new Set([
   "current_date",
 ]);
 
-/** Functions that never move back while their argument in this position moves forward. */
+/** For each function, the positions of arguments with which its result only moves forward. */
 const RISING: Readonly<Record<string, number>> = {
   "+": 0,
   "-": 0,
@@ -73,7 +73,7 @@ export function clockTermsOf(select: BoundSelect): ClockTerms {
   const calls = new Set<BoundExpression>();
   const others = new Set<BoundExpression>();
   const seen = new Set<BoundExpression>();
-  // BETWEEN compares one expression twice, so a call may be part of a term and of another use.
+  // BETWEEN compares one expression twice, so a call may be used both in a term and elsewhere.
   const visit = (expression: BoundExpression): void => {
     if (seen.has(expression)) return;
     seen.add(expression);
@@ -200,7 +200,7 @@ class ColumnSources {
     casts: readonly DataType[] = [],
     above: ReadonlySet<BoundExpression> = new Set(),
   ): readonly ComparedColumn[] | undefined {
-    // The rows of a recursive query come from the query itself.
+    // The rows of a recursive query are derived from the query itself.
     if (above.has(value)) return [];
     const seen = new Set([...above, value]);
     switch (value.kind) {

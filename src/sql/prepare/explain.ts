@@ -1,8 +1,8 @@
 /**
- * EXPLAIN: the plan of a statement as a tree, in text or as one JSON document. ANALYZE adds the
- * measurements of its execution.
+ * Implements EXPLAIN, which shows the plan of a statement as a tree, in text or as a single JSON
+ * document. ANALYZE adds the measurements of its execution.
  *
- * The output shows the literals of the caller, and counts only rows in the caller's own scope.
+ * The output shows the caller's literals, and counts only rows that the caller may see.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -396,8 +396,8 @@ class Explainer {
 }
 
 /**
- * Returns the ranges that are used. Bounds on strings find rows only if the rows are sorted by the
- * first key column.
+ * Returns the ranges that are used. Bounds on strings can be used to find rows only if the rows are
+ * sorted by the first key column.
  */
 function rangesShown({ ranges, table, textRanges = [] }: ScanNode): readonly PlannedRange[] {
   return ranges.concat(textRanges.filter(({ columnId }) => columnId === table.primaryKey[0]));

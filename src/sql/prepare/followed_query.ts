@@ -1,6 +1,6 @@
 /**
- * Plans queries that are followed as a whole, each for one subscriber: with the rights of the
- * caller, the values of the parameters, and the owner of the rows.
+ * Plans queries that are followed as a whole, for one subscriber: with the caller's rights, the
+ * values of the parameters, and the owner of the rows.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -86,7 +86,7 @@ export function planFollowedQuery(
     principal: owned,
     tables,
     nextChanges: nextChangesOf(deps, clockTerms, owned),
-    // Each subscriber has its own, so a digest takes less memory than the text.
+    // Each subscriber has a separate fingerprint, so a digest takes less memory than the text.
     fingerprint: digestKey(
       fingerprintOf(request, namespace, {
         caller: hasOwnRows ? owned : undefined,
@@ -110,8 +110,8 @@ function nextChangesOf(
 }
 
 /**
- * Plans how the result is kept up to date from the changes of its tables. Returns the reason if it
- * has to be evaluated again after each change.
+ * Plans how the result is kept up to date from the changes of its tables. Returns the reason if
+ * this is impossible and the result has to be evaluated again after each change.
  *
  * @throws {DatabaseError} If a definition has changed.
  */
@@ -135,7 +135,7 @@ function requireMaintained(plan: MaintainedPlan | string): void {
 
 const SHARED_TABLES = new WeakMap<PreparedQuery, readonly ResultTable[]>();
 
-/** Returns the tables that a caller reads. Callers who read shared rows alone share the list. */
+/** Returns the tables that a caller reads. Callers who read only shared rows share one list. */
 function tablesOf(prepared: PreparedQuery, principal: Principal): readonly ResultTable[] {
   const known = SHARED_TABLES.get(prepared);
   if (known !== undefined) return known;

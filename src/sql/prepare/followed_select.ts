@@ -1,8 +1,8 @@
 /**
  * Completes the SELECT of a followed query: adds the columns that identify and order its rows,
- * gives its fields different names, and completes the order of a query with LIMIT.
+ * gives its fields distinct names, and completes the order of a query with LIMIT.
  *
- * The additions are made to the syntax tree, so that the result is an ordinary statement, which a
+ * The additions are made in the syntax tree, so that the result is an ordinary statement, which a
  * reader in another thread can run.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -17,14 +17,14 @@ import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 /** Names that every row of a followed result uses in addition to those of its fields. */
 const RESERVED_NAMES: readonly string[] = ["_key", "_seq", "_deleted"];
 
-/** A query with a complete order, and the number of terms of ORDER BY that it had before. */
+/** A query with a complete order, and the number of ORDER BY terms that it had before. */
 export interface OrderedSelect extends WrittenSelect {
   readonly sortCount: number;
 }
 
 /**
- * Completes the order of a query with LIMIT by terms that identify a row: of rows with equal
- * values, every evaluation selects the same ones.
+ * Completes the order of a query with LIMIT with terms that identify a row, so that every
+ * evaluation selects the same ones among rows with equal values.
  */
 export function withTotalOrder(
   given: WrittenSelect,
@@ -57,7 +57,8 @@ export function withTotalOrder(
   try {
     return { node: longer, select: bound(longer), sortCount };
   } catch (error) {
-    // Values of some types have no order. Any of several rows may then be in the result.
+    // Values of some types have no order. In that case, it is undefined which of several rows are
+    // in the result.
     if (error instanceof DatabaseError) return { ...given, sortCount };
     throw error;
   }
@@ -134,8 +135,7 @@ function withItems(
   try {
     return { node: longer, select: bound(longer) };
   } catch (error) {
-    // In the select list, the item would have a different meaning. The query is followed without
-    // it.
+    // In the select list, the item would mean something else. The query is followed without it.
     if (error instanceof DatabaseError) return given;
     throw error;
   }

@@ -1,12 +1,12 @@
 /**
- * Texts of queries that are followed as a whole: a query is evaluated again after a change of one
- * of its tables, or its result is maintained from the changes.
+ * Binds the texts of queries that are followed as a whole: either the query is evaluated again
+ * after each change to its tables, or its result is maintained from these changes.
  *
  * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
- * list if they are not in it. A text does not depend on the caller or on values of parameters, so
- * all subscribers to a text share it. Invariant: two evaluations with the same values, at the same
- * seq and time, give the same rows. The time may be compared with a column, because the next change
- * is then known. Other functions whose values change without a commit are refused.
+ * list if they are not in it. A text does not depend on the caller or on the values of parameters,
+ * so all subscribers to a text share it. Invariant: two evaluations with the same values, at the
+ * same seq and time, give the same rows. The time may be compared with a column, because the next
+ * change is then known. Other functions whose values change without a commit are refused.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -77,14 +77,14 @@ export interface FollowedText {
   readonly maintained: Pick<MaintainedPlans, "planFor">;
 }
 
-/** Everything that determines a text, apart from the definitions. */
+/** Everything on which a text depends, apart from the definitions. */
 export interface TextPlace {
   readonly sql: string;
   readonly types: readonly DataType[];
   readonly namespace: string;
 }
 
-/** The maximum number of texts that are kept besides the texts of open subscriptions. */
+/** The maximum number of texts that are kept in addition to those of open subscriptions. */
 const TEXTS_MAX = 256;
 
 /** Keeps the newest texts for other subscribers. */

@@ -1,7 +1,7 @@
 /**
- * Handles words such as 'now' in live queries. In a string that is converted to a time, they mean
- * the time of the statement, but a live query has no such time. A query that contains such a word
- * is refused; a row that contains one causes an error.
+ * Handles words such as 'now' in live queries. In a string that is converted to a time, such a word
+ * means the time of the statement, which a live query does not have. A query that contains such a
+ * word is refused; a row that contains one causes an error.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { isTimeWord, type Value } from "../../types/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Plans live queries: decides whether a query can be followed, and creates the plan that snapshot,
- * replay and live delivery share.
+ * Plans live queries: decides whether a query can be followed, and creates the plan that the
+ * snapshot, replay and live delivery have in common.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -70,7 +70,7 @@ export const FIXED_FUNCTIONS: ReadonlySet<string> = new Set([
 
 /**
  * The number of rows that are evaluated together if each may take long, because slow rows may
- * follow quick ones.
+ * follow fast ones.
  */
 const GROUP_ROWS_MAX = 128;
 
@@ -165,7 +165,7 @@ export function planLiveQuery(
 
 /**
  * Tests the rule of the table before the conditions of the query: a row that policies hide is not
- * in the result, whatever the conditions of the query.
+ * in the result, whatever the conditions are.
  */
 function withRule(
   select: BoundSelect,
@@ -188,7 +188,8 @@ function paceOf(context: ExecutionContext): LivePace {
 }
 
 /**
- * Returns the field that shows a column under its own name. A field with an alias may precede it.
+ * Returns the field that shows a column under its own name. Another field with an alias may precede
+ * it.
  */
 function fieldOf(columnId: number, outputs: readonly BoundOutput[]): number {
   return outputs.findIndex(
@@ -209,8 +210,8 @@ function compiledOver(
   return {
     type,
     ...(column === undefined ? {} : { column }),
-    // The context lasts as long as the plan, so the memory of one evaluation must not count towards
-    // the next.
+    // The context exists as long as the plan, so the memory of one evaluation must not be added to
+    // that of the next one.
     evaluate: (batch: Batch) => {
       context.effort.beginRows();
       return evaluate(batch, context);
@@ -219,7 +220,7 @@ function compiledOver(
 }
 
 /**
- * Returns whether the subscriber may still read the same rows of the table, with its current role.
+ * Returns whether the subscriber may still read the same rows of the table with their current role.
  */
 function mayReadNow(
   catalog: Catalog,
@@ -354,7 +355,7 @@ function refuseAggregates(select: BoundSelect, node: AstNode): void {
   if (select.isAggregated) throw refused("an aggregate", node);
 }
 
-/** Refuses functions whose value changes without a change of the row. */
+/** Refuses functions whose value changes without a change to the row. */
 function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
@@ -450,7 +451,7 @@ function requireFreeNames(
   }
 }
 
-/** Finds a conjunct `column = constant`. A row with a different value cannot match. */
+/** Finds a conjunct `column = constant`. A row with any other value cannot match. */
 function equalityOf(
   select: BoundSelect,
   {
@@ -477,8 +478,8 @@ function equalityOf(
 }
 
 /**
- * Returns everything that determines the messages of a query: its text, its parameters, the
- * policies that apply and, if it matters, the caller.
+ * Returns a key of everything on which the messages of a query depend: its text, its parameters,
+ * the policies that apply and, if it matters, the caller.
  */
 export function fingerprintOf(
   { params, sql, way }: LiveRequest,

@@ -23,7 +23,7 @@ import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { type Prepared, prepare } from "./prepared.ts";
 
 /**
- * A live query whose rows at a given seq may be needed. It lives as long as its plan, and most
+ * A live query whose rows at a given seq may be needed. It exists as long as its plan, and most
  * plans are never searched, so it contains no syntax tree.
  */
 export interface LiveRowsQuery {

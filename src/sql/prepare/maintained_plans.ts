@@ -1,6 +1,7 @@
 /**
- * The plans by which the results of one text are maintained. Subscribers share a plan if their
- * values differ only in the terms that divide the rows among them, such as `WHERE user_id = $1`.
+ * Keeps the plans with which the results of one text are maintained. Subscribers share a plan if
+ * their values differ only in the terms that divide the rows among them, such as `WHERE user_id =
+ * $1`.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
@@ -61,7 +62,7 @@ export class MaintainedPlans {
   readonly #options: MaintainedPlansOptions;
   /** The reason why no result of this text is maintained. */
   #reason: string | undefined;
-  /** The values of a subscriber on which a plan depends, once there is a plan. */
+  /** The values of a subscriber on which plans depend, once there is a plan. */
   #values: MaintainedQuery["values"] | undefined;
   readonly #plans = new Map<string, WeakRef<SharedPlan>>();
   /** The number of plans above which unused ones are looked for. */

@@ -1,6 +1,6 @@
 /**
- * Maps measurements of a plan from another thread to its nodes. The nodes are identified by
- * position, because both threads have the same plan but not the same objects.
+ * Assigns the measurements of a plan in another thread to the nodes of the plan. Nodes are
+ * identified by position, because both threads have the same plan but different objects.
  *
  * A reader of a parallel query runs copies of some nodes. The measurement of a copy counts towards
  * the original node, and the time of the parts counts towards all nodes above the point of

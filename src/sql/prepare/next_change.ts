@@ -2,8 +2,8 @@
  * Finds the next moment at which a comparison with the clock changes for some row.
  *
  * A statement finds the smallest value of the column that the clock has not reached. The moment at
- * which the clock reaches it is found by bisection, so a clock may be any expression that does not
- * move back: a day, or the start of an hour, as well as NOW() minus an interval. The statement
+ * which the clock reaches it is found by bisection, so the clock may be any expression that does
+ * not move back: a date, or the start of an hour, as well as NOW() minus an interval. The statement
  * ignores the other conditions of the query, so no moment is missed, but some moments change no
  * row.
  */

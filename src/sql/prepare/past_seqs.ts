@@ -1,8 +1,8 @@
 /**
- * Computes the seqs at which one run reads tables at an earlier moment (FOR SYSTEM_TIME AS OF).
+ * Computes the seqs at which a run reads tables as of an earlier time (FOR SYSTEM_TIME AS OF).
  *
- * - The moment is computed once in each run.
- * - Each read requires the history anew, because a merge may discard it between two reads.
+ * - The time is computed once per run.
+ * - Each read checks the history again, because a merge may discard it between two reads.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { type Seq, seqFromNumber } from "../../base/seq.ts";
@@ -57,12 +57,12 @@ export class PastSeqs {
     throw outOfRange(table, `_seq ${shown}`, `it must be 0 to ${snapshotSeq}, the newest _seq`);
   }
 
-  /** Returns the newest seq at a time. Times are compared with the precision of a millisecond. */
+  /** Returns the newest seq at a time. Times are compared with millisecond precision. */
   #seqBefore(value: Value, table: TableEntry): Seq {
     const { call, snapshotSeq } = this.#context;
     if (value === null) throw outOfRange(table, "NULL", "it must be a _seq or a time");
     const micros = Number(value);
-    // The time of a transaction remains the time of its start.
+    // The time in a transaction remains the time of its start.
     if (micros > Math.max(call.nowMicros, call.clockMicros())) {
       throw outOfRange(table, "a time in the future", "it must be a time up to now");
     }

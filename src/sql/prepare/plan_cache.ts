@@ -1,7 +1,7 @@
 /**
- * The plan cache. The literals of a statement are lifted out of its text, so that one plan serves
- * `VALUES ('hello', 3)` with any literals. Statements that do not take the fast path, such as those
- * of an open transaction, have plans that are found by the whole text.
+ * The plan cache. The literals of a statement are lifted out of its text, so that one plan can be
+ * used for `VALUES ('hello', 3)` with any literals. Statements that do not take the fast path, such
+ * as those of an open transaction, have plans that are found by the whole text.
  *
  * A plan is valid for a text, the types of its parameters, the namespace of unqualified names, and
  * one version of the catalog. It depends on the caller only through the policies that apply: all
@@ -59,7 +59,7 @@ interface CachedPlans {
 interface CachedPlan {
   readonly prepared: Prepared;
   /**
-   * The numbers of the parameters that the statement uses; present in a plan that is found by the
+   * The numbers of the parameters that the statement uses; present if the plan is found by the
    * whole text.
    */
   readonly usedParameters?: readonly number[];

@@ -1,5 +1,5 @@
 /**
- * Statements that read or write rows, bound and compiled once for the plan cache.
+ * Binds and compiles statements that read or write rows, once for the plan cache.
  *
  * A prepared statement does not depend on the caller: rights are checked at every run, and the
  * owner of the rows comes from the principal of the run.
@@ -45,7 +45,7 @@ import { planSelect } from "../plan/planner.ts";
 import { CellRows, fieldsOf } from "../result/result.ts";
 import { authorize } from "../rights/requirements.ts";
 
-/** A statement is planned again if a table has grown by this factor and a margin. */
+/** A statement is planned again if a table has grown by more than this factor and a margin. */
 const GROWTH = 8;
 const ROWS_KEPT = 1000;
 
@@ -393,7 +393,7 @@ export function* boundInSteps(
 }
 
 /**
- * Returns the error in the form that the caller may see. @throws {DatabaseError} PERMISSION_DENIED
+ * Returns an error in the form that the caller may see. @throws {DatabaseError} PERMISSION_DENIED
  */
 function toldTo({ catalog, principal, statement }: Binder, error: unknown): unknown {
   if (error instanceof DatabaseError) authorize(statement.requirements, principal, catalog);

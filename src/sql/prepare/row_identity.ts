@@ -1,6 +1,6 @@
 /**
- * Finds the identifiers of a query's rows, so that a subscriber recognises a row whose values have
- * changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
+ * Finds the identifiers of a query's rows, with which a subscriber recognises a row whose values
+ * have changed. Identifiers are the primary keys of joined tables, the columns of GROUP BY, or the
  * expressions of DISTINCT.
  *
  * Invariant: two rows of one result never have the same values in all identifiers, compared as
@@ -47,7 +47,7 @@ export function rowIdentifiersOf(select: BoundSelect): readonly RowIdentifier[] 
   return from === undefined ? [] : identifiersIn(from);
 }
 
-/** Returns an expression as written if it has the same meaning in a select list. */
+/** Returns an expression as it is written, provided that it means the same in a select list. */
 function itemOf(item: object | undefined): Expr | undefined {
   if (item === undefined || !("type" in item)) return undefined;
   const expression = item as Expr;
@@ -112,7 +112,7 @@ function identifiersThrough(
   { columns }: Pick<BoundRelation, "columns">,
 ): readonly RowIdentifier[] | undefined {
   const { limit, withTies } = query;
-  // A derived table with LIMIT 1 has at most one row for each row beside it, so it needs no
+  // A derived table with LIMIT 1 has at most one row for each row next to it, so it needs no
   // identifiers.
   if (limit?.kind === "constant" && Number(limit.value) === 1 && !withTies) return [];
   const identifiers = rowIdentifiersOf(query);

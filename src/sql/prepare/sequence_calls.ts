@@ -1,7 +1,7 @@
 /**
- * Carries out the calls of nextval, currval, lastval and setval by one statement on the event loop.
+ * Implements the calls of nextval, currval, lastval and setval in a statement on the event loop.
  *
- * currval and lastval return numbers that the request or its transaction has taken.
+ * currval and lastval return numbers that the request or its transaction has received.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";

@@ -1,5 +1,6 @@
 /**
- * Creates the context of one execution from the dependencies of the SQL layer.
+ * Creates the context in which a statement is executed once, from the dependencies of the SQL
+ * layer.
  */
 import { mayReadHistory, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -105,7 +106,7 @@ export interface StatementContext extends ExecutionContext {
   /** Present if the query may sleep. */
   readonly sleeps: Sleeps | undefined;
   /**
-   * Discards everything that was read, so that the statement can start again.
+   * Discards everything that was read, so that the statement can be restarted.
    *
    * @param sliceEndMs See {@linkcode ContextOptions}.
    */
@@ -316,7 +317,7 @@ class OwnContext implements StatementContext {
   }
 
   pause(): Promise<void> {
-    // The work before the first pause has already used a time slice.
+    // The work before the first pause has already used up a time slice.
     this.#pause ??= pauser(this.#deps.clock, { check: () => this.checkTime(), firstSliceMs: 0 });
     return this.#pause();
   }

@@ -6,7 +6,8 @@ import { measuredNodes } from "./measured_nodes.ts";
 import type { Prepared } from "./prepared.ts";
 
 /**
- * The result for each statement. It is cached, so that a cached plan is not examined at each run.
+ * The result for each statement. The answer is cached, so that a cached plan is not examined in
+ * each run.
  */
 const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 

@@ -1,8 +1,8 @@
 /**
- * Answers the questions that a reader asks during its job. It asks for rows that only the event
- * loop has, for ids, for numbers of sequences, and for settings.
+ * Answers the questions that a reader asks during its job. A reader asks for rows that only the
+ * event loop has, for ids, for numbers of sequences, and for settings.
  *
- * - An answer is a bounded piece of work, so other requests run between two answers.
+ * - Each answer is a bounded piece of work, so that other requests can run between two answers.
  * - Rows are produced on demand and are not stored here.
  * - A transaction stages the rows of a statement only after the statement has read all of its rows.
  *   The staged rows therefore do not change during a job.
@@ -22,7 +22,10 @@ import { answeredCall } from "./sequence_questions.ts";
 const ROWS_MAX = 512;
 const BYTES_MAX: number = 256 * 1024;
 
-/** The maximum time for producing the rows of one answer, which matters if they arrive slowly. */
+/**
+ * The maximum time spent on producing the rows of one answer, which matters if rows are produced
+ * slowly.
+ */
 const MAKE_MS_MAX = 1;
 
 export interface JobAnswersOptions {
@@ -151,8 +154,8 @@ function* columnsOf(
 }
 
 /**
- * Yields the values that a scan shows for each row: its own values or, if it was deleted, those of
- * its tombstone.
+ * Yields the values that a scan shows for each row: the row's own values or, if the row was
+ * deleted, those of its tombstone.
  */
 function* shownRows(rows: Iterable<readonly [string, StagedRow]>): Generator<readonly KeyedRow[]> {
   for (const [keyText, { isDeleted, row, stored }] of rows) {

@@ -4,9 +4,9 @@
  *     parts ──all have ended──► whole ──► ended
  *       └──one failed or refused, or too many rows came──► ending ──all have ended──► ended
  *
- * Each reader runs the same part of the plan over its share of one table. Their rows, usually few,
- * are gathered here and sent to the first reader, which runs the rest of the plan, because it still
- * has the tables open at the snapshot of the statement.
+ * Each reader runs the same part of the plan over its share of one table. The rows of all parts, of
+ * which there are usually few, are gathered here and sent to the first reader, which runs the rest
+ * of the plan, because it still has the tables open at the snapshot of the statement.
  */
 import type { Batch } from "../../types/mod.ts";
 import { batchBytes } from "../execute/materialised/memory_budget.ts";
@@ -31,7 +31,7 @@ export class DividedQuery {
   readonly #claims: ClaimWords;
   readonly #ledgers: PartLedger[] = [];
   readonly #reads: ReaderRead[] = [];
-  /** The numbers of the readers that may leave their row groups to the others. */
+  /** The numbers of the readers that may leave their row groups to others. */
   readonly #sparable = new Set<number>();
   readonly #gathered: Batch[] = [];
   #gatheredBytes = 0;
@@ -75,8 +75,8 @@ export class DividedQuery {
   }
 
   /**
-   * Makes one reader leave its remaining row groups to the others, so that it becomes free for
-   * another statement. Returns false if no reader can leave.
+   * Makes one reader leave its remaining row groups to the others, so that it can run another
+   * statement. Returns false if no reader can leave.
    */
   sparesOne(): boolean {
     for (const number of this.#sparable) {
@@ -168,8 +168,8 @@ export class DividedQuery {
     this.#gathered.length = 0;
     for (const ledger of this.#ledgers) ledger.isEnded = true;
     this.#wake();
-    // The reader checks whether its job was cancelled before it continues, so an empty message
-    // suffices.
+    // The reader checks whether its job was cancelled before it continues, so an empty message is
+    // sufficient.
     if (this.#isFirstWaiting) this.#runWhole([]);
   }
 
@@ -180,7 +180,7 @@ export class DividedQuery {
 
 /**
  * The ledger of one part of a query. It is the ledger of the statement, except for the figures that
- * concern only the part.
+ * belong only to the part.
  */
 class PartLedger implements QueryLedger {
   readonly #whole: QueryLedger;

@@ -23,7 +23,7 @@ export function inProcessReader(
       ...parts,
       post: (message, moved) => {
         const copy: FromReader = structuredClone(message, { transfer: [...moved] });
-        // The answer is available when this call returns, and no thread has to start.
+        // The answer is available when this call returns, and no thread has to be started.
         if (copy.kind === "ask" || copy.kind === "ready") onMessage(copy);
         else void later(() => onMessage(copy));
       },

@@ -10,14 +10,15 @@
  *     event loop ──run──► first reader ──rows … rows, parted──► event loop ──whole──► first reader
  *                ──run──► others       ──rows … rows, end─────► event loop
  *
- * A change whose evaluations contain queries: the reader runs these after the rows.
+ * A change with queries in its evaluations: the reader runs these evaluations after it has sent the
+ * rows.
  *
  *     event loop ──run──────► reader ──rows … rows, parted──► event loop
  *                ──evaluate─►        ──rows─────────────────►             (as often as needed)
  *                ──finish───►        ──end──────────────────►
  *
- * In the middle of its job, a reader may ask for rows and ids that only the event loop has. It
- * waits for the answer, which arrives on a separate port.
+ * In the middle of a job, a reader may ask for rows and ids that only the event loop has. It waits
+ * for the answer, which arrives on a separate port.
  *
  *     reader ──ask──► event loop ──answer──► reader
  *
@@ -44,7 +45,7 @@ import type { SequenceCall } from "./sequence_questions.ts";
 /** The numbers of a job in shared memory, by their position. */
 export const JOB_WORDS = {
   /**
-   * The reason why the job has to end: its position in `CANCEL_CAUSES` plus 1, or 0 while the job
+   * The reason why the job has to end, as its position in `CANCEL_CAUSES` plus 1; 0 while the job
    * may continue.
    */
   cancelled: 0,
@@ -58,7 +59,7 @@ export const JOB_WORDS = {
   /** The memory of the statement, in KiB. */
   heldKib: 3,
   /**
-   * The format in which rows are sent as text: its position in `FORMATS` plus 1, or 0 while rows
+   * The format in which rows are sent as text, as its position in `FORMATS` plus 1; 0 while rows
    * are sent as batches.
    */
   format: 4,
@@ -120,8 +121,9 @@ export interface JobPart {
 }
 
 /**
- * Words in shared memory. The first is the number of row groups that were taken. A word for each
- * reader follows, by its number; it is 1 once the reader should take no more row groups.
+ * Words in shared memory. The first is the number of row groups that were taken. It is followed by
+ * one word per reader, in the order of their numbers, which is 1 if the reader should take no more
+ * row groups.
  */
 export type ClaimWords = Int32Array<SharedArrayBuffer>;
 
@@ -188,7 +190,7 @@ export interface DropMessage {
   readonly dropped: DroppedShares;
 }
 
-/** Tells the reader to release unpacked parts of segments, because memory is scarce. */
+/** Makes the reader release unpacked parts of segments, because memory is scarce. */
 export interface GiveBackMessage {
   readonly kind: "give back";
 }

@@ -1,6 +1,6 @@
 /**
- * The ledger of a job in its reader. It shows what the event loop tells the job, reports the job's
- * consumption, and implements its sleeps.
+ * The ledger of a job in its reader. The ledger contains what the event loop tells the job, reports
+ * what the job has used, and implements the job's sleeps.
  */
 import type { Clock } from "../../base/clock.ts";
 import { memoryUsage } from "../../base/memory_usage.ts";
@@ -62,7 +62,7 @@ export class JobLedger implements RequestLedger {
   }
 }
 
-/** Returns the total consumption of a job, and the memory of its reader when the job ends. */
+/** Returns what a job has used, and the memory of its reader when the job ends. */
 export function takenBy(
   { rowsRead, sleepMs }: JobLedger,
   { cachedBytes }: Pick<ReplicaStore, "cachedBytes">,

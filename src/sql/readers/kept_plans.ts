@@ -1,10 +1,10 @@
 /**
- * The plans that a reader keeps, by their numbers. The oldest plans are discarded beyond a maximum
- * number and a maximum total length of their texts, because a plan for a megabyte of SQL takes
+ * The plans that a reader keeps, by their numbers. When there are too many plans, or their texts
+ * are too long in total, the oldest ones are discarded, because a plan for a megabyte of SQL takes
  * several megabytes.
  *
- * The event loop keeps the same list for each reader. Both discard plans by the same rule, so a
- * reader has every plan on its list.
+ * The event loop keeps the same list for each reader. Both sides discard plans by the same rule, so
+ * a reader has every plan on the list.
  */
 import type { QueryStatement } from "../parse/ast/ast.ts";
 

@@ -6,8 +6,8 @@
  *              └───────────────────┴────────────────────┴──closed──► nothing more
  *
  * Thousands of clients may reconnect at once, and their searches would occupy every reader.
- * Therefore, only a few searches at a time wait for a reader, in line with the statements of their
- * users; all other searches wait for a permit.
+ * Therefore, only a few searches at a time wait for a reader, in the same queue as the statements
+ * of their users; all other searches wait for a permit.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -197,7 +197,7 @@ class ReaderSearch implements FoundRows {
     return this.#isClosed;
   }
 
-  /** Takes over a permit, which is returned when the search ends. */
+  /** Receives a permit, which is returned when the search ends. */
   adopt(permit: SearchPermit): void {
     this.#permit = permit;
     if (this.#isClosed) permit.giveBack();

@@ -3,7 +3,7 @@
  * without pauses, because no other work waits for this thread.
  *
  * The thread has no catalog and no log. It reads tables that were shared with it and sends rows to
- * the event loop. Once many rows are in transit, it waits for the event loop to take them.
+ * the event loop. When many rows are in transit, it waits until the event loop has received them.
  */
 import { defined } from "../../base/assert.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -80,22 +80,24 @@ export interface QueryReaderParts {
   readonly settings: ReaderSettings;
   readonly post: (message: FromReader, moved: readonly ArrayBuffer[]) => void;
   /**
-   * Waits until the event loop has taken more rows than `takenKib`, or for a while. Returns false
-   * if the event loop cannot take rows in the meantime.
+   * Waits until the event loop has received more rows than `takenKib`, or for a limited time.
+   * Returns false if the event loop cannot take rows in the meantime.
    */
   readonly wait: (words: JobWords, takenKib: number) => boolean;
   /** Waits until the job is cancelled, or for `ms`. Returns false if waiting is impossible. */
   readonly sleep: (words: JobWords, ms: number) => boolean;
   /**
-   * Waits until the event loop has sent more answers than `answeredCount`, or for a while. Returns
-   * the oldest answer that was not taken yet, if there is one.
+   * Waits until the event loop has sent more answers than `answeredCount`, or for a limited time.
+   * Returns the oldest answer that has not been received, if there is one.
    */
   readonly takeAnswer: (words: JobWords, answeredCount: number) => AnswerMessage | undefined;
   /** Records the size of rows that were sent, because they leave garbage in this thread. */
   readonly noteSent: (bytes: number) => void;
 }
 
-/** Signals that this reader's plan is not the one that was divided. This is not a failure. */
+/**
+ * Signals that this reader's plan differs from the plan that was divided. This is not a failure.
+ */
 const OTHER_PLAN: Error = new Error("The reader made a different plan");
 
 /** A plan that is compiled for the readers among which it is divided. */
@@ -118,7 +120,7 @@ interface EvaluatingJob {
   readonly measured: () => JobMeasures;
 }
 
-/** Blocks the thread until more rows have been taken, or for a while. */
+/** Blocks the thread until more rows have been received, or for a limited time. */
 export function waitInThread(words: JobWords, takenKib: number): boolean {
   Atomics.wait(words, JOB_WORDS.takenKib, takenKib, LOOK_MS);
   return true;
@@ -130,7 +132,7 @@ export function sleepInThread(words: JobWords, ms: number): boolean {
   return true;
 }
 
-/** Blocks the thread until more answers have been sent, or for a while. */
+/** Blocks the thread until more answers have been sent, or for a limited time. */
 export function waitForAnswer(words: JobWords, answeredCount: number): void {
   Atomics.wait(words, JOB_WORDS.answered, answeredCount, LOOK_MS);
 }

@@ -2,7 +2,7 @@
  * Manages the reader threads on the event loop: decides which statement gets a reader, and how many
  * readers a query has.
  *
- * - A statement in a reader pins the files that it reads until the reader has finished it.
+ * - While a statement runs in a reader, it pins the files that it reads.
  * - A statement that finds no free reader waits in a queue (`waiting_statements.ts`). A query that
  *   is divided among several readers gives up one of them for such a statement.
  * - One extra reader is reserved for statements that inspect the server. Otherwise, operators could
@@ -33,9 +33,9 @@ export interface QueryReadersParts extends ReaderPoolParts {
   readonly dividing?: Partial<Dividing> | undefined;
 }
 
-/** The place in which one statement reads its rows: a reader, or the event loop. */
+/** The place in which a statement reads its rows: a reader, or the event loop. */
 export interface ReadingPlace {
-  /** The time for which the statement waited for the reader. */
+  /** How long the statement has waited for the reader. */
   readonly waitedMs: number;
   /**
    * Reads the rows of the statement from the beginning, in a reader.
@@ -85,8 +85,8 @@ const DIVIDING: Dividing = {
 };
 
 /**
- * The number of rows from which a query counts as long before it has run. A query that took this
- * long is also worth dividing at once.
+ * From this number of rows on, a query counts as long before it has ever run. A query that takes
+ * this long is also worth dividing immediately.
  */
 const LONG_ROWS: number = 32 * ROW_GROUP_ROWS_MAX;
 const LONG_MS = 300;
@@ -98,7 +98,7 @@ export class QueryReaders {
   readonly #parts: QueryReadersParts;
   readonly #pool: ReaderPool;
   readonly #inspecting: ReaderPool;
-  /** Plans that a reader compiled differently, so that it refused them. */
+  /** Plans that a reader refused, because it had compiled them differently. */
   readonly #refused = new WeakSet<Prepared>();
   /**
    * Plans that are not divided, because one reader runs them as fast or because readers compile
@@ -305,7 +305,7 @@ export class QueryReaders {
 
 /**
  * Whether all readers of a statement would read the same rows. The event loop, in contrast, answers
- * a question with the state at that moment.
+ * a question with the current state.
  */
 function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
   return prepared.requirements.every(

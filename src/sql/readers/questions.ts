@@ -1,8 +1,8 @@
 /**
  * Sends the questions of a statement in a reader to the event loop. They ask for rows of system
  * views, rows that the transaction has staged, ids, numbers of sequences, and settings. Each
- * question is sent when the statement needs the answer, so the answer reflects the same moment as
- * on the event loop.
+ * question is sent when the statement needs the answer, so the answer reflects the same state as on
+ * the event loop.
  */
 import type { Row, Value } from "../../types/mod.ts";
 import type { SystemCall } from "../bind/bound.ts";

@@ -104,7 +104,7 @@ export type ReadOutcome = "read" | "refused" | "unstarted";
 /** A read that a reader has started for a statement. */
 export interface StartedRead {
   readonly outcome: Promise<ReadOutcome>;
-  /** Makes a waiting reader continue. Has no effect once the reader has ended. */
+  /** Makes a waiting reader continue. This has no effect once the reader has ended. */
   goOn(message: FurtherMessage): void;
   /** Ends the read, because its rows are no longer needed. The outcome is then an error. */
   stop(): void;
@@ -189,8 +189,8 @@ export class ReaderThread {
   }
 
   /**
-   * The time for which the reader has been waiting for the client of its statement; undefined if it
-   * is not waiting.
+   * How long the reader has been waiting for the client of its statement; undefined if it is not
+   * waiting.
    */
   get heldUpMs(): number | undefined {
     return this.#job?.heldUpMs;
@@ -215,7 +215,7 @@ export class ReaderThread {
     this.#lose(reason);
   }
 
-  /** Tells the reader which files and memory are no longer needed. */
+  /** Informs the reader which files and memory are no longer needed. */
   tellDropped(): void {
     const dropped = this.#sharing.takeDropped();
     if (dropped.segmentIds.length + dropped.memtableIds.length === 0) return;
@@ -285,7 +285,7 @@ export class ReaderThread {
         measuredShape: profile && prepared.plan && measuredShape(prepared.plan),
       });
     } catch (error) {
-      // The reader did not receive a message that it should have received.
+      // The reader did not receive a message that was sent to it.
       this.#replace(error, "its statement could not be sent");
     }
     return job;
@@ -372,7 +372,7 @@ export class ReaderThread {
       const error = errorOf(message);
       // The state of a reader after a bug is unknown.
       if (message.failure.kind === "bug") return this.#replace(error, "a bug stopped it");
-      // The plan of the failed statement may be the cause, so the reader forgets it.
+      // The plan of the failed statement may have caused the failure, so the reader forgets it.
       this.#plans.delete(job.plan);
       job.fail(error);
     } else {
@@ -419,7 +419,7 @@ function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntr
   const byId = new Map<number, TableEntry>();
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;
-    // An INSERT reads its target table only if the query of the INSERT names it.
+    // An INSERT reads its target table only if its query refers to the table.
     const { action } = requirement;
     if ((action === "write" || action === "rows") && kind === "insert") continue;
     const { tableId } = requirement.table;

@@ -6,9 +6,9 @@
  *
  * - If a reader fails, ends or hangs, only its own statement fails, and the reader is replaced.
  * - A reader that waits for the client of its statement does not count towards the limit: another
- *   may be opened in its place, up to twice as many in total. If all readers wait for clients while
- *   a statement waits for a reader, the client that has kept its reader waiting the longest gets an
- *   error.
+ *   reader may be opened in its place, up to twice the limit in total. If a statement waits while
+ *   all readers wait for clients, the client that has kept its reader waiting for the longest time
+ *   gets an error.
  * - If no reader can be opened, statements are sent to the event loop.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -60,7 +60,7 @@ export interface PoolCounts extends WaitingCounts {
 export interface ChosenReader {
   /** The reader; undefined if the statement runs on the event loop. */
   readonly reader: ReaderThread | undefined;
-  /** The time for which the statement waited. */
+  /** How long the statement has waited. */
   readonly waitedMs: number;
   /** Called when the statement has begun, or will not begin after all. */
   readonly giveBack: () => void;
@@ -72,7 +72,7 @@ export interface ChosenReader {
  */
 export const WAITING_PER_USER_MAX = 2000;
 
-/** The time for which a client may keep a reader waiting before it may get an error. */
+/** How long a client may keep a reader waiting before the client may get an error. */
 const HELD_UP_MS_MAX = 10_000;
 
 /** The time that the pool waits after a failure to start a thread before it tries again. */
@@ -204,7 +204,7 @@ export class ReaderPool {
     return !reader.isBusy && !this.#reserved.has(reader);
   }
 
-  /** The number of further readers that may begin to work. */
+  /** The number of readers that may still begin to work. */
   get #roomLeft(): number {
     const isAtWork = (reader: ReaderThread): boolean =>
       !this.#isFree(reader) && reader.heldUpMs === undefined;

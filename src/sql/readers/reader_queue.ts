@@ -1,13 +1,14 @@
 /**
  * Orders the statements that wait for a reader. The order is fair to users: however many statements
- * one user has sent, a statement of another user waits for about one of them.
+ * one user has sent, a statement of another user has to wait for about one of them.
  *
- * - The user with the fewest working readers comes first. Among equals, it is the user who has been
- *   without a reader for the longest time. For a user who has not had a reader yet, this time
- *   counts from the first waiting statement, so new users cannot overtake others indefinitely.
+ * - The user with the fewest working readers comes first. Among users with equally many, the one
+ *   who has been without a reader for the longest time comes first. For a user who has not had a
+ *   reader yet, this time counts from the first waiting statement, so new users cannot overtake
+ *   others indefinitely.
  * - The statements of one user are taken in order of arrival.
  *
- * Invariant: a user is in the list as long as one of the user's statements waits or has a reader.
+ * Invariant: a user is in the list while one of the user's statements waits or has a reader.
  */
 import { assert, defined } from "../../base/assert.ts";
 

@@ -39,8 +39,8 @@ export function systemViewsIn(requirements: readonly Requirement[]): Map<string,
 }
 
 /**
- * Binds a statement in order to record the relations that it names. The statement has been bound
- * before without an error.
+ * Binds a statement in order to record the relations to which it refers. The statement has been
+ * bound before without an error.
  */
 export function relationsOf(
   { namespace, node, types }: Pick<PlanSource, "namespace" | "node" | "types">,

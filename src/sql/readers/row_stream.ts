@@ -1,6 +1,7 @@
 /**
- * The rows that a reader in another thread reads for a change, and the evaluations that it runs for
- * the change afterwards. The change takes the rows batch by batch, as from an operator of its own.
+ * The rows that a reader thread reads for a change, and the evaluations that the reader then runs
+ * for the change. The change receives the rows batch by batch, as if they came from its own
+ * operators.
  *
  * A failure arrives after the rows that precede it, so the first faulty row determines the error,
  * as it does on the event loop.
@@ -11,7 +12,7 @@ import type { Elsewhere, EvaluationName } from "../execute/change/evaluation.ts"
 import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
-/** Thrown if the rows have to be read on the event loop after all. This is not a failure. */
+/** Thrown if the rows have to be read on the event loop instead. This is not a failure. */
 export const READ_HERE: Error = new Error("Only the event loop can read the rows");
 
 export class RowStream implements Elsewhere {
@@ -94,8 +95,8 @@ export class RowStream implements Elsewhere {
   }
 
   /**
-   * Lets the reader end: a waiting reader ends at once, and a working one notices this after its
-   * work.
+   * Lets the reader end: if it is waiting, it ends immediately, and otherwise it notices this after
+   * its work.
    */
   #leave(): void {
     this.#read?.goOn({ kind: "finish" });

@@ -26,14 +26,11 @@ import type { ReaderQuery, ReaderRead, ReadOutcome } from "./reader.ts";
 const LOOK_MS = 50;
 
 /**
- * The time for which a reader may continue after its statement had to end, before it counts as
- * hanging.
+ * How long a reader may continue after its statement had to end; after that, it counts as hanging.
  */
 const HUNG_MS = 2000;
 
-/**
- * The time for which a reader may take to start its thread, which takes seconds on a busy machine.
- */
+/** How long a reader may take to start its thread, which takes seconds on a busy machine. */
 const START_MS_MAX = 30_000;
 
 type RowMessage = Extract<FromReader, { kind: "rows" | "text" }>;
@@ -174,7 +171,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * Fails the job of a reader that has finished or ended. Rows that arrived before are still taken.
+   * Fails the job of a reader that has finished or ended. Rows that have already arrived are still
+   * used.
    */
   fail(error: Error): void {
     this.#ended = error;
@@ -188,8 +186,8 @@ export class RunningJob implements ReaderRead {
   }
 
   /**
-   * The time for which the reader has been waiting for the client to take its rows; undefined if it
-   * is not waiting.
+   * How long the reader has been waiting for the client to accept its rows; undefined if it is not
+   * waiting.
    */
   get heldUpMs(): number | undefined {
     const sinceMs = this.#heldUpSinceMs;
@@ -256,7 +254,7 @@ export class RunningJob implements ReaderRead {
 
   #look(): void {
     const { ledger } = this.#query;
-    // The time that a client needs to take rows is added to the deadline.
+    // The time that a client takes to accept rows is added to the deadline.
     const mayEnd = ledger.cancelledBy !== undefined || !this.#isPumping;
     const reason = mayEnd ? this.reasonToEnd() : undefined;
     if (reason !== undefined) {
@@ -269,7 +267,7 @@ export class RunningJob implements ReaderRead {
     this.#noteHeld(Atomics.load(this.words, JOB_WORDS.heldKib) * 1024);
     const nowMs = this.#clock.monotonicMs();
     const isToEnd = this.#isOver || nowMs >= ledger.deadlineMs;
-    // A reader that waits for its rows to be taken is not hanging.
+    // A reader that waits for its rows to be accepted is not hanging.
     const isWaiting = !this.#isOver && this.#pendingKib > WINDOW_KIB;
     this.#noteHeldUp(isWaiting, nowMs);
     if (!isToEnd || isWaiting) this.#endAskedMs = undefined;
@@ -281,7 +279,10 @@ export class RunningJob implements ReaderRead {
     if (this.#endAskedMs !== undefined && nowMs - this.#endAskedMs >= hungMs) this.#onHung();
   }
 
-  /** The rows of a change are taken by the event loop rather than by a client. */
+  /**
+   * Records that a client does not accept rows; the rows of a change go to the event loop, not to a
+   * client.
+   */
   #noteHeldUp(isWaiting: boolean, nowMs: number): void {
     const isHeldUp = isWaiting && this.#query.prepared.kind === "query";
     this.#heldUpSinceMs = isHeldUp ? (this.#heldUpSinceMs ?? nowMs) : undefined;

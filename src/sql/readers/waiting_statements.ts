@@ -1,11 +1,11 @@
 /**
- * Holds statements until a reader is free and memory is available.
+ * Queues statements until a reader is free and memory is available.
  *
  *     waiting ──a reader is free, and memory──► given a place
  *        └──killed, out of time, client gone, server stops──► refused
  *
  * - A waiting statement uses no rows, no snapshot and no file.
- * - No statement is given a place while all statements together have reached the memory limit.
+ * - While all statements together have reached the memory limit, no statement gets a place.
  */
 import { type CancelTimer, type Clock, HOUR_MS } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -108,7 +108,7 @@ export class WaitingStatements<Place> {
     return promise;
   }
 
-  /** Gives places to the next statements, as long as there are places. */
+  /** Gives places to the next statements while there are any. */
   serve(): void {
     for (let next = this.#queue.first(); next !== undefined; next = this.#queue.first()) {
       if (!this.#options.hasMemory()) {

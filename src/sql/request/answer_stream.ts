@@ -5,10 +5,11 @@
  *     not open ──first rows pushed──► open ──all statements ended──► ended
  *        └──all statements ended──► never: the whole response is given at once
  *
- * - Pushed rows wait for the reader, and the query that pushed them pauses until they are taken, so
- *   at most the rows of one tick of the event loop are held.
+ * - Rows that were pushed wait for the reader, and the query that pushed them pauses until the
+ *   reader has taken them, so at most the rows of one tick of the event loop are in memory.
  * - While the process has nearly used up its memory, the reader receives nothing. Everything that
- *   it takes soon becomes garbage, so a fast reader could otherwise cause the process to be killed.
+ *   the reader takes soon becomes garbage, so a fast reader could otherwise cause the process to be
+ *   killed.
  * - A pause does not count towards the time limit of the request, because the client determines how
  *   fast rows are read. If a reader takes nothing for a long time, or disconnects, the request ends
  *   as if by KILL QUERY.

@@ -1,8 +1,8 @@
 /**
  * Adds the number of the statement to an error. Code below the request does not know this number,
- * and damage found on disk is not tied to a statement.
+ * and damage on disk does not belong to a particular statement.
  *
- * A bug fails only its own request; the log contains the stack trace and the statements.
+ * A bug ends only its own request; the log contains the stack trace and the statements.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { CorruptionError, DatabaseError, isExpected, withDetails } from "../../base/errors.ts";

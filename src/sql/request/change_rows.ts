@@ -1,6 +1,6 @@
 /**
- * Reads the rows that a change needs: on the event loop if they take one tick, and in a reader in
- * another thread if they take longer.
+ * Reads the rows that a change needs: on the event loop if this takes one tick, and in a reader
+ * thread if it takes longer.
  *
  *     begun here ──ends within the first time slice──► committed in it
  *         └──does not──► forgotten ──► waits for a reader ──► begun again with the rows of a reader

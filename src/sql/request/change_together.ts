@@ -1,9 +1,9 @@
 /**
- * Runs a change that affects further rows through ON DELETE or ON UPDATE. It runs in its own
- * transaction, which reads at the newest applied state. A short change begins and commits in one
- * tick, so it never encounters a conflict. A long change that encounters a conflict is run again;
- * in the last attempt, its tables are closed to other writers. A statement whose WITH changes rows
- * also runs in such a transaction.
+ * Runs a change that causes changes to other rows through ON DELETE or ON UPDATE. It runs in its
+ * own transaction, which reads at the newest applied state. A short change begins and commits in
+ * one tick, so it never encounters a conflict. A long change that encounters a conflict is run
+ * again; in the last attempt, its tables are closed to other writers. A statement with
+ * data-modifying WITH parts also runs in such a transaction.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -49,7 +49,8 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
     } catch (error) {
       const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
       if (!isConflict || attempt === ATTEMPTS_MAX) throw error;
-      // If the change that caused the conflict fails to become durable, the conflict disappears.
+      // If the change that caused the conflict does not become durable, there is no conflict any
+      // longer.
       await Promise.allSettled([store.durable(store.appliedSeq)]);
     } finally {
       open?.();

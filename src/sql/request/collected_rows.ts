@@ -1,5 +1,5 @@
 /**
- * Collects the rows of a query for the response. The rows are held until the end, because most
+ * Collects the rows of a query for the response. The rows are kept until the end, because most
  * responses are short. If there are many, they are passed on to the client while the query runs.
  */
 import { assert } from "../../base/assert.ts";
@@ -32,7 +32,7 @@ export class CollectedRows {
   /** The bytes of `#rows`, as counted against the memory of the statement. */
   #bytes = 0;
   #rowCount = 0;
-  /** The channel through which rows are passed on, once some were. */
+  /** The channel through which rows are passed on; set when the first rows were passed on. */
   #channel: AnswerChannel | undefined;
 
   constructor(options: CollectedRowsOptions) {

@@ -1,8 +1,8 @@
 /**
  * The cursors of a request, or of a transaction that spans requests.
  *
- * A cursor contains the rows that its query had when the cursor was declared, in the snapshot of
- * its transaction. It is a list of rows, and a position in the list:
+ * A cursor contains the rows that its query returned when the cursor was declared, in the snapshot
+ * of its transaction. It is a list of rows, and a position in the list:
  *
  *     0            1    2    …    n            n + 1
  *     before the   rows                        after the last row
@@ -94,8 +94,8 @@ export class Cursors {
   }
 
   /**
-   * Moves a cursor. Returns a result with the rows over which the cursor has moved, in its
-   * direction.
+   * Moves a cursor. Returns a result with the rows over which the cursor has moved, in the
+   * direction of the movement.
    *
    * @throws {DatabaseError} OBJECT_NOT_FOUND, INVALID_OPERATION
    */
@@ -150,7 +150,7 @@ export class Cursors {
   }
 }
 
-/** Returns whether a direction leads backward, even if there is nothing to read. */
+/** Returns whether a direction is backward, even if there is nothing to read. */
 function isBackward({ count, kind }: FetchDirection): boolean {
   return kind === "backward" ? count > 0 : kind !== "absolute" && count < 0;
 }

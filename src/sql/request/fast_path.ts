@@ -1,13 +1,13 @@
 /**
- * The fast path of a request, for a single statement whose plan is or can be cached.
+ * Implements the fast path, for requests with a single statement whose plan is or can be cached.
  *
  * The literals are lifted out of the text, and the rest is the key of the plan. A request that
  * cannot use this path is recognised before anything runs, and takes the general path. Objects that
  * only some runs need are created on demand, because most runs end in the tick in which they began.
  *
- * A request should use little memory: halving the garbage of a read by key from 10 KB nearly halved
- * its time. Such reads and plain INSERTs therefore create no operators, no closures per row, and no
- * unneeded promises.
+ * A request should use little memory: when the garbage of a read by key was halved from 10 KB, its
+ * time was nearly halved as well. Such reads and plain INSERTs therefore create no operators, no
+ * closures per row, and no unneeded promises.
  */
 
 import type { Principal } from "../../auth/mod.ts";
@@ -213,7 +213,7 @@ export class FastPath {
       return this.#failed(statement, error);
     }
     if (!(asked instanceof Promise)) return this.#ended(statement, asked);
-    // A change that only waits for the disk can no longer be killed, so it is not listed.
+    // A change that is only waiting for the disk can no longer be killed, so it is not listed.
     if (prepared.kind === "query" || runner.isUnderWay) statement.running = this.#begin(statement);
     return this.#endedLater(statement, asked);
   }
@@ -304,7 +304,7 @@ export class FastPath {
   ): Prepared | undefined {
     const { principal } = keyed;
     const { catalog } = this.#deps;
-    // A plan made for another caller may read a table that is hidden from this caller.
+    // A plan that was made for another caller may read a table that is hidden from this caller.
     const isSeen = known !== undefined && seesTables(known.requirements, principal, catalog);
     const prepared = isSeen ? known : this.#prepareFirst(request, keyed);
     if (prepared !== undefined) authorize(prepared.requirements, principal, catalog);
@@ -344,8 +344,8 @@ export class FastPath {
       prepare(node, { deps, statement }),
     );
     requireNoGap(statement.usedParameters, types.length);
-    // If a constant cannot be converted, the plan is not cached, because the next text may have the
-    // constant at a different position.
+    // If a constant cannot be converted, the plan is not cached, because the constant may be at a
+    // different position in the next text.
     if (!hasFaultyLiteral(prepared.literals)) this.#plans.set(key, prepared, principal);
     return prepared;
   }

@@ -32,7 +32,9 @@ import { type StatementDeps, StatementRunner } from "./statement_runner.ts";
 
 export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" | "log">;
 
-/** A planned query with the means to evaluate it. Only what differs between subscribers is kept. */
+/**
+ * A planned query with the means to evaluate it. It contains only what differs between subscribers.
+ */
 export class FollowedResult implements ResultPlan {
   readonly #deps: FollowedRowsDeps;
   readonly #query: WholeQuery;

@@ -1,7 +1,7 @@
 /**
- * Runs requests with a key at most once. The response is stored in an internal table. The commit
- * that writes the request's changes also writes the response, so that after a crash either both
- * exist or neither does.
+ * Ensures that requests with the same key run at most once. The response is stored in an internal
+ * table. The commit that writes the request's changes also writes the response, so that after a
+ * crash either both or neither of them exists.
  *
  *     no record ──run──► record ──same body──► the kept response
  *                                ──another body──► IDEMPOTENCY_CONFLICT
@@ -31,8 +31,8 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { expectedFailure } from "./at_statement.ts";
 
 /**
- * The bytes that a record takes besides its response: the key, the digest, and overhead in the
- * store.
+ * The memory that a record takes in addition to its response, in bytes: the key, the digest, and
+ * overhead in the store.
  */
 const RECORD_BYTES = 512;
 
@@ -53,7 +53,7 @@ export interface KeptAnswer {
 
 /** A request with a key, and the operations on it. */
 export interface KeyedRequest {
-  /** Runs the request. Its commit must contain the writes of the recorder. */
+  /** Runs the request. Its commit must include the writes of the recorder. */
   readonly run: (recorder: AnswerRecorder) => Promise<SqlResponse>;
   /** Whether the caller still has the required rights. */
   readonly isStillAllowed: () => Promise<boolean>;
@@ -144,8 +144,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Replaces the message about damage. Users cannot drop this table, so the usual advice does not
-   * apply.
+   * Replaces the message about damage. Replaces the error about damage, because its usual advice
+   * does not apply: users cannot drop this table.
    */
   #damaged({ message }: DatabaseError): DatabaseError {
     const seconds = Math.ceil(this.#deps.limits.idempotencyTtlMs / 1000);
@@ -159,8 +159,8 @@ export class IdempotentRequests {
   }
 
   /**
-   * Whether a record has expired. The store may still have it: if its `_seq` is ahead of the clock,
-   * the row lives longer.
+   * Whether a record has expired. The store may still contain it: if its `_seq` is ahead of the
+   * clock, the row exists for longer.
    */
   #isExpired(createdAtMs: unknown): boolean {
     const { clock, limits } = this.#deps;

@@ -2,9 +2,9 @@
  * Runs SELECT … FOR UPDATE, NO KEY UPDATE, SHARE and KEY SHARE.
  *
  * The query also selects the `_seq` of each row that it locks. Within a transaction, these versions
- * become its locks: the commit fails if one of the rows has been changed in the meantime, and
- * another transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows
- * that the transaction has written itself need no lock.
+ * are its locks: the commit fails if one of the rows has been changed in the meantime, and another
+ * transaction that tries to lock one of them fails or, with SKIP LOCKED, skips it. Rows that the
+ * transaction has written itself need no lock.
  */
 import { type Principal, requireWrite } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
@@ -23,7 +23,7 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 
 /**
- * The maximum number of attempts of SKIP LOCKED if other transactions lock rows that were found.
+ * The maximum number of attempts of SKIP LOCKED if other transactions lock rows that it has found.
  */
 const ATTEMPTS_MAX = 10;
 
@@ -39,7 +39,7 @@ export interface LockingReadOptions {
   readonly locks: RowLocks;
   readonly principal: Principal;
   readonly namespace: string;
-  /** The transaction; absent for a statement on its own, whose locks would end with it. */
+  /** The transaction; absent for a standalone statement, whose locks would end with it. */
   readonly transaction: Transaction | undefined;
   /** Runs a query on the event loop. */
   readonly run: (query: SelectFromStatement) => Promise<StatementResult>;

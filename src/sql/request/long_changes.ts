@@ -66,7 +66,7 @@ async function readyAgain(
 ): Promise<(() => void) | undefined> {
   const open = attempt === ATTEMPTS_MAX ? await gates.close(tableIds, ledger) : undefined;
   // A reader reads durable data, and would not see the change that caused the conflict. If that
-  // change fails to become durable, the conflict disappears.
+  // change does not become durable, there is no conflict any longer.
   await Promise.allSettled([store.durable(store.appliedSeq)]);
   return open;
 }

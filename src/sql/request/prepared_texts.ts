@@ -1,8 +1,9 @@
 /**
  * Expands PREPARE, EXECUTE and DEALLOCATE within the text of one request. Before anything is bound,
  * each EXECUTE is replaced by the prepared statement, with the given values as constants.
- * Statements run in the order of the text, so no other code needs to handle prepared statements.
- * Within a transaction that spans requests, the names of earlier requests are known, too.
+ * Statements run in the order of the text, so no other code needs to handle prepared statements. In
+ * a transaction that spans requests, statements that earlier requests prepared can also be
+ * executed.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type {

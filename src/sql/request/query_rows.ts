@@ -5,9 +5,9 @@
  *     begun here ──ends within the first time slice──► done
  *         └──does not──► forgotten ──► waits for a reader ──► begun again in it ──► done
  *
- * Reading changes nothing, so a restarted query gives the same result. If a query took longer than
- * a time slice, it waits for a reader at once the next time. A waiting query has no snapshot: it
- * reads the newest state when it begins.
+ * Reading changes nothing, so a query that is restarted returns the same result. If a query took
+ * longer than a time slice, it waits for a reader at once the next time. While a query waits, it
+ * has no snapshot: it reads the newest state when it begins.
  */
 import type { Clock } from "../../base/clock.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -45,7 +45,7 @@ export function readHere(options: QueryRowsOptions, mayLeave: boolean): Promise<
     : drainedWithSleeps(options, { mayLeave, sleeps: options.context.sleeps });
 }
 
-/** The maximum total time that a query with several sleeps may work on the event loop. */
+/** The maximum total time for which a query with several sleeps may work on the event loop. */
 const BUSY_MS_MAX = 50;
 
 /** Runs a query that is restarted after each of its sleeps. */

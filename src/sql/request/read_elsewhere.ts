@@ -3,7 +3,7 @@
  * for a reader.
  *
  * Every statement begins on the event loop. A statement that takes longer than a time slice is
- * discarded and begins again in a reader. The next time, it goes to a reader at once.
+ * discarded and restarted in a reader. The next time, it is sent to a reader immediately.
  */
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { orderedColumnOf } from "../plan/ordered_input.ts";
@@ -42,7 +42,7 @@ export function readersFor(
  */
 export function isKnownLong(prepared: Prepared, readers: QueryReaders): boolean {
   if (maySleep(prepared)) return false;
-  // A first time slice may be long for other reasons, for example on a busy machine.
+  // The first time slice may be long for other reasons, for example because the machine is busy.
   return readers.takesAll || (LONG.has(prepared) && !readers.isShort(prepared));
 }
 

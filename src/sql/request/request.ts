@@ -266,7 +266,7 @@ export class RequestRunner {
     const limitMs = this.#settings.statementTimeoutMs;
     const endMs = this.#deps.clock.monotonicMs() + (limitMs ?? Number.POSITIVE_INFINITY);
     if (endMs >= ledger.deadlineMs) return await run();
-    // The time that the statement waits for its client is added to the deadline while it runs, and
+    // If the statement waits for its client, that time is added to the deadline while it runs, and
     // remains added.
     const restMs = ledger.deadlineMs - endMs;
     ledger.deadlineMs = endMs;

@@ -40,7 +40,7 @@ import { deletesOf } from "./truncation.ts";
 
 /**
  * The maximum number of statements that are kept bound until they run; later ones are bound again.
- * Each takes 10 KB, and a text of a megabyte may contain a hundred thousand statements.
+ * Each of them takes 10 KB, and a text of a megabyte may contain a hundred thousand statements.
  */
 const KEPT_MAX = 1000;
 
@@ -148,7 +148,7 @@ export class RequestBinding {
     if (!(error instanceof DatabaseError)) return false;
     const { code } = error;
     // A definition may give the user as whom a statement runs access to a table, but not the
-    // caller, whose role is fixed.
+    // caller, whose role does not change.
     const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;

@@ -14,7 +14,7 @@ import { fixedSettings, isOwnName, SETTING_KINDS, settingKind } from "./setting_
 
 type SettingStatement = SetStatementVariable | SetTimezone;
 
-/** The limits that bound settings, and the configuration, whose names a request may not use. */
+/** The limits on settings, and the configuration, whose names a request must not use. */
 export type SettingDeps = Pick<SqlEnvironment, "limits" | "settings">;
 
 /** The maximum number of settings that a request may define under its own names. */

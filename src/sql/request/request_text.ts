@@ -65,8 +65,8 @@ export function statementsOf(
 }
 
 /**
- * In a transaction that spans requests, a key must belong to the request with the COMMIT, because
- * only the COMMIT has an effect.
+ * In a transaction that spans requests, an idempotency key must be given in the request with the
+ * COMMIT, because only the COMMIT has an effect.
  *
  * @throws {DatabaseError} INVALID_INPUT
  */

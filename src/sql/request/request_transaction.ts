@@ -10,9 +10,9 @@
  *                       └──commit, rollback──► idle
  *
  * - A failed commit leaves the transaction open, so that `fail` can still undo the uploads.
- * - A request that ends while the transaction is open has failed, unless the transaction is held,
- *   which means that it spans requests. A held transaction outlives a failed statement, but it
- *   cannot be committed before ROLLBACK TO has undone that statement.
+ * - A request that ends while the transaction is open has failed, unless the transaction spans
+ *   requests, in which case it is called held. A held transaction survives a failed statement, but
+ *   it cannot be committed until ROLLBACK TO has undone that statement.
  * - Changes by SET are kept or undone with the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -85,7 +85,9 @@ export class RequestTransaction implements HeldTransaction {
   readonly #savepoints = new Savepoints();
   #isHeld = false;
   #isFailed = false;
-  /** Whether the last step was a commit. If it fails, there is nothing to continue. */
+  /**
+   * Whether the last step was a commit. If the commit fails, there is no transaction to continue.
+   */
   #isEnding = false;
   #outcome: TransactionOutcome | undefined;
   /** The statements named by PREPARE, for later requests of a held transaction. */
@@ -105,7 +107,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#isHeld = true;
   }
 
-  /** The statements from earlier requests that EXECUTE can name. */
+  /** The statements from earlier requests that EXECUTE can use. */
   get prepared(): ReadonlyMap<string, PrepareStatement> {
     return this.#prepared;
   }
@@ -539,8 +541,8 @@ function failUploads({ uploads }: Transaction, error: unknown): unknown {
     try {
       each.fail(error);
     } catch (worse) {
-      // This error is reported instead of the original one, because a failing disk or catalog needs
-      // attention.
+      // This error is reported instead of the original one, because a failing disk or catalog
+      // requires attention.
       reported = worse;
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Keeps the savepoints of an open transaction, and the state to which each of them returns: staged
- * rows, row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings and
- * open cursors.
+ * Keeps the savepoints of an open transaction, each with the state that it restores: staged rows,
+ * row locks, claims of foreign keys, SET CONSTRAINTS, uploads, acknowledgements, settings and open
+ * cursors.
  *
  * - A later savepoint hides an earlier one of the same name, as in PostgreSQL.
  * - RELEASE removes a savepoint and all later ones. ROLLBACK TO keeps the savepoint itself.

@@ -1,5 +1,5 @@
 /**
- * Carries out the calls of current_setting and set_config by one statement on the event loop.
+ * Implements the calls of current_setting and set_config in a statement on the event loop.
  *
  * Settings of the request take precedence over fixed values, and fixed values over the
  * configuration. Only a caller who may inspect the server can read the configuration.
@@ -40,8 +40,8 @@ export class OwnSettingCalls implements SettingCalls {
     if (name.toLowerCase() !== "search_path") {
       return this.#settings.change({ name, value, isLocal }).value;
     }
-    // An empty search path leaves the namespace unchanged: a program that sets it qualifies all
-    // names anyway.
+    // An empty search path does not change the namespace, because a program that sets it qualifies
+    // all names.
     if (value === "") return value;
     throw new DatabaseError("INVALID_OPTION", "Cannot set search_path within an expression", {
       hint: "USE NAMESPACE name, or SELECT set_config('search_path', 'name', false) by itself",

@@ -1,9 +1,9 @@
 /**
  * Defines the settings that a request may change: the values that each accepts, and its default.
  *
- * Most of them exist for programs that were written for PostgreSQL and begin by setting options
- * that are already in effect here. Such a setting accepts the values that describe this server, and
- * refuses all others with an error, so that no request of a program is ignored silently.
+ * Most of them exist for programs that were written for PostgreSQL and that begin by setting
+ * options which already apply here. Such a setting accepts only the values that describe this
+ * server, so that no request of a program is silently ignored.
  */
 import type { SqlLimits } from "../ports/environment.ts";
 
@@ -54,7 +54,7 @@ const STATEMENT_TIMEOUT: SettingKind = {
   read(text, { timeoutMs }) {
     const ms = readMs(text);
     if (ms === undefined) return NO_LENGTH;
-    // A program that removes its time limit gets the limit of the server.
+    // If a program removes its time limit, the limit of the server applies.
     if (ms === 0) return String(timeoutMs);
     if (timeoutMs > 0 && ms > timeoutMs) {
       return {
@@ -184,7 +184,7 @@ function anyText(name: string, description: string): SettingKind {
 }
 
 /**
- * Defines a setting with a single value that has several spellings. The first spelling is shown.
+ * Defines a setting that has a single value with several spellings. The first spelling is shown.
  */
 function only(name: string, spellings: readonly string[], description: string): SettingKind {
   const [shown = ""] = spellings;

@@ -111,8 +111,8 @@ export class StatementRunner {
   }
 
   /**
-   * Whether the work that `run` has started can still be ended, because it does more than wait for
-   * the disk.
+   * Whether the work that `run` has started can still be ended, because it is not merely waiting
+   * for the disk.
    */
   get isUnderWay(): boolean {
     return !this.#isWaiting;
@@ -271,7 +271,7 @@ export class StatementRunner {
   #sleepsOf(prepared: PreparedQuery, transaction: Transaction | undefined): Sleeps | undefined {
     if (!maySleep(prepared)) return undefined;
     const { clock } = this.#deps;
-    // A query may sleep past the end of its transaction, whose next statement is then refused.
+    // A query may sleep beyond the end of its transaction, whose next statement is then refused.
     const msMax = (): number =>
       transaction === undefined
         ? Number.POSITIVE_INFINITY
@@ -415,7 +415,10 @@ export class StatementRunner {
     return await this.#placeIn(readers, change.prepared, change.options);
   }
 
-  /** Whether the statement was refused for lack of storage that may have become free since. */
+  /**
+   * Whether the statement should run again, because it was refused for lack of space that may have
+   * become free in the meantime.
+   */
   #isRunAgain(error: unknown, { copyInput, principal, transaction }: RunOptions): boolean {
     const { storageQuota } = this.#deps;
     if (copyInput !== undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * Runs CREATE TABLE … AS and SELECT … INTO. The table is first created with the columns of the
- * query; its rows are then inserted in one commit, and may be read in a reader thread.
+ * Implements CREATE TABLE … AS and SELECT … INTO. The table is first created with the columns of
+ * the query; its rows are then inserted in one commit, and may be read in a reader thread.
  *
  * If the INSERT fails, the table is dropped again. Other users see the table without rows until the
  * commit.
@@ -30,7 +30,7 @@ export function tableOf(node: CreateTableAsStatement): CreateTableStatement {
   return { type: "create table", kind, name, ifNotExists, columns: [], options, _location };
 }
 
-/** Returns the query without the system columns that `*` includes in a separate statement. */
+/** Returns the query without the system columns that `*` would include in a separate statement. */
 export function rowsOf({ _location, query }: CreateTableAsStatement): SelectStatement {
   const around = parsed("SELECT * FROM (SELECT 1) AS rows", "select");
   const [item] = around.from ?? [];

@@ -1,6 +1,6 @@
 /**
- * The acknowledgements of a transaction. They are written by its commit, so that the effects of a
- * message and its acknowledgement either both exist or neither does.
+ * The acknowledgements of a transaction. The commit of the transaction writes them, so that either
+ * both the effects of a message and its acknowledgement exist or neither of them does.
  *
  * - Other consumers of a group may acknowledge messages in the meantime. The rows to write are
  *   therefore created in the tick of the commit, regardless of the snapshot of the transaction.

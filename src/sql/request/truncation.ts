@@ -1,6 +1,6 @@
 /**
- * TRUNCATE deletes all rows of its tables in one commit, as DELETE does. With RESTART IDENTITY, it
- * also restarts the sequences of their columns.
+ * Implements TRUNCATE, which deletes all rows of its tables in one commit, like DELETE. With
+ * RESTART IDENTITY, it also restarts the sequences of their columns.
  *
  * No actions of foreign keys are carried out: TRUNCATE is refused if a table that it does not name
  * refers to one that it names. With CASCADE, such a table also loses all its rows. Referring tables

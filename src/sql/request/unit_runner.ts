@@ -1,6 +1,6 @@
 /**
- * Runs one statement of a request. The statement may change the request itself, rows, definitions
- * or the server.
+ * Runs one statement of a request, which may change the request itself, rows, definitions or the
+ * server.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert, defined } from "../../base/assert.ts";
@@ -402,8 +402,8 @@ export class UnitRunner {
   }
 
   /**
-   * If an error occurs after the catalog has changed, the outcome of the definition is in doubt,
-   * because the other layers must follow the catalog.
+   * If an error occurs after the catalog has changed, the outcome of the definition is uncertain,
+   * because the other layers have to follow the catalog.
    */
   async #define(node: DefiningStatement, namespace: string): Promise<StatementResult> {
     const { catalog } = this.#deps;

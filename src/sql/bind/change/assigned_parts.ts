@@ -1,8 +1,8 @@
 /**
  * Binds assignments to a part of a column: `SET a[2] = 5`, `SET a[1:2] = '{1,2}'`.
  *
- * Several assignments to parts of one column are applied in turn and produce one new value of the
- * column.
+ * Several assignments to parts of the same column are applied one after another, and produce one
+ * new value of the column.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -93,7 +93,10 @@ function assignedSlice(
   });
 }
 
-/** The steps of a path into JSONB are strings and integers, and the assigned value is JSONB. */
+/**
+ * Binds an assignment to a part of a JSONB value: the steps of the path are strings and integers,
+ * and the assigned value is JSONB.
+ */
 function assignedMember(
   before: BoundExpression,
   { node, subscripts }: { readonly node: Expr; readonly subscripts: readonly Subscript[] },

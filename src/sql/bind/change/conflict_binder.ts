@@ -114,7 +114,8 @@ function targetOf({ on, _location }: OnConflictAction, table: TableEntry): Confl
   const named = new Set(parts.map(columnOf));
   const isKey = table.primaryKey.every((id) => named.has(id));
   if (isKey && named.size === table.primaryKey.length) return "key";
-  // An index over all rows is preferred: it detects more conflicts than an index with a condition.
+  // An index over all rows is preferred, because it detects more conflicts than an index with a
+  // condition.
   const index =
     unique.find((each) => each.where === undefined && isMeant(each)) ??
     unique.find((each) => isMeant(each) && guardsFor(table, each, conditions)?.length === 0);

@@ -1,5 +1,6 @@
 /**
- * The parts that INSERT, UPDATE and DELETE share: the target table, and the values of its columns.
+ * Binds what INSERT, UPDATE and DELETE have in common: the target table, and the values for its
+ * columns.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -123,7 +124,7 @@ function assigned(
   return castTo(bound, { to: column.type, mode: "assignment", node });
 }
 
-/** Records a number that a timestamp column stores unchanged. */
+/** Records a number that is stored unchanged in a timestamp column. */
 export function noteNumber(
   value: BoundExpression,
   column: ColumnEntry,
@@ -152,7 +153,8 @@ export function generatedAlways(
 }
 
 /**
- * Binds SET. A column that is set to itself stays unchanged, which is also allowed for key columns.
+ * Binds SET. A column that is set to itself stays unchanged, so this is allowed even for key
+ * columns.
  *
  * @param own.columns The columns with the current values of the row.
  */
@@ -228,8 +230,8 @@ function namesItself(
 }
 
 /**
- * Converts a value as {@linkcode assigned} does, but errors in computing the value also name the
- * column.
+ * Converts a value like {@linkcode assigned}, except that errors in computing the value also name
+ * the column.
  */
 function assignedBySet(bound: BoundExpression, target: ColumnAssignment): BoundExpression {
   const value = assigned(bound, target);

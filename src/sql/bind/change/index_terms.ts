@@ -4,9 +4,9 @@
  *
  *     index (lower(a)) WHERE b > 5       lower(a) = $1 AND b > 7      the expression, the condition
  *
- * The literals of a statement are known only when it runs. If the index has a constant where the
- * statement has such a value, the comparison of the two becomes a **guard**: the index is used only
- * in a run in which the guard is true.
+ * The literals of a statement are known only when it runs. Where the index has a constant and the
+ * statement has such a literal, their comparison becomes a **guard**: the index is used only in
+ * runs in which the guard is true.
  */
 import type { IndexEntry, TableEntry } from "../../../catalog/mod.ts";
 import {
@@ -40,7 +40,7 @@ import {
 
 /** The bound parts of the definition of an index. */
 interface IndexTerms {
-  /** The expressions among the parts of the key, each with the column that stands for it. */
+  /** The expressions in the key, each with the column that represents it. */
   readonly keys: readonly { readonly term: BoundExpression; readonly standIn: BoundExpression }[];
   /** The conjuncts of the condition. */
   readonly where: readonly BoundExpression[];
@@ -87,7 +87,7 @@ function boundTerms(table: TableEntry, { expressions = [], where }: IndexEntry):
 }
 
 /**
- * Replaces the expressions of an index by the columns that stand for them. Adds the guards of these
+ * Replaces the expressions of an index by the columns that represent them. Adds the guards of these
  * replacements to the given guards.
  */
 export function asKeysOf(
@@ -110,8 +110,8 @@ export function asKeysOf(
 }
 
 /**
- * Returns the guards under which every row that meets the conditions is in the index; undefined if
- * other rows may meet the conditions, too.
+ * Returns the guards under which the index contains every row that meets the conditions; undefined
+ * if it may lack such rows.
  */
 export function guardsFor(
   table: TableEntry,
@@ -133,8 +133,8 @@ export function withoutCondition(
 }
 
 /**
- * Whether no row of an index has NULL in a column: with NULL there, the condition of the index is
- * not true.
+ * Whether no row of an index has NULL in a column, because the condition of the index is not true
+ * if the column is NULL.
  */
 export function excludesNull(table: TableEntry, index: IndexEntry, columnId: number): boolean {
   const isColumn = (part: BoundExpression): boolean =>
@@ -178,7 +178,7 @@ function implies(
   wanted: BoundExpression,
 ): readonly BoundExpression[] | undefined {
   const guards = matched(given, wanted);
-  // A guard cannot help here: `a > $1` may imply `a > 5` although $1 is not 5.
+  // A guard is not possible here: `a > $1` may imply `a > 5` although $1 is not 5.
   const ofBound = guards?.length === 0 ? undefined : impliesBound(given, wanted);
   const found = ofBound ?? guards;
   if (found !== undefined) return found;
@@ -205,7 +205,7 @@ function isNullTest(
   return isTest && condition.negated === isNegated ? [condition.operand] : undefined;
 }
 
-/** Whether a condition is never true for rows in which the given part is NULL. */
+/** Whether a condition is never true for rows in which a given part is NULL. */
 function isStrict(condition: BoundExpression, isPart: (part: BoundExpression) => boolean): boolean {
   const reaches = (part: BoundExpression): boolean =>
     isPart(part) || (part.kind === "cast" && reaches(part.operand));

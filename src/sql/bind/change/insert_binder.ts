@@ -1,8 +1,8 @@
 /**
  * Binds INSERT: the target column of each value, with its cast.
  *
- * If no columns are listed, the width of the source decides which columns it fills, and therefore
- * the type to which each value is cast. For this reason, a source is bound in two steps.
+ * If no columns are listed, the width of the source determines which columns are filled, and
+ * therefore to which type each value is cast. A source is therefore bound in two steps.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -56,7 +56,7 @@ import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
 
 /**
- * The number of rows bound in one step. A row of a few expressions takes about a dozen
+ * The number of rows bound in one step. A row with a few expressions takes about a dozen
  * microseconds.
  */
 const ROWS_PER_STEP = 16;
@@ -68,7 +68,7 @@ export type InsertSource =
       readonly holdsQuery: boolean;
     }
   | { readonly kind: "literals"; readonly literals: LiteralValuesStatement }
-  /** The rows arrive with the request. */
+  /** The rows are sent with the request. */
   | { readonly kind: "copy"; readonly options: CopySettings }
   /** The outputs are already cast to the target columns. */
   | { readonly kind: "query"; readonly query: BoundSelect };
@@ -198,7 +198,7 @@ function isFile(table: TableEntry, position: number): boolean {
   return table.columns[position]?.type.kind === "file";
 }
 
-/** Returns how COPY treats a row whose key exists: an update sets every copied column. */
+/** Returns how COPY treats a row whose key already exists: an update sets every copied column. */
 function conflictOf(
   { onConflict }: CopySettings,
   {

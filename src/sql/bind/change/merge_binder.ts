@@ -5,7 +5,8 @@
  *       └► each row with the number of its clause, which is chosen once
  *            └► the columns of the target row, and the values that the clause of the row writes
  *
- * A value is computed only for rows of its own clause, because it may fail for others.
+ * The values of a clause are computed only for the rows to which the clause applies, because they
+ * may fail for other rows.
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -139,7 +140,7 @@ function guardOf(
 }
 
 /**
- * Refuses a clause that follows a clause without a condition, because it could never be chosen.
+ * Refuses a clause that follows a clause without a condition, because it could never apply.
  * @throws {DatabaseError}
  */
 function requireReachable(clauses: readonly MergeClause[]): void {
@@ -262,7 +263,7 @@ function integer(value: number): BoundExpression {
   return { kind: "constant", type: INT, value };
 }
 
-/** Returns an expression that computes a value only for the rows of its clause. */
+/** Returns an expression that computes a value only for the rows to which its clause applies. */
 function whenChosen(
   value: BoundExpression,
   index: number,

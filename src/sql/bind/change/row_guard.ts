@@ -1,13 +1,14 @@
 /**
- * Binds the conditions that policies set on the rows that a change writes.
+ * Binds the conditions that policies impose on the rows that a change writes.
  *
- * UPDATE, DELETE and MERGE find only rows that policies permit, because the target table has its
- * rule like any other table in FROM. This file handles all other rows: new rows, stored rows that
- * ON CONFLICT or MERGE matches, and the parents to which rows refer. A parent that is hidden from
- * the caller counts as missing, because foreign keys would otherwise reveal which rows exist.
+ * UPDATE, DELETE and MERGE only find rows that policies permit, because policies restrict the
+ * target table like any other table in FROM. This file handles all other rows: new rows, stored
+ * rows that ON CONFLICT or MERGE matches, and the parents to which rows refer. A parent that is
+ * hidden from the caller counts as missing, because foreign keys would otherwise reveal which rows
+ * exist.
  *
- * As in PostgreSQL, a row that an UPDATE writes, or that RETURNING shows, must meet a policy for
- * SELECT too.
+ * As in PostgreSQL, a row that an UPDATE writes or that RETURNING shows must also meet a policy for
+ * SELECT.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import type { ForeignKeyEntry, PolicyCommand, TableEntry } from "../../../catalog/mod.ts";
@@ -31,7 +32,9 @@ export interface RowTest {
   readonly policies: readonly string[];
 }
 
-/** A condition that holds if the caller may read the parent of a row, or if the row has none. */
+/**
+ * A condition that is true if the caller may read the parent of a row, or if the row has no parent.
+ */
 export interface ParentTest {
   readonly key: ForeignKeyEntry;
   readonly parent: TableEntry;
@@ -134,7 +137,7 @@ function namesOf({ table }: RuledTable, command: PolicyCommand, { rights }: DmlD
   return policies.filter((policy) => isPolicyFor(policy, command)).map(({ name }) => name);
 }
 
-/** The names of the two rows in the condition, which no table of a user can have. */
+/** The names of the two rows in the condition; no user can create tables with these names. */
 const CHILD = "?child";
 const PARENT = "?parent";
 

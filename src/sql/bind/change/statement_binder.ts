@@ -2,8 +2,8 @@
  * Binds a statement that reads or writes rows.
  *
  * A leading WITH may contain changes. Each change in WITH is a part of the statement, and so is the
- * main query or change. The parts run one after another over the same snapshot, and a later part
- * reads the rows that an earlier one returns.
+ * main query or change. The parts run one after another on the same snapshot, and a later part can
+ * read the rows that an earlier part returns.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { QueryStatement, WithBinding } from "../../parse/ast/ast.ts";

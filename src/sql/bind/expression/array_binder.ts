@@ -1,11 +1,11 @@
 /**
- * `a[i]`, `a[i][j]` and slices such as `a[i:j][k:l]`: elements count from 1, and positions outside
- * the array have no element. For JSON, `j['key']` and `j[i]` are path steps, and elements count
- * from 0.
+ * Binds `a[i]`, `a[i][j]` and slices such as `a[i:j][k:l]`: elements count from 1, and there is no
+ * element at a position outside the array. For JSON, `j['key']` and `j[i]` are path steps, and
+ * elements count from 0.
  *
  * All subscripts that follow an array are bound together, because an element of a two-dimensional
- * array has two subscripts. If one subscript is a slice, all subscripts are slices, and `[n]` is
- * short for `[1:n]`.
+ * array has two subscripts. If any subscript is a slice, all subscripts are treated as slices, and
+ * `[n]` means `[1:n]`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -143,8 +143,8 @@ interface SliceRange {
 }
 
 /**
- * Returns the slice of an array. A dimension without a range is kept whole. Too many ranges, or an
- * empty range, leave no element.
+ * Returns the slice of an array. A dimension for which no range is given is kept completely. If
+ * there are too many ranges, or a range is empty, no element is left.
  */
 function slicedBy(array: ArrayValue, [range, ...inner]: readonly SliceRange[]): ArrayValue {
   if (range === undefined) return array;
@@ -197,7 +197,7 @@ function bindMember(
 }
 
 /**
- * Converts the position as in an assignment, as PostgreSQL does: a fraction is rounded, and the
+ * Converts the position like an assigned value, as PostgreSQL does: a fraction is rounded, and the
  * value must be in range.
  */
 function asPosition(index: BoundExpression, node: Expr): BoundExpression {

@@ -1,6 +1,6 @@
 /**
- * Binary operators over bound operands: selects the form for the operand types and, if available,
- * its evaluator loop.
+ * Binds binary operators over bound operands: selects the form for the operand types and, if there
+ * is one, the evaluator's loop.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -147,8 +147,8 @@ function asCompared(
 }
 
 /**
- * Brings sums and differences of decimals with two scales to the larger scale, so that the
- * evaluator's loops apply.
+ * Converts decimals with two different scales to the larger scale before they are added or
+ * subtracted, so that the evaluator's loops can be used.
  */
 function atOneScale(op: string, form: OperatorForm | undefined): OperatorForm | undefined {
   if (form === undefined || (op !== "+" && op !== "-")) return form;
@@ -244,8 +244,8 @@ function hintOf({ left, op, right }: BinaryOperands): string {
 }
 
 /**
- * Rewrites the comparison of a DATE with a timestamp as a comparison of days. The timestamp reads
- * no columns.
+ * Rewrites a comparison of a DATE with a timestamp as a comparison of days. The timestamp reads no
+ * columns.
  *
  *     date <  moment   =   date <  the first day that begins at the moment or later
  *     date <= moment   =   date <= the day of the moment              (>= and > alike)

@@ -117,7 +117,7 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
   const cast = bindFunctionalCast(call, context, bind);
   if (cast !== undefined) return cast;
   // The arguments are not bound, because they may be keywords that only the other database system
-  // knows.
+  // has.
   if (!functionExists(name) && insteadOfFunction(name) !== undefined) {
     throw unknownFunction(name, [], call);
   }
@@ -208,7 +208,8 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
 }
 
 /**
- * NULLIF(value, other): NULL if the operator gives `value = other`; otherwise the value.
+ * Binds NULLIF(value, other): the result is NULL if the operator finds `value = other`, and
+ * otherwise the value.
  *
  *     NULLIF(int, bigint)   → integer     the two can be compared as they are
  *     NULLIF(int, decimal)  → numeric     only decimals can be compared, so the value becomes one

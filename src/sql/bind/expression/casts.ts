@@ -1,6 +1,4 @@
-/**
- * Casts that the binder adds to expressions.
- */
+/** Adds casts to expressions. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type CastMode,
@@ -29,7 +27,7 @@ import { mayFail } from "../walk.ts";
 export interface CastTarget {
   readonly to: DataType;
   readonly mode: CastMode;
-  /** The syntax node that gives the position of an error. */
+  /** The syntax node at whose position errors are reported. */
   readonly node: AstNode | undefined;
 }
 
@@ -71,7 +69,9 @@ export function castTo(
   };
 }
 
-/** Returns the value converted for a column. Errors in computing it name the column. */
+/**
+ * Returns the value converted for a column. Error messages about its computation name the column.
+ */
 export function castInColumn(expression: BoundExpression, cell: CellPlace): BoundExpression {
   if (!mayFail(expression)) return expression;
   if (expression.kind === "cast") return { ...expression, cell };
@@ -122,8 +122,8 @@ function sameValue(value: Value): Value {
 }
 
 /**
- * Whether a cast depends on the current time: literals such as 'now' and 'today' take the time of
- * the statement.
+ * Whether a cast depends on the current time, because literals such as 'now' and 'today' mean the
+ * time of the statement.
  */
 function dependsOnNow(from: DataType, to: DataType): boolean {
   if (from.kind !== "unknown" && from.kind !== "text") return false;
@@ -153,7 +153,7 @@ function castWithNow(
 }
 
 /**
- * Schedules an untyped literal to be read before its statement runs, unless it is a readable
+ * Arranges for an untyped literal to be read before its statement runs, unless it is a readable
  * constant. Assigned literals are converted together with their row instead, so that the first
  * faulty row determines the error.
  */

@@ -1,7 +1,7 @@
 /**
- * Reads the values of a column of literals without a bound expression for each, because a list of a
- * hundred thousand literals is bound in one tick. Columns of mixed forms are bound as ordinary
- * expressions.
+ * Reads the values of a column of literals without creating a bound expression for each, because a
+ * list of a hundred thousand literals is bound in one tick. Columns of mixed forms are bound as
+ * ordinary expressions.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -20,7 +20,7 @@ import { LiteralCell, type LiteralList } from "../../parse/ast/ast.ts";
 import { literalText } from "../../parse/text/literal_list.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 
-/** An integer with this many digits certainly fits BIGINT, and is exact as a number. */
+/** An integer with at most this many digits always fits BIGINT, and is exact as a number. */
 const DIGITS_MAX = 15;
 
 export interface LiteralColumn {

@@ -1,9 +1,11 @@
 /**
- * Untyped literals compared with a DECIMAL, as in `price >= '9.995'` or `price = $1` with text.
+ * Binds untyped literals that are compared with a DECIMAL, as in `price >= '9.995'` or `price = $1`
+ * with text.
  *
- * The literal gets exactly the type of the other side, so that the comparison keeps its fast form,
- * its key and its ranges. It is not rounded. An ordering comparison with a literal between two
- * steps of the scale uses the step that gives the same result; such a literal equals no value.
+ * The literal gets exactly the type of the other side, so that the comparison can use its fast
+ * form, its key and its ranges. The literal is not rounded. If a literal lies between two steps of
+ * the scale, an ordering comparison uses the step that gives the same result; the literal equals no
+ * value.
  */
 import {
   addWhole,

@@ -1,6 +1,6 @@
 /**
- * Casts to domains: the value is cast to the base type of the domain, and then checked against the
- * conditions of the domain.
+ * Binds casts to domains: the value is cast to the base type of the domain, and then checked
+ * against the conditions of the domain.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -44,7 +44,7 @@ export function checkedByDomain(
   const { checks, notNull } = domain;
   if (checks.length === 0 && !notNull) return value;
   if (isVolatile(value)) {
-    // Each condition would compute the volatile value again, with another result.
+    // Each condition would compute the volatile value again, and get a different result.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot cast this expression to domain ${domainName(domain)}: its value differs each time`,

@@ -1,10 +1,9 @@
 /**
- * Numbers compared with a FLOAT, as in `price = 0.1`.
+ * Binds numbers that are compared with a FLOAT, as in `price = 0.1`.
  *
- * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: a value stored from the
- * same digits then equals it, whatever the source of the DECIMAL. Compared as DOUBLE, the two would
- * never be equal. A numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE
- * keeps its 64 bits.
+ * FLOAT has 32 bits, so a DECIMAL is compared with it as the nearest FLOAT: the DECIMAL then equals
+ * a value that was stored from the same digits. Compared as DOUBLE, the two would never be equal. A
+ * numeric parameter is also compared as the nearest FLOAT, but any other DOUBLE keeps its 64 bits.
  */
 import { type DataType, DOUBLE, FLOAT, type Value } from "../../../types/mod.ts";
 import type { AstNode } from "../../parse/ast/ast.ts";

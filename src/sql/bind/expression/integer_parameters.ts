@@ -1,9 +1,10 @@
 /**
- * Integer parameters in places that accept only INT: `left(name, $1)`, `8 << $1`.
+ * Binds integer parameters in places that accept only INT, as in `left(name, $1)` or `8 << $1`.
  *
- * An integer in a request is BIGINT, however small, so that a plan serves every value and results
- * always have the same type. If no form of the function accepts BIGINT, a parameter that is a whole
- * argument is therefore narrowed to INT, and its range is checked when the statement runs.
+ * An integer in a request is BIGINT, however small it is, so that one plan can be used for every
+ * value and results always have the same type. If no form of a function accepts BIGINT, a parameter
+ * that is a whole argument is therefore narrowed to INT, and its range is checked when the
+ * statement runs.
  */
 import { type DataType, INT } from "../../../types/mod.ts";
 import type { BoundExpression } from "../bound_expressions.ts";

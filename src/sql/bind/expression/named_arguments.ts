@@ -1,6 +1,6 @@
 /**
- * Arguments that name their parameter, as in `make_interval(days => 3)`: they are moved to the
- * position of the parameter.
+ * Binds arguments that name their parameter, as in `make_interval(days => 3)`, by moving them to
+ * the position of the parameter.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { INT, UNKNOWN } from "../../../types/mod.ts";

@@ -174,8 +174,8 @@ const NO_VARIABLES =
   "@ is the absolute value of a number; a parameter is $1, and its value is in params";
 
 /**
- * `@` is the operator for absolute values, but some other servers write parameters as `@name`. "No
- * such column" alone would mislead their users.
+ * `@` computes absolute values, but some other servers write parameters as `@name`, and the error
+ * "No such column" alone would mislead their users.
  */
 function bindAbsolute(
   { operand }: ExprUnary,

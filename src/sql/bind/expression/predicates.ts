@@ -303,8 +303,8 @@ function settled(type: DataType): DataType {
 }
 
 /**
- * Combines tests by three-valued logic: the first deciding result wins. If there is none, the
- * result is unknown if any test was unknown.
+ * Combines tests by three-valued logic: the first test with a deciding result determines the
+ * result. If there is none, the result is unknown if any test was unknown.
  */
 function quantified(
   value: Value,

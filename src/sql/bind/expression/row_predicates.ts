@@ -37,7 +37,7 @@ export function bindRowIn(
   return negated ? { kind: "not", type: BOOLEAN, operand: any } : any;
 }
 
-/** Binds `(a, b) < (c, d)`: the first pair that differs decides. */
+/** Binds `(a, b) < (c, d)`, in which the first pair of different values decides. */
 export function bindRowComparison(
   expression: ExprBinary,
   context: ExpressionContext,

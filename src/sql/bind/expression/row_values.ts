@@ -1,5 +1,5 @@
 /**
- * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has that
+ * Binds whole rows: `ROW(a, b)`, `t.*` in a call, and the alias of a table if no column has this
  * name.
  *
  * On the nullable side of an outer join, the row may be missing. A missing row is NULL, whereas a

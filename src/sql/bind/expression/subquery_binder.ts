@@ -24,7 +24,7 @@ import { arrayTypeOf } from "./types.ts";
 
 const ROW_OPERATORS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="]);
 
-/** A bound query whose role in the expression is not yet known. */
+/** A bound query whose purpose in the expression is not yet known. */
 interface InnerQuery {
   readonly query: BoundSelect;
   readonly outerReferences: OuterReferences;
@@ -86,7 +86,7 @@ export function bindExists(call: ExprCall, context: ExpressionContext): BoundExp
   const [node] = call.args;
   const inner = bindInner(node as SelectStatement, context);
   const { query } = inner;
-  // EXISTS does not depend on the values of a row, unless the query skips equal rows.
+  // EXISTS does not depend on the values in a row, unless the query removes equal rows.
   const isPlain = query.distinct === "none" && !query.withTies;
   const bare: BoundSelect = isPlain ? { ...query, outputs: [], orderBy: [] } : query;
   return valueOf({ ...inner, query: bare }, { type: BOOLEAN, form: { kind: "exists" } });

@@ -1,9 +1,10 @@
 /**
- * Resolves the names of types that CREATE TYPE has defined, once for each syntax tree. The nodes of
- * the tree keep the resolved types, so a reader thread, which has no catalog, can use the tree.
+ * Resolves the names of types that CREATE TYPE defined, once per syntax tree. The nodes of the tree
+ * keep the resolved types, so that a reader thread, which has no catalog, can use the tree.
  *
- * The names in a statement refer to types of the catalog. SQL text that a table or a view stores,
- * such as a DEFAULT, can only name types that the columns have, so it needs no catalog either.
+ * The names in a statement refer to types of the catalog. SQL text that is stored with a table or a
+ * view, such as a DEFAULT, can refer only to types that the columns have, so no catalog is needed
+ * for it either.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
 import type { DataType, EnumType } from "../../../types/mod.ts";
@@ -44,7 +45,7 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
   };
 }
 
-/** The parts of a column that a stored text can name as a type. */
+/** The parts of a column to which stored text can refer as types. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
 /** Returns the enum type of a value type or, for an array, of its elements. */

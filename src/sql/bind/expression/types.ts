@@ -96,7 +96,7 @@ const TEXTS: ReadonlySet<string> = new Set([
   "nchar",
 ]);
 
-/** The types of columns that are numbered by a sequence of their own. */
+/** The types of columns that get their numbers from a separate sequence. */
 const SERIALS: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["smallserial", SMALLINT],
   ["serial2", SMALLINT],
@@ -187,7 +187,8 @@ function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefi
 }
 
 /**
- * Returns the element type of an array that PostgreSQL names by an underscore: `_int4`, `_text`.
+ * Returns the element type of an array whose name PostgreSQL writes with an underscore: `_int4`,
+ * `_text`.
  */
 function elementNamed(name: string): DataType | undefined {
   if (!name.startsWith("_")) return;
@@ -259,7 +260,8 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
 const UNKNOWN_SCALE = 15;
 
 /**
- * Returns the type of `operand::NUMERIC` without a size: as many digits as the operand may have.
+ * Returns the type of `operand::NUMERIC` without a precision: one with as many digits as the
+ * operand may have.
  *
  * @param text The operand, if it is an untyped literal.
  */

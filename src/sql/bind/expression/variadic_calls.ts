@@ -1,7 +1,7 @@
 /**
- * Calls with VARIADIC: the last argument is an array whose elements are the last arguments of the
- * function. How many there are is known only in the run, so the function is resolved for each
- * number of elements that occurs.
+ * Binds calls with VARIADIC, whose last argument is an array that contains the last arguments of
+ * the function. The number of elements is known only at run time, so the function is resolved for
+ * each number of elements that occurs.
  */
 import {
   type ArrayValue,

@@ -89,8 +89,8 @@ function boundAggregate(call: ExprCall, context: ExpressionContext, bind: Bind):
     extra,
     isDistinct,
     filter: call.filter === undefined ? undefined : bindFilter(call.filter, inner, bind),
-    // With DISTINCT, the values arrive in their own sort order, unless the call requires a
-    // different one.
+    // With DISTINCT, the values arrive in the order of their type, unless the call requires a
+    // different order.
     orderBy: orderBy ?? (isDistinct && form.keepsOrder === true ? args.map(ascending) : []),
   };
 }
@@ -100,9 +100,9 @@ function ascending(expression: BoundExpression): BoundSort {
 }
 
 /**
- * Binds ORDER BY within the parentheses of an aggregate call. With DISTINCT, only the
- * distinguishing arguments are allowed, because another expression might be evaluated for any of
- * several equal values.
+ * Binds ORDER BY within the parentheses of an aggregate call. With DISTINCT, only the arguments
+ * that are compared are allowed, because any other expression might be evaluated for any of several
+ * rows with equal arguments.
  */
 function ordersOf(
   call: ExprCall,
@@ -302,8 +302,8 @@ export function bindGrouping(
 }
 
 /**
- * Returns whether an aggregate belongs to its own query or to an outer one. The level is unknown if
- * the arguments contain a query, which resolves its own names. It belongs to the nearest query
+ * Determines whether an aggregate belongs to its own query or to an outer one. The level is unknown
+ * if the arguments contain a query, which resolves its own names. It belongs to the nearest query
  * whose columns its arguments, ORDER BY or FILTER read, or to its own query if they read no
  * columns.
  *
@@ -312,7 +312,7 @@ export function bindGrouping(
  *
  * Most arguments contain only names, which can be resolved before binding. Arguments with a
  * subquery are bound as part of the aggregate's own query, and bound again if they turn out to
- * belong further out.
+ * belong to an outer query.
  */
 function levelOf(call: ExprCall, { outer, scope }: ExpressionContext): "own" | "outer" | "unknown" {
   if (outer === undefined) return "own";

@@ -1,5 +1,6 @@
 /**
- * Binds `changes('ns.t', from_seq [, to_seq])` in FROM: every version of a table between two seqs.
+ * Binds `changes('ns.t', from_seq [, to_seq])` in FROM, which yields every version of a table
+ * between two seqs.
  *
  * The name must be a string literal in the statement, because the plan and the required rights
  * depend on it.
@@ -45,7 +46,8 @@ export function bindChanges(
   }
   if (item.withOrdinality === true) throw refused(item, "WITH ORDINALITY cannot number changes");
   const table = tableNamed(nameNode.value, nameNode, source);
-  // The right to read history, which a past read requires, includes every row.
+  // The right to read history, which reading the past requires, includes the right to read every
+  // row.
   statement.requirements.push({ action: rights.needsRight ? "read" : "policy-read", table });
   const bound = (node: Expr): BoundExpression =>
     castTo(bindWithoutColumns(node, "the arguments of changes", statement), {

@@ -3,8 +3,8 @@
  *
  * A query inside an expression reads values of the enclosing row through outer references: the
  * expression passes these values to the query at each evaluation. A name from two levels out first
- * becomes an outer reference of the query in between, so an inner query depends only on its outer
- * references.
+ * becomes an outer reference of the query in between, so an inner query depends only on its own
+ * outer references.
  */
 import { defined } from "../../../base/assert.ts";
 import type { ExprRef } from "../../parse/ast/ast.ts";
@@ -80,7 +80,7 @@ export class PassedOn implements Correlation {
     };
   }
 
-  /** Returns the expression by which the inner query reads a `value` of the declaring query. */
+  /** Returns the expression with which the inner query reads a `value` of the declaring query. */
   handOn(value: BoundExpression): BoundExpression {
     return handed(value, this.declared, this.#read);
   }
@@ -92,7 +92,8 @@ export function declaredOf(outer: Correlation | undefined): Correlation | undefi
 }
 
 /**
- * Returns the expression by which a query in the context `to` reads a value of the context `from`.
+ * Returns the expression with which a query in the context `to` reads a value of the context
+ * `from`.
  */
 function handed(value: BoundExpression, from: Correlation, to: Correlation): BoundExpression {
   if (from === to) return value;
@@ -101,7 +102,7 @@ function handed(value: BoundExpression, from: Correlation, to: Correlation): Bou
   return to.referTo(handed(value, from, around));
 }
 
-/** Returns the relation of the nearest enclosing query that `t.*` denotes. */
+/** Returns the relation of the nearest enclosing query to which `t.*` refers. */
 export function outerRelation(
   table: NonNullable<ExprRef["table"]>,
   outer: Correlation | undefined,
@@ -113,7 +114,7 @@ export function outerRelation(
 
 /**
  * Resolves a name that the query itself does not know. Returns undefined if no enclosing query
- * knows it.
+ * contains the name.
  */
 export function resolveOuter(
   ref: ExprRef,

@@ -1,12 +1,12 @@
 /**
- * Rewrites correlated queries so that they need not run once for each outer row.
+ * Rewrites correlated queries so that they do not have to run once for each outer row.
  *
  *     … WHERE EXISTS (SELECT … FROM s WHERE s.a = t.b AND rest)
  *     reads once    SELECT …, s.a FROM s WHERE rest        and finds rows by s.a = t.b
  *
- * This is a hash join in which the outer query is the streaming side. The rewriting applies if
- * outer references occur only in such equalities. The keys become the first grouping expressions,
- * so an aggregate is computed for each key.
+ * The result is a hash join in which the outer query is the streaming side. The rewriting applies
+ * if outer references occur only in such equalities. The keys become the first grouping
+ * expressions, so an aggregate is computed for each key.
  */
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";

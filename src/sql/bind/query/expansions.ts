@@ -1,12 +1,12 @@
 /**
- * The order in which the table functions of a select list produce rows.
+ * Determines the order in which the table functions of a select list produce rows.
  *
  *     FROM, WHERE ─► calls that GROUP BY reads ─► groups ─► calls that windows read ─► windows
  *       ─► calls that DISTINCT or ORDER BY read, and then all others ─► DISTINCT, ORDER BY
  *       ─► if ORDER BY reads none of the calls: the others ─► LIMIT
  *
- * The last rule keeps the rows that one ordered row expands to together. A call in the arguments of
- * another call runs before it; calls at the same nesting level run side by side.
+ * The last rule keeps together the rows to which one row was expanded after sorting. A call in the
+ * arguments of another call runs before it; calls at the same nesting level run side by side.
  */
 
 import type { ExpansionCall, ExpansionSink, ExpressionContext } from "../binding.ts";
@@ -37,7 +37,7 @@ export function withoutExpansions(context: ExpressionContext, form: string): Exp
   return { ...context, expansions: undefined, clause: form };
 }
 
-/** The parts of a block that decide when its table functions run. */
+/** The parts of a block that determine when its table functions run. */
 export interface ExpandedBlock {
   readonly grouped: readonly BoundExpression[];
   readonly windows: readonly BoundWindowCall[];
@@ -47,7 +47,7 @@ export interface ExpandedBlock {
   readonly isDistinct: boolean;
 }
 
-/** Assigns each call to a stage, before the arguments are rewritten to read the groups. */
+/** Assigns each call to a stage, before its arguments are rewritten to read the groups. */
 export function expansionsOf({ calls }: ExpansionSink, block: ExpandedBlock): BoundExpansion[] {
   if (calls.length === 0) return [];
   const stages = new Map<ExpansionCall, ExpansionStage>();

@@ -1,8 +1,8 @@
 /**
  * Binds FROM: tables, system views, derived tables and literal rows. `join_binder.ts` joins them.
  *
- * This is the only place where a table enters a query, so this file records the right to read the
- * table, and adds the conditions of its policies.
+ * Tables enter a query only here, so this file records the right to read each table, and adds the
+ * conditions of its policies.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { VIEW_DEPTH_MAX, VIEWS_MAX } from "../../../base/limits.ts";
@@ -45,8 +45,8 @@ import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
 /**
- * Binds a flat list of FROM items in small steps. An item with `join` joins everything before it in
- * its comma item.
+ * Binds a flat list of FROM items in small steps. An item with `join` is joined with everything
+ * that precedes it between two commas.
  */
 export function* bindFrom(items: readonly From[], deps: SelectDeps): Generator<void, FromResult> {
   const [first] = items;
@@ -90,7 +90,7 @@ function beside(
     : withOuterReferences(product(whole, current), around, statement);
 }
 
-/** Joins a comma item with its next part. */
+/** Joins a comma-separated item with its next part. */
 function joinedItem(
   left: FromResult,
   right: FromResult,
@@ -164,7 +164,7 @@ function bindNested(item: Nested, deps: SelectDeps): Generator<void, FromResult>
 }
 
 /**
- * Items without an inner query are bound immediately, because steps cost more than binding a table.
+ * Binds an item without an inner query immediately, because steps cost more than binding a table.
  */
 function bindSource(item: Exclude<From, Nested>, deps: SelectDeps): FromResult {
   return item.type === "table" ? bindTable(item, deps) : bindFunction(item, deps);
@@ -412,7 +412,7 @@ interface BoundView {
   readonly query: BoundSelect;
   /** The columns of the relation, one for each output of the query. */
   readonly columns: readonly BoundColumn[];
-  /** The columns that are visible to the reader. */
+  /** The columns that are visible to the query that reads the view. */
   readonly shown: readonly BoundColumn[];
 }
 

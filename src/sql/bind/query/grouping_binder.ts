@@ -1,6 +1,6 @@
 /**
- * GROUP BY: grouping expressions, grouping sets, GROUPING(…), and the columns that a grouping block
- * may read.
+ * Binds GROUP BY: grouping expressions, grouping sets, GROUPING(…), and the columns that a grouping
+ * block may read.
  *
  * ROLLUP, CUBE and GROUPING SETS are expanded into a list of sets of grouping expressions. An
  * expression that is not in a row's set is NULL in that row, so all later clauses read the same
@@ -33,11 +33,11 @@ export interface Block {
   readonly sink: AggregateSink;
   readonly windows: WindowSink;
   readonly expansions: ExpansionSink;
-  /** Created once from the dependencies, for all clauses of the block. */
+  /** It is created from the dependencies once, for all clauses of the block. */
   readonly queries: ReturnType<typeof queriesAround>;
 }
 
-/** Additional constructs that an expression of a clause may contain. */
+/** The additional constructs that an expression in a clause may contain. */
 type Allowed = Pick<ExpressionContext, "windows" | "expansions">;
 
 /** Returns the context of an expression in a clause of the block. */
@@ -55,8 +55,8 @@ export function placeOf(
 const SETS_MAX = 4096;
 
 /**
- * The maximum total number of expressions in all sets. An expression counts in every set: a ROLLUP
- * of n expressions has n + 1 sets with n / 2 expressions on average.
+ * The maximum total number of expressions in all sets. Every set that contains an expression
+ * counts: a ROLLUP of n expressions has n + 1 sets with n / 2 expressions on average.
  */
 const SET_MEMBERS_MAX = 65_536;
 

@@ -7,8 +7,8 @@
  *     percent_rank(v) WITHIN GROUP (ORDER BY x)   (rank - 1) / rows, or 0 without rows
  *     cume_dist(v) WITHIN GROUP (ORDER BY x)      (1 + rows that do not sort after v) / (1 + rows)
  *
- * These aggregates are rewritten as counts before they are bound, so that groups, filters and
- * spilling need no special code for them.
+ * They are rewritten as counts before they are bound, so that grouping, filters and spilling need
+ * no special code for them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Expr, ExprCall, OrderByStatement } from "../../parse/ast/ast.ts";
@@ -82,7 +82,9 @@ class Rewriting {
     }
   }
 
-  /** Returns a condition that is never NULL: whether one value sorts before another. */
+  /**
+   * Returns a condition that states whether one value sorts before another, and that is never NULL.
+   */
   #sortsBefore(left: Expr, right: Expr): Expr {
     const { nulls, order } = this.#sort;
     const areNullsFirst = nulls === undefined ? order === "DESC" : nulls === "FIRST";

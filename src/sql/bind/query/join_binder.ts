@@ -1,8 +1,8 @@
 /**
  * Joins two parts of FROM: determines the matching rows and the names of the resulting columns.
  *
- * A column that USING or NATURAL names appears once in the result. Its value is from the side that
- * always has a row or, in a full join, from whichever side has one.
+ * A column that USING or NATURAL names appears once in the result. Its value comes from the side
+ * that always has a row or, in a full join, from whichever side has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN } from "../../../types/mod.ts";

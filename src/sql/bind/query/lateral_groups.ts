@@ -1,13 +1,13 @@
 /**
- * Rewrites LATERAL aggregates so that they need not run once for each row of the left side.
+ * Rewrites LATERAL aggregates so that they do not have to run once for each row of the left side.
  *
  *     t, LATERAL (SELECT count(*) AS n FROM s WHERE s.a = t.b AND rest) x
  *     t LEFT JOIN (SELECT count(*) AS n, a FROM s WHERE rest GROUP BY a) g ON g.a = t.b
  *       beside (CASE WHEN g.a IS NULL THEN 0 ELSE g.n END) x
  *
- * The rewriting applies if the inner query reads the left side only in such equalities. The planner
- * chooses between the two forms. The second form may compute groups that no row of the left side
- * needs, so the only error that a group may raise is an arithmetic overflow.
+ * The rewriting applies if the inner query refers to the left side only in such equalities. The
+ * planner chooses between the two forms. The second form may compute groups that no row of the left
+ * side needs, so it is used only if the groups can raise no error but an arithmetic overflow.
  */
 import { BOOLEAN, compareValues, type Value } from "../../../types/mod.ts";
 import type { StatementBinding } from "../binding.ts";

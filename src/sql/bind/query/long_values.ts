@@ -1,9 +1,9 @@
 /**
- * Binds long VALUES of expressions in FROM before the query that contains them. A query is bound in
- * one tick, and 20,000 rows of expressions take a tenth of a second.
+ * Binds long VALUES lists of expressions in FROM before the query that contains them. A query is
+ * bound in one tick, and 20,000 rows of expressions take a tenth of a second.
  *
  * Only self-contained rows are bound beforehand. Rows that read columns of other items, contain a
- * query, or cannot be bound are left to the query, which also reports their errors.
+ * query, or cannot be bound are bound with the query, which also reports their errors.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { From, QueryStatement, ValuesStatement } from "../../parse/ast/ast.ts";

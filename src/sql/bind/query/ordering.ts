@@ -1,6 +1,4 @@
-/**
- * ORDER BY and LIMIT, for blocks and set operations.
- */
+/** Binds ORDER BY and LIMIT, for blocks and set operations. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BIGINT, isInteger } from "../../../types/mod.ts";
 import type { Expr, LimitStatement } from "../../parse/ast/ast.ts";
@@ -40,8 +38,8 @@ export function outputByOrdinal(
 }
 
 /**
- * Whether an expression is a constant other than a position. Such a constant sorts nothing, because
- * it has the same value in all rows, so the author must have meant something else.
+ * Whether an expression is a constant other than a position. Such a constant has the same value in
+ * all rows and therefore sorts nothing, so the author must have meant something else.
  */
 function isOtherConstant(expression: Expr): boolean {
   switch (expression.type) {

@@ -1,7 +1,7 @@
 /**
- * Binds FOR SYSTEM_TIME AS OF, which reads a table as it was at an earlier moment.
+ * Binds FOR SYSTEM_TIME AS OF, which reads a table as of an earlier time.
  *
- * The moment belongs to one table in FROM. It is computed once in each run, so it has no columns.
+ * The time applies to one table in FROM. It is computed once per run, so it cannot read columns.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -15,7 +15,7 @@ import { bindExpression } from "../expression/expression_binder.ts";
 import { Scope } from "../scope.ts";
 
 /**
- * Binds the moment of FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
+ * Binds the time in FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
  * undefined if FROM gives no moment.
  *
  * @throws {DatabaseError} INVALID_OPERATION for a STREAM table; TYPE_MISMATCH
@@ -30,7 +30,7 @@ export function bindPast(
   return notedPast({ table, moment: bindMoment(systemTime, statement) }, statement);
 }
 
-/** Adds a past read to the statement, with the right that it needs. */
+/** Adds a read of the past to the statement, with the right that it needs. */
 export function notedPast(read: Omit<PastRead, "index">, statement: StatementBinding): PastRead {
   statement.requirements.push({ action: "read-history", table: read.table });
   const past = { ...read, index: statement.pastReads.length };
@@ -51,7 +51,7 @@ function withoutHistory(node: Expr, what: string): DatabaseError {
 }
 
 /**
- * Binds an expression that is computed once in a run. @param clause The clause that contains the
+ * Binds an expression that is computed once per run. @param clause The clause that contains the
  * expression, for messages.
  */
 export function bindWithoutColumns(

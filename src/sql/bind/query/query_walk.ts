@@ -1,6 +1,4 @@
-/**
- * Walks over whole bound queries to find their expressions, their relations and their properties.
- */
+/** Traverses whole bound queries to find their expressions, relations and properties. */
 import type {
   BoundExpansion,
   BoundFrom,
@@ -74,7 +72,7 @@ function queriesIn(relation: BoundRelation): readonly BoundSelect[] {
     case "function":
     case "changes":
     case "working":
-    // An entry may be read in many places, so its properties are stored with the entry.
+    // An entry may be read in many places, so its properties are cached with the entry.
     case "cte":
       return [];
     case "query":
@@ -165,7 +163,7 @@ export function recursionsAround(query: BoundSelect): ReadonlySet<BoundRecursion
 }
 
 /**
- * Returns the ids by which LATERAL items read earlier items. These values do not come from the
+ * Returns the ids through which LATERAL items read earlier items. These values do not come from the
  * enclosing query.
  */
 function lateralIdsIn(from: BoundFrom | undefined, into: Set<number> = new Set()): Set<number> {

@@ -1,7 +1,7 @@
 /**
- * `json_populate_record(NULL::t, document)` and its kin, which have the columns of table t. They
- * are bound as `json_to_record(document) AS (…)` with the names and types of these columns, so they
- * take the right to read the table.
+ * Binds `json_populate_record(NULL::t, document)` and similar functions, whose columns are those of
+ * table t. They are bound as `json_to_record(document) AS (…)` with the names and types of these
+ * columns, so they require the right to read the table.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";

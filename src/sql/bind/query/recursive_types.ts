@@ -1,16 +1,18 @@
 /**
- * The column types of a recursive query, which its initial and its recursive side share.
+ * Determines the column types of a recursive query, which its initial and its recursive side have
+ * in common.
  *
- * Each step computes from the values of the previous step, so it may need more digits or a longer
- * string than the initial side has. A column keeps its kind of type and is widened to fit the
- * recursive side. That side is then bound again, until no column has to be wider.
+ * Each step computes its values from the previous step, so it may need more digits or a longer
+ * string than the initial side has. A column keeps its kind of type, and is widened to fit the
+ * recursive side. The recursive side is then bound again, until no column has to be widened.
  *
  *     SELECT 1.0 UNION ALL SELECT x + 0.25 …     numeric(2,1) → numeric(4,2) → numeric(38,2)
  *     SELECT 1.0 UNION ALL SELECT x * 1.5 …      numeric(2,1) → numeric(4,2) → numeric(38,26)
  *
- * A product has more digits at each step, up to the limit of 38. A column whose scale keeps growing
- * immediately gets a large scale. A value that needs an even larger scale fails the query, because
- * rounding would be silent. The elements of an array are widened in the same way.
+ * A product has more digits at each step, up to the limit of 38. If the scale of a column keeps
+ * growing, the column immediately gets a large scale. A value that needs an even larger scale makes
+ * the query fail, because rounding would go unnoticed. The elements of an array are widened in the
+ * same way.
  */
 
 import { DatabaseError } from "../../../base/errors.ts";
@@ -52,7 +54,7 @@ interface RoomyColumn {
   readonly grown: number | undefined;
 }
 
-/** The scales that a column gets one after the other if its scale keeps growing. */
+/** The scales that a column gets, one after another, if its scale keeps growing. */
 const GROWN_SCALES: readonly number[] = [26, 16, 10];
 const GROWN_LAST: number = GROWN_SCALES.length - 1;
 
@@ -64,8 +66,8 @@ const WHOLE_DIGITS_MIN = 12;
 const WHOLE_DIGITS_MORE = 6;
 
 /**
- * The number of rounds in which columns may widen one another. In later rounds, each column that
- * grows gets the maximum.
+ * The number of rounds in which columns may widen one another. In later rounds, every column that
+ * grows gets the maximum immediately.
  */
 const PATIENT_ROUNDS = 3;
 

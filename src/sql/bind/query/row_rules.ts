@@ -1,14 +1,13 @@
 /**
  * Binds the policies of a table as conditions on its rows.
  *
- * The condition on the rows that a statement reads becomes a part of the table in FROM, so it
- * applies wherever the table is used: in a join, in a view, in a query of an expression. The
- * conditions on rows that a statement writes are tested when the rows are known
- * (`change/row_guard.ts`).
+ * The condition on the rows that a statement reads becomes part of the table in FROM, so it applies
+ * wherever the table is used: in a join, in a view, or in a subquery. The conditions on rows that a
+ * statement writes are tested when the rows are known (`change/row_guard.ts`).
  *
- * A policy is bound anew for each statement, over the columns of the table in that statement. The
- * text of a policy keeps its meaning: in it, tables and columns have the names that they had when
- * it was written. The names of the surrounding statement are not visible in it.
+ * A policy is bound again for each statement, over the columns of the table in that statement. The
+ * text of a policy keeps its meaning: the tables and columns in it have the names that they had
+ * when the policy was written. Names from the surrounding statement are not visible in the text.
  */
 import { isPolicyFor } from "../../../auth/mod.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -38,7 +37,9 @@ export interface RuledTable {
   readonly table: TableEntry;
   /** The columns, each of which comes from a column of the table. */
   readonly columns: readonly BoundColumn[];
-  /** The mention of the table in the statement, at which errors of the policies are reported. */
+  /**
+   * Where the statement refers to the table; errors in the policies are reported at this position.
+   */
   readonly node: AstNode;
 }
 
@@ -46,7 +47,7 @@ type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
 
 /**
  * Records that a statement reads or writes rows of a table, and the policies with which it is
- * planned. A plan with other policies is not used for the caller.
+ * planned. The plan is not used for callers to whom other policies apply.
  */
 export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): void {
   if (accessLevelOf(table) !== "RESTRICTED") return;
@@ -98,7 +99,7 @@ function checkOf(policy: PolicyEntry): PolicyText {
   return { policy, sql: policy.check ?? policy.using };
 }
 
-/** Joins the conditions of several policies, one of which has to hold. */
+/** Combines the conditions of several policies, at least one of which has to be true. */
 function permitted(
   ruled: RuledTable,
   texts: readonly PolicyText[],

@@ -1,10 +1,11 @@
 /**
- * SEARCH and CYCLE of a recursive WITH entry, written as columns that its two sides compute:
+ * Rewrites SEARCH and CYCLE of a recursive WITH entry as columns that both sides of the union
+ * compute:
  *
  *     a UNION ALL b   SEARCH DEPTH FIRST BY k SET o
  *     SELECT s.*, ARRAY[ROW(s.k)] FROM (a) s  UNION ALL  SELECT s.*, s.o || ROW(s.k) FROM (b) s
  *
- * in which b also selects the column o of the entry. SEARCH BREADTH counts the steps in a row, and
+ * Here, b also selects the column o of the entry. SEARCH BREADTH counts the steps in a row, and
  * CYCLE stops at rows whose key the path already contains.
  */
 import { DatabaseError } from "../../../base/errors.ts";

@@ -143,8 +143,7 @@ function* selectInSteps(
       bind: bindExpression,
     });
   }
-  // An absent clause has no step of its own, because a step costs more than binding an empty
-  // clause.
+  // A step costs more than binding an empty clause, so absent clauses have no separate steps.
   const outputs = yield* bindOutputs(block);
   const grouped =
     select.groupBy === undefined ? NO_GROUPS : yield* bindGroups(select.groupBy, outputs, block);
@@ -182,7 +181,7 @@ function* selectInSteps(
     })),
     windows: windows.calls.map((call) => mapCall(call, over)),
     expansions: mapExpansions(made, over),
-    // All columns that grouping has to yield are known only at this point.
+    // Only at this point is it known which columns grouping has to yield.
     groupBy: grouping?.groupBy ?? [],
     groupingSets: grouping?.sets,
     aggregates: sink.aggregates,
@@ -206,8 +205,8 @@ function bindOutputs(block: Block): Generator<void, BoundOutput[]> {
 }
 
 /**
- * Whether `*` includes the system columns: only in a plain SELECT from one stored table, without
- * DISTINCT, grouping and windows.
+ * Whether `*` includes the system columns, which is the case only in a plain SELECT from one stored
+ * table, without DISTINCT, grouping or windows.
  */
 function showsSystemColumns({ deps, scope, select }: Block): boolean {
   if (!deps.isOutermost || scope.relations.length !== 1) return false;
@@ -437,8 +436,8 @@ function checkDistinct(bound: BoundSelect, { orderBy = [], _location }: SelectFr
 }
 
 /**
- * Creates the collector for the aggregates of one query block. An aggregate that appears twice is
- * computed once.
+ * Creates the collector for the aggregates of one query block. If the same aggregate appears twice,
+ * it is computed once.
  */
 function newAggregateSink(): AggregateSink {
   const known = new EquivalenceClasses({ formOf: formOfAggregate, areEquivalent: isSameAggregate });

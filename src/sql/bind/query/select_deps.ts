@@ -1,6 +1,6 @@
 /**
- * The environment in which a query is bound: how names find relations, and how inner queries are
- * bound.
+ * Defines the environment in which a query is bound: how names are resolved to relations, and how
+ * inner queries are bound.
  */
 import { runToCompletion } from "../../../base/steps.ts";
 import type { TableEntry } from "../../../catalog/mod.ts";
@@ -76,7 +76,7 @@ export interface CteList {
   readonly others: CteList | undefined;
 }
 
-/** The query that a name defined by WITH refers to. */
+/** The query to which a name in WITH refers. */
 export type CteEntry =
   | {
       readonly kind: "query";

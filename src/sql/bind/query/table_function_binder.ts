@@ -4,8 +4,8 @@
  *     SELECT a, unnest(t.b) FROM t              each row of t as often as b has elements
  *     SELECT a, (jsonb_each(t.b)).* FROM t      the columns of a call that has several
  *
- * Several calls in one select list run side by side; shorter results are padded with NULL. See
- * `expansions.ts` for the order in which they run.
+ * Several calls in one select list run side by side, and shorter results are filled with NULL. For
+ * the order in which calls run, see `expansions.ts`.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
@@ -50,8 +50,8 @@ export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
   readonly columns: readonly { readonly name: string; readonly type: DataType }[];
   /**
-   * Whether the alias alone refers to the single column: `json_array_elements(j) AS e` is read as
-   * `e`.
+   * Whether the alias alone refers to the single column: `json_array_elements(j) AS e` can be read
+   * as `e`.
    */
   readonly isValue: boolean;
 }
@@ -137,7 +137,7 @@ export function bindExpansion(
   const [first] = columns;
   if (first !== undefined && columns.length === 1) return columnValue(first);
   const fields = columns.map((column) => ({ name: column.name, value: columnValue(column) }));
-  // The key of a member is NULL only in rows of a longer call beside this one.
+  // The key of a member is NULL only in rows that a longer call next to this one adds.
   return valueOfRow({ fields, presence: fields[0]?.value });
 }
 

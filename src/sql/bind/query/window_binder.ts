@@ -156,8 +156,7 @@ function functionOver(call: ExprCall, inner: ExpressionContext, bind: Bind): Bou
       ? castTo(argument, { to: BIGINT, mode: "implicit", node: call.args[i] })
       : argument,
   );
-  // An untyped literal takes the type of the value beside it, or becomes text if no value is beside
-  // it.
+  // An untyped literal gets the type of the value next to it, or becomes text if there is none.
   const valued = [args[0], shape.alike === undefined ? undefined : args[shape.alike]];
   const present = valued.flatMap((value) => value ?? []);
   let { result: type } = shape;
@@ -240,7 +239,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   return window;
 }
 
-/** An untyped literal is a valid key: it puts all rows in one group, whatever its value. */
+/** Accepts an untyped literal as a key, which puts all rows into one group, whatever its value. */
 function settledKey(expression: BoundExpression): BoundExpression {
   if (expression.type.kind !== "unknown") return expression;
   return castTo(expression, { to: { kind: "text" }, mode: "implicit", node: undefined });
@@ -253,7 +252,7 @@ const DEFAULT_FRAME: BoundFrame = {
   exclude: undefined,
 };
 
-/** The rank of each bound in the order in which the bounds of a frame must appear. */
+/** The rank of each bound, in the order in which the bounds of a frame have to appear. */
 const PLACES: Readonly<Record<FrameBound["type"], number>> = {
   "unbounded preceding": 0,
   preceding: 1,

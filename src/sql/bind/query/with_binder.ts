@@ -1,5 +1,5 @@
 /**
- * WITH: named queries, including recursive ones.
+ * Binds WITH: named queries, including recursive ones.
  *
  * An entry is bound once and may be read in many places. Entries see earlier entries. With
  * RECURSIVE, all entries see each other, and an entry sees itself as the rows that its last step
@@ -67,8 +67,8 @@ function requireOwnNames({ bind }: WithStatement): void {
 }
 
 /**
- * Adds the entry of a change to its own scope, where reading it is refused: a change cannot read
- * the rows that it returns.
+ * Adds the entry of a change to its own scope in a form that cannot be read, because a change must
+ * not read the rows that it returns.
  */
 function withItself({ alias: { name } }: WithBinding, deps: SelectDeps): SelectDeps {
   return withEntry(deps, { kind: "forbidden", name });
@@ -116,8 +116,8 @@ function bindEntry(binding: WithBinding, deps: SelectDeps, isRecursive: boolean)
 }
 
 /**
- * Adds a hint to the error for an unknown table if the table has the name of the entry: the author
- * probably meant the entry itself.
+ * Adds a hint to the error about an unknown table if the table has the name of the entry, since the
+ * author probably meant the entry itself.
  */
 function hintingAtRecursive(
   { alias, statement }: WithBinding,

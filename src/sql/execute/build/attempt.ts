@@ -1,7 +1,6 @@
 /**
- * Computes, before any row is read, the values by which rows are looked up. If a value cannot be
- * computed, the rows are read without the look-up, and the condition itself fails once it is tested
- * on a row.
+ * Computes values for row look-ups before any row is read. If a value cannot be computed, the rows
+ * are read without the look-up, and the condition raises the error once it is tested on a row.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { endsRequest } from "../context/request_ledger.ts";

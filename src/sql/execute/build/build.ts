@@ -58,14 +58,14 @@ import { buildKeyedScan, buildScan, buildSystemView, type ScanUse } from "./buil
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** Describes how the consumer of a node's rows uses them. */
+/** Describes how the consumer of a plan node uses its rows. */
 interface Use extends ScanUse {
   /**
-   * The expressions of a sort whose consumer needs only the first row of each group with equal
-   * values of them.
+   * The expressions of a sort whose consumer needs only the first row of each group of rows with
+   * equal values for these expressions.
    */
   readonly firstsOf?: readonly BoundExpression[] | undefined;
-  /** The bounds for the row numbers of the rows that are needed, below a window. */
+  /** The bounds on row numbers that limit which rows are needed below a window. */
   readonly bounds?: readonly NumberBound[];
 }
 
@@ -137,8 +137,8 @@ function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
 }
 
 /**
- * The condition of an inner join becomes a filter above the join if evaluating it on pairs may
- * produce long values.
+ * If the condition of an inner join may produce long values when it is evaluated on pairs, it
+ * becomes a filter above the join.
  */
 function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
   const read = columnIdsIn(residual);
@@ -193,7 +193,10 @@ interface BuiltSides {
   readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
 }
 
-/** Builds both sides of a join. If one side may have few rows, the other is read by their keys. */
+/**
+ * Builds both sides of a join. If one side may have few rows, the other side is read by the keys of
+ * these rows.
+ */
 function buildSides(
   node: JoinNode,
   { left, right, shape }: BuiltSides,
@@ -277,8 +280,8 @@ function buildFilter(node: Extract<PlanNode, { kind: "filter" }>, use: Use): Ope
 }
 
 /**
- * Builds a filter whose condition has one value for all rows. If it is not true, the input is not
- * opened.
+ * Builds a filter whose condition has the same value for all rows. If it is not true, the input is
+ * not opened.
  */
 function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): OperatorFactory {
   const ask = compileScalar(node.condition);
@@ -295,8 +298,8 @@ function buildAskedOnce(node: Extract<PlanNode, { kind: "filter" }>, use: Use): 
       answer = ask(context);
     } catch (error) {
       if (!(error instanceof DatabaseError)) throw error;
-      // A condition that fails raises its error only for a row that evaluates it, so without rows
-      // there is no error.
+      // A failing condition raises its error only for a row that evaluates it, so there is no error
+      // if there are no rows.
       return tested(context);
     }
     if (answer !== true) return new RowsOperator([], []);

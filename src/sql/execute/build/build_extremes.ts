@@ -15,7 +15,7 @@ import { buildIndexOrder, buildOrderedScan, type OrderedRows } from "./build_sca
 
 /**
  * The minimum number of rows in a table that is read in the sort order of a column without an
- * index. Such an order is kept in memory, but must be built first and updated after changes.
+ * index. Such an order is kept in memory, but it must be built first, and updated after changes.
  */
 const ORDERED_ROWS_MIN = 262_144;
 
@@ -45,7 +45,7 @@ export function buildExtremes(node: AggregateNode, plain: OperatorFactory): Oper
   };
 }
 
-/** Returns undefined if the rows for some result cannot be read in sort order. */
+/** Returns undefined if the rows for any of the results cannot be read in sort order. */
 function extremesOf(node: AggregateNode): readonly OpenExtreme[] | undefined {
   const { input } = node;
   const opens = (extremeKeysOf(node) ?? []).flatMap((key): OpenExtreme[] => {

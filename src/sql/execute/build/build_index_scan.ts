@@ -4,9 +4,9 @@
  *     the plan names some indexes ──► ranges of keys in each ──► the index with the fewest rows
  *                                                                 └──too many: a scan of the table
  *
- * The number of rows in a range is known before any of them is read, so the choice is made in each
- * run. If a value cannot be computed, no index is used: the condition above the scan itself fails
- * once a row needs the value.
+ * The number of rows in a range is known before any of them is read, so the decision is made in
+ * each run. If a value cannot be computed, no index is used, and the condition above the scan
+ * raises the error once a row needs the value.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -40,13 +40,13 @@ import { attempted } from "./attempt.ts";
 import { compileBeginning } from "./beginnings.ts";
 import { compileSought } from "./key_parts.ts";
 
-/** The number of rows that a scan reads in the time in which an index yields one row. */
+/** How many rows a scan reads in the time that an index needs to yield one row. */
 const ROWS_PER_ROW = 64;
 
-/** The same for an inverted index, whose conditions take longer to test than others. */
+/** The same ratio for an inverted index, whose conditions take longer to test than others. */
 const ROWS_PER_TERM_ROW = 8;
 
-/** The maximum number of primary keys that are looked up for an alternative of an OR. */
+/** The maximum number of primary keys that are looked up for one alternative of an OR. */
 const ALTERNATIVE_KEYS_MAX = 1024;
 
 /** The maximum number of rows for which an index is used without counting the rows in the table. */
@@ -106,11 +106,11 @@ type Opening = (options: TableScanOptions) => CountedScan | undefined;
 
 interface Choice {
   readonly open: Opening;
-  /** The number of scanned rows that take as long as reading one row. */
+  /** How many rows can be scanned in the time that it takes to read one row. */
   readonly rowsPerRow: number;
 }
 
-/** Compiles the scan of the rows that at least one of some accesses finds. */
+/** Compiles a scan of the rows that are found by at least one of several index accesses. */
 function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choice {
   const choicesOf = accesses.map((access) => compileChoice(table, access));
   const costs = accesses.map((access) =>
@@ -122,7 +122,7 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
       const choices: RowChoice[] = [];
       for (const choiceOf of choicesOf) {
         const choice = attempted(() => choiceOf(options.context));
-        // The other accesses alone would find too few rows.
+        // The remaining accesses alone would miss rows.
         if (choice === undefined) return undefined;
         choices.push(choice);
       }
@@ -131,7 +131,10 @@ function compileEither(table: TableEntry, accesses: readonly RowAccess[]): Choic
   };
 }
 
-/** Compiles the choice of the rows that an access finds, undefined in a run that cannot use it. */
+/**
+ * Compiles the choice of the rows that an index access finds; undefined in a run that cannot use
+ * the access.
+ */
 function compileChoice(
   table: TableEntry,
   access: RowAccess,
@@ -163,7 +166,10 @@ function typeOfKey({ columns }: TableEntry, columnId: number): DataType {
   return defined(column, "a key column is a column of its table").type;
 }
 
-/** Compiles the scan of the rows that an access finds. A run without such a scan gets undefined. */
+/**
+ * Compiles a scan of the rows that an index access finds. If a run has no such scan, the result is
+ * undefined.
+ */
 function compileOpening(table: TableEntry, access: IndexAccess): Opening {
   const { index } = access;
   const choiceOf = compileChoice(table, access);
@@ -171,12 +177,15 @@ function compileOpening(table: TableEntry, access: IndexAccess): Opening {
     const choice = attempted(() => choiceOf(options.context));
     if (choice === undefined) return undefined;
     if (choice.kind !== "keys") return openChoice(options, choice);
-    // A sorted index has its rows in order, which some readers need.
+    // A sorted index returns rows in its order, which some consumers need.
     return openIndex(options, { index, spans: choice.spans, isDescending: false });
   };
 }
 
-/** Compiles the query of terms that conditions set. A run in which they set none gets undefined. */
+/**
+ * Compiles the term query that conditions imply. If they imply none in a run, the result is
+ * undefined.
+ */
 function compileTerms(
   table: TableEntry,
   { index }: IndexAccess,
@@ -209,7 +218,7 @@ function isWorthwhile(
   return rowCount * rowsPerRow < all;
 }
 
-/** Opens a scan of rows that indexes choose. Returns undefined if an index cannot be read. */
+/** Opens a scan of the rows that indexes select. Returns undefined if an index cannot be read. */
 function openChoice(options: TableScanOptions, choice: RowChoice): CountedScan | undefined {
   const { columnIds, context, table } = options;
   // An index does not store whether a row is deleted.
@@ -256,7 +265,7 @@ export function openIndex(
 
 /** Describes how the consumer uses ranges of keys. */
 export interface SpanUse {
-  /** Whether to skip rows in which the column after those with listed values is NULL. */
+  /** Whether to skip rows with NULL in the column that follows the columns with listed values. */
   readonly skipsNull?: boolean;
 }
 
@@ -289,7 +298,7 @@ export function compileSpans(table: TableEntry, access: IndexAccess, use: SpanUs
 
 /**
  * Opens a scan of the rows whose keys begin with one of the given lists of values. The lists are
- * distinct and contain no NULL. Returns undefined if reading all rows takes less time.
+ * distinct and contain no NULL. Returns undefined if reading all rows would take less time.
  */
 export function openByKeys(
   options: TableScanOptions,
@@ -333,7 +342,7 @@ interface TightestBounds {
 const NO_BOUNDS: TightestBounds = { min: undefined, max: undefined };
 
 /**
- * Returns the range of keys that begin with some values and satisfy the bounds of the columns that
+ * Returns the range of keys that begin with some values and satisfy the bounds on the columns that
  * follow. NULL sorts after all values and satisfies no bound.
  */
 function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean): IndexSpan {
@@ -346,7 +355,7 @@ function spanWithin(key: Row, { max, min }: TightestBounds, skipsNull: boolean):
   };
 }
 
-/** Without values, there is no bound. */
+/** If there are no values, there is no bound. */
 function boundFrom(bound: IndexBound): IndexBound | undefined {
   return bound.values.length === 0 ? undefined : bound;
 }
@@ -375,7 +384,7 @@ function compileBounds(
       if (min !== undefined) all.push({ side: "min", isInclusive: true, values: [min] });
       if (max !== undefined) all.push({ side: "max", isInclusive: true, values: [max] });
     }
-    // `(a, b) > (1, NULL)` may still be true for a different value of a.
+    // `(a, b) > (1, NULL)` may still be true for another value of a.
     if (all.some((bound) => bound.values[0] === null)) return undefined;
     const [min, max] = (["min", "max"] as const).map((side) =>
       all

@@ -134,16 +134,16 @@ interface SortFront {
 
 /** A method of reading the input of a sort so that rows arrive sorted by the first sort keys. */
 interface FrontSource {
-  /** The number of sort keys, from the first, by which the input is sorted. */
+  /** The number of leading sort keys by which the input is already sorted. */
   readonly keyCount: number;
   /**
-   * Opens the input. Returns undefined if a run cannot read the rows, or as many of them, in this
-   * order.
+   * Opens the input. Returns undefined if a run cannot read the rows, or not as many of them, in
+   * this order.
    */
   readonly open: (context: ExecutionContext, rowsMax: number) => SortFront | undefined;
 }
 
-/** Returns the methods of reading the first rows of a sort in order, the best method first. */
+/** Returns the methods of reading the first rows of a sort in order, starting with the best one. */
 function buildFronts({ input, keys, limit }: SortNode): readonly FrontSource[] {
   const [key] = keys;
   if (limit === undefined || key === undefined) return [];

@@ -1,6 +1,6 @@
 /**
  * Builds the operators that pass rows on: filters and projections. They accept rows from any
- * source, so that a scan below them can be replaced by a look-up or a sorted read.
+ * source, so the scan below them can be replaced by a look-up or a sorted read.
  *
  *     sort, join ──rows in order, rows of some keys──► filter, project ──► the same columns as ever
  */
@@ -57,8 +57,8 @@ export interface OverScan {
 }
 
 /**
- * Compiles the filters and projections over one scan, which `orderedColumnOf` and `keyedSideOf`
- * find.
+ * Compiles the filters and projections above a single scan, which `orderedColumnOf` and
+ * `keyedSideOf` find.
  */
 export function buildOverScan(node: PlanNode): OverScan {
   if (node.kind === "scan") {

@@ -51,15 +51,15 @@ import {
 import { compilePart, compileSought, distinct, type LookedUp } from "./key_parts.ts";
 import { runtimeOf } from "./table_runtime.ts";
 
-/** The result of a run that cannot read the row directly, so that the operators have to run. */
+/** Returned if a run cannot read the row directly, so that the operators have to run. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
-/** Reads the only row that a query can yield, as its output columns. */
+/** Reads the only row that a query can yield, in the form of its output columns. */
 export type RowRead = (context: ExecutionContext) => Row | undefined | typeof NOT_READ;
 
 /**
- * Compiles a plan that only reads columns of one row by its key. This is the most frequent read,
- * and it needs no operators. Returns undefined for every other plan.
+ * Compiles a plan that only reads columns of one row by its key. This is the most frequent kind of
+ * read, and it needs no operators. Returns undefined for every other plan.
  */
 export function buildRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
@@ -82,7 +82,7 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
 }
 
 /**
- * Returns the primary key or index key that the conditions of a plan over one table determine
+ * Returns the primary key or index key that the conditions of a single-table plan determine
  * completely.
  */
 function keyBelow(input: PlanNode):
@@ -120,7 +120,7 @@ function readByIndex(
       owner,
       upTo: context.snapshotSeq,
     });
-    // A snapshot may be older than the index, which may then have several rows with the key.
+    // A snapshot may be older than the index, which may then contain several rows with the key.
     return rows === undefined || rows.length > 1 ? NOT_READ : rows[0];
   } catch (error) {
     throw droppedMeanwhile(error, table);
@@ -138,8 +138,8 @@ export function buildSystemView(node: Extract<PlanNode, { kind: "system" }>): Op
 }
 
 /**
- * The number of rows in a batch if every operator above it consumes whole batches. The arrays of
- * such a batch stay in the second-level cache, and processing the batch does not block the event
+ * The number of rows in a batch if all operators above the scan consume whole batches. The arrays
+ * of such a batch stay in the second-level cache, and processing the batch does not block the event
  * loop for long.
  */
 const BULK_BATCH_ROWS: number = 2 * BATCH_ROWS_MAX;
@@ -150,7 +150,10 @@ export interface ScanUse {
   readonly isConsumed?: boolean;
   /** Whether the consumer drops rows because of the values in some columns. */
   readonly isFiltered?: boolean;
-  /** Whether rows must arrive in the order of the table. An index has a different order. */
+  /**
+   * Whether rows must arrive in the order of the table. An index would return the rows in a
+   * different order.
+   */
   readonly skipsIndexes?: boolean;
 }
 
@@ -174,8 +177,9 @@ export function buildScan(node: ScanNode, use: ScanUse): OperatorFactory {
 }
 
 /**
- * Whether a run looks up its listed keys instead of scanning. The plan cannot decide this: it does
- * not know how many elements the arrays have, or how many rows of the table belong to the caller.
+ * Whether a run looks up its listed keys instead of scanning. The plan cannot decide this, because
+ * it does not know how many elements the arrays have, nor how many rows of the table belong to the
+ * caller.
  */
 function areWorthLookingUp(
   { sought = [], table }: ScanNode,
@@ -233,7 +237,7 @@ export function buildIndexQuestion(node: ScanNode): (context: ExecutionContext) 
   };
 }
 
-/** Describes how the rows of one side of a join are found by keys. */
+/** Describes how the rows of one side of a join are found by their keys. */
 export interface KeyedUse extends ScanUse {
   /**
    * The columns to which the keys apply. If only the first column of the primary key is known, all
@@ -284,9 +288,9 @@ export interface OrderedRows {
 }
 
 /**
- * Builds a scan that is sorted by a column. A run passes the number of rows that it needs from the
- * front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting all
- * rows takes less time.
+ * Builds a scan that is sorted by a column. Each run passes the number of rows that it needs from
+ * the front. The scan returns undefined if the rows cannot be read in sorted order, or if sorting
+ * all rows takes less time.
  */
 export function buildOrderedScan(
   node: ScanNode,
@@ -330,7 +334,7 @@ export function buildIndexOrder(
   };
 }
 
-/** Returns the options that apply however the table is read. */
+/** Returns the scan options that apply however the table is read. */
 function scanOptions(
   { columns, isBulk, isDivided = false, past, table, withTombstones }: ScanNode,
   { isConsumed = false, isFiltered = false }: ScanUse,
@@ -355,7 +359,7 @@ function scanOptions(
   });
 }
 
-/** Compiles the ranges of numbers and the ranges in key order, which also include strings. */
+/** Compiles the numeric ranges, and the ranges in key order, which also cover strings. */
 function compileRanges({ ranges, textRanges = [] }: ScanNode): {
   readonly ranges: readonly CompiledRange[];
   readonly spanRanges: readonly CompiledRange[];
@@ -412,7 +416,7 @@ function openOrdered(
   return undefined;
 }
 
-/** Returns the values of the first key column in the given keys. */
+/** Returns the values that the first key column has in the given keys. */
 function spansOfKeys({ primaryKey }: TableEntry, keys: readonly Row[]): KeySpans {
   const columnId = defined(primaryKey[0], "a table read by keys has a primary key");
   return { columnId, spans: keys.map(([value]) => ({ min: value, max: value })) };
@@ -451,7 +455,7 @@ function spanOf({ primaryKey }: TableEntry, keys: readonly Row[]): ColumnRange {
 }
 
 /**
- * Returns the distinct keys to look up. Keys that contain NULL are left out, because NULL equals
+ * Returns the distinct keys to look up. Keys that contain NULL are omitted, because NULL equals
  * nothing.
  */
 function compileKeys({

@@ -16,8 +16,8 @@ import { compileExpression } from "../evaluate/expression.ts";
 import { checkScope } from "./table_runtime.ts";
 
 /**
- * The context of key expressions. An immutable expression without queries reads nothing else from
- * its context.
+ * The context of key expressions. An immutable expression without subqueries reads nothing else
+ * from its context.
  */
 const CONTEXT = {
   call: {} as CallDeps,
@@ -54,5 +54,5 @@ export function compileKeyExpression({ reads, sql, terms, type }: KeyExpression)
   };
 }
 
-// Registers the compiler, so that every thread that loads SQL can compute keys.
+// Registering the compiler here ensures that every thread that loads SQL can compute keys.
 setKeyCompiler(compileKeyExpression);

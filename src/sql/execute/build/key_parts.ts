@@ -1,5 +1,6 @@
 /**
- * Computes the keys that a plan lists: the combinations of the possible values of each column.
+ * Computes the keys that a plan looks up: all combinations of the possible values of each key
+ * column.
  */
 import {
   type DataType,
@@ -101,7 +102,7 @@ function* combinations(
   }
 }
 
-/** Returns the combination with a given number; the last list varies fastest. */
+/** Returns the combination with a given number, where the last list varies fastest. */
 function rowOf(lists: readonly (readonly Value[])[], number: number): Row {
   const row: Value[] = Array.from({ length: lists.length });
   let rest = number;

@@ -1,6 +1,6 @@
 /**
- * Uses a condition on `row_number()` above a window: below the window, only the first rows of each
- * partition are kept, so that few rows have to be sorted and numbered.
+ * Exploits a condition on `row_number()` above a window: only the first rows of each partition are
+ * kept below the window, so that few rows have to be sorted and numbered.
  *
  *     Filter n <= 3 ──► Project ──► Window row_number() AS n ──► first rows ──► input
  */
@@ -13,7 +13,7 @@ import { compileScalar } from "../evaluate/scalar.ts";
 import { GROUP_TOP_N_MAX, GroupTopN } from "../sort/group_top_n.ts";
 import { sortKeys } from "./build_order.ts";
 
-/** An upper bound for the values of a column in the rows that are needed. */
+/** An upper bound on a column of row numbers, which the needed rows satisfy. */
 export interface NumberBound {
   readonly columnId: number;
   readonly most: BoundExpression;
@@ -60,8 +60,8 @@ function isFixed(expression: BoundExpression): boolean {
 }
 
 /**
- * Returns the bounds that apply below a projection: those of columns that the projection does not
- * compute.
+ * Returns the bounds that also apply below a projection, because the projection passes on their
+ * columns unchanged.
  */
 export function boundsBelow(
   { columns, expressions }: Extract<PlanNode, { kind: "project" }>,

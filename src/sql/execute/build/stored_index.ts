@@ -32,8 +32,8 @@ export function storedIndexOf(table: Pick<TableEntry, "columns">, index: IndexEn
 }
 
 /**
- * Returns the computed parts of the keys of an index. The files of a partial index also list the
- * rows that do not meet its condition; every part of their keys is NULL.
+ * Returns the computed key parts of an index. The files of a partial index also list rows that do
+ * not meet its condition; every part of their keys is NULL.
  */
 function storedExpressionsOf(
   table: Pick<TableEntry, "columns">,

@@ -1,5 +1,5 @@
 /**
- * The compiled defaults, checks and keys with which rows of a table are written. They are created
+ * Compiles the defaults, checks and keys that are needed to write rows of a table. They are created
  * once for each table definition.
  */
 
@@ -37,7 +37,7 @@ import { storedIndexOf } from "./stored_index.ts";
 
 type DefaultValue = (context: ExecutionContext) => Value;
 
-/** A CHECK that rows must not violate, or an expression of an index, which must not fail. */
+/** A CHECK that rows must not violate, or an index expression that must not fail. */
 interface Check {
   readonly kind: "check" | "index";
   readonly name: string;
@@ -138,7 +138,8 @@ export class TableRuntime {
   }
 
   /**
-   * Checks rows against NOT NULL, CHECK and the size of a key; the first faulty row decides.
+   * Checks rows against NOT NULL, CHECK and the maximum key size; the first faulty row determines
+   * the error.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, VALUE_TOO_LONG
    */
@@ -168,7 +169,7 @@ export class TableRuntime {
   }
 
   /**
-   * Checks the rows of a batch that has all columns of the table, as {@linkcode check} does.
+   * Checks the rows of a batch that contains all columns of the table, like {@linkcode check}.
    * @throws {DatabaseError} The same errors as `check`.
    */
   checkBatch(batch: Batch, context: ExecutionContext): void {
@@ -192,8 +193,8 @@ export class TableRuntime {
       const found = this.#firstFaultOf(check, before, context);
       if (found === undefined) continue;
       first = found;
-      // Only an earlier row can still be the first faulty row. For the current row, the first
-      // failing CHECK is already known.
+      // Only an earlier row can still turn out to be the first faulty one. For the current row, the
+      // first failing CHECK is already known.
       if (found.row === 0) break;
       before = partOf(before, 0, found.row);
     }
@@ -210,7 +211,7 @@ export class TableRuntime {
       if (!isFaultOfValue(error)) throw error;
       if (rowCount === 0) return undefined;
       if (rowCount === 1) return { row: 0, fault: this.#failed(check, error) };
-      // The error does not tell which row failed, so the batch is split into halves.
+      // The error does not say which row failed, so the batch is split into halves.
       const half = Math.floor(rowCount / 2);
       const early = this.#firstFaultOf(check, partOf(batch, 0, half), context);
       if (early !== undefined) return early;
@@ -258,7 +259,7 @@ export class TableRuntime {
   }
 }
 
-/** Returns a copy of an error that names the place of the fault at the end of the message. */
+/** Returns a copy of an error whose message ends with the place of the fault. */
 function withPlace(cause: DatabaseError, place: string): DatabaseError {
   const { code, hint, message } = cause;
   return new DatabaseError(code, `${message} (${place})`, {
@@ -280,7 +281,7 @@ function hasNull(column: Vector | undefined): boolean {
   return false;
 }
 
-/** Returns the number of bytes that the longest value takes in a key. */
+/** Returns the size that the longest value has in a key, in bytes. */
 function longestOf(column: Vector | undefined): number {
   if (column?.kind === "i32" || column?.kind === "f64" || column?.kind === "bool") return 8;
   if (column?.kind !== "utf8") return Number.POSITIVE_INFINITY;
@@ -367,7 +368,7 @@ function compileKeys({ columns, indexes = [], name }: TableEntry): Check[] {
   );
 }
 
-/** Compiles the conditions of the domains of columns. */
+/** Compiles the conditions of the columns' domains. */
 function compileDomains({ columns }: TableEntry): Check[] {
   return columns.flatMap(({ domain, name: column }, position) =>
     (domain?.checks ?? []).map(({ name, sql }): Check => {

@@ -1,20 +1,19 @@
 /**
- * Writes the changes of one statement. Few changes are written in the tick in which they were read.
- * Many changes take several ticks, between which other statements run and the statement may be
- * ended.
+ * Writes the changes of one statement. A small number of changes is written in the tick in which
+ * the rows were read. A larger number takes several ticks; between them, other statements run, and
+ * the statement may be cancelled.
  *
  *     few       read ──► commit                          one tick, at the newest applied state
  *     many      read ─┬► stage ─┬► settle ──► commit      read at the state of the first time slice
  *                     └─────────┘
  *     in a transaction: read all ──► stage in it
  *
- * - A statement is one commit or none: rows that are staged in the store are invisible before the
- *   commit.
- * - If another statement changes a row between its reading and the commit, SERIALIZATION_FAILURE is
- *   raised, and the caller runs the whole statement again.
+ * - A statement makes either one commit or none: rows that are staged in the store are invisible
+ *   before the commit.
+ * - If another statement changes a row between its being read and the commit, SERIALIZATION_FAILURE
+ *   is raised, and the caller runs the whole statement again.
  * - An error in RETURNING must prevent all writes, so RETURNING is evaluated before the commit.
- *   `_seq` is known only after the commit, so the outputs that read `_seq` are evaluated a second
- *   time.
+ *   `_seq` is known only after the commit, so outputs that read `_seq` are evaluated again.
  * - Uploaded files are listed in the same tick as the commit.
  */
 import { defined } from "../../../base/assert.ts";
@@ -77,7 +76,7 @@ export type DmlProgram = (
 
 /** Produces the changes of a statement in steps. */
 export interface ChangeSource {
-  /** Produces the changes of a bounded piece of work. Returns false if no work is left. */
+  /** Produces the changes of one bounded piece of work. Returns false if there is no more work. */
   next(): boolean | Promise<boolean>;
   close(): void;
 }
@@ -86,7 +85,7 @@ export interface WriterOptions extends EvaluationPlace {
   readonly returning: Returning | undefined;
   readonly guard: RowGuard | undefined;
   /**
-   * Whether the statement reads no rows of its target table, so that concurrent changes of other
+   * Whether the statement reads no rows of its target table, so that concurrent changes to other
    * rows do not affect it.
    */
   readonly isBlind: boolean;
@@ -124,7 +123,9 @@ export class ChangeWriter {
   readonly #mayTakeLong: boolean;
   readonly #elsewhere: Elsewhere | undefined;
   readonly #wantsSeqs: boolean;
-  /** The changes that are not staged yet, or all changes if they are still needed after staging. */
+  /**
+   * The changes that have not been staged, or all changes if they are still needed after staging.
+   */
   #changes: RowChange[] = [];
   #rowCount = 0;
   #staged: StagedCommit | undefined;
@@ -160,8 +161,8 @@ export class ChangeWriter {
   }
 
   /**
-   * Refuses further ticks of the event loop if a reader can begin the statement again: in those
-   * ticks, a query would run to its end.
+   * Prevents the statement from continuing in further ticks if it can be restarted in a reader,
+   * because in further ticks a query would run to its end.
    *
    * @throws SLICE_OVER
    */
@@ -185,7 +186,7 @@ export class ChangeWriter {
     if (this.#staged !== undefined) this.#stage(this.#staged, changes);
   }
 
-  /** Whether changes are still needed after they are staged. */
+  /** Whether changes are still needed after they have been staged. */
   get #keepsChanges(): boolean {
     return this.#returning !== undefined || this.#context.uploads !== undefined;
   }
@@ -223,7 +224,7 @@ export class ChangeWriter {
   }
 
   /**
-   * Continues over many ticks. The statement sees the rows as they are in this tick.
+   * Continues over many ticks. The statement sees the rows in the state of this tick.
    *
    * @param first The last result of the source's `next`: whether the source may have more changes.
    * @throws {DatabaseError} SERIALIZATION_FAILURE if other statements changed the rows or altered
@@ -234,8 +235,8 @@ export class ChangeWriter {
     const { table } = this.#runtime;
     context.stay();
     try {
-      // Changes are staged in the order in which they were read. Without a wait, staging begins in
-      // the same tick as reading.
+      // Changes are staged in the order in which they were read. If nothing has to wait, staging
+      // begins in the same tick as reading.
       let more = first instanceof Promise ? await first : first;
       // In a transaction, staging comes last, because the statement must not read its own writes.
       if (context.transaction === undefined) await this.#beginStaging();
@@ -280,7 +281,7 @@ export class ChangeWriter {
       returnedRows(returning, changes, NO_SEQS),
       context,
     );
-    // From here on, the statement stays in this tick, because nothing may interrupt a commit.
+    // From here on, the statement stays in this thread, because nothing may interrupt a commit.
     context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
@@ -293,8 +294,8 @@ export class ChangeWriter {
   async #commit(): Promise<Applied> {
     const context = this.#context;
     const staged = defined(this.#staged, "rows are staged before they are committed");
-    // This check is needed even if nothing is written: the rows that were read may have been rolled
-    // back.
+    // This check is needed even if nothing is written, because the rows that were read may have
+    // been rolled back.
     while (!staged.settle()) await context.pause();
     const commit = staged.rowCount > 0 ? this.#commitNow(staged) : undefined;
     return { commit, seqs: this.#wantsSeqs ? seqsOf(this.#changes, commit?.seqs) : NO_SEQS };
@@ -348,7 +349,7 @@ export class ChangeWriter {
     return batches;
   }
 
-  /** Returns the rows of RETURNING again, with the seqs of the written rows. */
+  /** Computes the rows of RETURNING again, now with the seqs of the written rows. */
   async #renewed(
     first: readonly Batch[] | undefined,
     { seqs }: Applied,
@@ -403,7 +404,7 @@ export class ChangeWriter {
     const growth = growthOf(this.#runtime, changes, { context });
     if (growth.owner === SHARED_OWNER) return;
     this.#growth = { ...growth, bytes: growth.bytes + (this.#growth?.bytes ?? 0) };
-    // Other changes of the statement may free space, but never more than the owner uses now.
+    // Other changes of the statement may free space, but never more than the owner uses at present.
     if (this.#isBlind) meter.requireBelow(this.#growth.bytes);
   }
 }

@@ -2,8 +2,9 @@
  * Represents the changes of a long statement as whole columns, because creating an object for each
  * row would take longer than everything else.
  *
- * Each function turns the rows that were read into the rows to write, with every column of the
- * table. Columns have the forms that the log and memtables copy without looking at each value.
+ * Each function turns the rows that were read into the rows to write, with all columns of the
+ * table. Columns have the forms that the log and the memtables can copy without examining each
+ * value.
  */
 import { defined } from "../../../base/assert.ts";
 import {
@@ -28,7 +29,7 @@ import type { TableRuntime } from "../build/table_runtime.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import { sameValue } from "../context/transaction.ts";
 
-/** Rows to write, with the seqs of the versions that they replace. */
+/** Rows to write, and the seqs of the versions that they replace. */
 export interface ReplacingColumns {
   readonly batch: Batch;
   readonly replacedSeqs: ArrayLike<number>;
@@ -122,7 +123,7 @@ function noteDifferences(
   }
 }
 
-/** Returns a function that tells whether both vectors have the same value in a row. */
+/** Returns a function that compares the values of two vectors in a row. */
 function comparison(before: Vector, after: Vector): (row: number) => boolean {
   if (before.kind === "utf8" && after.kind === "utf8") return textComparison(before, after);
   if (before.kind === "f64" && after.kind === "f64" && !before.nulls && !after.nulls) {

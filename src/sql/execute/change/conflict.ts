@@ -1,7 +1,7 @@
 /**
- * Compiles ON CONFLICT, which decides which proposed rows of an INSERT are new, and how rows with
- * an existing key change. The rows of a step are evaluated together, since creating vectors for
- * each row would take most of the time of an upsert.
+ * Compiles ON CONFLICT, which decides which of the proposed rows of an INSERT are new, and how
+ * existing rows with the same key change. The rows of a step are evaluated together, since creating
+ * vectors for each row would take most of the time of an upsert.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -37,8 +37,8 @@ export type ConflictProgram = (
 ) => RowChange[] | Promise<RowChange[]>;
 
 /**
- * The number of sets among which the keys are divided. A set that grows copies all of its entries
- * at once, so a single large set would block the thread.
+ * The number of sets into which the keys are divided. A set that grows copies all of its entries at
+ * once, so a single large set would block the thread.
  */
 const TOUCHED_PARTS = 64;
 
@@ -174,7 +174,10 @@ interface ProposedKey {
   readonly text: string;
 }
 
-/** Returns the indexes whose conflicts are handled; undefined stands for the primary key. */
+/**
+ * Returns the indexes whose conflicts are handled; undefined in the list stands for the primary
+ * key.
+ */
 function targetsOf(
   target: ConflictTarget,
   runtime: TableRuntime,

@@ -1,5 +1,5 @@
 /**
- * Compiles INSERT, UPDATE and DELETE into programs that read rows and produce checked changes.
+ * Compiles INSERT, UPDATE and DELETE to programs that read rows and produce checked changes.
  * `change_writer.ts` writes the changes.
  */
 import { defined } from "../../../base/assert.ts";
@@ -32,13 +32,14 @@ import { insertColumns, insertRows, type RowChange } from "./row_changes.ts";
 import { compileGuard } from "./row_guard.ts";
 
 /**
- * The number of rows of expressions that one tick writes. A row takes about a dozen microseconds.
+ * The number of rows that one tick writes if their values are expressions. Each row takes about a
+ * dozen microseconds.
  */
 const ROWS_PER_TICK = 1024;
 
 /**
- * The number of rows in columns that one tick writes. A row takes a microsecond, so all of them
- * take a dozen milliseconds.
+ * The number of rows that one tick writes if they are in columnar form. Each row takes a
+ * microsecond, so all of them take about a dozen milliseconds.
  */
 const COLUMN_ROWS_PER_TICK: number = 4 * BATCH_ROWS_MAX;
 
@@ -203,7 +204,7 @@ function compileSource(
         } catch (error) {
           const columnIndex = cells.length;
           const column = table.columns[targets[columnIndex] ?? -1];
-          // An error after the last cell of the row comes from a default.
+          // If the error occurs after the last listed cell of the row, a default caused it.
           if (column === undefined) throw error;
           const rowIndex = from + done.length;
           throw errorInCell(error, () => ({
@@ -229,7 +230,7 @@ function compileSource(
       const { rowCount } = source.literals;
       const rows: InsertedRows["rows"] = (context, from, to) =>
         rowsFromBatch(columns(context, from, to));
-      // Generated columns are computed row by row, and so are parent rows looked up.
+      // Generated columns are computed row by row, and parent rows are looked up row by row.
       if (runtime.isByRow) return listed({ rowCount, rows });
       return { ...listed({ rowCount, rows, columns }), columns };
     }
@@ -406,7 +407,7 @@ export function compileDelete(remove: DeletePlan, build: OperatorFactory): Compi
   return { program, evaluations };
 }
 
-/** Returns the program for a change that reads the rows to be replaced. */
+/** Returns the program for a change that first reads the rows that it replaces. */
 export function readingWriter(
   runtime: TableRuntime,
   options: EvaluationPlace & Pick<WriterOptions, "guard" | "returning">,
@@ -435,7 +436,7 @@ export function cellsAt(
   return values;
 }
 
-/** Returns the values that RETURNING needs in addition to the changed row, if any. */
+/** Returns the values that RETURNING needs in addition to the changed row, if there are any. */
 function carriedAt(
   batch: Batch,
   row: number,

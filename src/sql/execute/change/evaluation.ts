@@ -2,9 +2,9 @@
  * Evaluates the expressions of a change that are not part of reading rows: rows of VALUES, the new
  * values in ON CONFLICT, the conditions of policies, and RETURNING.
  *
- * A query in these expressions may take long. Each of them is therefore a program that turns
- * one batch into another. A reader thread that compiles the same statement can run the program on
- * behalf of the event loop.
+ * Queries in these expressions may take long. Each evaluation is therefore a program that turns one
+ * batch into another. A reader thread that compiles the same statement can run the program for the
+ * event loop.
  */
 import type { Batch } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -18,7 +18,7 @@ export interface Evaluation {
 }
 
 /**
- * Another thread, which reads the rows of a change and runs its evaluations that contain queries.
+ * Another thread, which reads the rows of a change and runs those evaluations that contain queries.
  */
 export interface Elsewhere {
   /** Returns the next rows, or undefined after the last row. @throws {DatabaseError} */
@@ -27,7 +27,7 @@ export interface Elsewhere {
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
 }
 
-/** The environment in which a change is evaluated. */
+/** Where a change is evaluated: its context and, if there is one, the other thread. */
 export interface EvaluationPlace {
   readonly context: ExecutionContext;
   readonly elsewhere: Elsewhere | undefined;

@@ -1,13 +1,13 @@
 /**
- * Carries out the actions of foreign keys. A key of a parent is removed when its row is deleted, or
- * when the columns of a unique index change. ON DELETE and ON UPDATE decide whether the referring
- * rows are deleted, have their columns set, or prevent the change. Such a statement runs in a
+ * Carries out the actions of foreign keys. The key of a parent row disappears when the row is
+ * deleted, or when columns of its unique index change. ON DELETE and ON UPDATE decide whether the
+ * referring rows are deleted, get new values, or prevent the change. Such a statement runs in a
  * transaction, so that all its changes are one commit.
  *
  *     stage own changes ─► parents of new rows ─► rows that refer to removed keys, level by level
  *                                                 ─► NO ACTION: nothing refers any more
  *
- * - A statement changes each reference at most once, so cycles of ON UPDATE CASCADE end.
+ * - A statement changes each reference at most once, so that cycles of ON UPDATE CASCADE end.
  */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
@@ -86,20 +86,25 @@ interface Referring {
   readonly stored: Row | undefined;
 }
 
-/** A key that no row has any more, because its row was deleted or got another key. */
+/** A key that no row has any longer, because its row was deleted or got another key. */
 interface GoneKey {
   readonly key: Row;
   /** The key that the row has now; undefined if the row was deleted. */
   readonly next: Row | undefined;
 }
 
-/** The removed keys of a parent, and the foreign key by which rows may refer to them. */
+/**
+ * The disappeared keys of a parent table, and a foreign key through which rows may refer to them.
+ */
 interface HeldKeys {
   readonly reference: IncomingReference;
   readonly parent: TableEntry;
   readonly referenced: ReferencedKey;
   readonly owner: number;
-  /** The removed keys, by their key text. Either all rows are deleted or all have changed keys. */
+  /**
+   * The disappeared keys, by their text. Either all of their rows were deleted, or all of their
+   * rows got other keys.
+   */
   readonly keys: ReadonlyMap<string, GoneKey>;
   readonly isUpdate: boolean;
 }
@@ -116,7 +121,7 @@ function heldBy(
   const deleted = new Map<string, GoneKey>();
   const updated = new Map<string, GoneKey>();
   for (const { before, row } of rows) {
-    // A primary key is removed only with its row, because it never changes.
+    // A primary key disappears only together with its row, because it never changes.
     if (before === undefined || (row !== undefined && index === undefined)) continue;
     const key = valuesIn(referenced, before);
     if (key.includes(null)) continue;
@@ -147,7 +152,7 @@ class Followed {
   readonly #context: ExecutionContext;
   readonly #references: References;
   readonly #transaction: Transaction;
-  /** Removed keys that are checked once all actions have been carried out. */
+  /** Disappeared keys that are checked once all actions have been carried out. */
   readonly #held: HeldKeys[] = [];
   /**
    * The references that the statement has already changed, identified by {@linkcode
@@ -179,7 +184,10 @@ class Followed {
     }
   }
 
-  /** Carries out the actions for removed keys. Returns the rows that change in turn. */
+  /**
+   * Carries out the actions for removed keys. Returns the rows that these actions change, whose own
+   * referring rows follow.
+   */
   #followLevel(changed: ChangedRows): ChangedRows[] {
     const more: ChangedRows[] = [];
     for (const reference of this.#references.to(changed.table.tableId)) {
@@ -218,7 +226,7 @@ class Followed {
       const values = place.keyOf(row);
       const text = Array.isArray(values) ? keyTextOf(referenced.types, values) : "";
       const gone = keys.get(text);
-      // The removed key may have been written again in the meantime.
+      // The key may have been inserted again in the meantime.
       if (gone === undefined) continue;
       if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
       throw isReferenced(held, gone.key);
@@ -245,8 +253,8 @@ class Followed {
     for (const referring of this.#referring(held)) {
       const { owner, row: before } = referring;
       if (this.#settled.has(nameOfReference(child, key, referring))) {
-        // The statement itself has set this reference, and another row may have the key by the end
-        // of the statement.
+        // The statement itself has set this reference, and at the end of the statement another row
+        // may have the key.
         isHeldToEnd = true;
         continue;
       }

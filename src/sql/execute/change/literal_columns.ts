@@ -1,20 +1,21 @@
 /**
- * Reads one column of a VALUES list of literals from the bytes of the statement into a typed array.
+ * Reads one column of a VALUES list with literals from the bytes of the statement into a typed
+ * array.
  *
- * A column that contains a literal of a different type is not read here: the literal needs a cast,
- * or may be wrong.
+ * A column that contains a literal of a different type is not read here, because the literal needs
+ * a cast or may be invalid.
  */
 import type { DataType, Vector } from "../../../types/mod.ts";
 import { LiteralCell, type LiteralValuesStatement } from "../../parse/ast/ast.ts";
 import { assertHeld, literalText } from "../../parse/text/literal_list.ts";
 
-/** The maximum number of digits with which an integer certainly fits INT. */
+/** An integer with at most this many digits always fits INT. */
 const INT_DIGITS_MAX = 9;
 
-/** The maximum length of a string that a loop copies faster than a call that copies a range. */
+/** Up to this length, a loop copies a string faster than a call that copies a range. */
 const SHORT_TEXT_BYTES_MAX = 16;
 
-/** The maximum number of digits with which a double represents every number exactly. */
+/** A double represents every number with at most this many digits exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 /** The powers of ten that a double represents exactly. */
@@ -123,7 +124,7 @@ function shortDecimal(
   const end = ends[cell] ?? 0;
   const isNegative = bytes[start] === MINUS;
   const first = isNegative ? start + 1 : start;
-  // The decimal point takes up one additional byte.
+  // The decimal point takes one additional byte.
   if (end - first > EXACT_DIGITS_MAX + 1) return undefined;
   let digits = 0;
   let point = -1;

@@ -1,9 +1,10 @@
 /**
- * Reads rows of a long VALUES list of plain literals column by column, without a syntax tree.
+ * Reads the rows of a long VALUES list of plain literals column by column, without building a
+ * syntax tree.
  *
  * Most of a bulk load takes this path, so whole columns of the common cells (integers, doubles,
  * strings) are read from the bytes of the statement into typed arrays. All other cells are cast one
- * after the other and row by row, so that the first faulty cell is reported.
+ * by one, row after row, so that the first faulty cell is reported.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -25,7 +26,7 @@ import { readLiteralColumn } from "./literal_columns.ts";
 
 export interface LiteralTarget {
   readonly runtime: TableRuntime;
-  /** The position in the table of each column of the list. */
+  /** For each column of the list, its position in the table. */
   readonly targets: readonly number[];
 }
 

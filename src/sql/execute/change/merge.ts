@@ -1,9 +1,9 @@
 /**
- * Compiles MERGE: the query yields each row of the source beside its target row, the index of the
+ * Compiles MERGE: the query yields, for each source row, its target row, the index of the WHEN
  * clause that applies, and the values that this clause writes.
  *
  * A target row can be changed only once. A second change is an error, because it would be based on
- * the row as it was before the first change.
+ * the row before the first change.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, type Row, type Value, valueAt } from "../../../types/mod.ts";
@@ -55,7 +55,7 @@ export function compileMerge(merge: MergePlan, build: OperatorFactory): Compiled
 
 type ChangeAt = (batch: Batch, row: number, context: ExecutionContext) => RowChange | undefined;
 
-/** Returns the change that a row of the query requires, if any. */
+/** Returns the change that a row of the query requires, if there is one. */
 function compileChangeAt(merge: MergePlan, runtime: TableRuntime): ChangeAt {
   const columnCount = merge.table.columns.length;
   const chosenAt = columnCount + 1;

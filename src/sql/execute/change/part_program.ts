@@ -1,6 +1,6 @@
 /**
- * Runs a statement whose WITH changes rows: first its parts in order, then all their changes
- * together.
+ * Runs a statement with data-modifying WITH parts: first its parts in order, and then all of their
+ * changes together.
  *
  *     part ──rows of RETURNING──► part ──► … ──► query or change behind WITH
  *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
@@ -22,7 +22,7 @@ import { whenThere } from "./evaluation.ts";
 
 /** A change in WITH. */
 export interface PartProgram {
-  /** Identifies the rows that the change returns, for the parts that read them. */
+  /** Identifies the rows that the change returns, for those parts that read them. */
   readonly recursion: BoundRecursion;
   /** The types of the columns that the change returns. */
   readonly types: readonly DataType[];
@@ -49,7 +49,7 @@ export function compileParts(parts: readonly PartProgram[], main: DmlProgram): D
   };
 }
 
-/** Stages the changes of all parts, in this tick if they are few. */
+/** Stages the changes of all parts, in this tick if there are only a few. */
 function staged(
   outcome: DmlOutcome,
   { held }: StatementParts,

@@ -1,5 +1,5 @@
 /**
- * Turns the rows that a change reads into a source of changes. A step processes a part of a batch,
+ * Turns the rows that a change reads into a source of changes. Each step processes part of a batch,
  * so that other work can run between two steps.
  */
 import { type Batch, partOf } from "../../../types/mod.ts";
@@ -9,17 +9,19 @@ import type { ChangeSource } from "./change_writer.ts";
 import { type EvaluationPlace, whenThere } from "./evaluation.ts";
 
 /**
- * The number of rows that one step writes. Creating, looking up and staging a row takes ten
+ * The number of rows that one step writes. Creating, looking up and staging one row takes ten
  * microseconds.
  */
 export const ROWS_PER_STEP = 128;
 
-/** The number of rows in columns that one step writes. A row takes one to two microseconds. */
+/**
+ * The number of rows in columnar form that one step writes. Each row takes one to two microseconds.
+ */
 export const COLUMN_ROWS_PER_STEP = 1024;
 
 /**
- * The memory in bytes that a changed row takes besides its cells: its owner, four seqs, and its
- * key.
+ * The memory that a changed row takes in addition to its cells, for its owner, four seqs and its
+ * key, in bytes.
  */
 const CHANGED_ROW_BYTES = 48;
 
@@ -31,7 +33,7 @@ export interface ReadRows {
 
 export function rowsOf(build: OperatorFactory, { elsewhere, context }: EvaluationPlace): ReadRows {
   if (elsewhere === undefined) return made(build, context);
-  // The other thread closes the rows itself, so there is nothing to close here.
+  // The other thread closes the rows itself.
   return { next: () => elsewhere.next(), close: () => undefined };
 }
 
@@ -45,7 +47,7 @@ export interface ReadSink {
   readonly onColumns: (batch: Batch) => void;
 }
 
-/** Returns a source of the rows that are read. A step passes on a part of a batch. */
+/** Returns a source of changes for the rows that are read. A step passes on part of a batch. */
 export function sourceOf(read: ReadRows, context: ExecutionContext, sink: ReadSink): ChangeSource {
   const next =
     sink.readsAhead === true ? readAhead(read, context) : () => counted(read.next(), context);

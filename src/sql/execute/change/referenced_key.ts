@@ -1,9 +1,9 @@
 /**
  * The key to which a foreign key refers: the primary key of the other table, or a unique index.
  *
- * - Its columns are in the order of that key or index, whatever order the foreign key has.
+ * - Its columns are in the order of that key or index, whatever the order in the foreign key.
  * - The primary key of a row never changes. The columns of a unique index may change, so a key may
- *   be removed although its row stays.
+ *   disappear although its row still exists.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { ForeignKeyEntry, TableEntry } from "../../../catalog/mod.ts";
@@ -68,7 +68,7 @@ export function valuesIn({ positions }: Pick<ReferencedKey, "positions">, row: R
   return positions.map((position) => row[position] ?? null);
 }
 
-/** Whether a row has a key, as seen by the transaction or, without one, by the statement. */
+/** Whether a row has the key, as seen by the transaction or, if there is none, by the statement. */
 export function isHeld(
   table: TableEntry,
   {
@@ -92,7 +92,7 @@ export function isHeld(
   return store.lookup(table.tableId, options) !== undefined;
 }
 
-/** Returns a key as shown in messages, such as `(id)=(1)`. */
+/** Returns a key in the form in which messages show it, such as `(id)=(1)`. */
 export function shownIn(
   table: TableEntry,
   { positions }: Pick<ReferencedKey, "positions">,

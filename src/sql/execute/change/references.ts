@@ -4,8 +4,9 @@
  *
  * - The parent of a referring row must exist in the tick in which the row is written. A transaction
  *   sees its own rows, and a deferred foreign key is checked at the commit.
- * - A commit that was prepared at an earlier seq fails as a conflict if a needed key was removed in
- *   the meantime, or if a row was written that refers to a key that the commit removes.
+ * - A commit that was prepared at an earlier seq fails with a conflict if a key that it needs has
+ *   disappeared in the meantime, or if a row was written that refers to a key that the commit
+ *   removes.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
@@ -33,7 +34,7 @@ import {
 } from "./referenced_key.ts";
 import type { RowChange } from "./row_changes.ts";
 
-/** A change of rows that has not run yet. */
+/** A planned change of rows that has not run yet. */
 export interface PlannedChange {
   readonly target: TableEntry;
   /** Whether the change may delete rows. */
@@ -42,7 +43,7 @@ export interface PlannedChange {
   readonly setPositions: readonly number[];
 }
 
-/** Whether a change needs a transaction, because changes to referring rows may follow. */
+/** Whether a change needs a transaction, because it may cause changes to referring rows. */
 export function needsTransaction(
   { deletes, setPositions, target }: PlannedChange,
   references: Pick<References, "to">,
@@ -64,8 +65,8 @@ export function needsTransaction(
 }
 
 /**
- * Requires that the parents of rows exist. Records the parents, because a parent may be deleted
- * before the commit.
+ * Requires that the parents of some rows exist. The parents are recorded, because they may be
+ * deleted before the commit.
  *
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION
  */
@@ -87,7 +88,7 @@ export interface WrittenRow {
   readonly before?: Row | undefined;
 }
 
-/** Whether a row refers to a key to which it did not refer before. */
+/** Whether a row refers to a key to which its previous version did not refer. */
 export function refersAnew(
   table: TableEntry,
   { columnIds }: ForeignKeyEntry,
@@ -142,7 +143,7 @@ function tableOf(tableId: number, { references }: ExecutionContext): TableEntry 
   );
 }
 
-/** Returns the changes that write a row: all except deletions. */
+/** Returns the changes that write a row, that is, all except deletions. */
 export function writtenIn(changes: readonly RowChange[]): readonly RowChange[] {
   return changes.filter(({ operation }) => operation !== "delete");
 }
@@ -153,8 +154,8 @@ export function isDeferredIn(key: ForeignKeyEntry, transaction: Transaction | un
 }
 
 /**
- * Checks, in the tick of a commit, that the parents found at an earlier seq still exist and that no
- * new row refers to a removed key.
+ * Checks, in the tick of a commit, that the parents found at an earlier seq still exist, and that
+ * no new row refers to a removed key.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */
@@ -190,7 +191,7 @@ interface Since extends Pick<ClaimCheck, "store"> {
 }
 
 /**
- * Requires that no needed key was removed since the snapshot, whether its row was deleted or
+ * Requires that no needed key has disappeared since the snapshot, whether its row was deleted or
  * changed.
  */
 function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since): void {
@@ -268,8 +269,8 @@ function* rowsSince(
 }
 
 /**
- * Requires that the changes of a statement without a transaction trigger no actions of foreign
- * keys, which need a transaction. A foreign key may have been added since the statement began.
+ * Requires that the changes of a statement without a transaction cause no foreign key actions,
+ * which need a transaction. Such a foreign key may have been added after the statement began.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE
  */
@@ -293,7 +294,7 @@ export function broken(why: string): DatabaseError {
   });
 }
 
-/** Returns the error of a row whose parent does not exist, or is hidden from the caller. */
+/** Returns the error for a row whose parent does not exist or is hidden from the caller. */
 export function noParent(
   { name }: ForeignKeyEntry,
   {

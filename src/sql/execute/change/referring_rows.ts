@@ -1,7 +1,7 @@
 /**
- * Finds the stored rows that refer to some keys. It uses the primary key of the referring table, an
- * index that begins with the referring columns, the sort order of a single column, or otherwise a
- * scan.
+ * Finds the stored rows that refer to some keys. The search uses the referring table's primary key,
+ * an index that begins with the referring columns, the sort order of a single column or, if there
+ * is none of these, a scan.
  */
 import type { Seq } from "../../../base/seq.ts";
 import {
@@ -30,7 +30,7 @@ const SPANS_MAX = 64;
 /** The number of rows that a scan of an index returns at once. */
 const BATCH_ROWS = 512;
 
-/** The keys whose referring rows are wanted. */
+/** The keys whose referring rows are to be found. */
 export interface WantedKeys {
   /** The owner of the referring rows. */
   readonly owner: number;
@@ -46,7 +46,8 @@ interface ReferringRead {
 }
 
 /**
- * Yields whole stored rows. They include all rows that refer to the keys, and may include others.
+ * Yields whole stored rows. The result includes all rows that refer to the keys, and may include
+ * others.
  */
 export function* referringRows(
   { child, key }: IncomingReference,

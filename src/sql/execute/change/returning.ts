@@ -1,4 +1,4 @@
-/** Computes RETURNING, the result of a change, from the rows that the change wrote. */
+/** Computes RETURNING, the result of a change, from the rows that the change has written. */
 import type { Batch, DataType, Row, Value } from "../../../types/mod.ts";
 import type { BoundReturning } from "../../bind/change/returning_binder.ts";
 import { columnIdsIn, hasSubquery } from "../../bind/walk.ts";
@@ -15,7 +15,7 @@ export interface Returning {
   readonly evaluation: Evaluation;
   /** The types of a returned row; {@linkcode BoundReturning} describes the layout. */
   readonly types: readonly DataType[];
-  /** Whether RETURNING reads `_seq`. If so, its rows are complete only after the commit. */
+  /** Whether RETURNING reads `_seq`. If so, these rows are complete only after the commit. */
   readonly readsSystemColumns: boolean;
   /** Whether a query runs again once the rows have their seqs. */
   readonly readsAgain: boolean;

@@ -2,8 +2,8 @@
  * Performs the last step of INSERT, UPDATE and DELETE: turns checked rows into a commit, or into
  * staged rows of the open transaction.
  *
- * Outside a transaction, a statement that fits one tick of the event loop reads and writes at the
- * newest applied state, so it never encounters a conflict. `change_writer.ts` writes longer
+ * Outside a transaction, a statement that fits into one tick of the event loop reads and writes at
+ * the newest applied state, so it never encounters a conflict. `change_writer.ts` writes longer
  * statements.
  */
 import { assert, defined } from "../../../base/assert.ts";
@@ -85,7 +85,7 @@ export function applyChanges(
   return { commit, seqs: wantsSeqs ? seqsOf(changes, commit.seqs) : NO_SEQS };
 }
 
-/** Holds the changes of a part of a statement until all parts have read their rows. */
+/** Keeps the changes of one part of a statement until all parts have read their rows. */
 export function holdChanges(
   runtime: TableRuntime,
   changes: readonly RowChange[],
@@ -118,8 +118,8 @@ function* heldStaging(
 }
 
 /**
- * Requires that only one part of a statement changes a stored row: PostgreSQL would carry out an
- * arbitrary one of the changes. @throws {DatabaseError} CARDINALITY_VIOLATION
+ * Requires that only one part of a statement changes a stored row, because PostgreSQL would carry
+ * out an arbitrary one of several changes. @throws {DatabaseError} CARDINALITY_VIOLATION
  */
 function requireChangedOnce(
   runtime: TableRuntime,
@@ -137,7 +137,10 @@ function requireChangedOnce(
   );
 }
 
-/** Requires that the parents of the rows that this tick commits exist. @throws {DatabaseError} */
+/**
+ * Requires that the parents of the rows that are committed in this tick exist. @throws
+ * {DatabaseError}
+ */
 function requireParentsNow(
   { table }: TableRuntime,
   rows: readonly WrittenRow[],
@@ -180,7 +183,7 @@ export function requireStageable(runtime: TableRuntime, { transaction }: Executi
   if (runtime.table.kind === "stream") throw noTransaction(runtime);
 }
 
-/** Returns the writes for changes, in order; changes without an effect are left out. */
+/** Returns the writes for some changes, in order; changes without an effect are omitted. */
 export function writesOf(
   { keyPositions, table }: TableRuntime,
   changes: readonly RowChange[],
@@ -196,7 +199,8 @@ export function writesOf(
     else writes.push({ tableId: table.tableId, owner, operation, rows: [row] });
   }
   if (keyPositions.length === 0 && writes[0]?.operation === "delete") {
-    // A statement either inserts, updates or deletes, so all of its changes are in one write.
+    // A statement only inserts, only updates or only deletes, so all of its changes are in one
+    // write.
     const replacedSeqs = changes.map(({ beforeSeq }) => Number(beforeSeq));
     writes[0] = { ...writes[0], replacedSeqs };
   }
@@ -241,7 +245,7 @@ export function insertRows(
   return { commit: applyInsert(table, write, context), seqs: NO_SEQS };
 }
 
-/** Inserts rows as {@linkcode insertRows} does, from columns. */
+/** Inserts rows like {@linkcode insertRows}, but from columns. */
 export function insertColumns(
   { table }: TableRuntime,
   batch: Batch,
@@ -269,7 +273,10 @@ function applyInsert(table: TableEntry, write: TableWrite, context: ExecutionCon
   return storageMeter.charge([growth], () => store.apply({ writes: [write] }));
 }
 
-/** Returns the bytes that changes and the files of `filesOf` add to the usage of their owner. */
+/**
+ * Returns by how many bytes some changes, and the files of `filesOf`, increase the usage of their
+ * owner.
+ */
 export function growthOf(
   { table }: TableRuntime,
   changes: readonly RowChange[],
@@ -326,7 +333,8 @@ function stage(runtime: TableRuntime, change: RowChange, context: ExecutionConte
 }
 
 /**
- * Returns the live row with a key as the statement sees the row: all declared columns, then `_seq`.
+ * Returns the live row with a key, as the statement sees it: all declared columns, followed by
+ * `_seq`.
  */
 export function storedRowWithSeq(
   runtime: TableRuntime,

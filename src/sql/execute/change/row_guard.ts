@@ -1,8 +1,8 @@
 /**
- * Tests the rows that a change writes against the policies of its table, before anything is
- * written: a row that no policy permits fails the statement.
+ * Tests the rows that a change writes against the policies of the table before anything is written;
+ * a row that no policy permits makes the statement fail.
  *
- * The tests come before every check that reads other rows (unique keys, foreign keys), so that a
+ * These tests precede every check that reads other rows (unique keys, foreign keys), so that a
  * refused row reveals nothing about other rows.
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -26,7 +26,7 @@ import type { RowChange } from "./row_changes.ts";
 export interface RowGuard {
   readonly evaluations: readonly Evaluation[];
   readonly holdsQuery: boolean;
-  /** Tests rows that an INSERT proposes, whether or not they turn out to be new. */
+  /** Tests the rows that an INSERT proposes, whether or not they turn out to be new. */
   requireProposed(rows: readonly Row[], place: EvaluationPlace): void | Promise<void>;
   /** Tests stored rows before the values that would replace them are computed. */
   requireReplaceable(rows: readonly Row[], place: EvaluationPlace): void | Promise<void>;
@@ -34,7 +34,7 @@ export interface RowGuard {
   require(changes: readonly RowChange[], place: EvaluationPlace): void | Promise<void>;
 }
 
-/** A test of some rows, which throws if one of them fails. */
+/** A test of some rows, which throws an error if one of them fails. */
 interface CompiledTest {
   readonly evaluation: Evaluation;
   readonly rowsOf: (changes: readonly RowChange[]) => readonly Row[];

@@ -1,7 +1,7 @@
 /**
- * Reads the unique indexes of a table for statements that write to the table. Computes the key of a
- * row, and finds the row with a given key among the stored rows and the staged rows of the
- * transaction.
+ * Reads the unique indexes of a table for statements that write to the table. This module computes
+ * the key of a row, and finds the row with a given key among the stored rows and the staged rows of
+ * the transaction.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -26,7 +26,7 @@ export interface UniqueIndex {
   readonly types: readonly DataType[];
   /**
    * Returns the key of a row, or undefined if the key contains NULL and therefore equals no other
-   * key. A row that a partial index excludes has NULL in its key.
+   * key. If a partial index excludes a row, the row's key contains NULL.
    */
   readonly keyOf: (row: Row) => Row | undefined;
 }
@@ -84,7 +84,8 @@ export interface AskedKey {
 }
 
 /**
- * Returns the row with a key: all declared columns, then `_seq`, which is NULL for a staged row.
+ * Returns the row that has a key: all declared columns, followed by `_seq`, which is NULL for a
+ * staged row.
  *
  * @throws {DatabaseError} SERIALIZATION_FAILURE if the snapshot of the transaction is too old.
  */
@@ -121,7 +122,7 @@ export function rowHolding(
   const [row] = found;
   if (row === undefined || (staged === undefined && except === undefined)) return row;
   const primary = keyTextOf(runtime.keyTypes, runtime.keyOf(row));
-  // The transaction has staged a row with the same primary key that has another index key or is
+  // The transaction has staged a row with this primary key which has another index key or is
   // deleted.
   return primary === except || staged?.has(primary) === true ? undefined : row;
 }
@@ -145,7 +146,7 @@ export function requireFreeKeys(
   }
 }
 
-/** Returns the error that the store would raise for the key. */
+/** Returns the same error that the store would raise for the key. */
 export function duplicateIn(
   { table }: TableRuntime,
   { index, key }: AskedKey,

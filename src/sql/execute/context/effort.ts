@@ -1,10 +1,10 @@
 /**
- * Measures the effort of evaluating expressions: calls that take long check the time, and the bytes
- * of the values that calls produce are counted.
+ * Measures the effort of evaluating expressions: long calls check the time, and the size of the
+ * values that calls produce is counted.
  *
- * An expression is evaluated over many rows without a pause, so each call is recorded here. After a
- * number of calls, or after long values, the run checks the time. The check ends a statement that
- * was killed, has timed out, or has to leave the event loop. An operator whose expressions may
+ * An expression is evaluated over many rows without a pause, so every call is recorded here. After
+ * a number of calls, or after long values, the run checks the time. The check ends a statement that
+ * was cancelled, has timed out, or has to leave the event loop. An operator whose expressions may
  * produce long values evaluates fewer rows at a time (`paced_rows.ts`).
  */
 import { DatabaseError } from "../../../base/errors.ts";
@@ -18,16 +18,14 @@ const COUNTED_CHARACTERS_MIN = 512;
 /** The number of calls between two time checks. A time check costs as much as a short call. */
 const CALLS_PER_LOOK = 16;
 
-/** The number of rows over which a numeric loop takes as long as a short call. */
+/** A numeric loop processes this many rows in the time of a short call. */
 const ROWS_PER_CALL = 64;
 
-/**
- * The number of characters or array items that a call processes in the time of one ordinary call.
- */
+/** An ordinary call processes this many characters or array items. */
 const CHARACTERS_PER_CALL = 4096;
 const ITEMS_PER_CALL = 64;
 
-/** The expected duration from which a call is worth a time check of its own. */
+/** A call that is expected to take at least this long gets its own time check. */
 const LONG_CALL_MS = 0.1;
 
 export interface EffortOptions {
@@ -53,16 +51,14 @@ export class Effort {
   }
 
   /**
-   * Restarts the count of produced bytes, because the operator that stores earlier values counts
-   * them itself.
+   * Restarts the count of produced bytes, because the operator that stores the earlier values
+   * counts them itself.
    */
   beginRows(): void {
     this.#madeBytes = 0;
   }
 
-  /**
-   * Runs another query in the middle of an evaluation, whose count of bytes continues afterwards.
-   */
+  /** Runs another query in the middle of an evaluation, whose byte count continues afterwards. */
   apart<T>(work: () => T): T {
     const madeBytes = this.#madeBytes;
     try {

@@ -1,5 +1,5 @@
 /**
- * Declares the context of one execution of a statement: the caller, the snapshot, and the values of
+ * Defines the context in which a statement is executed: the caller, the snapshot, and the values of
  * the statement's slots.
  */
 import type { Principal } from "../../../auth/mod.ts";
@@ -33,8 +33,8 @@ export interface ExecutionContext {
   /** The seq at which the statement reads everything except past reads. */
   readonly snapshotSeq: Seq;
   /**
-   * Returns the seq of a past read, which is the same throughout the run. It is called immediately
-   * before each read, because history may be discarded.
+   * Returns the seq of a read of the past, which stays the same throughout the run. It is called
+   * immediately before each read, because history may be discarded.
    *
    * @throws {DatabaseError} HISTORY_TOO_OLD, VALUE_OUT_OF_RANGE, and the errors of the expression.
    */
@@ -49,14 +49,14 @@ export interface ExecutionContext {
    */
   requireUnaltered(table: TableEntry): void;
   /**
-   * The facts about other tables that foreign keys need. A reader has none, because it changes
-   * nothing.
+   * The information about other tables that foreign keys need. A reader thread has none, because it
+   * changes nothing.
    */
   readonly references?: References | undefined;
   readonly call: CallDeps;
   /** The values of parameters and lifted literals, by slot number. */
   readonly slots: readonly Value[];
-  /** Checks storage limits; undefined if users have none. */
+  /** Checks storage limits; undefined if users have no limits. */
   readonly storageMeter: StorageMeter | undefined;
   /** Files that came with the statement. */
   readonly uploads?: UploadSink | undefined;
@@ -73,10 +73,10 @@ export interface ExecutionContext {
    * restarted in a reader.
    */
   readonly mayLeave: boolean;
-  /** Lets the statement run to its end in this thread, without a time limit for its first slice. */
+  /** Runs the rest of the statement in this thread, without a time limit for its first slice. */
   stay(): void;
   /**
-   * Lets other work run if the time slice is over. That work may change any state.
+   * If the time slice is over, lets other work run, which may change any state.
    * @throws {DatabaseError}
    */
   pause(): Promise<void>;
@@ -99,14 +99,14 @@ export interface ExecutionContext {
   readonly division?: QueryShare | undefined;
   /** The measurements for EXPLAIN ANALYZE; absent for other statements. */
   readonly profile?: Profile | undefined;
-  /** The results of the statement's subqueries so far. */
+  /** The results that the statement's subqueries have had so far. */
   readonly subqueries: SubqueryAnswers;
   readonly effort: Effort;
   /** The state of a statement whose WITH changes rows; absent for any other statement. */
   readonly parts?: StatementParts | undefined;
 }
 
-/** The facts about other tables that foreign keys need. */
+/** The information about other tables that foreign keys need. */
 export interface References {
   /** The seq of the newest state, to which a commit in this tick applies. */
   readonly appliedSeq: Seq;
@@ -146,7 +146,7 @@ export function checkResultRows(rowCount: number, rowsMax: number): void {
 export interface SubqueryAnswers {
   /** @throws {DatabaseError} The errors of the query. */
   valuesOf(subquery: BoundSubquery, questions: RowsOfQuestions): Value[];
-  /** Returns the rows of a WITH entry. The caller must return them when it is done. */
+  /** Returns the rows of a WITH entry, which the caller must return afterwards. */
   takeRows(cte: BoundCte, context: ExecutionContext): SharedRows;
   /**
    * Returns the results for one step of a recursion. Subqueries that depend on the rows of the
@@ -163,7 +163,8 @@ export interface StepAnswers extends SubqueryAnswers {
 }
 
 /**
- * Rows that several consumers share. They are computed as far as the furthest consumer has read.
+ * Rows that several consumers read. They are computed only as far as the consumer that is furthest
+ * ahead has read.
  */
 export interface SharedRows {
   /**
@@ -171,12 +172,12 @@ export interface SharedRows {
    * computed yet.
    */
   read(position: number): Batch | undefined;
-  /** Computes a further batch. Returns false if there are no more rows. */
+  /** Computes another batch. Returns false if there are no more rows. */
   advance(): boolean;
   giveBack(): void;
 }
 
-/** The values of the enclosing query's rows for which a subquery has to be evaluated. */
+/** The outer rows' values for which a subquery has to be evaluated. */
 export interface RowsOfQuestions {
   readonly outerValues: readonly Vector[];
   readonly operands: readonly Vector[];
@@ -186,8 +187,8 @@ export interface RowsOfQuestions {
 /** The data that a COPY FROM reads, piece by piece. */
 export interface CopyInput {
   /**
-   * Returns the next bytes, or undefined at the end of the data. @throws {DatabaseError} CANCELLED
-   * and other reasons to end the request
+   * Returns the next bytes; undefined at the end of the data. @throws {DatabaseError} CANCELLED or
+   * another reason to end the request
    */
   next(): Promise<Uint8Array | undefined>;
   /** Records rows that were read. */
@@ -205,7 +206,8 @@ export interface UploadTarget {
 }
 
 /**
- * Receives the rows that a statement is about to write, in order to store the files that they name.
+ * Receives the rows that a statement is about to write, in order to store the files to which they
+ * refer.
  */
 export interface UploadSink {
   /**
@@ -213,9 +215,9 @@ export interface UploadSink {
    * INVALID_INPUT
    */
   place(target: UploadTarget, rows: readonly Row[]): void;
-  /** Lists the files and moves them to their places, in the tick in which those rows commit. */
+  /** Lists the files and moves them into place, in the tick in which their rows commit. */
   list(nowMs: number): void;
-  /** The size of the uploaded files that rows refer to. */
+  /** The total size of the uploaded files to which rows refer. */
   readonly placedBytes: number;
 }
 

@@ -18,8 +18,8 @@ import type { ExecutionContext, SubqueryAnswers } from "./execution_context.ts";
 export interface InnerContextOptions
   extends Partial<Pick<ExecutionContext, "memory" | "outer" | "working">> {
   /**
-   * Creates a separate cache of subquery results for this context. If absent, the outer context's
-   * cache is used.
+   * Creates a context with its own cache of subquery results. If absent, the outer context's cache
+   * is used.
    */
   readonly answers?: (own: ExecutionContext) => SubqueryAnswers;
 }

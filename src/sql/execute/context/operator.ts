@@ -2,9 +2,9 @@
  * Defines the contract of every operator, and the loop that runs a tree of operators.
  *
  * Contract:
- * - `next()` returns the next batch, or undefined once the end is reached. It runs until it has
- *   rows, and calls `ExecutionContext.checkTime` in every loop that may take long. An error of that
- *   call ends the statement: the operator is then closed and never called again.
+ * - `next()` returns the next batch, or undefined once the end is reached. A call runs until it has
+ *   rows, and calls `ExecutionContext.checkTime` in every loop that may take long. If that call
+ *   throws an error, the statement ends: the operator is closed and never called again.
  * - The vectors of a batch are valid until the next call; an operator that keeps rows copies them.
  * - An operator owns its input and closes it in `close()`, even if it never reached the end.
  */
@@ -20,14 +20,14 @@ export interface Operator {
   next(): Batch | undefined;
   close(): void;
   /**
-   * Restarts an operator that has ended, so that it reads the working tables of its context from
-   * their first row. Returns false if a new operator has to be created instead. Absent if a restart
-   * is never possible.
+   * Restarts an operator that has ended, so that it reads the working tables in its context from
+   * the first row again. Returns false if a new operator has to be created instead. Absent if a
+   * restart is never possible.
    */
   restart?(): boolean;
 }
 
-/** Creates the operators of one execution of a compiled plan, which many executions share. */
+/** Creates the operators for one execution of a compiled plan, which many executions share. */
 export type OperatorFactory = (context: ExecutionContext) => Operator;
 
 /** The operators that already hold resources while the tree is being created. */
@@ -60,11 +60,11 @@ export interface DrainOptions {
   readonly ledger: RequestLedger;
   readonly onBatch: (batch: Batch) => void;
   /**
-   * Whether the time slice should end early, because the rows drained so far should be delivered
+   * Whether the time slice should end early, so that the rows drained so far can be delivered
    * first.
    */
   readonly isEnough?: (() => boolean) | undefined;
-  /** Whether SLICE_OVER is thrown if the first time slice ends before the operator does. */
+  /** Whether SLICE_OVER is thrown if the first time slice ends before the operator has ended. */
   readonly mayLeave?: boolean | undefined;
   /** Called between two ticks. The drain awaits the result. */
   readonly onSlice?: (() => Promise<void> | undefined) | undefined;
@@ -72,7 +72,8 @@ export interface DrainOptions {
 
 /**
  * Reads all batches of an operator, lets other work run every few milliseconds, and always closes
- * the operator. Returns undefined if one tick was enough, so that most statements need no promise.
+ * the operator. Returns undefined if one tick was sufficient, so that most statements need no
+ * promise.
  */
 export function drain(operator: Operator, options: DrainOptions): Promise<void> | undefined {
   // A batch that throws an error also ends the drain.

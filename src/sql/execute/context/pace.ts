@@ -1,30 +1,28 @@
 /**
- * Decides how many rows are evaluated at a time if a row may take long or produce long values.
+ * Decides how many rows to evaluate at a time if a row may take long or produce long values.
  *
  *     1 row ──took little──► twice as many ─ … ─► whole batches
  *                            ◄──took much── the share that would have fitted
  *
- * A batch of rows that each run a regular expression over 40 KB blocks its thread for seconds, and
- * rows that each produce a string of 1 MB together fill the memory. The cost of a row is known only
- * after similar rows were evaluated, so the first group is one row, and the size of each later
- * group depends on the cost of the group before it.
+ * A batch in which each row matches a regular expression against 40 KB would block its thread for
+ * seconds, and rows that each produce a string of 1 MB would fill the memory. The cost of a row is
+ * known only after similar rows have been evaluated, so the first group is a single row, and the
+ * size of each later group depends on the cost of the previous one.
  *
- * Invariant: `rowsMax` is at least 1, and at most the number that the pace was created with.
+ * Invariant: `rowsMax` is at least 1, and at most the value with which the pace was created.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 
 /**
- * The maximum duration of one group. It is shorter than a time slice, because the costs of rows
- * differ.
+ * The maximum duration of one group. It is shorter than a time slice, because the rows differ in
+ * cost.
  */
 const GROUP_MS_MAX = 2;
 
 /** The bytes of values that the rows of one group may produce together. */
 const GROUP_BYTES_MAX = 8 * 2 ** 20;
 
-/**
- * If a group used a smaller share of its limit than this, the next group has twice as many rows.
- */
+/** If a group used less than this share of its limit, the next group is twice as large. */
 const LITTLE = 1 / 4;
 
 /** The cost of one group of rows. */

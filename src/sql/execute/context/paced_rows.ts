@@ -2,7 +2,7 @@
  * Passes rows in small groups to an operator whose expressions may produce long values.
  *
  * When the operator requests the next rows, it has evaluated the previous ones, so the bytes
- * produced in between are the cost of the previous rows.
+ * produced in between were caused by the previous rows.
  */
 import { ROW_GROUP_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, slice } from "../../../types/mod.ts";
@@ -13,11 +13,11 @@ import { RowPace } from "./pace.ts";
 export class PacedRows implements Operator {
   readonly #input: Operator;
   readonly #context: ExecutionContext;
-  /** Determines the size of groups by bytes only, because long calls check the time themselves. */
+  /** Determines the group size by bytes only, because long calls check the time themselves. */
   readonly #pace = new RowPace(ROW_GROUP_ROWS_MAX);
   #batch: Batch | undefined;
   /**
-   * The group of rows that was passed on last ranges from `#start` (inclusive) to `#end`
+   * The last group that was passed on ranges from row `#start` (inclusive) to row `#end`
    * (exclusive).
    */
   #start = 0;

@@ -3,7 +3,7 @@
  * rows and bytes that the node yielded, and the time spent in the node and below it. If several
  * readers ran the plan, their measurements are added.
  *
- * Without a profile, the only cost is one comparison for each operator that is created.
+ * Without a profile, this costs only one comparison per operator that is created.
  */
 import type { Clock } from "../../../base/clock.ts";
 import type { Batch } from "../../../types/mod.ts";
@@ -17,8 +17,8 @@ export interface Measured {
   ms: number;
   bytes: number;
   /**
-   * The number of row groups that a scan read from segments; `groupsPruned` counts the skipped
-   * ones.
+   * The number of row groups that a scan has read from segments; `groupsPruned` is the number of
+   * skipped ones.
    */
   groupsRead: number;
   groupsPruned: number;
@@ -45,7 +45,7 @@ export class Profile {
   readonly #clock: Clock;
   readonly #byNode = new Map<PlanNode, Measured>();
   readonly #readerMs: number[] = [];
-  /** The time for which the statement waited for a reader, or for memory. */
+  /** How long the statement has waited for a reader or for memory. */
   waitedMs = 0;
 
   constructor(clock: Clock) {

@@ -1,6 +1,6 @@
 /**
- * Collects the parent keys that a change has found and the keys that it removes. The commit checks
- * both again.
+ * Collects the parent keys on which a change depends, and the keys that it removes. The commit
+ * checks both again.
  */
 
 /** A key of a table to which foreign keys refer. */
@@ -16,15 +16,15 @@ export interface Claim extends ClaimPlace {
   readonly keyTexts: ReadonlySet<string>;
 }
 
-/** The number of claims at a moment to which a transaction can return. */
+/** The number of claims at a point to which a transaction can return. */
 export type ClaimsMark = number;
 
 export class ReferenceClaims {
   readonly #needed = new ClaimedKeys(() => this.#added);
   readonly #removed = new ClaimedKeys(() => this.#added);
   /**
-   * Functions that undo the claims since the first mark, oldest first; undefined if there is no
-   * mark.
+   * Functions that undo the claims made since the first mark, oldest first; undefined if there is
+   * no mark.
    */
   #added: (() => void)[] | undefined;
 
@@ -39,7 +39,7 @@ export class ReferenceClaims {
     for (const undo of this.#added?.splice(mark) ?? []) undo();
   }
 
-  /** Stops recording claims, when no mark is left. */
+  /** Stops recording claims, because no mark is left. */
   forgetMarks(): void {
     this.#added = undefined;
   }

@@ -1,9 +1,9 @@
 /**
- * Records the limits of one request and the resources that it has used so far. Both are kept in one
- * object, because the code that lists, ends or cleans up after a request is not the code that runs
- * its statements.
+ * Records the limits of one request, and the resources that it has used so far. Both are in one
+ * object, because the code that lists, ends or cleans up after requests is not the code that runs
+ * their statements.
  *
- * A request is ended by setting a mark here, which the request checks between two steps of work.
+ * A request is ended by setting a mark here, which it checks between two steps of work.
  */
 import type { Clock } from "../../../base/clock.ts";
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
@@ -17,12 +17,11 @@ import { TakenNumbers } from "./taken_numbers.ts";
  */
 export type CancelCause = "kill" | "drop" | "transaction" | "shutdown";
 
-/** Times are monotonic milliseconds. */
 export interface RequestLedger {
   readonly startMs: number;
   /**
    * The time at which the request must end, or Infinity. It is postponed while the server waits for
-   * a client that reads the rows.
+   * a client to read rows.
    */
   deadlineMs: number;
   /** The reason why the request was ended; undefined while it may continue. */
@@ -33,11 +32,11 @@ export interface RequestLedger {
   bytesReceived: number;
   /** The memory budget of the current statement; undefined until the statement uses memory. */
   memory: MemoryBudget | undefined;
-  /** The bytes that the current statement holds in other threads. */
+  /** The memory that the current statement uses in other threads, in bytes. */
   bytesElsewhere: number;
   /**
-   * The temporary files of the current statement, once it needs any; removed at its end, even after
-   * a failure.
+   * The temporary files of the current statement, created on demand and removed at its end, even
+   * after a failure.
    */
   temporary: TemporaryFiles | undefined;
   /** The numbers that the request has taken from sequences. */
@@ -46,7 +45,7 @@ export interface RequestLedger {
   sleepMs: number;
   /** Whether the current statement waits in the queue for a reader. */
   isWaiting: boolean;
-  /** Ends the current wait of the request early, whatever it is waiting for. */
+  /** Ends the current wait of the request early, whatever the request is waiting for. */
   wake: (() => void) | undefined;
   /** Publishes the progress of the statement, for ledgers that the event loop does not see. */
   noteProgress?(): void;
@@ -135,7 +134,7 @@ export function checkDeadline(ledger: RequestEnd, clock: Clock): number {
   return nowMs;
 }
 
-/** Whether an error ends the whole request, even if the statement tolerates errors of its rows. */
+/** Whether an error ends the whole request, even if the statement tolerates errors in its rows. */
 export function endsRequest({ code }: DatabaseError): boolean {
   return ENDS.has(code);
 }

@@ -1,5 +1,5 @@
 /**
- * Waits for work that another layer does for a statement, but not longer than the request may take.
+ * Waits for work that another layer does for a statement, but no longer than the request may take.
  */
 import type { CancelTimer, Clock } from "../../../base/clock.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";

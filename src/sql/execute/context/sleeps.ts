@@ -1,26 +1,29 @@
 /**
- * Keeps track of the calls of PG_SLEEP in one query.
+ * Tracks the calls of PG_SLEEP in one query.
  *
  *     on the event loop ──asleep──► forgotten ──the time is over──► begun again
  *         └──it takes long otherwise──► begun again in a reader, which sleeps in its thread
  *
  * A restarted query requests the same sleeps in the same order, so the number of completed sleeps
- * determines the next one.
+ * determines which one comes next.
  */
 import { type Clock, HOUR_MS } from "../../../base/clock.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import { checkDeadline, type RequestLedger } from "./request_ledger.ts";
 
-/** Thrown when a query sleeps. This is not a failure, so every catch on the way must rethrow it. */
+/**
+ * Thrown when a query sleeps. This is not a failure, so every catch clause on the way must rethrow
+ * it.
+ */
 export const ASLEEP: Error = new Error("The query sleeps");
 
 /**
- * The maximum total time that one request may sleep, whatever its timeout, because its snapshot is
- * kept that long.
+ * The maximum total time for which one request may sleep, whatever its timeout, because its
+ * snapshot is kept for that time.
  */
 const SLEEP_MS_MAX = HOUR_MS;
 
-/** The sleeps of a query so far, as passed to another thread. */
+/** The sleeps of a query so far, in the form in which they are passed to another thread. */
 export interface SleptSoFar {
   readonly overCount: number;
   /** The total time that the request has asked to sleep. */
@@ -37,7 +40,7 @@ export interface SleepsOptions {
   /** The number of completed sleeps. */
   readonly overCount?: number;
   /**
-   * Waits until a monotonic time. Absent if a query cannot wait in the middle of its run.
+   * Waits until a monotonic time. Absent if a query cannot wait in the middle of a run.
    *
    * @throws {DatabaseError} STATEMENT_TIMEOUT, CANCELLED, SHUTTING_DOWN
    */
@@ -47,7 +50,7 @@ export interface SleepsOptions {
 export class Sleeps {
   readonly #options: SleepsOptions;
   #overCount: number;
-  /** The number of sleeps that the query has requested since its last start. */
+  /** The number of sleeps that the query has requested since it was last started. */
   #askedCount = 0;
   /** The end of the last sleep, in monotonic milliseconds. */
   #untilMs = 0;

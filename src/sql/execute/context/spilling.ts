@@ -1,10 +1,10 @@
 /**
- * The code that is shared by all operators that spill rows to disk when memory runs out.
+ * Provides the code that all operators share that spill rows to disk when memory runs out.
  *
  *     in memory ──crowded──► spilling ──input ends──► partition by partition, or merged runs
  *
- * An operator allocates from the elastic part of the memory ({@linkcode SpillSite.memory}). After
- * each batch, it checks whether the memory is crowded, and if so switches to files.
+ * Such an operator allocates from the elastic part of the memory ({@linkcode SpillSite.memory}).
+ * After each batch, it checks whether memory is crowded and, if so, switches to files.
  */
 import { collectSoon } from "../../../base/garbage.ts";
 import type { Batch, DataType, Vector } from "../../../types/mod.ts";
@@ -32,8 +32,8 @@ export interface SpillOptions {
   /** The operator to which EXPLAIN ANALYZE attributes the bytes. */
   readonly node?: PlanNode | undefined;
   /**
-   * The number of times that the operator's rows have already been partitioned; 0 for rows that
-   * come directly from the plan.
+   * How often the rows of the operator have already been partitioned; 0 for rows that come directly
+   * from the plan.
    */
   readonly level?: number;
 }
@@ -41,7 +41,7 @@ export interface SpillOptions {
 export class SpillSite {
   readonly #options: SpillOptions;
   readonly level: number;
-  /** The memory of the operator; released by {@linkcode close}. */
+  /** The memory budget of the operator; released by {@linkcode close}. */
   readonly memory: MemoryBudget;
   readonly #isAllowed: boolean;
 
@@ -54,14 +54,14 @@ export class SpillSite {
     this.memory = this.#isAllowed ? context.memory.elastic() : context.memory.nested();
   }
 
-  /** Whether the held rows should go to disk now. */
+  /** Whether the rows in memory should now go to disk. */
   get isDue(): boolean {
     return this.#isAllowed && this.memory.isCrowded;
   }
 
-  /** The options for processing a partition of the rows spilled here. */
+  /** The options for processing a partition of the rows that were spilled here. */
   get deeper(): SpillOptions {
-    // Only these members are copied, because the given options may have further members.
+    // Only these members are copied, because the options that were passed may have others.
     const { node, context } = this.#options;
     return { context, node, level: this.level + 1 };
   }
@@ -138,7 +138,10 @@ export class PartitionWork implements Operator {
   }
 }
 
-/** Selects the rows that pass a test, in order: the rows that an operator spills or keeps. */
+/**
+ * Selects the rows that pass a test, preserving their order, for example the rows that an operator
+ * spills or keeps.
+ */
 export function rowsWhere(
   rowCount: number,
   isChosen: (row: number) => boolean,

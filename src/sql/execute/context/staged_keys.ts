@@ -1,6 +1,6 @@
 /**
  * Looks up the staged rows of a transaction by their keys in unique indexes. The map for an index
- * is created when it is first needed, and is updated with each change from then on.
+ * is created when it is first needed, and every later change updates it.
  */
 import type { DataType, Row } from "../../../types/mod.ts";
 import { keyTextOf } from "../keys/key_text.ts";
@@ -24,8 +24,8 @@ export class StagedKeys {
   readonly #maps = new Map<number, KnownKeys>();
 
   /**
-   * Returns the primary keys, as text, of the staged rows that have an index key. Several rows can
-   * have the same key only while a statement that exchanges keys is staging its rows.
+   * Returns the primary keys, as text, of the staged rows that have an index key. Several rows may
+   * have the same key, but only while a statement that exchanges keys is staging its rows.
    *
    * @param rows All staged rows of the owner, by their primary keys as text.
    */

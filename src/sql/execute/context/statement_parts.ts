@@ -1,8 +1,8 @@
 /**
- * The state of a statement whose WITH changes rows, while its parts run one after another.
+ * The state of a statement with data-modifying WITH parts, while its parts run one after another.
  *
- * All parts read the state before the statement. For this reason, the changes of each part are held
- * until the last part has read its rows, and only then staged.
+ * All parts read the state before the statement. The changes of each part are therefore kept until
+ * the last part has read its rows, and only then staged.
  */
 import type { BoundRecursion } from "../../bind/bound.ts";
 import type { MaterialisedRows } from "../materialised/materialised_rows.ts";
@@ -12,7 +12,7 @@ export interface HeldChanges {
   readonly rowCount: number;
   /** Stages the changes, in bounded pieces of work. */
   readonly staging: Generator<void, void>;
-  /** Checks foreign keys and carries out their actions, once all parts are staged. */
+  /** Checks foreign keys and carries out their actions, once all parts have been staged. */
   follow(): void;
 }
 
@@ -33,7 +33,7 @@ export class StatementParts {
     return this.#held;
   }
 
-  /** Records that a stored row is changed. Returns false if the row was changed before. */
+  /** Records that a part changes a stored row. Returns false if the row was changed before. */
   noteChanged(tableId: number, owner: number, keyText: string): boolean {
     const { size } = this.#changed;
     return this.#changed.add(`${tableId}/${owner}/${keyText}`).size > size;

@@ -1,15 +1,15 @@
-/** Lets a statement check the bytes of its commit against the storage limit of users. */
+/** Checks the bytes of a statement's commit against the storage limit of users. */
 import type { TableEntry } from "../../../catalog/mod.ts";
 import type { Commit } from "../../../storage/mod.ts";
 
 /**
- * The bytes that a commit adds to the rows and files of one owner; negative if the commit frees
- * more bytes than it adds.
+ * How many bytes a commit adds to the rows and files of one owner; negative if it frees more than
+ * it adds.
  */
 export interface StorageGrowth {
   readonly owner: number;
   readonly bytes: number;
-  /** The written tables, except SHARED ones. */
+  /** The tables that are written, except for SHARED ones. */
   readonly tables: readonly TableEntry[];
   /** True if the commit adds files. */
   readonly hasFiles: boolean;

@@ -1,14 +1,13 @@
 /**
- * The staged writes of one BEGIN … COMMIT: the net effect on each key, which the transaction's own
- * statements read and COMMIT applies as one batch.
+ * Manages the staged writes of one BEGIN … COMMIT: the net effect on each key, which the
+ * transaction's own statements see, and which COMMIT applies as one batch.
  *
- * - For each key, the latest staged row is kept together with the snapshot's row.
- * - INSERT followed by DELETE writes nothing, and neither do changes that lead back to the stored
- *   row.
- * - The uploads of the statements also stay staged: they are listed in the tick of the commit, and
+ * - For each key, the most recently staged row is kept together with the snapshot's row.
+ * - INSERT followed by DELETE writes nothing, and neither do changes that restore the stored row.
+ * - The uploads of the statements also stay staged: they are listed in the tick of the commit, or
  *   removed if the transaction fails.
- * - Between the first mark and `forgetMarks`, each change to a staged row is recorded with the row
- *   that it replaced, so that `undoTo` can return to any mark.
+ * - While there are marks, each change to a staged row is recorded with the row that it replaced,
+ *   so that `undoTo` can return to any mark.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import type { Seq } from "../../../base/seq.ts";
@@ -26,7 +25,10 @@ import { TakenNumbers } from "./taken_numbers.ts";
 /** The number of rows that are encoded in one piece of work. */
 const WRITE_ROWS_MAX = 512;
 
-/** The bytes that a change recorded for a savepoint takes, besides the replaced row. */
+/**
+ * The memory that a change recorded for a savepoint takes in addition to the replaced row, in
+ * bytes.
+ */
 const NOTE_BYTES = 96;
 
 export interface StagedRow {
@@ -37,17 +39,17 @@ export interface StagedRow {
   readonly stored: Row | undefined;
 }
 
-/** The staged rows of a transaction, as its statements read them. */
+/** The staged rows of a transaction, in the form in which its statements read them. */
 export interface StagedRows {
   hasStaged(tableId: number): boolean;
   /**
-   * Returns the staged rows of one owner by key text, in order of first staging. The result shares
-   * the state of the transaction.
+   * Returns the staged rows of one owner by key text, in the order in which they were first staged.
+   * The result shares the state of the transaction.
    */
   stagedOf(tableId: number, owner: number): ReadonlyMap<string, StagedRow> | undefined;
 }
 
-/** The strength of a transaction's lock on a row; undefined if it has none. */
+/** The strength of a transaction's lock on a row; undefined if it has no lock. */
 export type HeldStrength = LockStrength | undefined;
 
 /** A row that SELECT … FOR UPDATE has read. */
@@ -88,13 +90,13 @@ export interface TransactionMark {
 
 /** The choices made by SET CONSTRAINTS. */
 interface Deferral {
-  /** The choices for single constraints, by name: whether the constraint is deferred. */
+  /** The choices for individual constraints, by name: whether the constraint is deferred. */
   readonly byName: ReadonlyMap<string, boolean>;
-  /** The choice for all other deferrable constraints; undefined if each has its own default. */
+  /** The choice for all other deferrable constraints; undefined if each has its default. */
   readonly areAll: boolean | undefined;
 }
 
-/** A lock that was taken, and the strength of the transaction's previous lock on the row. */
+/** A lock that was taken, and the strength of the transaction's earlier lock on the same row. */
 interface LockNote {
   readonly row: LockedRow;
   readonly before: HeldStrength;
@@ -116,13 +118,13 @@ export interface TransactionOptions {
   readonly nowMicros: number;
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
-  /** The time for which the transaction may stay open. */
+  /** How long the transaction may stay open. */
   readonly timeoutMs: number;
   readonly bytesMax: number;
   /** Whether owners have a storage limit. */
   readonly isMetered: boolean;
   /**
-   * Receives the increase of the bytes that the transaction holds; negative if it holds fewer.
+   * Called with the increase in the memory that the transaction uses, which may be negative.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED
    */
@@ -135,7 +137,7 @@ export class Transaction implements StagedRows {
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
   readonly timeoutMs: number;
-  /** The numbers that the statements of the transaction have taken from sequences. */
+  /** The numbers that the statements of the transaction have received from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
   /** The claims of foreign keys, which the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();
@@ -151,9 +153,12 @@ export class Transaction implements StagedRows {
   #bytes = 0;
   /** The locked rows by seq. */
   readonly #locked = new Map<number, LockedRow>();
-  /** The bytes added for each owner; undefined if there is no storage limit. */
+  /** The bytes added per owner; undefined if there is no storage limit. */
   #growths: Map<number, StorageGrowth> | undefined;
-  /** The changes to undo since the first mark, oldest first; undefined if there is no mark. */
+  /**
+   * The changes made since the first mark, oldest first, to be undone if necessary; undefined if
+   * there is no mark.
+   */
   #notes: StagingNote[] | undefined;
   /** The locks to undo since the first mark, oldest first. */
   #lockNotes: LockNote[] = [];
@@ -179,7 +184,7 @@ export class Transaction implements StagedRows {
     return this.#uploads;
   }
 
-  /** The estimated bytes of the staged rows, which only `undoTo` and `release` reduce. */
+  /** The estimated size of the staged rows, which only `undoTo` and `release` reduce. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -200,7 +205,7 @@ export class Transaction implements StagedRows {
     this.#requireRoom();
   }
 
-  /** Returns the locked rows, which must be unchanged at the commit. */
+  /** Returns the locked rows, which must still be unchanged at the commit. */
   get locked(): Iterable<LockedRow> {
     return this.#locked.values();
   }
@@ -251,7 +256,7 @@ export class Transaction implements StagedRows {
     this.#versions.delete(tableId);
   }
 
-  /** Stops recording changes, when no mark is left. */
+  /** Stops recording changes, because no mark is left. */
   forgetMarks(): void {
     this.#notes = undefined;
     this.#lockNotes = [];
@@ -313,7 +318,7 @@ export class Transaction implements StagedRows {
 
   /**
    * Requires that a table still has the definition for which rows were staged, because staged rows
-   * fit only that definition.
+   * do not fit any other definition.
    *
    * @throws {DatabaseError} SERIALIZATION_FAILURE if the table was altered or dropped in the
    * meantime.
@@ -390,7 +395,7 @@ export class Transaction implements StagedRows {
     );
   }
 
-  /** Records bytes that the commit adds for an owner. */
+  /** Records by how many bytes the commit increases an owner's usage. */
   grow(
     { owner, table }: { owner: number; table: TableEntry },
     bytes: number,
@@ -407,7 +412,7 @@ export class Transaction implements StagedRows {
     });
   }
 
-  /** Returns the bytes added for each owner; empty if there is no storage limit. */
+  /** Returns the bytes added per owner; empty if there is no storage limit. */
   get growths(): readonly StorageGrowth[] {
     return [...(this.#growths?.values() ?? [])];
   }
@@ -422,8 +427,8 @@ export class Transaction implements StagedRows {
   }
 
   /**
-   * Yields the net effect of the transaction, in order of first staging, with at most a few hundred
-   * rows per write.
+   * Yields the net effect of the transaction, in the order in which rows were first staged, with at
+   * most a few hundred rows per write.
    */
   *writes(): Generator<TableWrite> {
     for (const [tableId, owners] of this.#staged) {

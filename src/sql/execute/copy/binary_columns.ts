@@ -1,6 +1,6 @@
 /**
- * Makes columns from the cells of binary data, in the formats in which PostgreSQL sends the values
- * of each type. Numbers are big-endian.
+ * Converts the cells of binary data to columns, according to PostgreSQL's binary format for each
+ * type. Numbers are big-endian.
  *
  *     boolean            1 byte                         date          days since 2000-01-01, i32
  *     smallint … bigint  2, 4 or 8 bytes                time          microseconds, i64
@@ -32,7 +32,7 @@ import {
 } from "../../../types/mod.ts";
 import { type CellRange, CopyCell, type CopyCells } from "./copy_cells.ts";
 
-/** The number of days from 1970-01-01 to 2000-01-01, the day from which PostgreSQL counts. */
+/** The number of days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts. */
 export const EPOCH_DAYS = 10_957;
 export const EPOCH_MICROS: number = EPOCH_DAYS * 86_400_000_000;
 
@@ -94,8 +94,8 @@ function readTextColumn(cells: CopyCells, column: number): Vector | undefined {
       continue;
     }
     const start = starts[cell] ?? 0;
-    // Each cell is checked separately, because a character that is split between two cells would be
-    // valid in the whole column.
+    // Each cell is checked separately, because a character that is split between two cells would
+    // look valid in the whole column.
     if (start < (ends[cell] ?? 0) && ((bytes[start] ?? 0) & 0xc0) === 0x80) return undefined;
     bytes.copy(texts, offsets[row], start, ends[cell]);
   }
@@ -110,7 +110,7 @@ const WIDTHS: ReadonlyMap<string, number> = new Map([
   ["double", 8],
 ]);
 
-/** Returns the number in a cell, or undefined if the cell has to be read by `binaryValue`. */
+/** Returns the number in a cell; undefined if the cell has to be read by `binaryValue`. */
 function numberAt(bytes: Buffer, at: number, { kind }: DataType): number | undefined {
   switch (kind) {
     case "smallint":
@@ -266,7 +266,7 @@ function embeddingAt(
   const numbers: number[] = [];
   for (let i = 0; i < count; i += 1) numbers.push(bytes.readFloatBE(start + 4 + 4 * i));
   if (!numbers.every(Number.isFinite)) throw refuse(type, "a number is not finite");
-  // The cast checks the number of dimensions of the embedding.
+  // The cast checks how many dimensions the embedding has.
   return valueFromText(type, `[${numbers.join(",")}]`);
 }
 
@@ -282,7 +282,7 @@ function arrayAt(
   const lengths: number[] = [];
   for (let i = 0; i < depth; i += 1) lengths.push(bytes.readInt32BE(start + 12 + 8 * i));
   const count = depth === 0 ? 0 : lengths.reduce((product, length) => product * length, 1);
-  // An element takes at least four bytes for its length, so a wrong count is detected before
+  // Each element takes at least four bytes for its length, so a wrong count is detected before
   // anything is allocated.
   if (lengths.some((length) => length < 1) || 4 * count > end - start) {
     throw refuse(type, "its dimensions do not fit its bytes");
@@ -304,7 +304,10 @@ function arrayAt(
   return nested(items, lengths.slice(1));
 }
 
-/** Divides elements into nested arrays of the given lengths, the innermost length last. */
+/**
+ * Divides elements into nested arrays of the given lengths; the length of the innermost arrays
+ * comes last.
+ */
 function nested(items: readonly Value[], lengths: readonly number[]): readonly Value[] {
   let parts = items;
   for (const length of lengths.toReversed()) {

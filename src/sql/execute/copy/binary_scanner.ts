@@ -9,12 +9,12 @@ import type { CellRange, CopyCells, CopyScanner } from "./copy_cells.ts";
 import { CopyCell } from "./copy_cells.ts";
 import { copyFault } from "./copy_fault.ts";
 
-/** The signature with which binary data begin. */
+/** The signature at the beginning of binary data. */
 export const BINARY_SIGNATURE: Uint8Array<ArrayBuffer> = new Uint8Array([
   80, 71, 67, 79, 80, 89, 10, 255, 13, 10, 0,
 ]);
 
-/** The number of bytes of the signature, the flags, and the length of the extension. */
+/** The total size of the signature, the flags and the length of the extension, in bytes. */
 export const BINARY_HEAD_BYTES: number = BINARY_SIGNATURE.length + 8;
 
 /** The flags that a reader must not ignore. */

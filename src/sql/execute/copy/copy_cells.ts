@@ -1,6 +1,6 @@
 /**
- * Locates the cells of some rows of COPY FROM within the bytes that were read. The scanner of each
- * format records the cells; `copy_columns.ts` makes columns from them.
+ * Records where the cells of some COPY FROM rows are in the bytes that were read. The scanner of
+ * each format records the cells, from which `copy_columns.ts` makes columns.
  */
 import { defined } from "../../../base/assert.ts";
 
@@ -8,9 +8,9 @@ import { defined } from "../../../base/assert.ts";
 export const CopyCell = {
   null: 0,
   default: 1,
-  /** A cell whose bytes are the text itself. */
+  /** A cell whose bytes are its text. */
   plain: 2,
-  /** A cell whose text is encoded, so that the scanner has to decode it. */
+  /** A cell with an encoded text, which the scanner has to decode. */
   encoded: 3,
   /** A JSON number, boolean, array or object. */
   json: 4,
@@ -22,7 +22,7 @@ export interface CellRange {
   readonly end: number;
 }
 
-/** The cells of the rows that one scan found, in row order: cell = row × columnCount + column. */
+/** The cells that one scan found, in row order: cell = row × columnCount + column. */
 export class CopyCells {
   readonly columnCount: number;
   readonly kinds: Uint8Array;
@@ -62,17 +62,17 @@ export class CopyCells {
 /** Scans the rows of data in one of the formats of COPY FROM. */
 export interface CopyScanner {
   /**
-   * Scans the rows in `cells.bytes` from an offset on, until `cells` are full, the bytes end within
-   * a row, or the data end. Returns the offset after the last whole row.
+   * Scans the rows in `cells.bytes` from an offset on, until `cells` is full, the bytes end in the
+   * middle of a row, or the data ends. Returns the offset after the last whole row.
    *
-   * A fault ends the scan. It is thrown if it is in the first row; otherwise the rows before it are
-   * returned, and the next scan throws it.
+   * A fault ends the scan. If it occurs in the first row, it is thrown; otherwise the rows before
+   * it are returned, and the next scan throws it.
    *
    * @param isLast Whether no bytes follow.
    * @throws {DatabaseError} INVALID_VALUE
    */
   scan(cells: CopyCells, from: number, isLast: boolean): number;
-  /** Whether an end mark was read, after which all bytes are ignored. */
+  /** Whether an end marker was read, after which all bytes are ignored. */
   readonly isEnded: boolean;
   /** Whether the format writes strings as JSON strings. */
   readonly isJson: boolean;

@@ -1,8 +1,8 @@
 /**
- * Makes columns from the cells of COPY FROM.
+ * Converts the cells of COPY FROM to columns.
  *
- * The common types are read from the bytes into typed arrays, a column at a time. If a cell is
- * written in a different form, the whole column is read again by the casts of the type, which
+ * The common types are read from the bytes into typed arrays, one column at a time. If a cell is
+ * written in an unusual form, the whole column is read again with the casts of its type, which
  * accept every valid form and refuse all others.
  */
 
@@ -22,16 +22,16 @@ import {
 } from "../../../types/mod.ts";
 import { CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
 
-/** The maximum number of digits with which an integer certainly fits INT. */
+/** An integer with at most this many digits always fits INT. */
 const INT_DIGITS_MAX = 9;
 const SMALLINT_DIGITS_MAX = 4;
 
-/** The maximum number of digits with which a double represents every number exactly. */
+/** A double represents every number with at most this many digits exactly. */
 const EXACT_DIGITS_MAX = 15;
 
 const POWERS_OF_TEN: readonly number[] = Array.from({ length: 23 }, (_, n) => Number(`1e${n}`));
 
-/** The maximum length of a string that a loop copies faster than a call that copies a range. */
+/** Up to this length, a loop copies a string faster than a call that copies a range. */
 const SHORT_TEXT_BYTES_MAX = 16;
 
 const PLUS = 43;
@@ -125,7 +125,7 @@ function readWhole(
   return true;
 }
 
-/** The digits and the scale of the number that {@linkcode readNumber} has read last. */
+/** The digits and the scale of the number that {@linkcode readNumber} read last. */
 const read = { digits: 0, scale: 0, isNegative: false };
 
 /** Reads a number of few digits without an exponent into `read`. */
@@ -183,7 +183,8 @@ function readDecimals(
 }
 
 /**
- * Reads numbers with the scale of their column. Returns false if digits would have to be rounded.
+ * Reads numbers that have the scale of their column. Returns false if digits would have to be
+ * rounded.
  */
 function readScaled(
   { bytes, columnCount, ends, kinds, rowCount, starts }: CopyCells,
@@ -257,7 +258,7 @@ function readTexts(cells: CopyCells, column: number, scanner: CopyScanner): Vect
       try {
         text = scanner.decode(bytes, { start, end });
       } catch (error) {
-        // Safe to ignore: the cast finds the same fault again and reports its place.
+        // Safe: the cast finds the same fault again and reports where it is.
         if (error instanceof DatabaseError) return undefined;
         throw error;
       }
@@ -288,10 +289,10 @@ export function copyValue(
   return valueOfJson(cells.plainText(cell), to, nowMicros);
 }
 
-/** Reads the content of a JSON string in the form that results use. */
+/** Reads the content of a JSON string, in the form that query results use. */
 function valueOfJsonString(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
-  // Results contain an instant as a string if it is too large for a JSON number.
+  // In query results, an instant that is too large for a JSON number is a string.
   if (isInstant(to) && /^-?\d{16,18}$/.test(text)) {
     return castValue(wholeFromBigint(BigInt(text)), { from: BIGINT, to, mode });
   }
@@ -302,13 +303,13 @@ function isInstant({ kind }: DataType): boolean {
   return kind === "timestamp" || kind === "datetime";
 }
 
-/** The type of a JSON array or object, as it is written. */
+/** The type of a JSON array or object in its written form. */
 const JSON_PARAMETER: DataType = { kind: "unknown", isJson: true };
 
 /** A JSON number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Reads a JSON value that is neither a string nor null, in the form that results use. */
+/** Reads a JSON value that is neither a string nor null, in the form that query results use. */
 function valueOfJson(text: string, to: DataType, nowMicros: number): Value {
   const mode = "assignment";
   if (to.kind === "json") return castValue(text, { from: UNKNOWN, to, mode });

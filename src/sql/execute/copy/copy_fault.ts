@@ -4,20 +4,20 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 
-/** A place in the data of a COPY. */
+/** A location in the data of a COPY. */
 export interface CopyPlace {
   readonly line: number;
   readonly column?: string | undefined;
-  /** Whether messages count rows instead of lines, because binary data have no lines. */
+  /** Whether messages count rows instead of lines, because binary data has no lines. */
   readonly isBinary?: boolean | undefined;
 }
 
-/** Returns the error for data that violate their format. */
+/** Returns the error for data that violates its format. */
 export function copyFault(what: string, place: CopyPlace): DatabaseError {
   return new DatabaseError("INVALID_VALUE", `Cannot read ${placeText(place)}: ${what}`);
 }
 
-/** Returns a copy of an error with the place in the data added. */
+/** Returns a copy of an error, with the location in the data added. */
 export function atPlace(error: unknown, place: CopyPlace): unknown {
   if (!(error instanceof DatabaseError)) return error;
   const { code, hint, message } = error;

@@ -34,15 +34,15 @@ import { atPlace, type CopyPlace, copyFault } from "./copy_fault.ts";
 import { JsonScanner } from "./json_scanner.ts";
 import { LineScanner } from "./line_scanner.ts";
 
-/** The number of rows that one step scans and passes on. A row takes a microsecond. */
+/** The number of rows that one step scans and passes on. Each row takes a microsecond. */
 const ROWS_PER_STEP = 1024;
 
-/** The maximum bytes of one row, which is more than any stored row needs in any encoding. */
+/** The maximum size of one row, which exceeds what any stored row needs in any encoding. */
 const ROW_BYTES_MAX: number = 32 * 1024 * 1024;
 
 export interface CopyTarget {
   readonly runtime: TableRuntime;
-  /** The position in the table of each column of the data. */
+  /** For each column of the data, its position in the table. */
   readonly targets: readonly number[];
   readonly options: CopySettings;
 }
@@ -109,7 +109,7 @@ export class CopyRows {
       this.#pieceBytes += piece.length;
     }
     const waiting = this.#bytes.length - this.#from;
-    // An incomplete row is scanned again only when the amount of its data has doubled.
+    // An incomplete row is scanned again only when the amount of data has doubled.
     const isTooLong = waiting + this.#pieceBytes > ROW_BYTES_MAX;
     this.#hasMore = this.#isInputOver || isTooLong || this.#pieceBytes >= waiting;
   }
@@ -121,7 +121,8 @@ export class CopyRows {
     cells.bytes = this.#bytes;
     const from = this.#from;
     this.#from = this.#scanner.scan(cells, from, this.#isInputOver);
-    // If this scan found rows, the next scan finds more rows, or throws the fault that follows.
+    // If this scan found rows, the next scan finds more rows, or throws the fault that follows
+    // them.
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
       if (this.#bytes.length - this.#from <= ROW_BYTES_MAX || this.#scanner.isEnded) return true;
@@ -130,7 +131,7 @@ export class CopyRows {
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;
     const batch = this.#batchOf(cells);
-    // The memory is taken because the rows are kept in memory until the commit.
+    // The memory is counted because the rows stay in memory until the commit.
     this.#context.memory.take(((this.#from - from) * batch.rowCount) / scannedCount);
     this.#input.note(batch.rowCount);
     if (batch.rowCount === 0) return true;
@@ -155,7 +156,7 @@ export class CopyRows {
       throw copyFault("found data after the end mark", this.#placeOf(0));
     }
     if (rest.length > 0 || this.#target.options.format === "binary") {
-      // If data are missing at the end, this scan reports the fault.
+      // If data is missing at the end, this scan reports the fault.
       this.#cells.bytes = this.#bytes;
       this.#from = this.#scanner.scan(this.#cells, this.#from, true);
       if (!this.#scanner.isEnded && this.#from < this.#bytes.length) {
@@ -165,7 +166,7 @@ export class CopyRows {
     return false;
   }
 
-  /** Reads the remaining input, which may continue after the end mark. */
+  /** Reads the rest of the input, which may continue after the end marker. */
   async #skipRest(): Promise<boolean> {
     this.#take(await this.#input.next());
     this.#hasMore = false;
@@ -236,7 +237,7 @@ export class CopyRows {
     return remaining;
   }
 
-  /** Returns the value of a cell, or undefined if the value is faulty and its row is skipped. */
+  /** Returns the value of a cell; undefined if the value is faulty and its row is to be skipped. */
   #valueAt(row: number, column: number | undefined, position: number): Value | undefined {
     const { options, runtime } = this.#target;
     const cells = this.#cells;
@@ -272,7 +273,7 @@ export class CopyRows {
     }
   }
 
-  /** Finds the row that violates a constraint by repeatedly halving the rows. */
+  /** Finds the row that violates a constraint by repeatedly halving the batch. */
   #atRow(error: unknown, batch: Batch, runtime: TableRuntime): unknown {
     const isViolation =
       error instanceof DatabaseError &&

@@ -1,10 +1,10 @@
 /**
- * Scans the ndjson format of COPY FROM: each line is one JSON object whose members are named like
- * the columns. A column without a member gets its default, and a member without a column is an
+ * Scans the ndjson format of COPY FROM: each line is a JSON object whose members have the names of
+ * the columns. If a column has no member, it gets its default; a member without a column is an
  * error.
  *
  * Each byte is scanned only once, and no objects are created. Nested JSON is checked when its cell
- * becomes a value.
+ * is converted to a value.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type CellRange, CopyCell, type CopyCells, type CopyScanner } from "./copy_cells.ts";
@@ -93,7 +93,7 @@ export class JsonScanner implements CopyScanner {
     if (this.#at < this.#end) throw this.#unexpected(bytes, "the end of the line");
   }
 
-  /** Reads the name of a member. @param guess The column that the name probably refers to. */
+  /** Reads the name of a member. @param guess The column to which the name probably refers. */
   #column(bytes: Buffer, guess: number): number {
     this.#space(bytes);
     const { end, isEncoded, start } = this.#string(bytes, "the name of a column");
@@ -158,7 +158,7 @@ export class JsonScanner implements CopyScanner {
     if (this.#at === start) throw this.#unexpected(bytes, "a value");
   }
 
-  /** Skips an array or object up to the bracket that closes it. */
+  /** Skips an array or object up to its closing bracket. */
   #nested(bytes: Buffer): void {
     let depth = 0;
     for (; this.#at < this.#end; this.#at += 1) {
@@ -178,7 +178,7 @@ export class JsonScanner implements CopyScanner {
     throw this.#unexpected(bytes, "the end of an array or object");
   }
 
-  /** Skips a string. Returns the range between its quotes. */
+  /** Skips a string. Returns the range between the quotes. */
   #string(bytes: Buffer, what: string): CellRange & { readonly isEncoded: boolean } {
     if (bytes[this.#at] !== QUOTE) throw this.#unexpected(bytes, what);
     const start = this.#at + 1;

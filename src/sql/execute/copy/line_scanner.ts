@@ -23,11 +23,11 @@ const UNFINISHED = -1;
 
 export interface LineScannerOptions {
   readonly options: CopySettings;
-  /** The names of the columns that the cells belong to, in order. */
+  /** The names of the columns to which the cells belong, in order. */
   readonly columns: readonly string[];
-  /** For each column, whether the string for NULL is read as an ordinary string. */
+  /** For each column, whether the string that means NULL is read as an ordinary string. */
   readonly neverNull: readonly boolean[];
-  /** For each column, whether the string for NULL means NULL even in quotes. */
+  /** For each column, whether the string that means NULL does so even in quotes. */
   readonly alwaysNull: readonly boolean[];
 }
 
@@ -93,7 +93,7 @@ export class LineScanner implements CopyScanner {
     const { columns, options } = this.#options;
     cells.lines[0] = 1;
     if (options.header === "line") {
-      // The header may have any number of cells. A line break within quotes does not end it.
+      // The header may have any number of cells. A line break inside quotes does not end it.
       const end = this.#isCsv
         ? this.#endOfCsvLine(cells.bytes, from, isLast)
         : endOfLine(cells.bytes, from, isLast);
@@ -214,7 +214,7 @@ export class LineScanner implements CopyScanner {
     return isLast ? at : UNFINISHED;
   }
 
-  /** Returns the offset after a part in quotes, and notes whether it has escapes. */
+  /** Returns the offset after a quoted part, and records whether it contains escapes. */
   #afterQuotes(bytes: Buffer, from: number, isLast: boolean): number {
     const close = this.#closing(bytes, from + 1);
     this.#hasEscapes = close < 0;
@@ -225,8 +225,8 @@ export class LineScanner implements CopyScanner {
   }
 
   /**
-   * Returns the offset of the quote that closes a quoted part, or the end of the bytes. The result
-   * is complemented if the part has escapes. Counts the lines that end within the part.
+   * Returns the offset of the quote that closes a quoted part, or the end of the bytes. If the part
+   * contains escapes, the result is complemented. Counts the lines that end within the part.
    */
   #closing(bytes: Buffer, from: number): number {
     const quote = this.#quote;
@@ -259,7 +259,7 @@ export class LineScanner implements CopyScanner {
     throw this.#faultHere("found a carriage return that no line feed follows");
   }
 
-  /** Returns the offset after a line of CSV with any number of cells. */
+  /** Returns the offset after a CSV line, which may have any number of cells. */
   #endOfCsvLine(bytes: Buffer, from: number, isLast: boolean): number {
     for (let at = from; at < bytes.length; at += 1) {
       const code = bytes[at] ?? 0;
@@ -357,14 +357,14 @@ function isSame(bytes: Buffer, start: number, end: number, text: Buffer): boolea
   return true;
 }
 
-/** The characters that are encoded by a backslash and a letter. */
+/** The characters that are written as a backslash and a letter. */
 const LETTERS: ReadonlyMap<number, number> = new Map(
   Array.from("bfnrtv").map((letter, i) => [letter.charCodeAt(0), [8, 12, 10, 13, 9, 11][i] ?? 0]),
 );
 
 /**
- * Decodes a cell of the text format: `\t`, `\101`, `\x41`, and a backslash before any other
- * character.
+ * Decodes a cell of the text format, which may contain `\t`, `\101`, `\x41`, and a backslash before
+ * any other character.
  */
 function decodeText(bytes: Buffer, { end, start }: CellRange): string {
   const into = Buffer.allocUnsafe(end - start);

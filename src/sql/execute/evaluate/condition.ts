@@ -2,11 +2,11 @@
  * Evaluates a condition as a selection of rows, for filters.
  *
  * The operands of AND are evaluated one after another, the cheapest first. While most rows remain,
- * each operand is evaluated over the whole batch, which needs no copy. Once few rows remain, each
+ * each operand is evaluated over the whole batch, which avoids copying. Once few rows remain, each
  * operand is evaluated only over these rows. Operands that may fail are evaluated only for rows
  * that all earlier operands kept.
  *
- * The drawback is that, if two conditions fail, either error may be reported.
+ * The drawback is that, if two conditions fail, either of the two errors may be reported.
  */
 import {
   type Batch,
@@ -34,7 +34,7 @@ import { takeColumns } from "./row_choice.ts";
 export type Selector = (batch: Batch, context: ExecutionContext, into: RowNumbers) => Selection;
 
 /**
- * If the remaining rows are a smaller share of the batch than this, they are copied to a new batch.
+ * If the remaining rows make up less than this share of the batch, they are copied to a new batch.
  */
 const NARROW_SHARE = 0.25;
 
@@ -65,7 +65,7 @@ export function compileCondition(condition: BoundExpression, layout: BatchLayout
 }
 
 /**
- * Compiles a comparison between a numeric column and a known number into a loop that selects rows
+ * Compiles a comparison between a numeric column and a known number to a loop that selects rows
  * directly.
  */
 function compileSelection(

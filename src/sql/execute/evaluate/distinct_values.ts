@@ -1,13 +1,15 @@
 /**
- * Computes a function once for each distinct value of a column, if the distinct values are cheap to
- * find: codes of a dictionary, or integers that are close together, such as dates.
+ * Computes a function once for each distinct value of a column, provided that the distinct values
+ * are cheap to find: the codes of a dictionary, or integers that are close together, such as dates.
  */
 import { type DataType, physicalKind, type Value, type Vector } from "../../../types/mod.ts";
 
-/** The maximum span of integers. The function is computed row by row for integers further apart. */
+/**
+ * The maximum span of integers. If integers are further apart, the function is computed row by row.
+ */
 const SPAN_MAX = 65_536;
 
-/** The position at which each row finds its result. */
+/** For each row, the position at which its result is stored. */
 interface Positions {
   readonly at: Int32Array | Uint8Array | Uint16Array | Uint32Array;
   /** The number that is subtracted from each entry of `at`. */
@@ -39,7 +41,7 @@ export function mapDistinct(
     return { kind: "any", length, values: valuesOf(positions, length, computed) };
   }
   const numbers = new Float64Array(span);
-  /** The state of each position: 1 if the result exists, 2 if it is NULL. */
+  /** The state of each position: 1 if its result was computed, 2 if the result is NULL. */
   const states = new Uint8Array(span);
   const into = kind === "bool" ? new Uint8Array(length) : newNumbers(kind, length);
   let missing: Uint8Array | undefined;
@@ -92,7 +94,7 @@ function positionsOf(vector: Vector): Positions | undefined {
   }
   if (vector.kind !== "i32" || vector.length === 0) return undefined;
   const { nulls, values } = vector;
-  // The value at a NULL row is unspecified, and would widen the span of integers.
+  // The value in the place of a NULL is unspecified, and would widen the range of integers.
   if (nulls !== undefined) return undefined;
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;

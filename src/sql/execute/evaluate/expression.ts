@@ -1,11 +1,12 @@
 /**
- * Compiles a bound expression into a function from a batch to a vector. This is the only evaluator.
+ * Compiles a bound expression into a function from a batch to a vector. There is no other
+ * evaluator.
  *
- * SELECT, DML, the snapshot of a subscription and its live filter all run the code compiled here.
- * Numbers use the loops of `kernels/`; everything else is computed value by value with the function
- * that the binder chose. Operands that can fail are evaluated only for rows that reach them
- * (`branches.ts`). For example, the right side of AND is evaluated if the left side is not false,
- * and a THEN if its WHEN is true.
+ * SELECT, DML, the snapshot of a subscription and its live filter all run the code that is compiled
+ * here. Numbers use the loops in `kernels/`; all other values are computed one by one with the
+ * function that the binder has chosen. Operands that can fail are evaluated only for rows that
+ * reach them (`branches.ts`). For example, the right side of AND is evaluated if the left side is
+ * not false, and a THEN is evaluated if its WHEN is true.
  */
 import { assert, defined } from "../../../base/assert.ts";
 import {
@@ -192,7 +193,7 @@ function compileCall(expression: ExpressionOf<"call">, layout: BatchLayout): Eva
     return value;
   }
 
-  /** Evaluates a call once for each value of the only argument that differs between rows. */
+  /** Evaluates a call once for each value of the only argument that differs from row to row. */
   function callByValue(vectors: readonly Vector[], context: ExecutionContext): Vector | undefined {
     if (seesNull || volatility === "volatile") return undefined;
     const position = vectors.findIndex(({ kind }) => kind !== "const");
@@ -234,7 +235,7 @@ function decoded(vector: Vector): Vector {
 
 function compileCompare(expression: ExpressionOf<"compare">, layout: BatchLayout): Evaluator {
   const { operator, evaluate } = expression;
-  // Only plain strings are compared by their bytes. JSON values, for example, are equal if their
+  // Only plain strings may be compared by their bytes. JSON values, for example, are equal if their
   // canonical forms are.
   const isPlainText = isTextType(expression.left.type);
   const isDouble = typeOrder(expression.left.type) === "double";
@@ -312,8 +313,8 @@ function compileSubquery(expression: ExpressionOf<"subquery">, layout: BatchLayo
     if (isSame && !subquery.isVolatile)
       return constVector(answer(asked, 1)[0] ?? null, batch.rowCount);
     const [only] = asked;
-    // NULL IN (…) is false for an empty set and NULL for any other, so the result for NULL is not
-    // fixed.
+    // NULL IN (…) is false for an empty list and NULL for any other, so the result for NULL is not
+    // constant.
     if (only !== undefined && asked.length + outerValues.length === 1 && !mayHoldNull(only)) {
       const byValue = mapDistinct(
         only,
@@ -408,7 +409,8 @@ function membersAt(
 }
 
 /**
- * Adds the elements of an array to the members. A NULL array counts as one NULL among the members.
+ * Adds the elements of an array to the members. A NULL array counts as a single NULL among the
+ * members.
  */
 function membersWith(type: DataType, members: ListMembers, array: Value): ListMembers {
   if (!isArrayValue(array)) return { ...members, hasNull: true };

@@ -11,7 +11,7 @@ export type BatchLayout = ReadonlyMap<number, number>;
 
 export const EMPTY_LAYOUT: BatchLayout = new Map();
 
-/** A batch of one row without columns, for evaluating expressions that read no columns. */
+/** A batch with one row and no columns, for evaluating expressions that read no columns. */
 export const SINGLE_ROW: Batch = { rowCount: 1, columns: [] };
 
 /** Returns the positions of the columns that an expression reads. */

@@ -1,5 +1,5 @@
 /**
- * Chooses the rows of a batch for which an operand is evaluated, and stores the operand's values in
+ * Selects the rows of a batch for which an operand is evaluated, and stores the operand's values in
  * the result.
  */
 import {
@@ -70,7 +70,7 @@ export function split(rows: Selection, truth: Vector): { chosen: Selection; rest
   };
 }
 
-/** Stores computed values in the results at the rows for which they were computed. */
+/** Stores computed values in the results, at the rows for which they were computed. */
 export function place(results: Value[], values: Vector, { rows, count }: Selection): void {
   for (let i = 0; i < count; i += 1) results[rows[i] ?? 0] = valueAt(values, i);
 }
@@ -82,8 +82,8 @@ export interface Answered {
 }
 
 /**
- * Represents the results as a dictionary if each branch gives one value for all of its rows; other
- * rows are NULL. Returns undefined if a branch gives several values.
+ * Represents the results as a dictionary if each branch has the same value for all of its rows; all
+ * other rows are NULL. Returns undefined if a branch gives several values.
  */
 export function placedConstants(
   answers: readonly Answered[],

@@ -1,9 +1,9 @@
 /**
- * Evaluates `(a, b) IN (…)` by lookup, so the cost does not depend on the number of rows in the
- * list.
+ * Evaluates `(a, b) IN (…)` by lookup, so that the cost does not depend on the number of listed
+ * rows.
  *
- * Two rows are equal if all their values are equal, and different if any two values differ.
- * Otherwise, NULL values leave the result unknown, which is NULL.
+ * Two rows are equal if all their values are equal, and different if any two values differ. If
+ * neither is the case, because of NULL values, the result is unknown, which is NULL.
  */
 import {
   type DataType,
@@ -89,7 +89,7 @@ function isRowMember(values: Row, members: RowMembers, types: readonly DataType[
   return answer;
 }
 
-/** Whether two rows may be equal, because no pair of values shows that they differ. */
+/** Whether two rows may be equal, because no pair of their values is known to differ. */
 function mayEqual(left: Row, right: Row, types: readonly DataType[]): boolean {
   return types.every((type, i) => {
     const one = left[i] ?? null;

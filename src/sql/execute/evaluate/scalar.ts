@@ -1,6 +1,6 @@
 /**
- * Evaluates expressions that read no columns. Such an expression has one value per execution, so no
- * batch is needed.
+ * Evaluates expressions that read no columns. Such an expression has one value per execution, so it
+ * needs no batch.
  *
  * Most such expressions (for LIMIT, a key, or a row of VALUES) are a constant, a slot, or a cast of
  * either, and need no vector. All others are evaluated by `expression.ts` over a batch of one row.
@@ -11,7 +11,7 @@ import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "./expression.ts";
 import { EMPTY_LAYOUT, SINGLE_ROW } from "./layout.ts";
 
-/** Compiles an expression without columns to a function of the execution alone. */
+/** Compiles an expression without columns to a function that depends only on the execution. */
 export function compileScalar(expression: BoundExpression): (context: ExecutionContext) => Value {
   switch (expression.kind) {
     case "constant": {

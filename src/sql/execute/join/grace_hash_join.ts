@@ -37,7 +37,7 @@ export interface GraceHashJoinOptions {
   readonly join: (pair: PartitionPair) => Operator | undefined;
 }
 
-/** The rows of one side that are in memory, which are released while they are read. */
+/** The rows of one side in memory, which are released as they are read. */
 export interface BuildSide {
   readonly side: JoinSide;
   readonly batches: Iterable<Batch>;

@@ -1,18 +1,19 @@
 /**
- * Joins by hash: the right side is the build side, indexed by its keys; the left side is the probe
- * side.
+ * Joins by hash: the right side is the build side, which is indexed by key, and the left side is
+ * the probe side.
  *
  *     build ──right ends──► idle ──left batch──► pairing ──no candidate left──► idle
  *                             │                     (lonely rows of a left or full join go up)
  *                             └──left ends──► done (first the lonely right rows of a full join)
  *
- * A semi join returns the left rows that have a partner, and an anti join those that have none.
- * Without keys, every left row is paired with every right row. Pairs are formed a batch at a time,
- * and the time is checked before each batch, so that a product of a billion rows can be stopped.
- * Left rows without a partner come after the pairs of their batch.
+ * A semi join returns the left rows that have a partner, and an anti join returns the others.
+ * Without keys, every left row is paired with every right row. Pairs are formed one batch at a
+ * time, and the time is checked before each batch, so that a product with a billion rows can be
+ * stopped. Left rows without a partner follow the pairs of their batch.
  *
  * If memory runs out, both sides are partitioned on disk (`grace_hash_join.ts`). If the key alone
- * decides whether rows match, the keys in memory stay, and only rows with other keys go to disk.
+ * decides whether rows match, the keys in memory are kept, and only rows with other keys go to
+ * disk.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -52,11 +53,11 @@ export interface JoinOptions extends SpillOptions {
   readonly rightKeys: readonly Evaluator[];
   readonly keyTypes: readonly DataType[];
   /**
-   * The condition that pairs with equal keys must also satisfy, over left columns followed by right
-   * columns.
+   * A condition that pairs with equal keys must also satisfy, over the left columns followed by the
+   * right columns.
    */
   readonly residual: Evaluator | undefined;
-  /** Whether an error on the right side is raised only if a left row needs that side. */
+  /** Whether an error on the right side is raised only if a left row needs the right side. */
   readonly isGuarded: boolean;
   /** Positions of the output columns, in left columns followed by right columns. */
   readonly kept: readonly number[];
@@ -85,14 +86,13 @@ export class HashJoin implements Operator {
   /** For a full join: contains 1 for each build row for which a partner was found. */
   #isPaired = new Uint8Array(0);
   /**
-   * The position in the search for unmatched build rows, which begins after the left side has
-   * ended.
+   * The position in the search for unmatched build rows, which begins when the left side has ended.
    */
   #lonelyPosition = 0;
   #pairing: Pairing | undefined;
   readonly #isChoice: boolean;
   readonly #site: SpillSite;
-  /** The join on disk, which takes over if the right side is too large for memory. */
+  /** The on-disk join, which takes over if the right side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /**
    * The rows of both sides whose keys are not in the table of the build side. Used only if the key
@@ -104,10 +104,10 @@ export class HashJoin implements Operator {
   constructor(options: JoinOptions) {
     this.#options = options;
     this.#isChoice = options.join === "semi" || options.join === "anti";
-    // Build rows need not be stored if the key alone shows whether a left row has a partner.
+    // If the key alone shows whether a left row has a partner, build rows need not be stored.
     const isBare = this.#isChoice && options.residual === undefined;
-    // Without keys, rows cannot be partitioned. Partitioning also reads both sides, and would raise
-    // a guarded error too early, unless the key alone decides.
+    // Without keys, rows cannot be partitioned. Partitioning also reads both sides, so unless the
+    // key alone decides, it would raise a guarded error too early.
     const isPossible = options.keyTypes.length > 0 && (isBare || !options.isGuarded);
     this.#site = new SpillSite(options, { isPossible });
     this.#buildRows = new BuildColumns(isBare ? [] : options.rightTypes, this.#site.memory);
@@ -168,7 +168,7 @@ export class HashJoin implements Operator {
       this.#buildRows.append(batch.columns, batch.rowCount);
       this.#table.add(keys, batch.rowCount);
       if (this.#site.isDue) this.#divide();
-      // The join on disk reads the rest of the right side.
+      // The on-disk join reads the rest of the right side.
       if (this.#divided !== undefined) return;
     }
     if (this.#others !== undefined) return;
@@ -178,7 +178,7 @@ export class HashJoin implements Operator {
 
   /**
    * Returns the rows that a left batch yields immediately. Returns undefined if there are none, or
-   * if pairs must be formed first.
+   * if pairs have to be formed first.
    */
   #joined(batch: Batch): Batch | undefined {
     if (this.#fault !== undefined) throw this.#fault;
@@ -229,7 +229,7 @@ export class HashJoin implements Operator {
     if (unknown.count > 0) others.add("right", keepRows(batch, unknown));
   }
 
-  /** Decides the left rows whose keys are in memory, and writes all other left rows to disk. */
+  /** Decides those left rows whose keys are in memory, and writes all other left rows to disk. */
   #chooseKnown(batch: Batch, keys: readonly Vector[], others: JoinPartitions): Batch | undefined {
     const keyIds = this.#table.builtKeyIdsOf(keys, batch.rowCount);
     const unknown = rowsWhere(batch.rowCount, (row) => keyIds[row] === NO_KEY);
@@ -240,7 +240,7 @@ export class HashJoin implements Operator {
     return known.count === 0 ? undefined : this.#choose(keepRows(batch, known), knownNumbers);
   }
 
-  /** Returns the pairs of a whole batch if every key has at most one build row. */
+  /** Returns the pairs for a whole batch, provided that every key has at most one build row. */
   #pairAll(batch: Batch, keyIds: Int32Array): Batch | undefined {
     const { rows, starts } = this.#table;
     const leftRows = new Uint32Array(batch.rowCount);
@@ -400,7 +400,8 @@ export class HashJoin implements Operator {
     const { kept, leftTypes } = this.#options;
     const width = leftTypes.length;
     // Pairs are in ascending order of their left rows. If each left row matches at most one row and
-    // there are as many pairs as rows, the columns of the left side can be passed on unchanged.
+    // there are as many pairs as left rows, the columns of the left side can be passed on
+    // unchanged.
     const isWhole = count === batch.rowCount && this.#table.isUnique;
     const columns = kept.map((position): Vector => {
       if (position >= width) return this.#buildRows.takeColumn(position - width, rightRows, count);

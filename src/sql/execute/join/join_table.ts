@@ -3,31 +3,34 @@
  *
  *     add, add, … ──finish──► keyIdsOf, starts, rows
  *
- * Rows of key id n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they were
- * added. If the key is one column of integers that are close together, as in most tables, the id of
- * a key is its distance from the smallest key, and nothing is hashed. All other keys get their ids
- * from a {@linkcode KeyHashTable}. Rows with NULL in their key have no id, because NULL equals
- * nothing.
+ * The rows with key id n are rows[starts[n]] up to rows[starts[n + 1]], in the order in which they
+ * were added. If the key is a single column of integers that are close together, as in most tables,
+ * the id of a key is its distance from the smallest key, and nothing is hashed. Otherwise, ids are
+ * assigned by a {@linkcode KeyHashTable}. Rows with NULL in their key have no id, because NULL
+ * equals nothing.
  */
 import { assert } from "../../../base/assert.ts";
 import { type DataType, isWholeType, type Vector, valueAt } from "../../../types/mod.ts";
 import { KeyHashTable, NO_KEY, nullKeysOf } from "../keys/key_hash_table.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 
-/** A range of at most this many keys is always indexed without hashing. */
+/** If the range of keys has at most this many integers, it is always indexed without hashing. */
 const SPAN_MIN = 65_536;
 /**
- * A range of keys of at most this many times the number of rows is also indexed without hashing.
+ * If the range of keys has at most this many integers per row, it is also indexed without hashing.
  */
 const SPAN_PER_ROW = 16;
 const SPAN_MAX = 2 ** 24;
 /**
- * The share of the memory that the positions of a range may take. Each position temporarily takes
- * two numbers.
+ * The divisor for the share of the memory that the positions of a range may take. Each position
+ * temporarily takes two numbers.
  */
 const SPAN_MEMORY_SHARE = 16;
 
-/** The memory of a row whose key is hashed: the key in its index, and the number of the row. */
+/**
+ * The memory that a row with a hashed key takes, for the key in its index and the number of the
+ * row.
+ */
 const HASHED_ROW_BYTES = 32;
 
 /** The keys of one batch, before the range of all keys is known. */

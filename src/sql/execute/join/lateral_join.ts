@@ -32,7 +32,7 @@ export interface LateralOptions {
   readonly condition: Evaluator | undefined;
 }
 
-/** The left row whose partners are being read. */
+/** The left row for which partners are currently being read. */
 interface Current {
   readonly batch: Batch;
   readonly outerValues: readonly (readonly [id: number, values: Vector])[];

@@ -1,12 +1,12 @@
 /**
- * Runs semi and anti joins whose left side is the smaller one. The left side is kept in memory; the
- * right side streams and marks the build rows that it matches.
+ * Runs semi and anti joins whose left side is smaller than the right side. The left side is kept in
+ * memory; the right side is streamed, and marks the build rows that it matches.
  *
  *     hold ──left ends──► mark ──right ends, or all are met──► choose ──all chosen──► done
  *
  * Build rows are yielded in the order in which they were added. A right row is discarded once its
- * partners are marked, so only the left side occupies memory. If the left side is too large, both
- * sides are partitioned on disk (`grace_hash_join.ts`).
+ * partners have been marked, so only the left side takes memory. If the left side is too large,
+ * both sides are partitioned on disk (`grace_hash_join.ts`).
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import { type Batch, constVector, take, type Vector } from "../../../types/mod.ts";
@@ -27,8 +27,8 @@ import { JoinTable } from "./join_table.ts";
 
 const PAIRS_MAX: number = 2 * BATCH_ROWS_MAX;
 /**
- * The number of build rows that are examined at once. It is large because most of them may already
- * be marked.
+ * The number of build rows that are examined at a time. It is large because most of them may
+ * already be marked.
  */
 const LOOKED_MAX: number = 32 * BATCH_ROWS_MAX;
 const CHOSEN_MAX: number = 16 * BATCH_ROWS_MAX;
@@ -38,7 +38,7 @@ interface Marking {
   readonly batch: Batch;
   readonly keyIds: Int32Array;
   rightRow: number;
-  /** The number of build rows with the key of the current right row that were already examined. */
+  /** The number of build rows with the current right row's key that have already been examined. */
   candidateIndex: number;
 }
 
@@ -47,7 +47,7 @@ export class LeftBuildSemiJoin implements Operator {
   readonly #site: SpillSite;
   #buildRows: BuildColumns;
   #table: JoinTable;
-  /** The join on disk, which takes over once the left side is too large for memory. */
+  /** The on-disk join, which takes over once the left side is too large for memory. */
   #divided: GraceHashJoin | undefined;
   /** Contains 1 for each key whose build rows are marked; used without a residual. */
   #isKeyMet = new Uint8Array(0);
@@ -94,7 +94,7 @@ export class LeftBuildSemiJoin implements Operator {
       this.#buildRows.append(columns, rowCount);
       this.#table.add(keys, rowCount);
       if (this.#site.isDue) this.#divide();
-      // The join on disk reads the rest of the left side.
+      // The on-disk join reads the rest of the left side.
       if (this.#divided !== undefined) return;
     }
     this.#table.finish(() => context.checkTime());
@@ -122,7 +122,7 @@ export class LeftBuildSemiJoin implements Operator {
     this.#isKeyMet = new Uint8Array(Math.max(0, this.#table.starts.length - 1));
     this.#isRowMet = new Uint8Array(this.#buildRows.rowCount);
     this.#site.memory.take(this.#isKeyMet.length + this.#isRowMet.length);
-    // Without build rows, there is nothing to mark.
+    // If there are no build rows, there is nothing to mark.
     while (this.#buildRows.rowCount > 0 && this.#markNext());
     this.#finishMarking();
   }

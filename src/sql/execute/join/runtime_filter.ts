@@ -1,13 +1,13 @@
 /**
- * Reads one side of a join by the keys of the other side, if the number of keys turns out to be
- * small.
+ * Reads one side of a join by the keys of the other side, if it turns out that there are few keys.
  *
  *     the join reads the other side first         its keys are noted as they pass
  *     the join reads the keyed side first         rows of the other side are taken ahead, and held
  *                                                 until the join asks for them
  *     the keyed side is asked for its first row   few keys: it is read by them; else it is scanned
  *
- * The join itself is not affected: it forms the same pairs and compares the keys of each pair.
+ * The join itself is not affected: it forms the same pairs, and still compares the keys of each
+ * pair.
  *
  * The cost is that the keys of up to 8,192 rows are computed twice, and that rows of a side that
  * would have been read second are kept in memory.
@@ -31,7 +31,7 @@ export interface RuntimeFilterKeysOptions {
   readonly input: Operator;
   readonly types: readonly DataType[];
   readonly keys: readonly Evaluator[];
-  /** The sources of the key's parts: a key of the join, or a value. */
+  /** Where each part of the key comes from: a key of the join, or a value. */
   readonly parts: readonly (number | ((context: ExecutionContext) => Value))[];
   readonly partTypes: readonly DataType[];
   /** Whether this number of keys is small enough for look-ups. */
@@ -46,7 +46,7 @@ export class RuntimeFilterKeys implements Operator {
   readonly #options: RuntimeFilterKeysOptions;
   readonly #fixed: readonly Value[];
   readonly #memory: MemoryBudget;
-  /** The distinct keys so far; undefined once there are too many keys. */
+  /** The distinct keys so far; undefined once there are too many. */
   #keys: Map<string, Row> | undefined = new Map();
   #rowCount = 0;
   #isEnded = false;
@@ -85,8 +85,8 @@ export class RuntimeFilterKeys implements Operator {
     const last = this.#last;
     this.#last = undefined;
     if (last !== undefined) return last;
-    // An error of reading ahead is raised here, so that it seems to occur when the join reads this
-    // side.
+    // If reading ahead has failed, the error is raised here, at the point at which the join reads
+    // this side.
     if (this.#fault !== undefined) throw this.#fault;
     return this.#isEnded ? undefined : this.#take();
   }
@@ -110,7 +110,7 @@ export class RuntimeFilterKeys implements Operator {
     this.#letGo();
   }
 
-  /** Stops reading ahead once the rows occupy much memory. */
+  /** Stops reading ahead once the rows occupy a lot of memory. */
   #hold(batch: Batch): void {
     this.#ahead ??= new BuildColumns(this.#options.types, this.#memory);
     this.#ahead.append(batch.columns, batch.rowCount);
@@ -152,7 +152,7 @@ export class RuntimeFilterKeys implements Operator {
   }
 
   /**
-   * Computes the keys of a batch. Returns undefined if a key cannot be computed: the join itself
+   * Computes the keys of a batch. Returns undefined if a key cannot be computed; the join itself
    * then raises the error if it needs the key.
    */
   #vectorsOf(batch: Batch): Vector[] | undefined {

@@ -1,7 +1,8 @@
 /**
  * Evaluates LIKE over undecoded text: the literal pieces of the pattern are searched for as UTF-8
- * bytes, in which no character begins inside another. The first piece that may occur at any
- * position is searched for in all rows together, so rows without this piece cost almost nothing.
+ * bytes, which is correct because no character begins inside another. The first piece that may
+ * occur at any position is searched for in all rows at once, so that rows without it cost almost
+ * nothing.
  */
 import type { Vector } from "../../../types/mod.ts";
 import { plainPieces } from "../../functions/regex/like.ts";

@@ -50,8 +50,8 @@ export function combineTruth(kind: "and" | "or", left: Vector, right: Vector): V
 }
 
 /**
- * A deciding value determines the result alone; otherwise an unknown operand makes the result
- * unknown.
+ * A deciding value determines the result alone; if there is none, an unknown operand makes the
+ * result unknown.
  */
 function combineUnknown(
   left: Truths,
@@ -61,7 +61,7 @@ function combineUnknown(
   const values = new Uint8Array(length);
   const nulls = new Uint8Array(length);
   for (let i = 0; i < length; i += 1) {
-    // The code 2 stands for unknown.
+    // The code 2 represents unknown.
     const l = left.nulls?.[i] === 1 ? 2 : (left.values[i] ?? 0);
     const r = right.nulls?.[i] === 1 ? 2 : (right.values[i] ?? 0);
     if (l === settling || r === settling) values[i] = settling;

@@ -1,5 +1,5 @@
 /**
- * Turns the values of one key column into doubles that are equal for equal values.
+ * Converts the values of one key column to doubles that are equal for equal values.
  *
  * The code of an integer is the integer itself. All other values, mainly strings, are interned in
  * order of first appearance. In a dictionary, each value is interned only once. Values of an
@@ -54,7 +54,9 @@ export class ColumnCodes {
     return Number.isInteger(code) ? code : (this.#interned[-code - 0.5] ?? null);
   }
 
-  /** Returns the values that codes stand for. It supports only integers and strings. */
+  /**
+   * Returns the values that are represented by some codes. It supports only integers and strings.
+   */
   vectorOf(codes: Float64Array): Vector {
     if (this.texts !== undefined) return this.texts.vectorOf(codes);
     assert(this.#isWhole, "the codes of an integer column are its values");

@@ -1,11 +1,11 @@
 /**
- * Detects that the keys of a batch are few and close together, and gives each key a small position:
- * the code in a dictionary, or the distance from the smallest integer. Rows are then grouped by a
- * table look-up, and only one row of each key is hashed.
+ * Detects whether the keys of a batch are few and close together; if so, gives each key a small
+ * position: its code in a dictionary, or its distance from the smallest integer. Rows are then
+ * grouped by looking up a table, and only one row per key is hashed.
  *
  * The positions of several columns are combined like the digits of one number. Equal positions mean
- * equal keys. Different positions may also have equal keys, because two codes of a dictionary may
- * have the same value.
+ * equal keys. Different positions may have equal keys, because two codes of a dictionary may have
+ * the same value.
  *
  * This takes a third of the time of hashing.
  */

@@ -1,11 +1,11 @@
 /**
- * Assigns ids to keys of one integer each. A table has a slot for every value between the smallest
- * and the largest key. For ids and codes that are close together, this is several times faster than
- * hashing.
+ * Assigns group ids to keys that consist of a single integer. A table has one slot for every
+ * integer between the smallest and the largest key. If the keys are close together, as ids and
+ * codes are, this is several times faster than hashing.
  *
  *     #table[value - #base]  id of the key + 1, or 0
  *
- * The table is abandoned permanently if the values are too far apart for the number of rows.
+ * The table is abandoned permanently if the keys are too far apart for the number of rows.
  */
 import { rangeOf } from "./dense_positions.ts";
 
@@ -64,8 +64,8 @@ export class DirectGroupIds {
       this.#table = new Int32Array(0);
       return false;
     }
-    // Values tend to ascend, so free slots are added at the end, to avoid copying the table with
-    // every batch.
+    // Values tend to ascend, so spare slots are added at the end, which avoids copying the table
+    // with every batch.
     const table = new Int32Array(Math.min(PLACES_MAX, Math.max(needed, 2 * length)));
     table.set(this.#table, length === 0 ? 0 : this.#base - min);
     this.#table = table;

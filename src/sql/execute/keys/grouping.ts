@@ -1,5 +1,5 @@
 /**
- * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs are
+ * Assigns group ids: equal keys get the same dense id, in order of first appearance. NULLs count as
  * equal here.
  *
  * There are three methods of assigning the ids of a batch, and all of them enter new keys into one
@@ -32,8 +32,8 @@ import { DirectGroupIds } from "./direct_group_ids.ts";
 import { KeyHashTable } from "./key_hash_table.ts";
 
 /**
- * The bytes that a group takes besides its key values, for its entry in the index and its aggregate
- * states.
+ * The memory that a group takes in addition to its key values, for its entry in the index and its
+ * aggregate states.
  */
 const GROUP_BYTES = 64;
 
@@ -132,8 +132,8 @@ export class Grouping {
   }
 
   /**
-   * Returns the group id of each row, with the number of rows in each group if it is cheap to
-   * compute.
+   * Returns the group id of each row and, if it is cheap to compute, the number of rows in each
+   * group.
    */
   groupsOf(vectors: readonly Vector[], rowCount: number): BatchGroups {
     if (rowCount < TABLE_ROWS_MIN) return this.#hashed(vectors, rowCount);
@@ -144,7 +144,7 @@ export class Grouping {
     );
   }
 
-  /** Returns the group id of each row, or NO_KEY if no earlier row had its key. */
+  /** Returns the group id of each row, or NO_KEY if no earlier row had the same key. */
   knownGroupIdsOf(vectors: readonly Vector[], rowCount: number): Int32Array {
     return this.#index.find(vectors, rowCount);
   }
@@ -193,8 +193,9 @@ export class Grouping {
   }
 
   /**
-   * Whether the index assigns the expected ids to the rows. The index may already contain some keys
-   * from a batch that was hashed directly; the ids of these keys are then copied to the table.
+   * Whether the index assigns the expected ids to the rows. The index may already contain some of
+   * the keys, because they occurred in a batch that was hashed directly; their ids are then copied
+   * to the table.
    */
   #isNew(vectors: readonly Vector[], rows: Uint32Array, ids: Uint32Array): boolean {
     const selection = { rows, count: rows.length };

@@ -1,12 +1,12 @@
 /**
- * Finds ids by hash in an open-addressing table, whose pairs are stored in one array. At most half
+ * Finds ids by hash in an open-addressing table whose pairs are stored in one array. At most half
  * of the pairs are used.
  *
  *     #slots[2 * i]       hash, probed from its low bits on
  *     #slots[2 * i + 1]   id + 1; 0 where the pair is free
  *
  * The low bits of a hash determine its position. When the array doubles, pairs are therefore copied
- * to two positions that both advance steadily, so growing does not access memory at random.
+ * to two positions that both advance steadily, so growing avoids random memory access.
  */
 const PAIRS_MIN = 64;
 
@@ -39,7 +39,7 @@ export class HashSlots {
     }
   }
 
-  /** Adds a hash at the free pair at which probing ended. */
+  /** Adds a hash at the free pair where probing ended. */
   addAt(slot: number, hash: number, id: number): void {
     const slots = this.#slots;
     slots[slot] = hash;

@@ -2,14 +2,14 @@
  * A hash table of keys: equal keys get the same dense id, in order of first appearance. Grouping
  * and joins both use this table.
  *
- * Each column of a key becomes one double per row (`column_codes.ts`). The doubles of a key are
- * looked up in one table with open addressing and are stored side by side, so that comparing a key
- * costs one cache miss rather than one per column:
+ * Each column of a key is represented by one double per row (`column_codes.ts`). The doubles of a
+ * key are looked up in a single open-addressing table and are stored side by side, so that
+ * comparing a key costs one cache miss instead of one per column:
  *
  *     #slots                      id of a key by its hash       (`hash_slots.ts`)
  *     #keys[id * width + i]       the double of column i of that key
  *
- * A key of one string needs no codes: the id of the key is the id of the interned string
+ * A key that is a single string needs no codes: its id is the id of the interned string
  * (`text_interner.ts`).
  */
 import { defined } from "../../../base/assert.ts";
@@ -36,7 +36,7 @@ export class KeyHashTable {
   readonly #width: number;
   #keys: Float64Array<ArrayBuffer>;
   readonly #slots = new HashSlots();
-  /** For keys of one string: the interner, whose ids are also the ids of the keys. */
+  /** For keys that are single strings: the interner, whose ids are also the ids of the keys. */
   readonly #texts: TextInterner | undefined;
   /** Buffers that are reused by each call, because batches may have only one row. */
   #hashes = new Int32Array(HASHES_MIN);
@@ -106,7 +106,7 @@ export class KeyHashTable {
     return ids;
   }
 
-  /** Discards ids whose keys have a different code in this column than their rows. */
+  /** Discards those ids whose keys have a different code in this column than their rows. */
   #confirm(position: number, codes: Float64Array, ids: Int32Array): void {
     const keys = this.#keys;
     const width = this.#width;

@@ -3,9 +3,8 @@
  * gets an id.
  *
  * Strings are stored as UTF-8, contiguously in pages. A million strings take only a few hundred
- * arrays, whose contents are not scanned by garbage collection. Text from a column is looked up
- * without creating a JavaScript string, and a page can be passed on as a vector that aliases the
- * page.
+ * arrays, whose contents are not scanned by the garbage collector. Text from a column is looked up
+ * without creating a JavaScript string, and a page can be passed on as a vector that aliases it.
  *
  * Grouping 900,000 URLs takes an eighth of the processor time that JavaScript strings in a Map
  * take.
@@ -36,7 +35,7 @@ const NONE = -1;
 const PAGE_TEXTS = BATCH_ROWS_MAX;
 const PAGE_BYTES_MIN = 4096;
 
-/** The memory that a string takes besides its bytes, for its position and two slots. */
+/** The memory that a string takes in addition to its bytes, for its position and two slots. */
 const ENTRY_BYTES = 24;
 
 interface PlacedText {
@@ -156,7 +155,7 @@ export class TextInterner {
     }
   }
 
-  /** Discards ids whose strings differ from the strings of their rows. */
+  /** Discards those ids whose strings differ from the strings of their rows. */
   #confirm(source: TextSource, offsets: Uint32Array, ids: Int32Array): void {
     // This loop is separate, so that the cache misses overlap.
     for (let row = 0; row < ids.length; row += 1) {

@@ -1,13 +1,13 @@
 /**
- * Stores the rows that a join keeps in memory, column by column in the memory form of the column's
- * type: numbers stay numbers, so that nothing is allocated for each value; only text is decoded to
- * strings.
+ * Stores the rows that a join keeps in memory, column by column, in the memory form of each
+ * column's type: numbers stay numbers, so that nothing is allocated per value; only text is decoded
+ * to strings.
  *
- * A join takes rows in the order of their partners, which is random, and often takes the same row
- * many times. Sorts and windows, which use `MaterialisedRows`, take each row once. With 2 M rows,
- * taking numbers or strings in random order from here is at least twice as fast as from the small
- * pages of `MaterialisedRows`, whose UTF-8 text is copied each time. The cost is that adding text
- * takes three times as long, and that garbage collection has to scan the strings.
+ * A join reads rows in the order of their partners, which is random, and often reads the same row
+ * many times. Sorts and windows, which use `MaterialisedRows`, read each row once. With 2 M rows,
+ * reading numbers or strings in random order from here is at least twice as fast as from the small
+ * pages of `MaterialisedRows`, whose UTF-8 text has to be copied each time. The cost is that adding
+ * text takes three times as long, and that garbage collection has to scan the strings.
  */
 
 import { defined } from "../../../base/assert.ts";
@@ -26,13 +26,13 @@ import {
 import type { PageNumbers } from "./column_page.ts";
 import { bytesOf, type MemoryBudget } from "./memory_budget.ts";
 
-/** The initial capacity. It is small, so that a join of few rows touches little memory. */
+/** The initial capacity. It is small, so that a join of few rows uses little memory. */
 const ROWS_MIN = 64;
 
 /**
  * The number of rows in a page. The first page of a column grows up to this size, so that most
- * columns are one array. More rows are added to further pages, and materialised rows never move. If
- * arrays doubled instead, a join of 400,000 rows would take a quarter more processor time.
+ * columns are one array. Further rows are added to other pages, so that materialised rows never
+ * move. If arrays doubled instead, a join of 400,000 rows would take a quarter more processor time.
  */
 const PAGE_BITS = 16;
 const PAGE_ROWS: number = 2 ** PAGE_BITS;

@@ -14,7 +14,7 @@ export class MaterialisedRows {
   #columns: readonly PagedColumn[];
   readonly #memory: MemoryBudget;
   #rowCount = 0;
-  /** The bytes that the rows take from the memory budget of the statement. */
+  /** The memory that the rows take from the statement's memory budget, in bytes. */
   #bytes = 0;
 
   constructor(types: readonly DataType[], memory: MemoryBudget) {
@@ -99,8 +99,7 @@ export class MaterialisedRows {
   }
 
   /**
-   * Keeps only the rows listed in `order`, in that order, and releases the memory of all other
-   * rows.
+   * Keeps only the rows that `order` lists, in that order, and releases the memory of all others.
    */
   keep(order: RowNumbers, checkTime: () => void): void {
     const kept = this.#types.map((type) => new PagedColumn(type));

@@ -1,13 +1,13 @@
-/** The memory budget of a statement, against which operators count the data that they keep. */
+/** The memory budget of a statement, to which operators charge the data that they keep. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type Batch, isArrayValue, isRowValue, type Value } from "../../../types/mod.ts";
 
-/** The divisor for the share of the budget that an operator may always use. */
+/** An operator may always use the budget divided by this number. */
 const CROWD_SHARE = 16;
 
 /**
- * The divisor for the share of the budget whose use leaves enough garbage to make a collection
- * worthwhile.
+ * If more than the budget divided by this number was used, there is enough garbage to make a
+ * collection worthwhile.
  */
 const LARGE_SHARE = 4;
 
@@ -33,8 +33,8 @@ export class MemoryBudget {
 
   /**
    * Whether the operator that uses this part should move its data to disk. Half of the whole budget
-   * is reserved for data that cannot be moved. Every part may keep some data in memory, so that an
-   * operator does not write tiny files.
+   * is reserved for data that cannot be moved. Every part may keep some data in memory, so that
+   * operators do not write tiny files.
    */
   get isCrowded(): boolean {
     const isMuch = this.#bytes > this.#bytesMax / CROWD_SHARE;
@@ -50,7 +50,7 @@ export class MemoryBudget {
     return this.#bytes;
   }
 
-  /** Whether so much memory was in use at some time that a garbage collection is worthwhile. */
+  /** Whether so much memory was in use at some time that collecting garbage is worthwhile. */
   get wasLarge(): boolean {
     return this.#bytesPeak > this.#bytesMax / LARGE_SHARE;
   }
@@ -61,7 +61,7 @@ export class MemoryBudget {
   }
 
   /**
-   * Creates a part that never refuses memory. It is for an operator that checks {@linkcode
+   * Creates a part that never refuses memory. Such a part is for an operator that checks {@linkcode
    * isCrowded} after each batch and moves its data to disk if necessary, so that it exceeds the
    * budget by at most one batch. The excess does not reduce the memory of other operators: elastic
    * parts count for at most half of the budget.

@@ -1,7 +1,7 @@
 /**
- * Computes the size of a user's rows as counted for `limits.storage_bytes_per_user`. It depends
- * only on the values, not on their form in memory or on disk. A row therefore has the same size
- * when it is written and when it is read, and merges and compression do not change the size.
+ * Computes the size of a user's rows for `limits.storage_bytes_per_user`. It depends only on the
+ * values, not on their form in memory or on disk. A row therefore has the same size when it is
+ * written and when it is read, and neither merges nor compression change the size.
  */
 import type {
   Batch,
@@ -12,10 +12,10 @@ import type {
   Vector,
 } from "../../../types/mod.ts";
 
-/** The overhead of a row in bytes, for its sequence number and that of the previous version. */
+/** The overhead of a row in bytes, for its seq and the seq of its previous version. */
 const ROW_HEAD_BYTES = 16;
 
-/** The overhead of a cell in bytes. A NULL takes no other bytes. */
+/** The overhead of a cell in bytes. A NULL takes no additional bytes. */
 const CELL_HEAD_BYTES = 1;
 
 const NUMBER_BYTES = 8;

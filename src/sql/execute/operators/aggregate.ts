@@ -2,11 +2,11 @@
  * Computes GROUP BY and aggregates: every row is added to the states of its group, and the groups
  * are yielded at the end, in order of first appearance.
  *
- * Every row is added once for each grouping set. The number of the set is the first part
- * of the key, so equal values in different sets are different groups.
+ * Every row is added once for each grouping set. The number of the set is the first part of the
+ * key, so equal values in different sets form different groups.
  *
- * If memory runs out, known groups stay in memory, and rows of other groups are partitioned by
- * their keys on disk, together with the arguments of all calls:
+ * If memory runs out, groups that are in memory stay there, and the rows of other groups are
+ * partitioned by key on disk, together with the arguments of all calls:
  *
  *     adding ──crowded──► dividing ──end──► groups go up ──► each partition is an aggregate by itself
  */
@@ -85,7 +85,7 @@ export class Aggregate implements Operator {
   readonly #accumulators: readonly Accumulator[];
   /** The memory budget of states that grow with each row. */
   readonly #growing: MemoryBudget;
-  /** The number of rows that states keep. */
+  /** The number of rows that the states contain. */
   #keptCount = 0;
   /** The number of groups yielded so far; undefined until the input has ended. */
   #position: number | undefined;
@@ -185,7 +185,7 @@ export class Aggregate implements Operator {
 
   #divideIfDue(): void {
     if (this.#partitions === undefined && this.#options.keys.length > 0 && this.#site.isDue) {
-      // The groups of empty grouping sets always stay in memory, even before they have rows.
+      // The groups of grouping sets without keys always stay in memory, even before they have rows.
       this.#makeGroupsOfEmptySets();
       this.#partitions = divisionFor(this.#options.aggregates, this.#keyTypes, this.#site);
     }

@@ -1,9 +1,9 @@
 /**
- * Applies DISTINCT and ORDER BY of an aggregate call by selecting and ordering the rows that it
- * aggregates.
+ * Applies DISTINCT and ORDER BY in an aggregate call, by selecting and ordering the rows to be
+ * aggregated.
  *
  * The rows of a call, together with their group ids, pass through the same operators as the rows of
- * queries, and are spilled to disk in the same manner:
+ * queries, and are spilled to disk in the same way:
  *
  *     rows ──► sort ──in order, at the end──► first ones of equal rows ──► the aggregate
  */
@@ -63,7 +63,7 @@ export class AggregateRows {
   }
 
   /**
-   * Adds the rows of a batch. Returns the rows that can be aggregated now.
+   * Adds the rows of a batch. Returns the rows that can be aggregated immediately.
    *
    * @param keys Values of ORDER BY.
    */
@@ -120,7 +120,7 @@ export class AggregateRows {
 }
 
 /**
- * Returns sort keys that begin with the group, so that the rows of one group are aggregated
+ * Returns sort keys that begin with the group, so that the rows of each group are aggregated
  * together.
  */
 function sortKeys(

@@ -2,7 +2,7 @@
  * Reads the changes of one owner of a table between two seqs, in ascending order, with the values
  * before and after each change as JSON.
  *
- * Rows that a transaction has staged do not count as changes yet. The history above the first seq
+ * Rows that a transaction has only staged do not count as changes. The history above the first seq
  * is complete, so the version that a change replaced can always be read.
  */
 import { DatabaseError } from "../../../base/errors.ts";

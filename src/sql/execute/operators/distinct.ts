@@ -1,13 +1,13 @@
 /**
  * Keeps the first row of each group of equal rows.
  *
- * If memory runs out, known groups stay in memory, and rows of other groups are partitioned by
- * their keys on disk:
+ * If memory runs out, groups that are in memory stay there, and the rows of other groups are
+ * partitioned by key on disk:
  *
  *     deciding ──crowded──► dividing ──end──► each partition by itself
  *
- * Rows that were passed on before precede all rows on disk. The order of the input can therefore be
- * preserved: the first rows of each partition form a run sorted by arrival, and the runs are
+ * Rows that were passed on earlier precede all rows on disk. The order of the input can therefore
+ * be preserved: the first rows in each partition form a run sorted by arrival, and the runs are
  * merged.
  */
 import { type Batch, type DataType, DOUBLE, keepRows } from "../../../types/mod.ts";
@@ -38,7 +38,8 @@ export interface DistinctOptions extends SpillOptions {
 }
 
 /**
- * Receives all batches, then yields the rows that could not be decided before all rows had arrived.
+ * Receives all batches, and then yields the rows that could not be decided before all rows had
+ * arrived.
  */
 export class DistinctRows {
   readonly #options: DistinctOptions;

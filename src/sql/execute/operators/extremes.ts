@@ -1,7 +1,7 @@
 /**
- * Yields one row with the first value from each of several ordered inputs, or NULL for an input
- * without values. If an input stops early, because few of its rows satisfy the conditions, all
- * results are computed from all rows instead.
+ * Yields one row that contains the first value of each of several ordered inputs, or NULL for an
+ * input without values. If an input stops early, because few of its rows satisfy the conditions,
+ * all results are computed from all rows instead.
  */
 import {
   type Batch,
@@ -17,7 +17,7 @@ import type { Evaluator } from "../evaluate/expression.ts";
 import type { OrderedTableScan } from "../sort/ordered_table_scan.ts";
 
 export interface Extreme {
-  /** The rows sorted by the value. `scan` is the scan that supplies the rows. */
+  /** The rows sorted by the value. `scan` is the scan from which the rows come. */
   readonly rows: Operator;
   readonly scan: OrderedTableScan;
   readonly value: Evaluator;

@@ -35,7 +35,7 @@ export class Filter implements Operator {
   readonly #options: FilterOptions;
   /**
    * Memory for the row numbers of a batch. It is reused, because a new array would not be in the
-   * processor cache.
+   * processor's cache.
    */
   #rows = new Uint32Array(0);
 

@@ -1,7 +1,7 @@
 /**
  * Produces the rows of table functions lazily, either once or for each row of an input. Several
- * functions run side by side until all have ended; a function that ends earlier is padded with
- * NULL.
+ * functions run side by side until all have ended; the columns of a function that ends earlier are
+ * filled with NULL.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import {
@@ -89,7 +89,7 @@ export interface ExpandOptions {
   readonly types: readonly DataType[];
 }
 
-/** A batch from the input, and the position in that batch. */
+/** A batch of the input, and the current position in it. */
 interface Expanding {
   readonly batch: Batch;
   /** The arguments of each call. */

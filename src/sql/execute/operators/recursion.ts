@@ -1,5 +1,5 @@
 /**
- * Runs WITH entries: entries that are read in several places of a statement, and recursive queries.
+ * Runs WITH entries: those that are read in several places of a statement, and recursive queries.
  *
  *     first ──rows──► working table ──next──► rows ──► working table ──► … until there are none
  */
@@ -92,12 +92,13 @@ export interface RecursionOptions {
 
 export class Recursion implements Operator {
   readonly #options: RecursionOptions;
-  /** The rows yielded so far. It is used without ALL, where each distinct row is yielded once. */
+  /**
+   * The rows that have been yielded so far. This is used without ALL, where each distinct row is
+   * yielded only once.
+   */
   readonly #seen: Grouping | undefined;
   #step: Operator;
-  /**
-   * The rows that the current step has computed, which become the working table of the next step.
-   */
+  /** The rows that the current step has computed, which form the working table of the next step. */
   #made: MaterialisedRows;
   #working: MaterialisedRows | undefined;
   /**
@@ -136,7 +137,7 @@ export class Recursion implements Operator {
     this.#endStep();
   }
 
-  /** Returns the rows that are yielded and that the next step reads. */
+  /** Returns the rows to yield, which the next step also reads. */
   #kept(fresh: Batch): Batch {
     this.#rowCount += fresh.rowCount;
     if (this.#rowCount > RECURSION_ROWS_MAX) {
@@ -159,7 +160,7 @@ export class Recursion implements Operator {
 
   /**
    * Returns the next rows of the current step. If a DECIMAL overflows, the error gets a hint that
-   * the steps compute its value.
+   * its value is computed by the steps.
    */
   #stepped(): Batch | undefined {
     try {
@@ -183,7 +184,7 @@ export class Recursion implements Operator {
     }
     this.#made = before ?? new MaterialisedRows(types, context.memory);
     this.#tables.set(recursion, working);
-    // The operators of a step can be reused for the next step, unless subqueries have results that
+    // The operators of a step can be reused for the next one, unless subqueries have results that
     // depend on the step.
     const goesOn = this.#answers?.isUsed === false && this.#step.restart?.() === true;
     if (!goesOn) this.#makeStep();

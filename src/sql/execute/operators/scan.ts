@@ -1,9 +1,9 @@
 /**
- * Reads the rows of one owner from a table, at the statement's snapshot or at an earlier seq.
+ * Reads one owner's rows from a table, at the statement's snapshot or at an earlier seq.
  *
- * The owner always comes from the principal of the execution: no plan can specify one. Inside a
- * transaction, staged rows replace the stored rows with the same keys, unless an earlier state is
- * read. Staged rows come last, because they have no seq yet.
+ * The owner is always determined by the principal of the execution: no plan can specify an owner.
+ * Inside a transaction, staged rows replace the stored rows with the same keys, unless an earlier
+ * state is read. Staged rows come last, because they have no seq yet.
  */
 
 import type { Principal } from "../../../auth/mod.ts";
@@ -37,7 +37,7 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 import type { StagedRow } from "../context/transaction.ts";
 import { keyTextOf } from "../keys/key_text.ts";
 
-/** The owner of a user who has never written and therefore has no rows. */
+/** The owner number of a user who has never written a row and therefore has none. */
 const NOBODY = -1;
 
 /** Returns the owner of the rows that a principal reads and writes in a table. */
@@ -62,15 +62,15 @@ export interface TableScanOptions {
   /** The row groups to read, if the query is divided among several readers. */
   readonly share?: ScanShare | undefined;
   /**
-   * A scan with the columns of {@linkcode scannedIds} that finds the needed rows by other means, in
-   * any order. The operator closes this scan.
+   * A scan with the columns of {@linkcode scannedIds} that finds the needed rows in a different
+   * way, and in any order. The operator closes this scan.
    */
   readonly source?: Scan | undefined;
   /** Called once with the numbers of row groups read and skipped. */
   readonly onEnd?: (groupsRead: number, groupsPruned: number) => void;
 }
 
-/** Yields every row of one owner in a table, in ascending order of seq. */
+/** Yields every row that an owner has in a table, in ascending seq order. */
 export class TableScan implements Operator {
   readonly #options: TableScanOptions;
   readonly #scan: Scan;
@@ -80,7 +80,7 @@ export class TableScan implements Operator {
    */
   readonly #keyPositions: readonly number[];
   readonly #hasOverlay: boolean;
-  /** The remaining staged rows; undefined until all stored rows have been read. */
+  /** The staged rows that are left to yield; undefined until all stored rows have been read. */
   #overlay: Iterator<StagedRow, void> | undefined;
   #isClosed = false;
 
@@ -167,7 +167,7 @@ function hasStaged({ context, past, table }: ScannedTable): boolean {
 }
 
 /**
- * Returns the ids of the columns to read. In a transaction with staged rows, these include the key
+ * Returns the ids of the columns to read. In a transaction with staged rows, they include the key
  * columns.
  */
 export function scannedIds(options: ScannedTable): readonly number[] {
@@ -202,8 +202,8 @@ function openScan(options: TableScanOptions): Scan {
 }
 
 /**
- * The number of rows that are looked up between two time checks. A look-up may decompress blocks,
- * which takes up to 0.1 ms.
+ * The number of rows that are looked up between two time checks. A look-up may have to decompress
+ * blocks, which takes up to 0.1 ms.
  */
 const LOOKUPS_MAX = 16;
 
@@ -254,7 +254,7 @@ export class KeyLookup implements Operator {
   }
 }
 
-/** A row to read, and the moment at which it is read. */
+/** A row to read, and the time as of which it is read. */
 interface KeyRead extends Pick<TableScanOptions, "columnIds" | "past"> {
   readonly key: Row;
 }
@@ -291,8 +291,8 @@ export function readRow(
 }
 
 /**
- * Replaces the store's error about a missing table, which does not contain the table's name. A
- * table that was bound and no longer exists was dropped while the statement ran.
+ * Replaces the store's error about a missing table, which does not contain the name of the table.
+ * If a table was bound and no longer exists, it was dropped while the statement ran.
  */
 export function droppedMeanwhile(error: unknown, { name, namespace }: TableEntry): unknown {
   if (!(error instanceof DatabaseError) || error.code !== "TABLE_NOT_FOUND") return error;
@@ -312,7 +312,7 @@ function stagedValue(table: TableEntry, staged: StagedRow, columnId: number): Va
   const { isDeleted, row, stored } = staged;
   if (columnId === SEQ_COLUMN_ID) return null;
   if (columnId === DELETED_COLUMN_ID) return isDeleted;
-  // A tombstone will contain the last stored values, not values from the transaction.
+  // The tombstone will contain the last stored values, not values from the transaction.
   const values = isDeleted ? (stored ?? row) : row;
   return values[table.columns.findIndex((column) => column.columnId === columnId)] ?? null;
 }

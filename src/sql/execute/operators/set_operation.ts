@@ -1,5 +1,5 @@
 /**
- * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs are equal here.
+ * Computes UNION, INTERSECT and EXCEPT over the rows of two inputs. NULLs count as equal here.
  *
  * INTERSECT and EXCEPT first count the rows of the right side, and then stream the left side. With
  * ALL, a row of the left side uses up one equal row; without ALL, it is yielded at most once.
@@ -45,18 +45,16 @@ export interface SetOperationOptions extends SpillOptions {
   readonly right: Operator;
 }
 
-/**
- * The rows of both sides whose groups are not in memory, and which were therefore written to disk.
- */
+/** The rows of both sides that were written to disk, because their groups are not in memory. */
 interface Divided {
   readonly left: Partitions;
   readonly right: Partitions;
 }
 
 /**
- * Computes INTERSECT and EXCEPT. If memory runs out, known groups stay in memory, and rows of other
- * groups from either side are partitioned by their values on disk. Each pair of partitions is then
- * a separate operation.
+ * Computes INTERSECT and EXCEPT. If memory runs out, groups that are in memory stay there, and rows
+ * of other groups, from either side, are partitioned by their values on disk. Each pair of
+ * partitions is then processed as a separate operation.
  */
 export class SetOperation implements Operator {
   readonly #options: SetOperationOptions;

@@ -1,5 +1,5 @@
 /**
- * Yields the rows of VALUES. They are either computed in each run or were known when the statement
+ * Yields the rows of VALUES. They are either computed in each run, or were known when the statement
  * was bound.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
@@ -29,7 +29,7 @@ export function buildValues(node: Extract<PlanNode, { kind: "values" }>): Operat
 /** The number of rows that are compiled and computed together. */
 const ROWS_TOGETHER = 256;
 
-/** The compiled rows of a plan. They are compiled by the first run that reaches them. */
+/** The compiled rows of a plan. They are compiled in the first run that reaches them. */
 class CompiledRows {
   readonly #rows: readonly (readonly BoundExpression[])[];
   readonly #compiled: ((context: ExecutionContext) => Value)[][] = [];

@@ -1,16 +1,17 @@
 /**
  * Reduces the input of a sort if DISTINCT ON needs only the first row of each group, or a window
- * only the first rows of each partition. The operator keeps only the rows that the sort would put
- * first in each group, so the sort receives only slightly more rows than there are groups.
+ * needs only the first rows of each partition. The operator keeps only the rows that the sort would
+ * put first in each group, so the sort receives only slightly more rows than there are groups.
  *
  *     holding ──end──► yielding what is held
  *        └──those rows turn out to be many, or memory is short──► yielding, then passing all others
  *
  * The output may contain more rows of a group than needed, because the sort and the operator above
- * it select again.
+ * it make the final selection.
  *
  * The operator stops selecting if it keeps more than 32,768 rows, or more than one in four input
- * rows. The newest of 1,000 groups among 300,000 rows are found ten times as fast.
+ * rows. For example, the newest rows of 1,000 groups among 300,000 rows are found ten times as
+ * fast.
  */
 import {
   type Batch,
@@ -57,17 +58,18 @@ interface First {
 }
 
 /**
- * The number of surplus rows that are kept in memory, beyond the first rows of each group, before
- * they are released.
+ * How many surplus rows are kept in memory, beyond the first rows of each group, before they are
+ * released.
  */
 const SLACK_ROWS = 8192;
 
 /**
- * The maximum number of first rows that are kept. With more, sorting all rows takes about as long.
+ * The maximum number of first rows that are kept. If there are more, sorting all rows takes about
+ * as long.
  */
 const ROWS_MAX = 32_768;
 
-/** The number of input rows after which the operator checks whether it reduces the input enough. */
+/** After this many input rows, the operator checks whether it reduces the input enough. */
 const TRIED_ROWS = 16_384;
 const SHARE_MIN = 4;
 
@@ -194,7 +196,7 @@ export class GroupTopN implements Operator {
     return false;
   }
 
-  /** Releases rows that were among the first rows only temporarily. */
+  /** Releases the rows that were among the first ones only temporarily. */
   #cut(): void {
     const order = this.#rowsInOrder();
     const places = new Map<number, number>();

@@ -1,7 +1,7 @@
 /**
  * Reads a table sorted by a column, for a query that needs only the first few rows. The scan stops
  * early if few rows satisfy the conditions above it, because reading in order then takes longer
- * than reading everything.
+ * than reading all rows.
  */
 import { BATCH_ROWS_MAX } from "../../../base/limits.ts";
 import type { OrderedScan } from "../../../storage/mod.ts";
@@ -16,9 +16,9 @@ import { holdsFromStart, type Operator } from "../context/operator.ts";
 export const ORDERED_SHARE_MAX: number = 1 / 32;
 
 /**
- * The number of rows that are read in addition to the needed rows: one row on an exclusive bound,
- * and one row that shows that the sort value has advanced. If these rows do not suffice, each
- * further batch has twice as many rows.
+ * The number of rows that are read in addition to the needed rows: one row that lies on an
+ * exclusive bound, and one that shows that the sort value has advanced. If these rows do not
+ * suffice, the number of rows doubles with each further batch.
  */
 const FURTHER_ROWS = 2;
 
@@ -49,7 +49,10 @@ export class OrderedTableScan implements Operator {
     holdsFromStart(this);
   }
 
-  /** Whether the scan has stopped early. It then returns no more rows although there are some. */
+  /**
+   * Whether the scan has stopped early. In that case, it returns no more rows although there are
+   * some.
+   */
   get isInVain(): boolean {
     return this.#isInVain;
   }

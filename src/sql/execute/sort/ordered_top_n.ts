@@ -1,13 +1,13 @@
 /**
- * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends once
- * n rows have arrived and the first keys have changed; the rows are then sorted by all keys.
+ * Yields the first n rows of a sort whose input arrives sorted by the first keys. Reading ends when
+ * n rows have arrived and the first keys have changed; these rows are then sorted by all keys.
  *
  *     taking ──n rows, the next has other keys──► sorting ──► yielding
  *       └──few rows pass the conditions: to read in order takes longer than to read all──► a plain sort
  *
- * If the input is sorted by all keys and no condition drops rows, the rows before an OFFSET are
- * only counted, which is twenty times as fast. If few rows satisfy the conditions, reading a 512th
- * of the rows in order was wasted.
+ * If the input is sorted by all keys and no condition drops rows, the rows skipped by OFFSET are
+ * only counted, which is twenty times as fast. If few rows satisfy the conditions, a 512th of the
+ * rows was read in order without any benefit.
  */
 import { type Batch, constVector, type Value, valueAt } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -19,7 +19,7 @@ import type { SortKey } from "./sort_key.ts";
 
 export interface OrderedTopNOptions {
   readonly context: ExecutionContext;
-  /** Reads from the scan, and preserves its order. */
+  /** Reads from the scan, preserving its order. */
   readonly input: Operator;
   readonly scan: OrderedTableScan;
   /**
@@ -84,7 +84,7 @@ export class OrderedTopN implements Operator {
   }
 }
 
-/** Passes on rows until they include the first n rows of the sort. */
+/** Passes on rows until these include the first n rows of the sort. */
 class TopRows implements Operator {
   readonly #options: OrderedTopNOptions;
   #rowCount = 0;

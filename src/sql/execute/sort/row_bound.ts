@@ -1,11 +1,12 @@
 /**
  * Drops rows that cannot be among the first n rows of a sort: rows that do not precede the last of
- * n materialised rows, and rows that come after n other rows of their own batch. Most rows of a
- * long input are dropped by their first key, which is compared in its vector without allocating
- * anything.
+ * n materialised rows, and rows that come after n other rows of their own batch. In a long input,
+ * most rows are dropped because of their first key, which is compared within its vector without
+ * allocating anything.
  *
- * If rows arrive in the opposite order, for example for the newest n rows in a table, each row
- * precedes all materialised rows, and only the comparison within the batch drops the surplus.
+ * If rows arrive in the opposite order, for example in a query for the newest n rows of a table,
+ * each row precedes all materialised rows, and only the comparison within the batch drops surplus
+ * rows.
  */
 import {
   compareTextBytes,
@@ -28,7 +29,7 @@ interface KeyBound {
   readonly bytes: Buffer | undefined;
 }
 
-/** Whether NaN is involved. The comparison operators of numbers do not order it. */
+/** Whether NaN is involved. The comparison operators for numbers do not order NaN. */
 function isNanAmong(bound: Value, vector: Vector): boolean {
   return Number.isNaN(bound) || mayHoldNan(vector);
 }
@@ -46,8 +47,8 @@ export class RowBound {
   }
 
   /**
-   * Returns the rows that precede the bound. A row equal to the bound arrived later, so it does not
-   * precede it.
+   * Returns the rows that precede the bound. A row that equals the bound has arrived later, so it
+   * does not precede the bound.
    */
   rowsBefore(vectors: readonly Vector[], rowCount: number): Selection {
     const rows = new Uint32Array(rowCount);
@@ -90,7 +91,7 @@ export class RowBound {
 }
 
 /**
- * The rows of a batch are compared with each other if their number is at least this many times n.
+ * The rows of a batch are compared with each other if there are at least this many times n of them.
  */
 const LEADING_SHARE = 4;
 

@@ -74,7 +74,10 @@ interface KeyWords {
 
 const NO_WORDS: KeyWords = { words: [], areAll: false };
 
-/** Returns the words of the keys, up to and including the first key whose words are inexact. */
+/**
+ * Returns the words of the keys, up to and including the first key that its words do not represent
+ * exactly.
+ */
 function wordsOf(
   rows: MaterialisedRows,
   keys: readonly SortOrder[],
@@ -90,8 +93,8 @@ function wordsOf(
 }
 
 /**
- * Whether so many rows have equal words that comparing these rows takes longer than computing all
- * words.
+ * Whether so many rows have equal words that comparing these rows would take longer than computing
+ * all words.
  */
 function isOftenEqual(order: Uint32Array, words: readonly Uint32Array[]): boolean {
   let count = 0;

@@ -29,11 +29,11 @@ import type { SortKey } from "./sort_key.ts";
 export interface SortedRowsOptions extends SpillOptions {
   readonly inputTypes: readonly DataType[];
   readonly keys: readonly SortKey[];
-  /** The number of first rows that are needed; Infinity for all rows. */
+  /** How many of the first rows are needed; Infinity if all are needed. */
   readonly rowsMax: number;
 }
 
-/** The number of rows beyond n that a top-n keeps before it releases the surplus. */
+/** How many rows beyond n a top-n keeps before it releases the surplus. */
 const SLACK_ROWS = 8192;
 
 /** Returns the first `rowsMax` rows in sort order; `rowsMax` may be Infinity. */
@@ -104,8 +104,8 @@ export class SortedRows {
   add(batch: Batch): void {
     const { keys, rowsMax, context } = this.#options;
     const keyVectors = keys.map((key) => key.evaluate(batch, context));
-    // Only the columns to yield are stored. The input may have further columns that only the keys
-    // read.
+    // Only the columns to yield are stored. The input may have additional columns that only the
+    // keys read.
     const columns = [...batch.columns.slice(0, this.#keyStart), ...keyVectors];
     const { rowCount } = batch;
     const rows = keepRows({ rowCount, columns }, this.#needed(keyVectors, rowCount));
@@ -217,8 +217,8 @@ export class Sort implements Operator {
 }
 
 /**
- * Implements LIMIT … WITH TIES over sorted input: passes rows on until the keys change after the
- * last row of the limit.
+ * Implements LIMIT … WITH TIES over sorted input: after the last row of the limit, passes rows on
+ * until the keys change.
  */
 export class LimitWithTies implements Operator {
   readonly #input: Operator;

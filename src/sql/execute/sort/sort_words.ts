@@ -1,6 +1,6 @@
 /**
- * Represents sort keys as integers, so that a radix sort can order rows without comparing them.
- * Rows whose values the integers do not represent exactly are ordered by comparison.
+ * Represents sort keys as integers, so that a radix sort can order rows without comparing them. If
+ * integers do not represent the values of some rows exactly, these rows are ordered by comparison.
  */
 import { type DataType, typeOrder, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
@@ -9,7 +9,7 @@ import type { SortOrder } from "../materialised/sort_order.ts";
 
 /**
  * The words of one sort key. Rows with lower words come first; the order of rows with equal words
- * is left open.
+ * is undetermined.
  */
 export interface SortWords {
   /** Arrays that contain one word per row each, the most significant words first. */
@@ -99,7 +99,10 @@ function writeNumbers(vector: Vector, [high, low]: readonly Uint32Array[]): bool
   return areExact;
 }
 
-/** Returns a number, or any number for NULL, whose words are overwritten later. */
+/**
+ * Returns the number of a row; for NULL, returns an arbitrary number, whose words are overwritten
+ * later.
+ */
 function numberAt(vector: Vector, row: number): number | bigint {
   switch (vector.kind) {
     case "i32":
@@ -195,7 +198,7 @@ function turn(word: Uint32Array): void {
 }
 
 /**
- * Writes the words for NULL. No number has these words, and strings that have them are compared
+ * Writes the words for NULL. No number has these words, and strings with these words are compared
  * with NULL.
  */
 function writeNulls(vector: Vector, into: readonly Uint32Array[], areFirst: boolean): void {

@@ -1,7 +1,7 @@
 /**
- * Reads one row by its key and tests conditions on it, without operators. Policies make a read by
- * key such a plan: their conditions compare columns, or ask whether a row with a certain key exists
- * in another table.
+ * Reads one row by its key and tests conditions on it, without operators. If a table has policies,
+ * a read by key has such a plan: the conditions compare columns, or check whether a row with a
+ * certain key exists in another table.
  */
 import { type Batch, type DataType, type Row, type Value, valueAt } from "../../../types/mod.ts";
 import type { BoundColumn, BoundExpression } from "../../bind/bound_expressions.ts";
@@ -18,7 +18,10 @@ import { columnsFromRows } from "../operators/filter.ts";
 import { readRow } from "../operators/scan.ts";
 import { programOf } from "./subquery_program.ts";
 
-/** A row of the columns that are read, which becomes a batch when an expression is evaluated. */
+/**
+ * One row of the columns that are read, which is turned into a batch when an expression is
+ * evaluated.
+ */
 class TestedRow {
   readonly row: Row;
   readonly #types: readonly DataType[];
@@ -103,7 +106,10 @@ function columnsIn(expressions: readonly BoundExpression[]): readonly BoundColum
   return [...found.values()];
 }
 
-/** Returns the test whether a condition is true; undefined if it needs operators. */
+/**
+ * Returns a function that tests whether a condition is true; undefined if the condition needs
+ * operators.
+ */
 function testOf(condition: BoundExpression, layout: BatchLayout): KeyedRowTest | undefined {
   if (!hasSubquery(condition)) {
     const evaluate = compileExpression(condition, layout);

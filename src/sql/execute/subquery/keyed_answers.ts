@@ -1,10 +1,9 @@
 /**
- * Finds the results of a subquery whose outer references are keys. The rows of the subquery are
+ * Finds the results of a subquery whose outer references form a key. The rows of the subquery are
  * read once, without the condition that compares them with the outer references, and each outer row
  * finds its rows by key.
  *
- * A row with a NULL key belongs to no outer row, and LIMIT and OFFSET apply to the rows of each
- * key.
+ * Rows with a NULL key belong to no outer row, and LIMIT and OFFSET apply to the rows of each key.
  */
 import type { Batch, Row } from "../../../types/mod.ts";
 import type { BoundSubquery } from "../../bind/bound_expressions.ts";

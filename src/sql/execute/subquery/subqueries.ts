@@ -1,14 +1,14 @@
 /**
- * Computes the results of the subqueries of one execution.
+ * Computes the results of the subqueries in one execution.
  *
- * A subquery without outer references runs once per execution. A subquery with a keyed form also
- * runs once, and its rows are found by key, as in a hash join whose streaming side is the outer
+ * A subquery without outer references runs once per execution. A subquery that has a keyed form
+ * also runs once, and its rows are found by key, as in a hash join whose probe side is the outer
  * query. Any other subquery runs for each new set of outer values, and its results are cached. Each
  * subquery runs when its value is first needed. The compiled code belongs to the plan, and the
  * results belong to the execution.
  *
  * If the keyed form fails, the subquery runs for each set of outer values instead, because rows
- * that no outer row needs must not fail the statement.
+ * that no outer row needs must not make the statement fail.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { SUBQUERY_ANSWERS_MAX } from "../../../base/limits.ts";
@@ -34,7 +34,7 @@ import { type KeyedProgram, programOf, type SubqueryProgram } from "./subquery_p
 
 /**
  * The results of the subqueries of one execution, which its inner queries share. A step of a
- * recursion keeps separate results for every query that reads the rows of the previous step, at any
+ * recursion keeps its own results for all queries that read the rows of the previous step, at any
  * depth, and shares all other results with the enclosing query.
  */
 export class Subqueries implements StepAnswers {
@@ -42,7 +42,7 @@ export class Subqueries implements StepAnswers {
   /** The rows of WITH entries, by the outer values on which they depend, if any. */
   readonly #rows = new WeakMap<ExecutionContext["outer"], Map<BoundCte, CteRows>>();
   /**
-   * The context of the statement or of the step, whose memory budget is charged for cached results.
+   * The context of the statement or of the step; cached results are charged to its memory budget.
    */
   readonly #context: ExecutionContext;
   readonly #step: RecursionStep | undefined;
@@ -198,8 +198,8 @@ class SubqueryState {
 }
 
 /**
- * Runs a query. Its operators keep rows only while it runs. @param step Returns true once the query
- * has ended.
+ * Runs a query. Its operators keep rows only while the subquery runs. @param step Returns true once
+ * the query has ended.
  */
 function drained(
   context: InnerContext,

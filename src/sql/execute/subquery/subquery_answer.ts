@@ -21,10 +21,13 @@ import { bytesOf, type MemoryBudget } from "../materialised/memory_budget.ts";
 
 type QuantifiedForm = Extract<SubqueryForm, { kind: "any" | "all" }>;
 
-/** The bytes that a result takes besides its values. */
+/** The memory that a result takes in addition to its values, in bytes. */
 const ANSWER_BYTES = 96;
 
-/** Returns how many rows decide the value of a form of subquery. Further rows need not be read. */
+/**
+ * Returns how many rows are sufficient to determine the value of a form of subquery. Further rows
+ * need not be read.
+ */
 function rowsWanted({ kind }: SubqueryForm): number {
   switch (kind) {
     case "exists":
@@ -119,8 +122,8 @@ interface Pairs {
 }
 
 /**
- * Compares rows in order. The first unequal pair of values decides; a NULL before that pair makes
- * the result unknown.
+ * Compares rows in order. The first unequal pair of values decides; if a NULL precedes that pair,
+ * the result is unknown.
  */
 function ordered({ evaluates, types }: QuantifiedForm, { call, operands, row }: Pairs): Value {
   let last: Value = null;

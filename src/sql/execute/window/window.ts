@@ -1,6 +1,7 @@
 /**
- * Computes window calls with one partitioning and order: the input is collected and sorted once,
- * then each row is yielded with the values of the calls, in the order of the window.
+ * Computes the window calls that have the same partitioning and order: the input is collected and
+ * sorted once, and then each row is yielded with the values of the calls, in the order of the
+ * window.
  *
  *     filling ──input ends──► sorted ──a batch of rows──► sorted … ──► done
  *       │ ▲ crowded
@@ -10,8 +11,8 @@
  *
  * A whole partition must fit into memory, because a call may need any of its rows.
  *
- * A call may read many rows for one row, and return all their values as one. A batch therefore also
- * ends after a certain amount of such work.
+ * For a single row, a call may read many rows and return all of their values as one value. A batch
+ * therefore also ends after a certain amount of such work.
  *
  * Aggregates are carried from frame to frame. An aggregate that cannot remove rows, such as a sum
  * of DOUBLE over a sliding frame, reads each frame again. Rows are stored together with the results
@@ -68,7 +69,10 @@ const WORK_MAX = 250_000;
 /** The maximum number of rows that calls read, plus values that they return, in one batch. */
 const SEARCHED_PER_LOOK = 16_384;
 
-/** The bytes of a row besides its values, for its position in the order and its group. */
+/**
+ * The memory that a row takes in addition to its values, for its position in the order and its
+ * group.
+ */
 const ROW_BYTES = 24;
 
 /** A value that is computed for each row on arrival, and the column that stores it. */
@@ -130,7 +134,7 @@ export class WindowOperator implements Operator {
     this.#site.close();
   }
 
-  /** Adds a value that is stored with each row. Returns the column of the value. */
+  /** Adds a value that is to be stored with each row. Returns the column of the value. */
   #hold(value: HeldValue): number {
     return this.#options.kept.length + this.#values.push(value) - 1;
   }
@@ -228,7 +232,7 @@ export class WindowOperator implements Operator {
     this.#loadNext();
   }
 
-  /** Loads the next partitions, which replace the partitions that were yielded. */
+  /** Loads the next partitions in place of those that have been yielded. */
   #loadNext(): void {
     this.#materialised = defined(this.#merge, "the runs are being merged").load();
     this.#begin(Uint32Array.from({ length: this.#materialised.rowCount }, (_, row) => row));
@@ -327,9 +331,9 @@ interface MergedPartitionsOptions {
 }
 
 /**
- * Yields whole partitions of a window, one after another, from sorted runs. Rows are loaded until
- * they fill a batch or the memory. The last partition is then incomplete, and is kept for the next
- * load.
+ * Yields the partitions of a window one after another, each as a whole, from sorted runs. Rows are
+ * loaded until they fill a batch or the available memory. The last partition is then incomplete,
+ * and is kept for the next load.
  */
 class MergedPartitions {
   readonly #merge: RunMerge;
@@ -352,7 +356,7 @@ class MergedPartitions {
   }
 
   /**
-   * Loads the next partitions, which replace the previous partitions.
+   * Loads the next partitions in place of the previous ones.
    *
    * @throws {DatabaseError} MEMORY_EXCEEDED if a partition does not fit into memory.
    */

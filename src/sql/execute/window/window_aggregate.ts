@@ -1,8 +1,8 @@
 /**
  * Computes aggregates over the frames of a window.
  *
- * Frames of neighbouring rows share most of their rows, so an aggregate is carried from frame to
- * frame as far as its form allows:
+ * The frames of adjacent rows have most rows in common, so an aggregate is carried over from frame
+ * to frame as far as the form of the frames allows:
  *
  *     the start stays                rows are added as the end moves
  *     a row can be taken back        rows that leave are removed, excluded ones for a moment
@@ -35,7 +35,7 @@ export interface FrameAggregateOptions {
   /** The column that contains the filter result; if undefined, all rows count. */
   readonly filter: number | undefined;
   readonly frames: FrameFinder;
-  /** Whether every frame reaches to the end of its partition. */
+  /** Whether every frame extends to the end of its partition. */
   readonly isOpen: boolean;
   readonly memory: MemoryBudget;
 }
@@ -43,7 +43,7 @@ export interface FrameAggregateOptions {
 /** The number of rows between two checks of the time. */
 const ROWS_PER_LOOK = 4096;
 
-/** The unit in which memory is taken for rows that a state keeps. */
+/** The unit in which memory is charged for rows that a state keeps. */
 const TAKEN_BYTES = 16_384;
 
 const NOTHING: FrameRange = {
@@ -150,7 +150,7 @@ export class FrameAggregate implements WindowColumn {
     this.#end = start;
   }
 
-  /** Returns the value of a frame from which rows are excluded. */
+  /** Returns the value for a frame from which rows are excluded. */
   #valueAround(frame: FrameRange, ranges: readonly (readonly [number, number])[]): Value {
     const rest = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
     const hole = frame.end - frame.start - rest;
@@ -250,8 +250,9 @@ function isExtreme({ name }: AggregateForm): boolean {
 }
 
 /**
- * Finds the extreme of a range whose bounds only ascend. A row is kept only while its value is
- * better than the values of all later rows. Every row enters and leaves the queue once.
+ * Finds the minimum or maximum of a range whose bounds only ascend. A row is kept only while its
+ * value is better than the values of all later rows. Every row enters and leaves the queue exactly
+ * once.
  */
 class ExtremeQueue {
   readonly #context: Pick<ExecutionContext, "checkTime">;

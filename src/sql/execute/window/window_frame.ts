@@ -1,5 +1,6 @@
 /**
- * Determines the rows that a row of a window sees: its partition, its peers, and its frame.
+ * Determines which rows are visible from a row in a window: its partition, its peers, and its
+ * frame.
  *
  * Rows are numbered by their position in the order of the window, across all partitions. A range of
  * rows is `start` inclusive to `end` exclusive. Within a partition, the bounds of a frame only
@@ -65,8 +66,8 @@ export function groupStartOf({ end, groupStarts }: WindowPartition, group: numbe
 }
 
 /**
- * The rows that a row sees: from `start` to `end`, without the hole from `holeStart` to `holeEnd`,
- * but including the row `kept`.
+ * The rows that are visible from a row: from `start` to `end`, without the hole from `holeStart` to
+ * `holeEnd`, but including the row `kept`.
  */
 export interface FrameRange {
   readonly start: number;
@@ -74,7 +75,7 @@ export interface FrameRange {
   /** The start of the hole; equal to `holeEnd` if nothing is excluded. */
   readonly holeStart: number;
   readonly holeEnd: number;
-  /** A row in the hole that is visible nevertheless, or -1. */
+  /** A row inside the hole that is nevertheless visible; -1 if there is none. */
   readonly kept: number;
 }
 
@@ -173,8 +174,8 @@ class BoundFinder {
   readonly #options: BoundOptions;
   readonly #bound: CompiledFrameBound;
   /**
-   * For ROWS and GROUPS: the distance from the current row or group; negative if the bound precedes
-   * it.
+   * For ROWS and GROUPS: the distance of the bound from the current row or group; negative if the
+   * bound precedes it.
    */
   readonly #distance: number;
   /** For RANGE: the offset from the sort value of the current row. */
@@ -219,7 +220,7 @@ class BoundFinder {
 
   /**
    * Returns the first row that is not before a start bound, or the first row after an end bound.
-   * Rows with a NULL key see only one another.
+   * Rows with a NULL key are visible only to one another.
    */
   #reached(row: number, reach: CompiledFrameReach): number {
     const { rows, context, sort } = this.#options;

@@ -15,7 +15,7 @@ import {
 
 /** Computes one column of a window, row by row in the order of the window. */
 export interface WindowColumn {
-  /** Starts a partition, to which the following rows belong. */
+  /** Starts a partition, to which the rows that follow belong. */
   begin(partition: WindowPartition): void;
   valueAt(place: CurrentRow): Value;
   /** The number of rows read so far, not counting the current rows. */
@@ -84,7 +84,7 @@ export class WindowValue implements WindowColumn {
 
   /**
    * Returns the tile of a row. A partition is divided into tiles of equal size, and the first tiles
-   * take the remainder.
+   * get one more row each if the division has a remainder.
    */
   #tileOf(row: number, count: number): Value {
     if (this.#tileCount === undefined) {
@@ -102,7 +102,7 @@ export class WindowValue implements WindowColumn {
   }
 
   /**
-   * Returns the value from a row at a given distance, or the third argument if there is no such
+   * Returns the value of the row at a given distance, or the third argument if there is no such
    * row.
    */
   #shifted(row: number, direction: 1 | -1): Value {
