@@ -12,6 +12,7 @@ import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
+import type { StateBudget } from "./state_budget.ts";
 
 /** The part of a group that its feed uses. */
 export interface FedGroup {
@@ -19,6 +20,8 @@ export interface FedGroup {
   follow(changes: JoinChanges): void;
   /** Makes the group leave the feed, so that it can be evaluated. */
   beginAnew(): void;
+  /** Makes the group leave the feed, so that it is evaluated again after each change. */
+  stopFollowing(): void;
   /** Notifies the waiting subscriptions of the group that the feed has reached a new seq. */
   notifyWaiting(): void;
   fail(error: unknown): void;
@@ -28,6 +31,7 @@ export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
+  readonly budget: StateBudget;
   /** Schedules the work of feeds, without waiting for long evaluations. */
   readonly evaluations: Evaluations<Evaluated>;
   /** Called when the last group has left. */
@@ -49,6 +53,7 @@ export class ResultFeed implements Evaluated {
 
   constructor(options: ResultFeedOptions) {
     this.#options = options;
+    for (const index of options.source.kept) options.budget.hold(index);
   }
 
   get tables(): readonly ResultTable[] {
@@ -98,11 +103,13 @@ export class ResultFeed implements Evaluated {
       const missed = source.between({ after: seq, upTo: this.#seq, isWanted });
       if (missed === undefined) return false;
       this.#add(group, partition);
-      group.follow(missed.get(partition) ?? { tuples: [], weights: [], upTo: this.#seq });
+      const nothing = { tuples: [], weights: [], after: seq, upTo: this.#seq };
+      group.follow(missed.get(partition) ?? nothing);
       return true;
     }
     this.#add(group, partition);
     if (this.#seq < this.#options.store.visibleSeq) this.noteChange();
+    this.#countKept();
     return true;
   }
 
@@ -115,8 +122,10 @@ export class ResultFeed implements Evaluated {
       this.#groups.delete(partition);
     }
     if (this.#groups.size > 0 || this.#isJoined) return;
-    this.#options.evaluations.forget(this);
-    this.#options.onEmpty(this);
+    const { budget, evaluations, onEmpty, source } = this.#options;
+    evaluations.forget(this);
+    for (const index of source.kept) budget.release(index);
+    onEmpty(this);
   }
 
   evaluate(): Promise<boolean> {
@@ -129,6 +138,18 @@ export class ResultFeed implements Evaluated {
     if (groups === undefined) this.#groups.set(partition, group);
     else if (groups instanceof Set) groups.add(group);
     else if (groups !== group) this.#groups.set(partition, new Set([groups, group]));
+  }
+
+  /** Counts the indexes in memory. If they take too much, the queries do without them. */
+  #countKept(): void {
+    const { budget, source } = this.#options;
+    for (const index of source.kept) {
+      if (!budget.admits(index, index.bytes)) {
+        for (const group of this.#all()) group.stopFollowing();
+        return;
+      }
+      budget.set(index, index.bytes);
+    }
   }
 
   *#groupsOf(partition: string): Generator<FedGroup> {
@@ -156,6 +177,7 @@ export class ResultFeed implements Evaluated {
     }
     for (const group of this.#waiting) group.notifyWaiting();
     this.#waiting.clear();
+    if (this.#groups.size > 0) this.#countKept();
   }
 
   *#all(): Generator<FedGroup> {

@@ -247,6 +247,8 @@ export class ResultGroup implements Evaluated, FedGroup {
       if (isVoid()) return true;
       this.#isDue = false;
       this.#isUnderWay = true;
+      await this.#prepareWay();
+      if (isVoid()) return true;
       this.#evaluation = this.#newEvaluation();
       const rows = await this.#evaluation.result;
       if (isVoid()) return true;
@@ -272,9 +274,20 @@ export class ResultGroup implements Evaluated, FedGroup {
     return true;
   }
 
-  #newEvaluation(): ResultEvaluation {
+  /** Plans how changes are followed, and builds the indexes in memory that this needs. */
+  async #prepareWay(): Promise<void> {
     if (!this.#isWayKnown) this.#maintainer = this.#plan.maintainer();
     this.#isWayKnown = true;
+    const maintainer = this.#maintainer;
+    if (maintainer === undefined || maintainer.source.kept.length === 0) return;
+    const { budget } = this.#host;
+    const isPrepared = await maintainer.prepare((index, bytes) => budget.admits(index, bytes));
+    if (isPrepared || this.#maintainer !== maintainer) return;
+    this.#maintainer = undefined;
+    this.#host.watch(this);
+  }
+
+  #newEvaluation(): ResultEvaluation {
     // From this point, the feed reports changes.
     if (this.#maintainer !== undefined) this.#host.unwatch(this);
     return this.#maintainer?.begin() ?? this.#plan.evaluate();
@@ -301,7 +314,7 @@ export class ResultGroup implements Evaluated, FedGroup {
    * Leaves the feed of changes: from now on the query is evaluated again after each change, like a
    * query that cannot be maintained.
    */
-  #stopFollowing(): void {
+  stopFollowing(): void {
     this.#leaveFeed();
     this.#maintainer = undefined;
     this.#host.watch(this);
@@ -404,7 +417,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     const { budget } = this.#host;
     // The rows alone, without the memory of the maintained query, may fit the budget.
     if (this.#maintainer !== undefined && !budget.admits(this, this.stateBytes)) {
-      this.#stopFollowing();
+      this.stopFollowing();
     }
     const bytes = this.stateBytes;
     budget.check(this, bytes);

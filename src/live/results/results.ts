@@ -160,6 +160,7 @@ export class FollowedResults {
       source,
       tables,
       store: this.#host.store,
+      budget: this.#host.budget,
       evaluations: this.#feedTurns,
       onEmpty: () => {
         this.#feeds.delete(source);

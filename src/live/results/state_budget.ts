@@ -1,4 +1,7 @@
-/** Limits the memory for the rows of followed results, per query and in total. */
+/**
+ * Limits the memory for the rows of followed results, and for the indexes that maintain them, per
+ * query or index and in total.
+ */
 import { DatabaseError } from "../../base/errors.ts";
 
 /** The share of the memory limit for all queries that one query may use. */
@@ -8,6 +11,8 @@ export class StateBudget {
   readonly #bytesMax: number;
   readonly #bytesOf = new Map<object, number>();
   #bytes = 0;
+  /** The number of holders of each index that queries share. */
+  readonly #holders = new Map<object, number>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -18,7 +23,7 @@ export class StateBudget {
     return this.#bytes;
   }
 
-  /** Whether a query may use this many bytes. */
+  /** Whether a query or an index may use this many bytes. */
   admits(query: object, bytes: number): boolean {
     const others = this.#bytes - (this.#bytesOf.get(query) ?? 0);
     return bytes <= Math.floor(this.#bytesMax * QUERY_SHARE) && others + bytes <= this.#bytesMax;
@@ -38,6 +43,22 @@ export class StateBudget {
     this.#bytes += bytes - (this.#bytesOf.get(query) ?? 0);
     if (bytes === 0) this.#bytesOf.delete(query);
     else this.#bytesOf.set(query, bytes);
+  }
+
+  /** Records a further holder of an index. */
+  hold(index: object): void {
+    this.#holders.set(index, (this.#holders.get(index) ?? 0) + 1);
+  }
+
+  /** Ends {@linkcode hold}. The last holder gives the memory back. */
+  release(index: object): void {
+    const left = (this.#holders.get(index) ?? 1) - 1;
+    if (left > 0) {
+      this.#holders.set(index, left);
+      return;
+    }
+    this.#holders.delete(index);
+    this.set(index, 0);
   }
 }
 

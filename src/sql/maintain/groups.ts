@@ -21,6 +21,25 @@ export interface RowChanges {
   readonly added: readonly Row[];
 }
 
+/** Returns the rows that are left when rows that are added and removed equally often cancel out. */
+export function netChanges(rows: readonly Row[], weights: readonly number[]): RowChanges {
+  const found = new Map<string, { readonly row: Row; weight: number }>();
+  for (const [index, row] of rows.entries()) {
+    const weight = weights[index] ?? 0;
+    const text = textOfRow(row);
+    const known = found.get(text);
+    if (known === undefined) found.set(text, { row, weight });
+    else known.weight += weight;
+  }
+  const removed: Row[] = [];
+  const added: Row[] = [];
+  for (const { row, weight } of found.values()) {
+    const into = weight < 0 ? removed : added;
+    for (let count = Math.abs(weight); count > 0; count -= 1) into.push(row);
+  }
+  return { removed, added };
+}
+
 export interface GroupsOptions {
   readonly keys: readonly BoundExpression[];
   readonly aggregates: readonly BoundAggregate[];

@@ -7,7 +7,7 @@
  *     Δ(A ⋈ B ⋈ C)  =  ΔA ⋈ B old ⋈ C old  +  A new ⋈ ΔB ⋈ C old  +  A new ⋈ B new ⋈ ΔC
  *
  * (Budiu and others, DBSP, 2023.) Rows of other sources are looked up in the store, which still has
- * the old versions, so nothing is kept between two calls. A change of a source of a left, semi or
+ * the old versions, so no rows are kept between two calls. A change of a source of a left, semi or
  * anti join leads back to the rows of the core that it may concern. These are completed twice, with
  * the old and the new rows of that source, and what is equal cancels out.
  */
@@ -18,13 +18,16 @@ import type { ReadStore } from "../../storage/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import type { ChangeRange, JoinChangeSource, JoinChanges } from "../ports/engine.ts";
+import { type RowStep, rowStepOf } from "./computed_parts.ts";
 import { type GroupAccess, type JoinRoutes, type RouteStep } from "./join_routes.ts";
-import type { JoinPart, JoinShape } from "./join_shape.ts";
+import type { ComputedPart, JoinShape, MatchPart } from "./join_shape.ts";
+import type { KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
+import type { StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { type SourceKey, SourceRows } from "./source_rows.ts";
 import { type TableChanges, tableChanges } from "./table_changes.ts";
-import type { TupleFilter, TupleSpace, TupleValues } from "./tuple_space.ts";
+import { chosen, type TupleFilter, type TupleSpace, type TupleValues } from "./tuple_space.ts";
 
 /**
  * The maximum number of versions of one table, and of tuples of a join. Above it, evaluating the
@@ -48,10 +51,19 @@ interface CompiledRoute {
   readonly partitionAfter: number;
 }
 
-interface CompiledPart {
-  readonly kind: JoinPart["kind"];
+interface CompiledMatch {
+  readonly kind: MatchPart["kind"];
   readonly steps: readonly CompiledStep[];
 }
+
+interface CompiledQuery {
+  readonly kind: ComputedPart["kind"];
+  /** The first source of the query. All of them are read at one seq. */
+  readonly source: number;
+  readonly run: RowStep;
+}
+
+type CompiledPart = CompiledMatch | CompiledQuery;
 
 /** Tuples, each with the index of the tuple that it extends. */
 interface Extended {
@@ -59,8 +71,27 @@ interface Extended {
   readonly parents: readonly number[];
 }
 
-/** Returns the seq at which the rows of a source are read. */
-type SeqOf = (source: number) => Seq;
+/** Where the rows of a step are read. */
+interface StepReading {
+  /** Returns the seq at which the rows of a source are read. */
+  readonly seqOf: (source: number) => Seq;
+  readonly contexts: StepContexts;
+}
+
+/** The changes of one partition, as they are collected. */
+interface OpenChanges extends JoinChanges {
+  readonly tuples: Row[];
+  readonly weights: number[];
+}
+
+interface SourceChange {
+  readonly source: number;
+  readonly change: TableChanges;
+  /** The changes of all sources. */
+  readonly changes: readonly TableChanges[];
+  readonly range: ChangeRange;
+  readonly contexts: StepContexts;
+}
 
 export interface JoinChangesOptions {
   readonly shape: JoinShape;
@@ -69,9 +100,17 @@ export interface JoinChangesOptions {
   readonly store: ReadStore;
   /** The owner of the rows of each source. */
   readonly owners: readonly number[];
+  /** The indexes in memory, which all queries share. */
+  readonly indexes: KeptIndexes;
+  readonly newContexts: () => StepContexts;
 }
 
-export class ChangesOfJoin implements JoinChangeSource {
+/** A source of changes, with the indexes in memory that it needs. */
+export interface IndexedChanges extends JoinChangeSource {
+  readonly kept: readonly KeptIndex[];
+}
+
+export class ChangesOfJoin implements IndexedChanges {
   readonly #options: JoinChangesOptions;
   readonly #rows: SourceRows;
   /** The routes from each source to all sources of the core. */
@@ -84,10 +123,10 @@ export class ChangesOfJoin implements JoinChangeSource {
   /** @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
     this.#options = options;
-    const { owners, shape, space, store } = options;
+    const { indexes, owners, routes, shape, space, store } = options;
     const { coreCount, lastConditions, partition, parts, sources } = shape;
     this.#partitionOf = space.places.values(partition.map(({ value }) => value));
-    this.#rows = new SourceRows({ store, places: space.sources, owners });
+    this.#rows = new SourceRows({ store, places: space.sources, owners, indexes });
     const core = Array.from({ length: coreCount }, (_, source) => source);
     this.#partOf = sources.map((_, source) => {
       const index = parts.findIndex((part) => part.sources.includes(source));
@@ -95,10 +134,16 @@ export class ChangesOfJoin implements JoinChangeSource {
     });
     this.#routes = sources.map((_, source) => this.#route(source));
     let known: readonly number[] = core;
-    this.#parts = parts.map(({ conditions, kind, sources: wanted }) => {
+    this.#parts = parts.map((part): CompiledPart => {
+      const { conditions, kind, sources: wanted } = part;
+      if ("query" in part) {
+        // The query has to find its rows by keys and indexes of the store.
+        routes.route({ known, wanted, conditions, isStored: true });
+        return { kind: part.kind, source: wanted[0] ?? 0, run: rowStepOf(part, space.places) };
+      }
       const steps = this.#partSteps({ known, wanted, conditions });
       if (kind === "left") known = [...known, ...wanted];
-      return { kind, steps };
+      return { kind: part.kind, steps };
     });
     this.#last = space.places.filter(lastConditions);
   }
@@ -116,15 +161,25 @@ export class ChangesOfJoin implements JoinChangeSource {
       const own = this.#partOf[source];
       const steps = [
         ...defined(this.#routes[source], "each source has a route").steps,
-        ...this.#parts.flatMap((part, index) => (index === own ? [] : part.steps)),
+        ...this.#parts.flatMap((part, index) => ("run" in part || index === own ? [] : part.steps)),
       ];
       const found = steps.map(({ step }) => {
-        const { index } = step.access;
-        return `${nameOf(step.source)} by ${index === undefined ? "its key" : `index ${index.name}`}`;
+        return `${nameOf(step.source)} by ${this.#nameOfAccess(step)}`;
       });
       const way = found.length === 0 ? "by itself" : `finds ${found.join(", ")}`;
       return `a change of ${nameOf(source)}: ${way}`;
     });
+  }
+
+  #nameOfAccess({ access: { index, keptIds }, source }: RouteStep): string {
+    if (keptIds !== undefined) {
+      return `an index in memory on (${this.#rows.keptIndex(source, keptIds).columnNames})`;
+    }
+    return index === undefined ? "its key" : `index ${index.name}`;
+  }
+
+  get kept(): readonly KeptIndex[] {
+    return this.#rows.kept;
   }
 
   /**
@@ -132,26 +187,29 @@ export class ChangesOfJoin implements JoinChangeSource {
    * again.
    */
   between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {
+    const contexts = this.#options.newContexts();
     try {
-      return this.#between(range);
+      return this.#between(range, contexts);
     } catch (error) {
       // The subsequent evaluations find the rows, or report why they cannot.
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
+    } finally {
+      contexts.close();
     }
   }
 
   /** @throws {CannotFollow} @throws {DatabaseError} */
-  #between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> {
-    const { shape } = this.#options;
+  #between(range: ChangeRange, contexts: StepContexts): ReadonlyMap<string, JoinChanges> {
+    const { after, upTo } = range;
     const changes = this.#tableChanges(after, upTo);
-    const partitions = new Map<string, { tuples: Row[]; weights: number[]; upTo: Seq }>();
+    const partitions = new Map<string, OpenChanges>();
     let count = 0;
     const add = (found: readonly Row[], weight: number): void => {
       const kept = chosen(found, this.#last(found));
       for (const [index, text] of this.#partitionsOf(kept).entries()) {
         if (text === undefined) continue;
-        const known = partitions.get(text) ?? { tuples: [], weights: [], upTo };
+        const known = partitions.get(text) ?? { tuples: [], weights: [], after, upTo };
         partitions.set(text, known);
         known.tuples.push(defined(kept[index], "each tuple has a partition"));
         known.weights.push(weight);
@@ -159,30 +217,51 @@ export class ChangesOfJoin implements JoinChangeSource {
       count += kept.length;
       if (count > TUPLES_MAX) throw new CannotFollow();
     };
-    for (const source of shape.sources.keys()) {
+    for (const source of this.#options.shape.sources.keys()) {
       const change = changes[source];
-      if (change === undefined || change.added.length + change.removed.length === 0) continue;
-      const at = (own: Seq): SeqOf => {
-        return (other) => (other === source ? own : other < source ? upTo : after);
-      };
-      const part = this.#partOf[source];
-      if (part === undefined) {
-        for (const [rows, weight] of [
-          [change.removed, -1],
-          [change.added, 1],
-        ] as const) {
-          const core = this.#alongRoute(source, rows, { seqOf: at(upTo), isWanted });
-          add(this.#completed(core, { from: 0, seqOf: at(upTo) }), weight);
-        }
-        continue;
-      }
-      const rows = [...change.removed, ...change.added];
-      const core = this.#coreOf(this.#alongRoute(source, rows, { seqOf: at(upTo), isWanted }));
-      const before = this.#completed(core, { from: 0, to: part, seqOf: at(upTo) });
-      add(this.#completed(before, { from: part, seqOf: at(after) }), -1);
-      add(this.#completed(before, { from: part, seqOf: at(upTo) }), 1);
+      if (change !== undefined) this.#addChanges({ source, change, range, contexts, changes }, add);
     }
     return partitions;
+  }
+
+  /** Adds the changes of the joins that come from one source. */
+  #addChanges(
+    { change, changes, contexts, range, source }: SourceChange,
+    add: (tuples: readonly Row[], weight: number) => void,
+  ): void {
+    const { after, isWanted, upTo } = range;
+    const index = this.#partOf[source];
+    const part = index === undefined ? undefined : this.#options.shape.parts[index];
+    // The sources of a query are read at one seq, so they change together.
+    const together = part !== undefined && "query" in part ? part.sources : [source];
+    const [first] = together;
+    if (first !== source) return;
+    const changed = together.filter((each) => countOf(changes[each]) > 0);
+    if (changed.length === 0) return;
+    const reading = (own: Seq): StepReading => ({
+      contexts,
+      seqOf: (other) => (together.includes(other) ? own : other < source ? upTo : after),
+    });
+    if (index === undefined) {
+      for (const [rows, weight] of [
+        [change.removed, -1],
+        [change.added, 1],
+      ] as const) {
+        const core = this.#alongRoute(source, rows, { ...reading(upTo), isWanted });
+        add(this.#completed(core, { from: 0, ...reading(upTo) }), weight);
+      }
+      return;
+    }
+    // A row of a query may have led to the core by the old or by the new rows of the query.
+    const seqs = together.length > 1 ? [after, upTo] : [upTo];
+    const core = changed.flatMap((each) => {
+      const { added = [], removed = [] } = changes[each] ?? {};
+      const rows = [...removed, ...added];
+      return seqs.flatMap((seq) => this.#alongRoute(each, rows, { ...reading(seq), isWanted }));
+    });
+    const before = this.#completed(this.#coreOf(core), { from: 0, to: index, ...reading(upTo) });
+    add(this.#completed(before, { from: index, ...reading(after) }), -1);
+    add(this.#completed(before, { from: index, ...reading(upTo) }), 1);
   }
 
   /**
@@ -194,12 +273,17 @@ export class ChangesOfJoin implements JoinChangeSource {
     { access, source }: Pick<GroupAccess, "source"> & { access: SourceKey["access"] },
     { isWanted, key, upTo }: Pick<ChangeRange, "isWanted" | "upTo"> & { key: Row },
   ): readonly Row[] {
-    const seqOf = (): Seq => upTo;
-    const rows = this.#rows.find(source, { access, key, upTo });
-    if (rows.length > TUPLES_MAX) throw new CannotFollow();
-    const core = this.#alongRoute(source, rows, { seqOf, isWanted });
-    const found = this.#completed(core, { from: 0, seqOf });
-    return chosen(found, this.#last(found));
+    const contexts = this.#options.newContexts();
+    try {
+      const reading: StepReading = { contexts, seqOf: () => upTo };
+      const rows = this.#rows.find(source, { access, key, upTo });
+      if (rows.length > TUPLES_MAX) throw new CannotFollow();
+      const core = this.#alongRoute(source, rows, { ...reading, isWanted });
+      const found = this.#completed(core, { from: 0, ...reading });
+      return chosen(found, this.#last(found));
+    } finally {
+      contexts.close();
+    }
   }
 
   /** Returns the text of the partition of each tuple; undefined for NULL, which equals nothing. */
@@ -232,7 +316,7 @@ export class ChangesOfJoin implements JoinChangeSource {
   #alongRoute(
     source: number,
     rows: readonly Row[],
-    { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & { seqOf: SeqOf },
+    { isWanted, seqOf }: Pick<ChangeRange, "isWanted"> & StepReading,
   ): readonly Row[] {
     const { places, sources } = this.#options.space;
     const { start } = defined(sources[source], "each source has places");
@@ -273,14 +357,23 @@ export class ChangesOfJoin implements JoinChangeSource {
   /** Adds the rows of parts `from` to `to` (exclusive), or drops tuples as the parts require. */
   #completed(
     tuples: readonly Row[],
-    { from, seqOf, to = this.#parts.length }: { from: number; to?: number; seqOf: SeqOf },
+    {
+      contexts,
+      from,
+      seqOf,
+      to = this.#parts.length,
+    }: StepReading & { readonly from: number; readonly to?: number },
   ): readonly Row[] {
     let all = tuples;
-    for (const { kind, steps } of this.#parts.slice(from, to)) {
+    for (const part of this.#parts.slice(from, to)) {
       if (all.length === 0) break;
-      const extended = this.#along(steps, all, seqOf);
+      if ("run" in part) {
+        all = part.run(all, contexts.at(seqOf(part.source)));
+        continue;
+      }
+      const extended = this.#along(part.steps, all, seqOf);
       const matched = new Set(extended.parents);
-      switch (kind) {
+      switch (part.kind) {
         case "left":
           all = [...extended.tuples, ...all.filter((_, index) => !matched.has(index))];
           break;
@@ -294,7 +387,11 @@ export class ChangesOfJoin implements JoinChangeSource {
     return all;
   }
 
-  #along(steps: readonly CompiledStep[], tuples: readonly Row[], seqOf: SeqOf): Extended {
+  #along(
+    steps: readonly CompiledStep[],
+    tuples: readonly Row[],
+    seqOf: StepReading["seqOf"],
+  ): Extended {
     let extended: Extended = { tuples, parents: [...tuples.keys()] };
     for (const step of steps) {
       if (extended.tuples.length === 0) break;
@@ -350,12 +447,12 @@ export class ChangesOfJoin implements JoinChangeSource {
   #step(step: RouteStep, early: readonly BoundExpression[] = []): CompiledStep {
     const { places } = this.#options.space;
     const { access, conditions, source } = step;
+    if (access.keptIds !== undefined) this.#rows.keptIndex(source, access.keptIds);
     const filter = places.filter([...early, ...conditions]);
     return { source, step, keys: places.values(access.keys), filter };
   }
 }
 
-function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
-  if (indexes.length === all.length) return all;
-  return indexes.map((index) => defined(all[index], "a filter returns indexes of its tuples"));
+function countOf(change: TableChanges | undefined): number {
+  return change === undefined ? 0 : change.added.length + change.removed.length;
 }

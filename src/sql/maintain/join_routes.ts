@@ -7,10 +7,12 @@
  *     from i:  o by key (i.order_id),  p by key (i.product_id)
  *     from o:  i by index (o.id),      p by key (i.product_id)
  *
+ * Where no key or index serves a join, a route may use an index in memory (`kept_index.ts`).
+ *
  * Invariant: a route never scans a table, so its cost depends on the rows that match, and not on
  * the size of a table.
  */
-import type { IndexEntry } from "../../catalog/mod.ts";
+import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { columnIdsIn, withoutIdleCast } from "../bind/walk.ts";
 import { isReadable } from "../plan/index_access.ts";
@@ -20,9 +22,14 @@ import { NotMaintained } from "./not_maintained.ts";
 
 /** An access to the rows of a source by values of some of its columns. */
 export interface SourceAccess<Value = BoundExpression> {
-  /** The index; undefined for the primary key. */
+  /** The index; undefined for the primary key, and for an index in memory. */
   readonly index: IndexEntry | undefined;
-  /** The values of the first columns of the index, or of all columns of the primary key. */
+  /** For an index in memory: the columns. */
+  readonly keptIds?: readonly number[];
+  /**
+   * The values of the first columns of the index, or of all columns of the primary key or of the
+   * index in memory.
+   */
   readonly keys: readonly Value[];
 }
 
@@ -48,6 +55,8 @@ export interface RouteOptions {
   /** Other sources through which the route may lead. */
   readonly passable?: readonly number[];
   readonly conditions: readonly BoundExpression[];
+  /** Whether the route may use only keys and indexes of the store. */
+  readonly isStored?: boolean;
 }
 
 /** A condition, and the sources that it reads. */
@@ -56,13 +65,25 @@ interface PlacedCondition {
   readonly reads: ReadonlySet<number>;
 }
 
+/** The sources whose rows are known, and all conditions of the route. */
+interface Reached {
+  readonly reached: ReadonlySet<number>;
+  readonly conditions: readonly PlacedCondition[];
+}
+
 /** Finds routes through the sources of a join. */
 export class JoinRoutes {
   readonly #sources: readonly Source[];
+  readonly #mayKeep: boolean;
   readonly #sourceOf = new Map<number, number>();
 
-  constructor({ sources }: Pick<JoinShape, "sources">) {
+  /** @param options.mayKeep Whether routes may use indexes in memory. */
+  constructor(
+    { sources }: Pick<JoinShape, "sources">,
+    { mayKeep = false }: { readonly mayKeep?: boolean } = {},
+  ) {
     this.#sources = sources;
+    this.#mayKeep = mayKeep;
     for (const [index, { columns }] of sources.entries()) {
       for (const { id } of columns) this.#sourceOf.set(id, index);
     }
@@ -80,7 +101,14 @@ export class JoinRoutes {
   }
 
   /** @throws {NotMaintained} If a source can only be read by a scan. */
-  route({ conditions, known, passable = [], wanted }: RouteOptions): readonly RouteStep[] {
+  route({
+    conditions,
+    isStored = !this.#mayKeep,
+    known,
+    passable = [],
+    wanted,
+  }: RouteOptions): readonly RouteStep[] {
+    const ways = isStored ? [false] : [false, true];
     const reached = new Set(known);
     const open = new Set(wanted.filter((source) => !reached.has(source)));
     const others = new Set(passable.filter((source) => !reached.has(source)));
@@ -90,8 +118,10 @@ export class JoinRoutes {
     let untested = placed.filter((each) => !isTested(each));
     const steps: RouteStep[] = [];
     while (open.size > 0) {
-      const next =
-        this.#next(open, reached, placed) ?? this.#next(others, reached, placed) ?? undefined;
+      const next = ways
+        .flatMap((isKept) => [open, others].map((all) => ({ all, isKept })))
+        .map(({ all, isKept }) => this.#next(all, { reached, conditions: placed, isKept }))
+        .find((each) => each !== undefined);
       if (next === undefined) throw this.#unreachable(open);
       reached.add(next.source);
       open.delete(next.source);
@@ -118,6 +148,24 @@ export class JoinRoutes {
     };
   }
 
+  /** Returns whether the rows that a change of any source concerns can be found. */
+  isComplete(shape: JoinShape): boolean {
+    const { coreCount, parts, sources } = shape;
+    const known = Array.from({ length: coreCount }, (_, source) => source);
+    try {
+      for (const source of sources.keys()) this.toCore(source, shape);
+      for (const part of parts) {
+        const { conditions, kind, sources: wanted } = part;
+        this.route({ known, wanted, conditions, ...("query" in part && { isStored: true }) });
+        if (kind === "left") known.push(...wanted);
+      }
+      return true;
+    } catch (error) {
+      if (!(error instanceof NotMaintained)) throw error;
+      return false;
+    }
+  }
+
   #unreachable(open: ReadonlySet<number>): NotMaintained {
     const names = [...open].map((source) => {
       const { name, namespace } = this.#sources[source]?.table ?? { name: "?", namespace: "?" };
@@ -131,12 +179,12 @@ export class JoinRoutes {
   /** Returns the source that is found by the most selective access. */
   #next(
     candidates: ReadonlySet<number>,
-    reached: ReadonlySet<number>,
-    conditions: readonly PlacedCondition[],
+    { conditions, isKept, reached }: Reached & { readonly isKept: boolean },
   ): { source: number; access: SourceAccess } | undefined {
     let best: { source: number; access: SourceAccess; rank: number } | undefined;
     for (const source of candidates) {
-      const access = this.#access(source, reached, conditions);
+      const values = this.#valuesFor(source, { reached, conditions });
+      const access = isKept ? this.#keptBy(source, values) : this.#accessBy(source, values);
       if (access === undefined) continue;
       const rank = rankOf(access);
       if (best === undefined || rank > best.rank) best = { source, access, rank };
@@ -144,11 +192,11 @@ export class JoinRoutes {
     return best;
   }
 
-  #access(
+  /** Returns the values of the columns of a source that equal reached values, by column id. */
+  #valuesFor(
     source: number,
-    reached: ReadonlySet<number>,
-    conditions: readonly PlacedCondition[],
-  ): SourceAccess | undefined {
+    { conditions, reached }: Reached,
+  ): ReadonlyMap<number, BoundExpression> {
     const values = new Map<number, BoundExpression>();
     for (const { condition } of conditions) {
       const equality = this.#equalityOn(source, condition, reached);
@@ -156,7 +204,20 @@ export class JoinRoutes {
         values.set(equality.columnId, equality.value);
       }
     }
-    return this.#accessBy(source, values);
+    return values;
+  }
+
+  /** Returns the access by an index in memory. Only rows with a primary key can be listed there. */
+  #keptBy(source: number, values: ReadonlyMap<number, BoundExpression>): SourceAccess | undefined {
+    const { table } = this.#sources[source] ?? {};
+    const isPossible = table !== undefined && table.primaryKey.length > 0;
+    if (!isPossible || values.size === 0) return undefined;
+    const columns = [...values].toSorted(([left], [right]) => left - right);
+    return {
+      index: undefined,
+      keptIds: columns.map(([columnId]) => columnId),
+      keys: columns.map(([, value]) => value),
+    };
   }
 
   /** Returns the most selective access by some columns whose values are given, by column id. */
@@ -166,13 +227,13 @@ export class JoinRoutes {
   ): SourceAccess<Value> | undefined {
     const { table } = this.#sources[source] ?? {};
     if (table === undefined || values.size === 0) return undefined;
-    const { indexes = [], primaryKey } = table;
+    const { primaryKey } = table;
     const key = valuesOf(primaryKey, values);
     if (primaryKey.length > 0 && key.length === primaryKey.length) {
       return { index: undefined, keys: key };
     }
     let best: SourceAccess<Value> | undefined;
-    for (const index of indexes) {
+    for (const index of readIndexesOf(table)) {
       if (!isReadable(index)) continue;
       const keys = valuesOf(index.columnIds, values);
       const access = { index, keys };
@@ -251,7 +312,8 @@ function valuesOf<Value>(
   return found;
 }
 
-function rankOf({ index, keys }: SourceAccess<unknown>): number {
+function rankOf({ index, keptIds, keys }: SourceAccess<unknown>): number {
+  if (keptIds !== undefined) return keys.length;
   if (index === undefined) return 100;
   const isWhole = keys.length === index.columnIds.length;
   return (isWhole ? 10 : 0) + (isWhole && index.isUnique ? 50 : 0) + keys.length;

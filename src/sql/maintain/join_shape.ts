@@ -4,7 +4,8 @@
  *     core: inner joins          FROM a JOIN b ON …, c  WHERE conditions on a, b, c
  *     parts, one after another   LEFT JOIN d ON …          a row without a match gets NULLs
  *                                EXISTS, IN, NOT EXISTS    a row is kept or dropped
- *     last conditions            WHERE conditions that read a column of a left join
+ *                                LATERAL, (SELECT …)       a query is run for each row
+ *     last conditions            WHERE conditions that read a column of a left join or of a query
  *     partition                  conditions `expression of the core = value of the subscriber`
  *
  * Derived tables and views without grouping, order or limit become part of the joins around them.
@@ -14,16 +15,27 @@
  */
 import { defined } from "../../base/assert.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
+import { DELETED_COLUMN_ID } from "../../storage/mod.ts";
 import { BOOLEAN, sameType, type Value } from "../../types/mod.ts";
-import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
 import type {
   BoundColumn,
   BoundExpression,
   ExpressionOf,
+  OuterReference,
   RowFunction,
 } from "../bind/bound_expressions.ts";
-import { isPlainSelect, readsOuter } from "../bind/query/query_walk.ts";
-import { columnIdsIn, conjunctsOf, hasSubquery, mapChildren, readsColumn } from "../bind/walk.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { expressionsIn, isPlainSelect, readsOuter, relationsIn } from "../bind/query/query_walk.ts";
+import {
+  childrenOf,
+  columnIdsIn,
+  conjunctsOf,
+  hasSubquery,
+  mapChildren,
+  readsColumn,
+} from "../bind/walk.ts";
+import { isExactQuery } from "./exactness.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
@@ -33,13 +45,44 @@ export interface Source {
   readonly columns: readonly BoundColumn[];
 }
 
-/** A join or an existence test that follows the inner joins of a query. */
-export interface JoinPart {
-  readonly kind: "left" | "semi" | "anti";
+/** The sources of a part, and the conditions that connect them with the sources before the part. */
+export interface PartSources {
   /** The indexes of the sources that the part joins with each other. */
   readonly sources: readonly number[];
   readonly conditions: readonly BoundExpression[];
 }
+
+/** A join or an existence test that follows the inner joins of a query. */
+export interface MatchPart extends PartSources {
+  readonly kind: "left" | "semi" | "anti";
+}
+
+interface ComputedColumns extends PartSources {
+  readonly query: BoundSelect;
+  /** The columns that the part adds to a row. */
+  readonly columns: readonly BoundColumn[];
+}
+
+/** A query in FROM that reads columns of the rows before it. */
+export interface LateralPart extends ComputedColumns {
+  readonly kind: "lateral";
+  /** Whether a row for which the query has no rows is kept, with NULLs. */
+  readonly isOuter: boolean;
+  readonly outer: readonly OuterReference[];
+  /** The conditions on the rows of the query. */
+  readonly on: readonly BoundExpression[];
+}
+
+/** A query in an expression. */
+export interface ValuePart extends ComputedColumns {
+  readonly kind: "value";
+  readonly value: BoundExpression;
+}
+
+/** A part that runs a query for each row (`computed_parts.ts`). */
+export type ComputedPart = LateralPart | ValuePart;
+
+export type JoinPart = MatchPart | ComputedPart;
 
 /**
  * A condition of the core that picks the rows of one subscriber, such as `o.user_id = $1`. Results
@@ -59,6 +102,13 @@ export interface JoinShape {
   readonly parts: readonly JoinPart[];
   readonly lastConditions: readonly BoundExpression[];
   readonly partition: readonly PartitionTerm[];
+  /**
+   * Whether a query that is run for each row may give several results at one seq, such as the first
+   * of rows that are equal in its order.
+   */
+  readonly isInexact: boolean;
+  /** The columns that queries compute for each row. */
+  readonly computed: readonly BoundColumn[];
   /** Returns an expression of the query over columns of the sources. */
   resolve(expression: BoundExpression): BoundExpression;
 }
@@ -70,7 +120,8 @@ interface SourceGroup {
 }
 
 interface OpenPart extends SourceGroup {
-  readonly kind: JoinPart["kind"];
+  /** Completes the part, once the indexes of its sources are known. */
+  readonly made: (place: PartSources) => JoinPart;
 }
 
 /**
@@ -81,15 +132,23 @@ interface OpenPart extends SourceGroup {
  * @throws {NotMaintained}
  */
 export function joinShapeOf(
-  { from, where }: BoundSelect,
+  select: BoundSelect,
   isOwn?: (expression: BoundExpression) => boolean,
 ): JoinShape {
+  const { aggregates, from, groupBy, isAggregated, outputs, where } = select;
   if (from === undefined) throw new NotMaintained("it reads no table");
   const reader = new ShapeReader(isOwn ?? (() => false));
   reader.read(from, reader.core);
   for (const condition of conjunctsOf(where)) reader.addCondition(condition);
+  for (const { expression } of groupBy) reader.addValues(expression);
+  for (const { argument, filter } of aggregates) {
+    for (const each of [argument, filter]) if (each !== undefined) reader.addValues(each);
+  }
+  if (!isAggregated) for (const { expression } of outputs) reader.addValues(expression);
   return reader.shape();
 }
+
+const NOT_DELETED: BoundExpression = { kind: "constant", type: BOOLEAN, value: false };
 
 class ShapeReader {
   readonly #isOwn: (expression: BoundExpression) => boolean;
@@ -98,6 +157,10 @@ class ShapeReader {
   /** The expressions behind the columns of derived tables. */
   readonly #values = new Map<number, BoundExpression>();
   readonly #queries = new Set<BoundSelect>();
+  /** The columns that queries compute for each row. */
+  readonly #computed: BoundColumn[] = [];
+  /** The computed columns that stand for queries in expressions. */
+  readonly #columnOf = new Map<BoundExpression, BoundColumn>();
 
   constructor(isOwn: (expression: BoundExpression) => boolean) {
     this.#isOwn = isOwn;
@@ -106,7 +169,7 @@ class ShapeReader {
   /** Reads a part of FROM into a block. Left joins within the core become parts. */
   read(from: BoundFrom, into: SourceGroup): void {
     if (from.kind === "relation") return this.#readRelation(from.relation, into);
-    if (from.outerReferences !== undefined) throw new NotMaintained("it has LATERAL");
+    if (from.outerReferences !== undefined) return this.#readLateral(from, into);
     switch (from.join) {
       case "full":
         throw new NotMaintained("it has a full join");
@@ -133,7 +196,7 @@ class ShapeReader {
   ): void {
     if (into !== this.core) throw new NotMaintained("it has a left join within another");
     this.read(left, into);
-    const part: OpenPart = { kind: "left", sources: [], conditions: [] };
+    const part = newPart((place) => ({ kind: "left", ...place }));
     const known = new Set(this.#values.keys());
     this.read(right, part);
     for (const [id, value] of this.#values) {
@@ -148,6 +211,84 @@ class ShapeReader {
     }
     this.#parts.push(part);
   }
+
+  #readLateral(
+    { condition, join, left, outerReferences = [], right }: BoundJoin,
+    into: SourceGroup,
+  ): void {
+    const relation = right.kind === "relation" ? right.relation : undefined;
+    if (into !== this.core || relation?.kind !== "query") {
+      throw new NotMaintained("it has LATERAL with a join or a function");
+    }
+    this.read(left, into);
+    const { columns, query } = relation;
+    const outer = outerReferences.map(({ id, value }): OuterReference => {
+      return { id, value: this.#plain(value, "a value that LATERAL reads") };
+    });
+    const on = conjunctsOf(condition).map((each) => this.#plain(each, "a condition of a join"));
+    const isOuter = join === "left";
+    this.#addComputed(query, outer, columns, (place) => {
+      return { kind: "lateral", ...place, isOuter, columns, query, outer, on };
+    });
+  }
+
+  /** Adds a query that is run for each row, and whose sources lead back to the rows. */
+  #addComputed(
+    query: BoundSelect,
+    outer: readonly OuterReference[],
+    columns: readonly BoundColumn[],
+    made: (place: PartSources) => ComputedPart,
+  ): void {
+    const isNested = relationsIn(query).some(({ kind }) => kind === "cte");
+    if (query.from === undefined || isNested || expressionsIn(query).some(hasSubquery)) {
+      throw new NotMaintained("it has a subquery within another");
+    }
+    const part = newPart(made);
+    const values = new Map(outer.map(({ id, value }) => [id, value]));
+    this.read(query.from, part);
+    for (const each of conjunctsOf(query.where)) {
+      part.conditions.push(this.#plain(withValues(each, values), "a condition of a subquery"));
+    }
+    this.#computed.push(...columns);
+    this.#parts.push(part);
+  }
+
+  /** Adds a part for each query in an expression. */
+  addValues(expression: BoundExpression): void {
+    if (expression.kind !== "subquery") {
+      for (const child of childrenOf(expression)) this.addValues(child);
+      return;
+    }
+    if (this.#columnOf.has(expression)) return;
+    const { operands, outerReferences, subquery, type } = expression;
+    if (subquery.outerIds.length === 0) {
+      throw new NotMaintained("it has a subquery that does not depend on the row around it");
+    }
+    const plain = (each: BoundExpression): BoundExpression =>
+      this.#plain(each, "a value that a subquery reads");
+    const outer = outerReferences.map(plain);
+    const ids = subquery.outerIds;
+    const references = ids.map((id, index): OuterReference => {
+      return { id, value: defined(outer[index], "a reference has a value") };
+    });
+    // Reading the query once for all rows takes longer than running it for the rows of a change.
+    const value: BoundExpression = {
+      ...expression,
+      operands: operands.map(plain),
+      outerReferences: outer,
+      subquery: { ...subquery, keyed: undefined },
+    };
+    const column = { id: -1 - this.#computed.length, name: "", type };
+    this.#columnOf.set(expression, column);
+    this.#addComputed(subquery.query, references, [column], (place) => {
+      return { kind: "value", ...place, columns: [column], query: subquery.query, value };
+    });
+  }
+
+  readonly #withColumns = (expression: BoundExpression): BoundExpression => {
+    const column = this.#columnOf.get(expression);
+    return column === undefined ? mapChildren(expression, this.#withColumns) : columnValue(column);
+  };
 
   #readRelation(relation: BoundRelation, into: SourceGroup): void {
     switch (relation.kind) {
@@ -186,15 +327,13 @@ class ShapeReader {
   addCondition(condition: BoundExpression): void {
     const existence = existenceIn(condition);
     if (existence === undefined) {
-      this.core.conditions.push(this.#plain(condition, "a condition"));
+      this.addValues(condition);
+      this.core.conditions.push(this.#plain(this.#withColumns(condition), "a condition"));
       return;
     }
-    const { equalities, kind, outer, query } = existence;
-    if (!isPlainSelect(query) || query.from === undefined) {
-      throw new NotMaintained("it has a subquery with grouping, order or limit");
-    }
-    const part: OpenPart = { kind, sources: [], conditions: [] };
-    this.read(query.from, part);
+    const { equalities, from, kind, outer, query } = existence;
+    const part = newPart((place) => ({ kind, ...place }));
+    this.read(from, part);
     for (const each of conjunctsOf(query.where)) {
       part.conditions.push(this.#plain(withValues(each, outer), "a condition of a subquery"));
     }
@@ -225,15 +364,20 @@ class ShapeReader {
     return !this.#nullableIds().has(expression.column.id);
   }
 
-  /** Returns the columns of left joins, which are NULL in rows without a match. */
+  /**
+   * Returns the columns of left joins, which are NULL in rows without a match, and the computed
+   * columns.
+   */
   #nullableIds(): ReadonlySet<number> {
-    const lefts = this.#parts.filter(({ kind }) => kind === "left");
-    const sources = lefts.flatMap((part) => part.sources);
-    return new Set(sources.flatMap(({ columns }) => columns.map(({ id }) => id)));
+    const sources = this.#parts.flatMap((part) => part.sources);
+    const columns = [...sources.flatMap((source) => source.columns), ...this.#computed];
+    return new Set(columns.map(({ id }) => id));
   }
 
   readonly #resolved = (expression: BoundExpression): BoundExpression => {
     if (expression.kind !== "column") return mapChildren(expression, this.#resolved);
+    // The rows that are followed are never deleted.
+    if (expression.column.origin?.columnId === DELETED_COLUMN_ID) return NOT_DELETED;
     return this.#values.get(expression.column.id) ?? expression;
   };
 
@@ -257,10 +401,10 @@ class ShapeReader {
     const isLast = (condition: BoundExpression): boolean =>
       [...columnIdsIn(condition)].some((id) => nullable.has(id));
     let next = core.sources.length;
-    const parts = this.#parts.map(({ conditions, kind, sources }): JoinPart => {
+    const parts = this.#parts.map(({ conditions, made, sources }): JoinPart => {
       const first = next;
       next += sources.length;
-      return { kind, conditions, sources: sources.map((_, index) => first + index) };
+      return made({ conditions, sources: sources.map((_, index) => first + index) });
     });
     const last = core.conditions.filter(isLast);
     const partition: PartitionTerm[] = [];
@@ -278,9 +422,32 @@ class ShapeReader {
       parts,
       lastConditions: last,
       partition,
-      resolve: (expression) => this.#plain(expression, "an expression"),
+      isInexact: this.#isInexact(parts, last),
+      computed: this.#computed,
+      resolve: (expression) => this.#plain(this.#withColumns(expression), "an expression"),
     };
   }
+
+  /** @throws {NotMaintained} If a condition reads a result that may be one of several. */
+  #isInexact(parts: readonly JoinPart[], last: readonly BoundExpression[]): boolean {
+    const inexact = parts.filter((part) => "query" in part && !isExactQuery(part.query));
+    const ids = new Set(
+      inexact.flatMap((part) => ("query" in part ? part.columns : [])).map(({ id }) => id),
+    );
+    const conditions = parts.flatMap((part) => {
+      return part.kind === "lateral" ? [...part.conditions, ...part.on] : part.conditions;
+    });
+    const reads = (condition: BoundExpression): boolean =>
+      [...columnIdsIn(condition)].some((id) => ids.has(id));
+    if ([...last, ...conditions].some(reads)) {
+      throw new NotMaintained("a condition reads a subquery that may have several results");
+    }
+    return inexact.length > 0;
+  }
+}
+
+function newPart(made: OpenPart["made"]): OpenPart {
+  return { sources: [], conditions: [], made };
 }
 
 const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, string> = {
@@ -297,6 +464,7 @@ const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, s
 interface SubqueryTest {
   readonly kind: "semi" | "anti";
   readonly query: BoundSelect;
+  readonly from: BoundFrom;
   /** For IN and NOT IN: the operands, each equal to its column of the query. */
   readonly equalities: readonly ExpressionOf<"compare">[];
   /** The values of the surrounding row that the query reads, by the ids of their references. */
@@ -304,27 +472,28 @@ interface SubqueryTest {
 }
 
 /**
- * Returns the existence test of a condition; undefined if the condition has no subquery. @throws
- * {NotMaintained}
+ * Returns the existence test of a condition; undefined if the condition is no test, or a test of
+ * the rows of a query with grouping, order or limit. @throws {NotMaintained}
  */
 function existenceIn(condition: BoundExpression): SubqueryTest | undefined {
-  if (!hasSubquery(condition)) return undefined;
   const isNegated = condition.kind === "not";
   const inner = isNegated ? condition.operand : condition;
-  if (inner.kind !== "subquery") throw new NotMaintained("a condition has a subquery");
+  if (inner.kind !== "subquery") return undefined;
   const { outerReferences, subquery } = inner;
   const { form, outerIds, query } = subquery;
+  const { from } = query;
+  if (!isPlainSelect(query) || from === undefined) return undefined;
   const outer = new Map(
     outerIds.map((id, index) => [id, defined(outerReferences[index], "a reference has a value")]),
   );
   if (form.kind === "exists") {
-    return { kind: isNegated ? "anti" : "semi", query, equalities: [], outer };
+    return { kind: isNegated ? "anti" : "semi", query, from, equalities: [], outer };
   }
   const isMember = form.kind === "any" && form.operator === "=";
   const isNoMember = form.kind === "all" && form.operator === "<>" && !isNegated;
-  if (!isMember && !isNoMember) throw new NotMaintained("a condition has a subquery");
+  if (!isMember && !isNoMember) return undefined;
   const kind = isMember && !isNegated ? "semi" : "anti";
-  return { kind, query, equalities: equalitiesOf(inner), outer };
+  return { kind, query, from, equalities: equalitiesOf(inner), outer };
 }
 
 function equalitiesOf({

@@ -6,36 +6,40 @@
  *                         join_changes.ts     groups.ts          row_window.ts
  *                         once for all        for each subscriber: maintained_result.ts
  *
- * Groups and window are left out if the query has none. Subscribers whose values differ only in the
- * terms of the partition share the plan, and the changes of the joins.
+ * Groups and window are left out if the query has none. A block that cannot be computed from
+ * changes alone, such as window functions, is evaluated again for the groups that a change touches
+ * (`keyed_block.ts`). Subscribers whose values differ only in the terms of the partition share the
+ * plan, and the changes of the joins.
  */
-import type { Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { ReadStore } from "../../storage/mod.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctsOf, hasSubquery, someChild } from "../bind/walk.ts";
+import { conjunctsOf } from "../bind/walk.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
-import { ownerOf } from "../execute/operators/scan.ts";
 import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
 import type { JoinChanges } from "../ports/engine.ts";
+import { isExactQuery } from "./exactness.ts";
 import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
-import { ChangesOfJoin } from "./join_changes.ts";
-import { type GroupAccess, JoinRoutes } from "./join_routes.ts";
-import { type JoinShape, joinShapeOf } from "./join_shape.ts";
+import type { ChangesOfJoin } from "./join_changes.ts";
+import type { GroupAccess } from "./join_routes.ts";
+import type { JoinShape } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
+import { KeyedBlock } from "./keyed_block.ts";
 import { MaintainedResult, type MaintainedResultOptions } from "./maintained_result.ts";
 import { NotMaintained } from "./not_maintained.ts";
+import { type JoinPlanOptions, PlannedJoins, type PlanValues } from "./planned_joins.ts";
+import type { StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
-import { keptRowsOf, RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
+import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
 import { aggregateCallsIn, limitedTo, seedOfGroups, withItemsBehind } from "./seed_statement.ts";
 import { tallyFor } from "./tallies.ts";
-import { TuplePlaces, tupleSpaceOf } from "./tuple_space.ts";
+import { TuplePlaces } from "./tuple_space.ts";
+import { requireNoSubquery, windowOf, windowRowsOf } from "./window_bounds.ts";
 
-export interface MaintainedQueryOptions {
+export interface MaintainedQueryOptions extends JoinPlanOptions {
   /** The block that determines the rows, as it was written. */
   readonly core: SelectFromStatement;
   /** Binds another form of the block in place of the original. @throws {DatabaseError} */
@@ -45,26 +49,15 @@ export interface MaintainedQueryOptions {
    * keys have no field.
    */
   readonly terms: readonly WindowTerm[] | undefined;
-  readonly principal: Principal;
-  readonly store: ReadStore;
-  readonly context: ExecutionContext;
-  /** Returns whether a call depends on the caller. */
-  readonly isOfCaller: (name: string) => boolean;
-}
-
-/** The maximum number of rows that a window keeps for ORDER BY with LIMIT. */
-const WINDOW_ROWS_MAX = 10_000;
-
-/** The values of a subscriber on which a plan depends. */
-export interface PlanValues {
-  /** The slots whose values the plan contains. */
-  readonly slots: ReadonlySet<number>;
-  readonly usesCaller: boolean;
+  /** Whether fields identify a row. */
+  readonly hasKey: boolean;
 }
 
 /** The stages of a query after its joins. */
 interface Stages {
   readonly groups: GroupsOptions | undefined;
+  /** The block, if it is evaluated again for the groups that a change touches. */
+  readonly block: KeyedBlock | undefined;
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
   readonly seed: SelectFromStatement;
@@ -86,39 +79,25 @@ export class MaintainedQuery {
 
   /** @throws {NotMaintained} */
   constructor(options: MaintainedQueryOptions) {
-    const { bind, context, core, isOfCaller, principal, store } = options;
+    const { bind, context, core } = options;
     const model = modelOf(core, bind);
-    requireKnownClauses(model.select);
-    const ownership = new Ownership(isOfCaller);
-    const { routes, shape } = routedShape(model.select, ownership);
-    const expressions = [...expressionsOf(model.select, shape)];
-    const space = tupleSpaceOf(
-      shape.sources,
-      [...expressions, ...shape.partition.map(({ value }) => value)],
-      context,
-    );
-    const owners = shape.sources.map(({ table }) => ownerOf(principal, table));
-    this.#stages = stagesOf(model, { shape, tuples: space.places, context });
+    const { select } = model;
+    const joins = new PlannedJoins(select, options, true);
+    const { routes, shape } = joins;
+    this.changes = joins.changes;
+    this.#stages = stagesOf(model, { joins, context });
     // The stages are compiled once here, to find out whether the query can be maintained.
     if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
-    this.changes = new ChangesOfJoin({ shape, routes, space, store, owners });
-    this.#window = windowOf(model.select, options);
+    this.#window = windowOf(select, options);
+    requireSameRows(shape, { stages: this.#stages, select, options });
     this.#groupAccess =
       this.#stages.groups && routes.groupAccess(this.#stages.groups.keys, shape.coreCount);
     this.#partition = shape.partition.map(({ own }) => compileScalar(own));
     const isLimited = this.#window !== undefined && this.#stages.groups === undefined;
-    this.seed = isLimited
-      ? limitedTo(core, windowRowsOf(model.select, context))
-      : this.#stages.seed;
-    const { having, limit, offset, outputs } = model.select;
+    this.seed = isLimited ? limitedTo(core, windowRowsOf(select, context)) : this.#stages.seed;
+    const { having, limit, offset, outputs } = select;
     const others = [having, limit, offset, ...outputs.map(({ expression }) => expression)];
-    const used = [...expressions, ...others.flatMap((each) => each ?? [])];
-    this.values = {
-      slots: slotsIn(used),
-      usesCaller:
-        used.some((each) => ownership.readsCaller(each)) ||
-        shape.sources.some(({ table }) => table.kind !== "shared"),
-    };
+    this.values = joins.valuesWith(others.flatMap((each) => each ?? []));
   }
 
   /** Returns the partition that concerns a subscriber. */
@@ -128,7 +107,14 @@ export class MaintainedQuery {
 
   /** Returns lines that say how a change of each table is followed. */
   describe(): string[] {
-    return this.changes.describe();
+    const { block } = this.#stages;
+    if (block === undefined) return this.changes.describe();
+    const { index } = block.access.access;
+    const found = index === undefined ? "its key" : `index ${index.name}`;
+    return [
+      ...this.changes.describe(),
+      `the rows of a group or partition that changes are computed again: found by ${found}`,
+    ];
   }
 
   #tuplesOfGroup(
@@ -142,76 +128,32 @@ export class MaintainedQuery {
     return this.changes.tuplesOf({ access, source }, { isWanted, key, upTo });
   }
 
-  /** @param partition The partition that concerns the subscriber. */
-  newResult(partition: string): MaintainedResult {
-    const { groups, rowsOf } = this.#stages;
+  /**
+   * @param partition The partition that concerns the subscriber.
+   * @param newContexts Creates contexts with the values of the subscriber.
+   */
+  newResult(partition: string, newContexts: () => StepContexts): MaintainedResult {
+    const { block, groups, rowsOf } = this.#stages;
     const access = this.#groupAccess;
-    if (groups === undefined && this.#window === undefined) {
+    if (groups === undefined && this.#window === undefined && block === undefined) {
       this.#plain ??= { groups, rowsOf, window: undefined, readGroup: undefined };
       return new MaintainedResult(this.#plain);
     }
+    const ofBlock = (joined: JoinChanges): RowChanges => {
+      const contexts = newContexts();
+      try {
+        return defined(block, "the rows come from a block").changes(joined, contexts);
+      } finally {
+        contexts.close();
+      }
+    };
     return new MaintainedResult({
       groups: groups === undefined ? undefined : new Groups(groups),
-      rowsOf,
+      rowsOf: block === undefined ? rowsOf : ofBlock,
       window: this.#window === undefined ? undefined : new RowWindow(this.#window),
       readGroup:
         access && ((upTo) => (keys) => this.#tuplesOfGroup(access, { keys, partition, upTo })),
     });
-  }
-}
-
-/** Finds the subscriber's own values in expressions. */
-class Ownership {
-  readonly #isOfCaller: (name: string) => boolean;
-
-  constructor(isOfCaller: (name: string) => boolean) {
-    this.#isOfCaller = isOfCaller;
-  }
-
-  /** Returns whether an expression reads a parameter, or depends on the caller. */
-  readonly isOwn = (expression: BoundExpression): boolean =>
-    expression.kind === "slot" || this.#isCall(expression) || someChild(expression, this.isOwn);
-
-  readonly readsCaller = (expression: BoundExpression): boolean =>
-    this.#isCall(expression) || someChild(expression, this.readsCaller);
-
-  #isCall(expression: BoundExpression): boolean {
-    return expression.kind === "call" && this.#isOfCaller(expression.name);
-  }
-}
-
-function slotsIn(expressions: readonly BoundExpression[]): ReadonlySet<number> {
-  const slots = new Set<number>();
-  const visit = (expression: BoundExpression): boolean => {
-    if (expression.kind === "slot") slots.add(expression.slot);
-    return someChild(expression, visit);
-  };
-  for (const expression of expressions) visit(expression);
-  return slots;
-}
-
-interface RoutedShape {
-  readonly shape: JoinShape;
-  readonly routes: JoinRoutes;
-}
-
-/**
- * Reads the joins with a partition, if changes can be followed without the values of a subscriber,
- * and without one otherwise: then a table may be read by these values.
- *
- * @throws {NotMaintained}
- */
-function routedShape(select: BoundSelect, ownership: Ownership): RoutedShape {
-  const shared = joinShapeOf(select, ownership.isOwn);
-  const routes = new JoinRoutes(shared);
-  if (shared.partition.length === 0) return { shape: shared, routes };
-  try {
-    for (const source of shared.sources.keys()) routes.toCore(source, shared);
-    return { shape: shared, routes };
-  } catch (error) {
-    if (!(error instanceof NotMaintained)) throw error;
-    const shape = joinShapeOf(select);
-    return { shape, routes: new JoinRoutes(shape) };
   }
 }
 
@@ -244,64 +186,79 @@ function requireKnownClauses({
   if (withTies) throw new NotMaintained("it has WITH TIES");
 }
 
-function* expressionsOf(select: BoundSelect, shape: JoinShape): Generator<BoundExpression> {
-  yield* shape.coreConditions;
-  yield* shape.lastConditions;
-  for (const { conditions } of shape.parts) yield* conditions;
-  for (const { expression } of select.groupBy) yield shape.resolve(expression);
-  for (const { argument, filter } of select.aggregates) {
-    if (argument !== undefined) yield shape.resolve(argument);
-    if (filter !== undefined) yield shape.resolve(filter);
-  }
-  if (select.isAggregated) return;
-  for (const { expression } of select.outputs) yield shape.resolve(expression);
-}
-
 interface StageParts {
-  readonly shape: JoinShape;
-  readonly tuples: TuplePlaces;
+  readonly joins: PlannedJoins;
   readonly context: ExecutionContext;
 }
 
+/** @throws {NotMaintained} */
 function stagesOf(model: Model, options: StageParts): Stages {
+  try {
+    requireKnownClauses(model.select);
+    return computedStages(model, options);
+  } catch (error) {
+    if (!(error instanceof NotMaintained)) throw error;
+    return blockStages(model, options, error.message);
+  }
+}
+
+/** @param reason The reason why the rows cannot be computed from changes alone. */
+function blockStages(
+  { core, outputCount, select: given }: Model,
+  { joins: { routes, shape, space } }: StageParts,
+  reason: string,
+): Stages {
+  const select = { ...given, outputs: given.outputs.slice(0, outputCount) };
+  if (select.withTies) throw new NotMaintained(reason);
+  try {
+    const block = new KeyedBlock({ select, shape, routes, tuples: space.places });
+    return { groups: undefined, block, rowsOf: noRows, seed: core };
+  } catch (error) {
+    if (!(error instanceof NotMaintained)) throw error;
+    throw new NotMaintained(`${reason}, and ${error.message}`);
+  }
+}
+
+/**
+ * Requires that kept rows and groups never lack a row that a change removes, because an evaluation
+ * gave another result at the same seq.
+ */
+function requireSameRows(
+  { isInexact }: JoinShape,
+  {
+    options: { hasKey },
+    select,
+    stages: { block, groups },
+  }: { stages: Stages; select: BoundSelect; options: MaintainedQueryOptions },
+): void {
+  const isKept = groups !== undefined || select.limit !== undefined;
+  const mayDiffer = isInexact || (block !== undefined && !isExactBlock(select));
+  if (mayDiffer && isKept) {
+    throw new NotMaintained("its rows may be computed in several ways, and it has LIMIT or groups");
+  }
+  if ((mayDiffer || block !== undefined) && !hasKey) {
+    throw new NotMaintained("its rows have no key, and may be computed in several ways");
+  }
+}
+
+function isExactBlock(select: BoundSelect): boolean {
+  return isExactQuery({ ...select, limit: undefined, offset: undefined });
+}
+
+function computedStages(model: Model, options: StageParts): Stages {
   const { isAggregated, distinct } = model.select;
   if (isAggregated) {
     if (distinct !== "none") throw new NotMaintained("it has DISTINCT over groups");
     return groupStages(model, options);
   }
   if (distinct !== "none") return distinctStages(model, options);
-  const { shape, tuples } = options;
-  const valuesOf = tuples.values(
-    model.select.outputs.map(({ expression }) => shape.resolve(expression)),
-  );
-  const rowsOf = ({ tuples: all, weights }: JoinChanges): RowChanges => {
-    const columns = valuesOf(all);
-    const rows = all.map((_, index) => columns.map((column) => column[index] ?? null));
-    return netChanges(rows, weights);
-  };
-  return { groups: undefined, rowsOf, seed: model.core };
+  const rowsOf = options.joins.rowsOf(model.select.outputs.map(({ expression }) => expression));
+  return { groups: undefined, block: undefined, rowsOf, seed: model.core };
 }
 
-/** Removes rows that are added as often as they are removed. */
-function netChanges(rows: readonly Row[], weights: readonly number[]): RowChanges {
-  const found = new Map<string, { readonly row: Row; weight: number }>();
-  for (const [index, row] of rows.entries()) {
-    const weight = weights[index] ?? 0;
-    const text = textOfRow(row);
-    const known = found.get(text);
-    if (known === undefined) found.set(text, { row, weight });
-    else known.weight += weight;
-  }
-  const removed: Row[] = [];
-  const added: Row[] = [];
-  for (const { row, weight } of found.values()) {
-    const into = weight < 0 ? removed : added;
-    for (let count = Math.abs(weight); count > 0; count -= 1) into.push(row);
-  }
-  return { removed, added };
-}
-
-function groupStages(model: Model, { context, shape, tuples }: StageParts): Stages {
+function groupStages(model: Model, { context, joins }: StageParts): Stages {
+  const { shape, space } = joins;
+  const tuples = space.places;
   const { calls, core, outputCount, select } = model;
   const { aggregates, groupBy, having } = select;
   const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
@@ -338,7 +295,7 @@ function groupStages(model: Model, { context, shape, tuples }: StageParts): Stag
     }),
     tallies: aggregates.map(tallyFor),
   });
-  return { groups, rowsOf: noRows, seed };
+  return { groups, block: undefined, rowsOf: noRows, seed };
 }
 
 /** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
@@ -355,7 +312,9 @@ function writtenKey({ core, outputCount, select }: Model, index: number): Expr {
   throw new NotMaintained("a key of GROUP BY is not in the select list");
 }
 
-function distinctStages(model: Model, { context, shape, tuples }: StageParts): Stages {
+function distinctStages(model: Model, { context, joins }: StageParts): Stages {
+  const { shape, space } = joins;
+  const tuples = space.places;
   const { core, select } = model;
   const { columns = [] } = core;
   const outputs = select.outputs.map(({ expression }) => expression);
@@ -384,16 +343,12 @@ function distinctStages(model: Model, { context, shape, tuples }: StageParts): S
     calls: [],
     tallies: [],
   });
-  return { groups, rowsOf: noRows, seed };
+  return { groups, block: undefined, rowsOf: noRows, seed };
 }
 
 /** The rows of a query with groups come from its groups. */
 function noRows(): RowChanges {
   return { removed: [], added: [] };
-}
-
-function requireNoSubquery(expressions: readonly BoundExpression[]): void {
-  if (expressions.some(hasSubquery)) throw new NotMaintained("an expression has a subquery");
 }
 
 /** Requires that equal keys are identical values, so that the key of a group never changes. */
@@ -402,39 +357,4 @@ function requireKeys(keys: readonly BoundExpression[]): void {
     if (!isKeyType(type))
       throw new NotMaintained("it groups by values that may be equal in two forms");
   }
-}
-
-function windowOf(
-  select: BoundSelect,
-  { context, terms }: MaintainedQueryOptions,
-): RowWindowOptions | undefined {
-  const { limit, offset } = select;
-  if (limit === undefined && offset === undefined) return undefined;
-  if (limit === undefined) throw new NotMaintained("it has OFFSET without LIMIT");
-  if (terms === undefined) {
-    throw new NotMaintained("its LIMIT has no order that distinguishes all rows");
-  }
-  windowRowsOf(select, context);
-  return { terms, ...boundsOf(select, context) };
-}
-
-function windowRowsOf(select: BoundSelect, context: ExecutionContext): number {
-  const rows = keptRowsOf(boundsOf(select, context));
-  if (rows > WINDOW_ROWS_MAX) throw new NotMaintained("its LIMIT and OFFSET are too large");
-  return rows;
-}
-
-function boundsOf(
-  { limit, offset }: BoundSelect,
-  context: ExecutionContext,
-): { limit: number; offset: number } {
-  return { limit: countOf(limit, context), offset: countOf(offset, context) };
-}
-
-function countOf(expression: BoundExpression | undefined, context: ExecutionContext): number {
-  if (expression === undefined) return 0;
-  requireNoSubquery([expression]);
-  const count = compileScalar(expression)(context);
-  if (typeof count !== "number" || count < 0) throw new NotMaintained("its LIMIT is not a number");
-  return count;
 }

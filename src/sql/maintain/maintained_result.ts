@@ -13,12 +13,22 @@ import { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { JoinChanges } from "../ports/engine.ts";
-import type { Groups, ReadGroup, RowChanges } from "./groups.ts";
+import type { ReadGroup, RowChanges } from "./groups.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { changesOfRows, type RowWindow } from "./row_window.ts";
 
+/** Rows that are computed from kept state: groups, or the rows of a set operation. */
+export interface KeptRows {
+  /** The approximate memory of the state. */
+  readonly bytes: number;
+  begin(seeds: readonly Row[]): readonly Row[];
+  rows(): Iterable<Row>;
+  /** @throws {CannotFollow} @throws {DatabaseError} */
+  apply(changes: JoinChanges, read: ReadGroup | undefined): RowChanges;
+}
+
 export interface MaintainedResultOptions {
-  readonly groups: Groups | undefined;
+  readonly groups: KeptRows | undefined;
   /** Computes the rows of a query without groups. */
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
   readonly window: RowWindow | undefined;

@@ -1,39 +1,60 @@
-/** Reads the rows of a source that have a given key, as they were at a seq. */
+/**
+ * Reads the rows of a source that have a given key, as they were at a seq: by the primary key, an
+ * index of the store, or an index in memory.
+ */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { ReadStore } from "../../storage/mod.ts";
 import { type Row, valueAt } from "../../types/mod.ts";
 import type { SourceAccess } from "./join_routes.ts";
+import type { KeptIndex, KeptIndexes } from "./kept_index.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import type { SourcePlace } from "./tuple_space.ts";
 
 /** The number of rows that one read of an index requests. */
 const ROWS_PER_READ = 256;
 
+/** The maximum number of rows of one key. Above it, evaluating the query again takes less time. */
+const ROWS_MAX = 20_000;
+
 export interface SourceKey {
-  readonly access: Pick<SourceAccess, "index">;
+  readonly access: Pick<SourceAccess, "index" | "keptIds">;
   /** The values of the key, none of which is NULL. */
   readonly key: Row;
   readonly upTo: Seq;
 }
 
-export class SourceRows {
-  readonly #store: ReadStore;
-  readonly #places: readonly SourcePlace[];
-  readonly #owners: readonly number[];
+export interface SourceRowsOptions {
+  readonly store: ReadStore;
+  readonly places: readonly SourcePlace[];
+  /** The owner of the rows of each source. */
+  readonly owners: readonly number[];
+  readonly indexes: KeptIndexes;
+}
 
-  constructor({
-    owners,
-    places,
-    store,
-  }: {
-    store: ReadStore;
-    places: readonly SourcePlace[];
-    owners: readonly number[];
-  }) {
-    this.#store = store;
-    this.#places = places;
-    this.#owners = owners;
+export class SourceRows {
+  readonly #options: SourceRowsOptions;
+  readonly #kept = new Map<string, KeptIndex>();
+
+  constructor(options: SourceRowsOptions) {
+    this.#options = options;
+  }
+
+  /** The indexes in memory that are used. */
+  get kept(): readonly KeptIndex[] {
+    return [...new Set(this.#kept.values())];
+  }
+
+  /** Returns the index in memory over some columns of a source. */
+  keptIndex(source: number, columnIds: readonly number[]): KeptIndex {
+    const key = JSON.stringify([source, columnIds]);
+    const known = this.#kept.get(key);
+    if (known !== undefined) return known;
+    const { indexes, owners, places } = this.#options;
+    const { table } = defined(places[source], "each source has places").source;
+    const index = indexes.indexOf({ table, owner: owners[source] ?? 0, columnIds });
+    this.#kept.set(key, index);
+    return index;
   }
 
   /**
@@ -42,20 +63,30 @@ export class SourceRows {
    * @throws {CannotFollow} If the index does not have the rows of this seq. @throws {DatabaseError}
    */
   find(source: number, { access, key, upTo }: SourceKey): readonly Row[] {
-    const place = defined(this.#places[source], "each source has places");
+    const { owners, places, store } = this.#options;
+    const place = defined(places[source], "each source has places");
     const { tableId } = place.source.table;
     const { columnIds } = place;
-    const owner = this.#owners[source] ?? 0;
-    const { index } = access;
+    const owner = owners[source] ?? 0;
+    const { index, keptIds } = access;
+    if (keptIds !== undefined) {
+      const rows: Row[] = [];
+      for (const own of this.keptIndex(source, keptIds).find(key, upTo)) {
+        const row = store.lookup(tableId, { owner, key: own, upTo, columnIds });
+        if (row !== undefined) rows.push(row);
+        if (rows.length > ROWS_MAX) throw new CannotFollow();
+      }
+      return rows;
+    }
     if (index === undefined) {
-      const row = this.#store.lookup(tableId, { owner, key, upTo, columnIds });
+      const row = store.lookup(tableId, { owner, key, upTo, columnIds });
       return row === undefined ? [] : [row];
     }
     const { indexId } = index;
     if (key.length < index.columnIds.length) {
       return this.#scan(tableId, { indexId, owner, key, upTo, columnIds });
     }
-    const rows = this.#store.lookupIndex(tableId, { indexId, owner, key, upTo, columnIds });
+    const rows = store.lookupIndex(tableId, { indexId, owner, key, upTo, columnIds });
     if (rows === undefined) throw new CannotFollow();
     return rows;
   }
@@ -66,7 +97,7 @@ export class SourceRows {
   ): readonly Row[] {
     const bound = { values: key, isInclusive: true };
     const spans = [{ min: bound, max: bound }];
-    const scan = this.#store.scanIndex(tableId, { ...options, spans, isDescending: false });
+    const scan = this.#options.store.scanIndex(tableId, { ...options, spans, isDescending: false });
     if (scan === undefined) throw new CannotFollow();
     const rows: Row[] = [];
     try {
@@ -76,6 +107,7 @@ export class SourceRows {
         for (let row = 0; row < batch.rowCount; row += 1) {
           rows.push(batch.columns.map((column) => valueAt(column, row)));
         }
+        if (rows.length > ROWS_MAX) throw new CannotFollow();
       }
     } finally {
       scan.close();

@@ -2,13 +2,13 @@
  * The tuples of a join, from which its changes are computed: one list of values for each
  * combination of source rows.
  *
- *     | columns of source 0 … _seq | columns of source 1 … _seq | …
+ *     | columns of source 0 … _seq | columns of source 1 … _seq | … | computed columns
  *
  * Only the columns that the query reads have a place. The `_seq` of each source tells versions of
  * its rows apart. Invariant: a place whose source is not known yet, or has no row, is NULL.
  */
 import { defined } from "../../base/assert.ts";
-import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
+import { SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import {
   type Batch,
   BIGINT,
@@ -26,8 +26,7 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileCondition } from "../execute/evaluate/condition.ts";
 import { compileExpression } from "../execute/evaluate/expression.ts";
 import { type BatchLayout, positionsOf } from "../execute/evaluate/layout.ts";
-import type { Source } from "./join_shape.ts";
-import { NotMaintained } from "./not_maintained.ts";
+import type { JoinShape, Source } from "./join_shape.ts";
 
 /** The position of a source in a tuple. */
 export interface SourcePlace {
@@ -42,8 +41,11 @@ export interface SourcePlace {
 /** Returns the indexes of the tuples that meet a condition. */
 export type TupleFilter = (tuples: readonly Row[]) => readonly number[];
 
-/** Returns the values of some expressions for each tuple. */
-export type TupleValues = (tuples: readonly Row[]) => readonly (readonly Value[])[];
+/** Returns the values of some expressions for each tuple. Only queries need a context. */
+export type TupleValues = (
+  tuples: readonly Row[],
+  context?: ExecutionContext,
+) => readonly (readonly Value[])[];
 
 /** Compiles expressions over lists of values at given positions. */
 export class TuplePlaces {
@@ -81,11 +83,11 @@ export class TuplePlaces {
       positions: positionsOf(expression, this.layout),
       evaluate: compileExpression(expression, this.layout),
     }));
-    return (tuples) =>
+    return (tuples, context = this.#context) =>
       parts.map(({ evaluate, positions }) => {
         if (tuples.length === 0) return [];
-        this.#context.effort.beginRows();
-        return valuesOf(evaluate(this.#batch(tuples, positions), this.#context));
+        context.effort.beginRows();
+        return valuesOf(evaluate(this.#batch(tuples, positions), context));
       });
   }
 
@@ -109,13 +111,9 @@ export interface TupleSpace {
   readonly sources: readonly SourcePlace[];
 }
 
-/**
- * Assigns a position to each column that the expressions read.
- *
- * @throws {NotMaintained} If an expression reads whether a row is deleted.
- */
+/** Assigns a position to each column that the expressions read, and to each computed column. */
 export function tupleSpaceOf(
-  sources: readonly Source[],
+  { computed, sources }: Pick<JoinShape, "computed" | "sources">,
   expressions: Iterable<BoundExpression>,
   context: ExecutionContext,
 ): TupleSpace {
@@ -129,8 +127,7 @@ export function tupleSpaceOf(
     const seqs: number[] = [];
     for (const { id, origin, type } of source.columns) {
       if (!used.has(id)) continue;
-      const columnId = origin?.columnId ?? DELETED_COLUMN_ID;
-      if (columnId === DELETED_COLUMN_ID) throw new NotMaintained("it reads deleted rows");
+      const { columnId } = defined(origin, "a column of a table has an origin");
       if (columnId === SEQ_COLUMN_ID) {
         seqs.push(id);
         continue;
@@ -144,5 +141,15 @@ export function tupleSpaceOf(
     types.push(BIGINT);
     return { source, columnIds: [...columnIds, SEQ_COLUMN_ID], start, seqPosition };
   });
+  for (const { id, type } of computed) {
+    layout.set(id, types.length);
+    types.push(type);
+  }
   return { places: new TuplePlaces(layout, types, context), sources: places };
+}
+
+/** Returns the elements at the given indexes, which are those that a filter returned. */
+export function chosen<Each>(all: readonly Each[], indexes: readonly number[]): readonly Each[] {
+  if (indexes.length === all.length) return all;
+  return indexes.map((index) => defined(all[index], "a filter returns indexes of its tuples"));
 }

@@ -410,6 +410,8 @@ export interface JoinChanges {
   readonly tuples: readonly Row[];
   /** 1 or -1 for each tuple. */
   readonly weights: readonly number[];
+  /** The seq before the changes. */
+  readonly after: Seq;
   /** The seq at which the changed joins have these tuples. */
   readonly upTo: Seq;
 }
@@ -423,8 +425,16 @@ export interface ChangeRange {
   readonly isWanted: (partition: string) => boolean;
 }
 
+/** An index in memory over a table, which several queries share. */
+export interface IndexInMemory {
+  /** The approximate memory of the index. */
+  readonly bytes: number;
+}
+
 /** Computes the changes of a query's tables once for all of its results. */
 export interface JoinChangeSource {
+  /** The indexes in memory that are used. */
+  readonly kept: readonly IndexInMemory[];
   /**
    * Returns the changes by partition; undefined if following them would take longer than
    * evaluations, or is impossible.
@@ -441,6 +451,13 @@ export interface ResultMaintainer {
   readonly source: JoinChangeSource;
   /** The partition of the changes that concerns this result. */
   readonly partition: string;
+  /**
+   * Builds the indexes in memory that do not exist yet.
+   *
+   * @param admits Whether an index may take a number of bytes.
+   * @returns false if an index may not take the memory that it needs.
+   */
+  prepare(admits: (index: IndexInMemory, bytes: number) => boolean): Promise<boolean>;
   /** Evaluates the query at the newest visible seq, from which changes can then be followed. */
   begin(): ResultEvaluation;
   /** Follows changes. Returns undefined if the result has to be evaluated again. */

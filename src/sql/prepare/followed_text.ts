@@ -168,6 +168,8 @@ export function newFollowedText(
       types,
       namespace,
       changesByTime: changesByTime || clockTerms.terms.length > 0,
+      readsTombstones: mayReadTombstones(prepared),
+      hasKey: keyFieldsOf(select) !== undefined,
       terms: windowTermsOf(select),
     }),
   };

@@ -5,13 +5,21 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import { WeakValues } from "../../base/weak_values.ts";
+import type { ReadStore } from "../../storage/mod.ts";
 import { type DataType, type Value } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
+import type { BoundSelect } from "../bind/bound.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
+import { newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import { KeptIndexes } from "../maintain/kept_index.ts";
 import { MaintainedQuery } from "../maintain/maintained_query.ts";
-import { NotMaintained } from "../maintain/not_maintained.ts";
+import { CannotFollow, NotMaintained } from "../maintain/not_maintained.ts";
+import { STEP_MS_MAX, STEP_ROWS_MAX, type StepContexts } from "../maintain/query_at.ts";
 import { textOfRow } from "../maintain/row_text.ts";
 import type { WindowTerm } from "../maintain/row_window.ts";
+import { SetQuery, type SetQueryOptions } from "../maintain/set_query.ts";
 import type { SelectStatement } from "../parse/ast/ast.ts";
 import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
 import { CellRows } from "../result/result.ts";
@@ -22,7 +30,7 @@ import { newContext, type StatementContext } from "./statement_context.ts";
 
 /** A maintained query, and the statement with which each result begins. */
 interface SharedPlan {
-  readonly query: MaintainedQuery;
+  readonly query: MaintainedQuery | SetQuery;
   readonly seed: StatementToRun;
 }
 
@@ -31,6 +39,8 @@ export interface MaintainedPlan {
   readonly shared: SharedPlan;
   /** The partition of the changes that concerns the subscriber. */
   readonly partition: string;
+  /** Creates the contexts of a step, with the values of the subscriber. */
+  readonly newContexts: () => StepContexts;
 }
 
 /** A prepared statement, and its text for readers in other threads. */
@@ -50,12 +60,12 @@ export interface MaintainedPlansOptions {
   readonly types: readonly DataType[];
   readonly namespace: string;
   readonly changesByTime: boolean;
+  readonly readsTombstones: boolean;
+  /** Whether fields identify a row. */
+  readonly hasKey: boolean;
   /** The complete order of a window of LIMIT. */
   readonly terms: readonly WindowTerm[] | undefined;
 }
-
-/** The minimum number of plans among which unused ones are looked for. */
-const PLANS_MIN = 64;
 
 export class MaintainedPlans {
   readonly #deps: LivePlanDeps;
@@ -64,9 +74,8 @@ export class MaintainedPlans {
   #reason: string | undefined;
   /** The values of a subscriber on which plans depend, once there is a plan. */
   #values: MaintainedQuery["values"] | undefined;
-  readonly #plans = new Map<string, WeakRef<SharedPlan>>();
-  /** The number of plans above which unused ones are looked for. */
-  #sizeToLook = PLANS_MIN;
+  /** A plan lives as long as its results. */
+  readonly #plans = new WeakValues<SharedPlan>();
 
   constructor(deps: LivePlanDeps, options: MaintainedPlansOptions) {
     this.#deps = deps;
@@ -88,48 +97,38 @@ export class MaintainedPlans {
     const context = this.#contextOf(subscriber);
     const known = this.#values === undefined ? undefined : this.#known(this.#values, subscriber);
     const shared = known ?? this.#newPlan(subscriber, context);
-    return { shared, partition: shared.query.partitionOf(context) };
+    const partition = shared.query.partitionOf(context);
+    return { shared, partition, newContexts: () => this.#newContexts(subscriber) };
   }
 
   #known(values: MaintainedQuery["values"], subscriber: Subscriber): SharedPlan | undefined {
-    return this.#plans.get(keyOf(values, subscriber))?.deref();
+    return this.#plans.get(keyOf(values, subscriber));
   }
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
-    const { changesByTime, node, terms } = this.#options;
+    const { changesByTime, hasKey, node, readsTombstones, terms } = this.#options;
     if (changesByTime) throw new NotMaintained("its rows change with time");
-    const core = coreOf(node);
-    if (core === undefined) throw new NotMaintained("it is not a single SELECT");
+    if (readsTombstones) throw new NotMaintained("it reads deleted rows");
     const { principal } = subscriber;
-    const query = new MaintainedQuery({
-      core,
-      bind: (other) =>
-        bindQuery(
-          mapCore(node, () => other),
-          this.#binding(principal).deps,
-        ),
+    const bind = (other: SelectStatement): BoundSelect =>
+      bindQuery(other, this.#binding(principal).deps);
+    const options = {
       terms,
       principal,
       store: this.#deps.store,
+      indexes: indexesOver(this.#deps.store),
       context,
-      isOfCaller: (name) => FIXED_FUNCTIONS.has(name),
-    });
-    const seedNode = mapCore(node, () => query.seed);
+      newContexts: () => this.#newContexts(subscriber),
+      isOfCaller: (name: string) => FIXED_FUNCTIONS.has(name),
+    };
+    const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey });
     const seed = prepare(seedNode, this.#binding(principal));
     assert(seed.kind === "query", "a seed is a query");
     const cells = new CellRows(seed.cells.types, () => (value) => value);
     const plan = { query, seed: { node: seedNode, prepared: { ...seed, cells } } };
     this.#values = query.values;
-    this.#forgetUnused();
-    this.#plans.set(keyOf(query.values, subscriber), new WeakRef(plan));
+    this.#plans.set(keyOf(query.values, subscriber), plan);
     return plan;
-  }
-
-  /** Removes unused plans. A plan lives as long as its results. */
-  #forgetUnused(): void {
-    if (this.#plans.size < this.#sizeToLook) return;
-    for (const [key, plan] of this.#plans) if (plan.deref() === undefined) this.#plans.delete(key);
-    this.#sizeToLook = Math.max(PLANS_MIN, 2 * this.#plans.size);
   }
 
   /** Binds without a time limit, because the request of the subscriber may have ended. */
@@ -144,6 +143,60 @@ export class MaintainedPlans {
     const atSeq = this.#deps.store.visibleSeq;
     return newContext(this.#deps, { principal, namespace, slots, atSeq });
   }
+
+  /** Creates the contexts of one step, which share the time that the step may take. */
+  #newContexts({ principal, slots }: Subscriber): StepContexts {
+    const { namespace } = this.#options;
+    const deps = this.#deps;
+    const contexts = new Map<Seq, StatementContext>();
+    const time = { timeoutMs: STEP_MS_MAX, timeoutMsDefault: 0, timeoutMsMax: STEP_MS_MAX };
+    const ledger: RequestLedger = {
+      ...newLedger(deps.clock.monotonicMs(), time),
+      noteProgress: () => {
+        if (ledger.rowsRead > STEP_ROWS_MAX) throw new CannotFollow();
+      },
+    };
+    return {
+      at: (atSeq) => {
+        const known = contexts.get(atSeq);
+        if (known !== undefined) return known;
+        const context = newContext(deps, { principal, namespace, slots, atSeq, ledger });
+        contexts.set(atSeq, context);
+        return context;
+      },
+      close: () => {
+        for (const context of contexts.values()) context.beginAnew(undefined);
+      },
+    };
+  }
+}
+
+/** Plans a single SELECT, or a set operation. @throws {NotMaintained} */
+function maintainedQuery(
+  node: SelectStatement,
+  options: Omit<SetQueryOptions, "node" | "select"> & { readonly hasKey: boolean },
+): { readonly query: MaintainedQuery | SetQuery; readonly seedNode: SelectStatement } {
+  const { bind } = options;
+  const core = coreOf(node);
+  if (core === undefined) {
+    const query = new SetQuery({ ...options, node, select: bind(node) });
+    return { query, seedNode: query.seed };
+  }
+  const query = new MaintainedQuery({
+    ...options,
+    core,
+    bind: (other) => bind(mapCore(node, () => other)),
+  });
+  return { query, seedNode: mapCore(node, () => query.seed) };
+}
+
+const INDEXES = new WeakMap<ReadStore, KeptIndexes>();
+
+/** Returns the indexes in memory over the tables of a store. */
+function indexesOver(store: ReadStore): KeptIndexes {
+  const known = INDEXES.get(store) ?? new KeptIndexes(store);
+  INDEXES.set(store, known);
+  return known;
 }
 
 function keyOf(

@@ -3,14 +3,16 @@
  * on the event loop and, if it takes longer than a time slice, is read in another thread.
  */
 import { assert } from "../../base/assert.ts";
+import { pauser } from "../../base/pauser.ts";
 import type { Seq } from "../../base/seq.ts";
 import type { WireCell } from "../../protocol/mod.ts";
 import type { Row, Value } from "../../types/mod.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import type { IndexedChanges } from "../maintain/join_changes.ts";
 import type { MaintainedResult } from "../maintain/maintained_result.ts";
 import type {
-  JoinChangeSource,
+  IndexInMemory,
   JoinChanges,
   LiveRequest,
   ResultChanges,
@@ -129,10 +131,10 @@ class Maintainer implements ResultMaintainer {
     this.#query = query;
     this.#plan = plan;
     this.#request = request;
-    this.#result = plan.shared.query.newResult(plan.partition);
+    this.#result = plan.shared.query.newResult(plan.partition, plan.newContexts);
   }
 
-  get source(): JoinChangeSource {
+  get source(): IndexedChanges {
     return this.#plan.shared.query.changes;
   }
 
@@ -142,6 +144,15 @@ class Maintainer implements ResultMaintainer {
 
   get bytes(): number {
     return this.#result.bytes;
+  }
+
+  async prepare(admits: (index: IndexInMemory, bytes: number) => boolean): Promise<boolean> {
+    const pause = pauser(this.#deps.clock);
+    for (const index of this.source.kept) {
+      const isBuilt = await index.build({ admits: (bytes) => admits(index, bytes), pause });
+      if (!isBuilt) return false;
+    }
+    return true;
   }
 
   begin(): ResultEvaluation {

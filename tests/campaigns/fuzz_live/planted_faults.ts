@@ -69,8 +69,8 @@ const REPLACEMENTS = {
   // The first match of a row does not take back the row without a match.
   outer_counts: {
     file: "sql/maintain/join_changes.ts",
-    line: "add(this.#completed(before, { from: part, seqOf: at(after) }), -1);",
-    instead: "add(this.#completed(before, { from: part, seqOf: at(upTo) }), -1);",
+    line: "add(this.#completed(before, { from: index, ...reading(after) }), -1);",
+    instead: "add(this.#completed(before, { from: index, ...reading(upTo) }), -1);",
   },
   // A window of ORDER BY … LIMIT is not filled again when its margin is used up.
   topk_refill: {
@@ -79,6 +79,30 @@ const REPLACEMENTS = {
     instead: "return false;",
     // A table of the campaign has fewer rows than the usual margin.
     also: { line: "return offset + limit + margin;", instead: "return offset + limit + 1;" },
+  },
+  // An index in memory lacks rows that got their value after it was built.
+  kept_index: {
+    file: "sql/maintain/kept_index.ts",
+    line: "if (now !== undefined) this.#add(now);",
+    instead: "",
+  },
+  // The rows of a partition are computed only as they are now.
+  partition: {
+    file: "sql/maintain/keyed_block.ts",
+    line: "[after, -1],",
+    instead: "[upTo, -1],",
+  },
+  // LATERAL and queries in expressions keep the rows from before a change.
+  lateral: {
+    file: "sql/maintain/join_changes.ts",
+    line: "all = part.run(all, contexts.at(seqOf(part.source)));",
+    instead: "all = part.run(all, contexts.at((seqOf(part.source) - 5000) as Seq));",
+  },
+  // A set operation forgets in which block a row was.
+  set_sides: {
+    file: "sql/maintain/set_rows.ts",
+    line: "const block = Number(given.at(-1));",
+    instead: "const block = 0;",
   },
   // The least value of a group stays after it was removed.
   min_after_delete: {

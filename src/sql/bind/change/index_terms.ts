@@ -359,7 +359,8 @@ function itemsOf({ constants, items, operand: { type } }: BoundList): readonly B
   return [...items, ...constants.map((value) => ({ kind: "constant", type, value }) as const)];
 }
 
-function compared(
+/** Compares two values of one type. */
+export function compared(
   operator: ComparisonOperator,
   left: BoundExpression,
   right: BoundExpression,

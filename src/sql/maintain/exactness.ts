@@ -1,0 +1,57 @@
+/**
+ * Decides whether a query has the same result in every evaluation at one seq. It does not if the
+ * result depends on the order in which rows are read: a sum of doubles is rounded differently, and
+ * of rows that are equal in an order, another one may be the first.
+ *
+ * Such a result may be shown, because SQL allows each of these results. But it must not be added
+ * to kept state, from which it could not be removed again.
+ */
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
+import { expressionsIn, relationsIn } from "../bind/query/query_walk.ts";
+
+/** Aggregates that do not depend on the order of the rows, whatever the type. */
+const FREE_OF_ORDER: ReadonlySet<string> = new Set([
+  "count",
+  "min",
+  "max",
+  "bool_and",
+  "bool_or",
+  "every",
+]);
+
+function isExactAggregate({ form }: Pick<BoundAggregate, "form">): boolean {
+  if (FREE_OF_ORDER.has(form.name)) return true;
+  // Exact sums are those from which a value can be removed.
+  return (form.name === "sum" || form.name === "avg") && form.create().remove !== undefined;
+}
+
+export function isExactQuery(query: BoundSelect): boolean {
+  const { aggregates, distinct, expansions, groupBy, isAggregated, limit, offset, windows } = query;
+  if (windows.length > 0 || expansions.length > 0 || typeof distinct === "object") return false;
+  if (!aggregates.every(isExactAggregate)) return false;
+  if (limit === undefined && offset === undefined) return true;
+  return isAggregated ? groupBy.length === 0 : isOrderedByKey(query);
+}
+
+/** Returns the expressions of a block that are computed from its joins. */
+export function expressionsOfBlock(select: BoundSelect): readonly BoundExpression[] {
+  // The conditions belong to the joins.
+  return expressionsIn({ ...select, from: undefined, where: undefined });
+}
+
+/** Whether no two rows are equal in the order, because it contains the keys of all tables. */
+function isOrderedByKey(query: BoundSelect): boolean {
+  const sorted = new Set(
+    query.orderBy.map(({ expression }) => {
+      return expression.kind === "column" ? expression.column.id : undefined;
+    }),
+  );
+  return relationsIn(query).every((relation) => {
+    if (relation.kind !== "table" || relation.table.primaryKey.length === 0) return false;
+    return relation.table.primaryKey.every((columnId) => {
+      const own = relation.columns.find(({ origin }) => origin?.columnId === columnId);
+      return own !== undefined && sorted.has(own.id);
+    });
+  });
+}

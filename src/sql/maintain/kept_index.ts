@@ -1,0 +1,271 @@
+/**
+ * An index in memory, for a join that no key or index of the store serves. It lists the primary
+ * keys of the rows of one table by the values of some columns. The rows themselves are read from
+ * the store, which has them as they were at each seq.
+ *
+ *     value of the columns ──► primary keys ──store, at a seq──► rows
+ *
+ * All queries that need the same index share it. Invariants: between `#firstSeq` and `#seq`, every
+ * row that has a value at some seq is listed under this value. A list may also have rows that no
+ * longer have the value: the conditions of the join test them again.
+ */
+import { defined } from "../../base/assert.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
+import { WeakValues } from "../../base/weak_values.ts";
+import type { TableEntry } from "../../catalog/mod.ts";
+import type { ChangeBatch, ReadStore } from "../../storage/mod.ts";
+import { type Row, type Vector, valueAt } from "../../types/mod.ts";
+import { CannotFollow } from "./not_maintained.ts";
+import { textOfRow } from "./row_text.ts";
+
+/** The rows that an index lists. */
+export interface KeptIndexPlace {
+  readonly table: TableEntry;
+  readonly owner: number;
+  /** The columns by whose values the rows are found. */
+  readonly columnIds: readonly number[];
+}
+
+/** A row under one value. */
+interface Listed {
+  readonly key: Row;
+  /** The seq at which the row lost the value; undefined while it has the value. */
+  goneSeq: number | undefined;
+}
+
+/** A row that has lost a value. */
+interface Gone {
+  readonly seq: number;
+  readonly value: string;
+  readonly key: string;
+}
+
+/** The approximate memory of a listed row, and of a value. */
+const ROW_BYTES = 180;
+const VALUE_BYTES = 160;
+
+/** Above this number of versions, building the index again takes less time than following them. */
+const VERSIONS_MAX = 20_000;
+
+/** The number of rows without their value that may remain listed, in addition to a quarter. */
+const GONE_MIN = 1000;
+
+export class KeptIndex {
+  readonly #store: ReadStore;
+  readonly #place: KeptIndexPlace;
+  /** The columns to read: the primary key, then the columns of the value. */
+  readonly #readIds: readonly number[];
+  #values = new Map<string, Map<string, Listed>>();
+  /** In the order of their seqs. */
+  #gone: Gone[] = [];
+  #rowCount = 0;
+  #firstSeq: Seq = SEQ_ZERO;
+  /** The seq up to which changes are listed; undefined until the index is built. */
+  #seq: Seq | undefined;
+  #building: Promise<boolean> | undefined;
+
+  constructor(store: ReadStore, place: KeptIndexPlace) {
+    this.#store = store;
+    this.#place = place;
+    this.#readIds = [...place.table.primaryKey, ...place.columnIds];
+  }
+
+  /** The approximate memory of the index. */
+  get bytes(): number {
+    return this.#rowCount * ROW_BYTES + this.#values.size * VALUE_BYTES;
+  }
+
+  /** The names of the columns. */
+  get columnNames(): string {
+    const { columnIds, table } = this.#place;
+    const { columns } = table;
+    return columnIds
+      .flatMap((id) => columns.find(({ columnId }) => columnId === id)?.name ?? [])
+      .join(", ");
+  }
+
+  /**
+   * Builds the index unless it is built. Several callers share one build.
+   *
+   * @param options.admits Whether the index may take this many bytes.
+   * @returns false if the index may not take the memory that it needs.
+   */
+  async build(options: {
+    readonly admits: (bytes: number) => boolean;
+    readonly pause: () => Promise<void>;
+  }): Promise<boolean> {
+    if (this.#seq !== undefined && this.#catchesUp(this.#store.visibleSeq)) return true;
+    this.#building ??= this.#build(options);
+    try {
+      return await this.#building;
+    } finally {
+      this.#building = undefined;
+    }
+  }
+
+  /**
+   * Returns the primary keys of all rows that have a value at a seq, and possibly of others.
+   *
+   * @throws {CannotFollow} If the index lacks rows of this seq. @throws {DatabaseError}
+   */
+  find(value: Row, upTo: Seq): Iterable<Row> {
+    const isThere = this.#seq !== undefined && upTo >= this.#firstSeq && this.#catchesUp(upTo);
+    if (!isThere) throw new CannotFollow();
+    const listed = this.#values.get(textOfRow(value));
+    return listed === undefined ? [] : keysOf(listed.values(), upTo);
+  }
+
+  async #build({ admits, pause }: Parameters<KeptIndex["build"]>[0]): Promise<boolean> {
+    const { owner, table } = this.#place;
+    const expected = this.#store.liveRowCount(table.tableId, owner);
+    if (!admits(expected * ROW_BYTES)) return false;
+    this.#clear();
+    const upTo = this.#store.visibleSeq;
+    const scan = this.#store.scan(table.tableId, {
+      owner,
+      upTo,
+      columnIds: this.#readIds,
+      mayBeEmpty: true,
+    });
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        for (let row = 0; row < batch.rowCount; row += 1) {
+          this.#add(rowAt(batch.columns, row));
+        }
+        if (!admits(this.bytes)) {
+          this.#clear();
+          return false;
+        }
+        await pause();
+      }
+    } finally {
+      scan.close();
+    }
+    this.#firstSeq = upTo;
+    this.#seq = upTo;
+    return true;
+  }
+
+  #clear(): void {
+    this.#values = new Map();
+    this.#gone = [];
+    this.#rowCount = 0;
+    this.#seq = undefined;
+  }
+
+  /** Lists the changes up to a seq. Returns false if these are too many. @throws {DatabaseError} */
+  #catchesUp(upTo: Seq): boolean {
+    const after = defined(this.#seq, "a built index has a seq");
+    if (upTo <= after) return true;
+    const { owner, table } = this.#place;
+    const scan = this.#store.changes(table.tableId, {
+      owner,
+      after,
+      upTo,
+      columnIds: this.#readIds,
+    });
+    let count = 0;
+    try {
+      for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+        count += batch.rowCount;
+        if (count > VERSIONS_MAX) {
+          this.#clear();
+          return false;
+        }
+        for (let row = 0; row < batch.rowCount; row += 1) this.#follow(batch, row);
+      }
+    } finally {
+      scan.close();
+    }
+    this.#seq = upTo;
+    this.#forgetGone();
+    return true;
+  }
+
+  #follow({ columns, deleted, hasOld, oldColumns, seqs }: ChangeBatch, row: number): void {
+    const old = hasOld[row] === 1 ? rowAt(oldColumns, row) : undefined;
+    const now = deleted[row] === 1 ? undefined : rowAt(columns, row);
+    if (old !== undefined && now !== undefined && textOfRow(old) === textOfRow(now)) return;
+    if (old !== undefined) this.#lose(old, seqs[row] ?? 0);
+    if (now !== undefined) this.#add(now);
+  }
+
+  #add(row: Row): void {
+    const { key, value } = this.#partsOf(row);
+    // NULL equals nothing.
+    if (value.includes(null)) return;
+    const text = textOfRow(value);
+    const listed = this.#values.get(text) ?? new Map<string, Listed>();
+    this.#values.set(text, listed);
+    const keyText = textOfRow(key);
+    const known = listed.get(keyText);
+    if (known !== undefined) {
+      known.goneSeq = undefined;
+      return;
+    }
+    listed.set(keyText, { key, goneSeq: undefined });
+    this.#rowCount += 1;
+  }
+
+  #lose(row: Row, seq: number): void {
+    const { key, value } = this.#partsOf(row);
+    const text = textOfRow(value);
+    const keyText = textOfRow(key);
+    const known = this.#values.get(text)?.get(keyText);
+    if (known === undefined) return;
+    known.goneSeq = seq;
+    this.#gone.push({ seq, value: text, key: keyText });
+  }
+
+  /**
+   * Removes the rows that lost their value longest ago, once there are many. Queries that still
+   * follow changes from before that begin anew.
+   */
+  #forgetGone(): void {
+    const allowed = GONE_MIN + (this.#rowCount >> 2);
+    if (this.#gone.length <= 2 * allowed) return;
+    const forgotten = this.#gone.splice(0, this.#gone.length - allowed);
+    for (const { key, seq, value } of forgotten) {
+      this.#firstSeq = seq as Seq;
+      const listed = this.#values.get(value);
+      if (listed?.get(key)?.goneSeq !== seq) continue;
+      listed.delete(key);
+      this.#rowCount -= 1;
+      if (listed.size === 0) this.#values.delete(value);
+    }
+  }
+
+  #partsOf(row: Row): { readonly key: Row; readonly value: Row } {
+    const { length } = this.#place.table.primaryKey;
+    return { key: row.slice(0, length), value: row.slice(length) };
+  }
+}
+
+function rowAt(columns: readonly Vector[], row: number): Row {
+  return columns.map((column) => valueAt(column, row));
+}
+
+function* keysOf(listed: Iterable<Listed>, upTo: Seq): Generator<Row> {
+  for (const { goneSeq, key } of listed) if (goneSeq === undefined || goneSeq > upTo) yield key;
+}
+
+/** The indexes over the tables of one store. An index lives as long as the queries that use it. */
+export class KeptIndexes {
+  readonly #store: ReadStore;
+  readonly #indexes = new WeakValues<KeptIndex>();
+
+  constructor(store: ReadStore) {
+    this.#store = store;
+  }
+
+  /** Returns the index of some columns. The rows are listed once it is built. */
+  indexOf(place: KeptIndexPlace): KeptIndex {
+    const { columnIds, owner, table } = place;
+    const key = JSON.stringify([table.tableId, table.schemaVersion, owner, columnIds]);
+    const known = this.#indexes.get(key);
+    if (known !== undefined) return known;
+    const index = new KeptIndex(this.#store, place);
+    this.#indexes.set(key, index);
+    return index;
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Plans how the changes of the joins of one block are followed: the shape of the joins, the routes
+ * from each changed row to the others, and the places of columns in tuples.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import type { ReadStore } from "../../storage/mod.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { expressionsIn } from "../bind/query/query_walk.ts";
+import { someChild } from "../bind/walk.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { ownerOf } from "../execute/operators/scan.ts";
+import type { JoinChanges } from "../ports/engine.ts";
+import { netChanges, type RowChanges } from "./groups.ts";
+import { ChangesOfJoin } from "./join_changes.ts";
+import { JoinRoutes } from "./join_routes.ts";
+import { type JoinShape, joinShapeOf } from "./join_shape.ts";
+import type { KeptIndexes } from "./kept_index.ts";
+import { groupKeysOf } from "./keyed_block.ts";
+import type { StepContexts } from "./query_at.ts";
+import { type TupleSpace, tupleSpaceOf } from "./tuple_space.ts";
+
+export interface JoinPlanOptions {
+  readonly principal: Principal;
+  readonly store: ReadStore;
+  /** The indexes in memory, which all queries share. */
+  readonly indexes: KeptIndexes;
+  readonly context: ExecutionContext;
+  /** Creates the contexts of one step. */
+  readonly newContexts: () => StepContexts;
+  /** Returns whether a call depends on the caller. */
+  readonly isOfCaller: (name: string) => boolean;
+}
+
+/** The values of a subscriber on which a plan depends. */
+export interface PlanValues {
+  /** The slots whose values the plan contains. */
+  readonly slots: ReadonlySet<number>;
+  readonly usesCaller: boolean;
+}
+
+export class PlannedJoins {
+  readonly shape: JoinShape;
+  readonly routes: JoinRoutes;
+  readonly space: TupleSpace;
+  readonly changes: ChangesOfJoin;
+  readonly #expressions: readonly BoundExpression[];
+  readonly #ownership: Ownership;
+
+  /**
+   * @param mayDivide Whether conditions on the values of a subscriber may divide the changes.
+   * @throws {NotMaintained}
+   */
+  constructor(select: BoundSelect, options: JoinPlanOptions, mayDivide: boolean) {
+    const { context, indexes, isOfCaller, newContexts, principal, store } = options;
+    this.#ownership = new Ownership(isOfCaller);
+    const { routes, shape } = routedShape(select, mayDivide ? this.#ownership.isOwn : undefined);
+    this.shape = shape;
+    this.routes = routes;
+    this.#expressions = [...expressionsOf(select, shape)];
+    const divided = shape.partition.map(({ value }) => value);
+    this.space = tupleSpaceOf(shape, [...this.#expressions, ...divided], context);
+    const owners = shape.sources.map(({ table }) => ownerOf(principal, table));
+    const { space } = this;
+    this.changes = new ChangesOfJoin({
+      shape,
+      routes,
+      space,
+      store,
+      owners,
+      indexes,
+      newContexts,
+    });
+  }
+
+  /** Returns the values on which the joins depend. @param others More expressions of the block. */
+  valuesWith(others: readonly BoundExpression[]): PlanValues {
+    const { parts, sources } = this.shape;
+    const queries = parts.flatMap((part) => ("query" in part ? expressionsIn(part.query) : []));
+    const used = [...this.#expressions, ...queries, ...others];
+    return {
+      slots: slotsIn(used),
+      usesCaller:
+        used.some((each) => this.#ownership.readsCaller(each)) ||
+        sources.some(({ table }) => table.kind !== "shared"),
+    };
+  }
+
+  /** Returns a function that computes rows from changes of the joins. */
+  rowsOf(outputs: readonly BoundExpression[]): (changes: JoinChanges) => RowChanges {
+    const { shape, space } = this;
+    const valuesOf = space.places.values(outputs.map((output) => shape.resolve(output)));
+    return ({ tuples, weights }) => {
+      const columns = valuesOf(tuples);
+      const rows = tuples.map((_, index) => columns.map((column) => column[index] ?? null));
+      return netChanges(rows, weights);
+    };
+  }
+}
+
+/** Finds the subscriber's own values in expressions. */
+class Ownership {
+  readonly #isOfCaller: (name: string) => boolean;
+
+  constructor(isOfCaller: (name: string) => boolean) {
+    this.#isOfCaller = isOfCaller;
+  }
+
+  /** Returns whether an expression reads a parameter, or depends on the caller. */
+  readonly isOwn = (expression: BoundExpression): boolean =>
+    expression.kind === "slot" || this.#isCall(expression) || someChild(expression, this.isOwn);
+
+  readonly readsCaller = (expression: BoundExpression): boolean =>
+    this.#isCall(expression) || someChild(expression, this.readsCaller);
+
+  #isCall(expression: BoundExpression): boolean {
+    return expression.kind === "call" && this.#isOfCaller(expression.name);
+  }
+}
+
+function slotsIn(expressions: readonly BoundExpression[]): ReadonlySet<number> {
+  const slots = new Set<number>();
+  const visit = (expression: BoundExpression): boolean => {
+    if (expression.kind === "slot") slots.add(expression.slot);
+    return someChild(expression, visit);
+  };
+  for (const expression of expressions) visit(expression);
+  return slots;
+}
+
+interface RoutedShape {
+  readonly shape: JoinShape;
+  readonly routes: JoinRoutes;
+}
+
+/**
+ * Reads the joins, and finds routes for them. The first of these ways that is possible is taken:
+ *
+ * | | partition | indexes in memory |
+ * |---|---|---|
+ * | all subscribers share the changes | yes | no |
+ * | a table is read by the values of a subscriber | no | no |
+ * | all subscribers share the changes | yes | yes |
+ * | | no | yes |
+ *
+ * @throws {NotMaintained}
+ */
+function routedShape(
+  select: BoundSelect,
+  isOwn: ((expression: BoundExpression) => boolean) | undefined,
+): RoutedShape {
+  const shared = joinShapeOf(select, isOwn);
+  const shapes = shared.partition.length === 0 ? [shared] : [shared, joinShapeOf(select)];
+  const ways = [false, true].flatMap((mayKeep) => shapes.map((shape) => ({ shape, mayKeep })));
+  for (const { mayKeep, shape } of ways) {
+    const routes = new JoinRoutes(shape, { mayKeep });
+    if (routes.isComplete(shape)) return { shape, routes };
+  }
+  const shape = joinShapeOf(select);
+  return { shape, routes: new JoinRoutes(shape) };
+}
+
+function* expressionsOf(select: BoundSelect, shape: JoinShape): Generator<BoundExpression> {
+  yield* shape.coreConditions;
+  yield* shape.lastConditions;
+  for (const part of shape.parts) {
+    yield* part.conditions;
+    if (part.kind === "value") yield part.value;
+    if (part.kind !== "lateral") continue;
+    yield* part.on;
+    for (const { value } of part.outer) yield value;
+  }
+  for (const key of groupKeysOf(select)) yield shape.resolve(key);
+  for (const { expression } of select.groupBy) yield shape.resolve(expression);
+  for (const { argument, filter } of select.aggregates) {
+    if (argument !== undefined) yield shape.resolve(argument);
+    if (filter !== undefined) yield shape.resolve(filter);
+  }
+  if (select.isAggregated) return;
+  for (const { expression } of select.outputs) yield shape.resolve(expression);
+}

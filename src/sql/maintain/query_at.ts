@@ -1,0 +1,72 @@
+/**
+ * Runs queries at a seq, in this tick of the event loop: a query for the rows of LATERAL, or for
+ * the rows of one group. The store still has the versions of earlier seqs.
+ *
+ * A step runs its queries in contexts of its own. Invariant: a step takes bounded time. Beyond it,
+ * evaluating the whole query in another thread holds up nobody.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Seq } from "../../base/seq.ts";
+import { type Row, type Value, valueAt } from "../../types/mod.ts";
+import type { BoundSelect } from "../bind/bound.ts";
+import { buildPlan } from "../execute/build/build.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import { InnerContext } from "../execute/context/inner_context.ts";
+import { made, type OperatorFactory } from "../execute/context/operator.ts";
+import { planSelect } from "../plan/planner.ts";
+import { CannotFollow } from "./not_maintained.ts";
+
+/** The contexts in which one step runs queries. */
+export interface StepContexts {
+  /** Returns the context that reads at a seq. */
+  at(seq: Seq): ExecutionContext;
+  /** Releases everything that the queries of the step have used. */
+  close(): void;
+}
+
+/** The rows that the queries of one step may read together, which take about 20 ms. */
+export const STEP_ROWS_MAX = 50_000;
+
+/** The time that the queries of one step may take together, on a busy machine. */
+export const STEP_MS_MAX = 250;
+
+/** The maximum number of rows of one run. */
+const ROWS_MAX = 20_000;
+
+export class QueryAt {
+  readonly #build: OperatorFactory;
+  readonly #width: number;
+
+  constructor(query: BoundSelect) {
+    const { outputCount, root } = planSelect(query);
+    this.#build = buildPlan(root);
+    this.#width = outputCount;
+  }
+
+  /**
+   * Returns the rows for some values of outer references.
+   *
+   * @throws {CannotFollow} If there are too many rows. @throws {DatabaseError}
+   */
+  rows(context: ExecutionContext, outer: ReadonlyMap<number, Value>): readonly Row[] {
+    const memory = context.memory.nested();
+    const operator = made(this.#build, new InnerContext(context, { outer, memory }));
+    const rows: Row[] = [];
+    try {
+      for (let batch = operator.next(); batch !== undefined; batch = operator.next()) {
+        context.checkTime();
+        if (rows.length + batch.rowCount > ROWS_MAX) throw new CannotFollow();
+        const columns = batch.columns.slice(0, this.#width);
+        for (let row = 0; row < batch.rowCount; row += 1) {
+          rows.push(
+            columns.map((column) => valueAt(defined(column, "a query yields its columns"), row)),
+          );
+        }
+      }
+    } finally {
+      operator.close();
+      memory.close();
+    }
+    return rows;
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * Plans how the result of UNION, INTERSECT or EXCEPT is kept up to date.
+ *
+ *     block 0 ──± rows──┐
+ *     block 1 ──± rows──┼──► how often each block has a row ──± rows──► window ──► result
+ *     block 2 ──± rows──┘    set_rows.ts
+ *
+ * The seed is a UNION ALL of all blocks, whose last column is the index of the block. If the query
+ * is a UNION ALL itself, nothing is counted. Invariant:
+ * every block is a SELECT from joined tables, without grouping, order or limit of its own.
+ */
+import type { Row } from "../../types/mod.ts";
+import type { BoundRelation, BoundSelect } from "../bind/bound.ts";
+import { isPlainSelect } from "../bind/query/query_walk.ts";
+import type { Expr, SelectFromUnion, SelectStatement } from "../parse/ast/ast.ts";
+import { isSelectNode } from "../parse/ast/query_nodes.ts";
+import type { ChangeRange, JoinChanges } from "../ports/engine.ts";
+import { netChanges, type RowChanges } from "./groups.ts";
+import type { IndexedChanges } from "./join_changes.ts";
+import type { KeptIndex } from "./kept_index.ts";
+import { isKeyType } from "./key_types.ts";
+import { MaintainedResult } from "./maintained_result.ts";
+import { NotMaintained } from "./not_maintained.ts";
+import { type JoinPlanOptions, PlannedJoins, type PlanValues } from "./planned_joins.ts";
+import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
+import { withItemsBehind } from "./seed_statement.ts";
+import { SetRows, type SetTree } from "./set_rows.ts";
+import { windowOf } from "./window_bounds.ts";
+
+export interface SetQueryOptions extends JoinPlanOptions {
+  readonly node: SelectStatement;
+  /** The bound form of `node`. */
+  readonly select: BoundSelect;
+  /** Binds another form of the statement. @throws {DatabaseError} */
+  readonly bind: (node: SelectStatement) => BoundSelect;
+  /** The fields by which rows are sorted, if these distinguish all rows. */
+  readonly terms: readonly WindowTerm[] | undefined;
+}
+
+interface SetBlock {
+  readonly joins: PlannedJoins;
+  readonly rowsOf: (changes: JoinChanges) => RowChanges;
+}
+
+export class SetQuery {
+  readonly seed: SelectStatement;
+  readonly changes: ChangesOfBlocks;
+  readonly values: PlanValues;
+  readonly #tree: SetTree;
+  readonly #window: RowWindowOptions | undefined;
+
+  /** @throws {NotMaintained} */
+  constructor(options: SetQueryOptions) {
+    const { bind, context, node, select, terms } = options;
+    this.#tree = treeOf(select, { next: 0 });
+    const tagged = taggedUnion(node, { next: 0 });
+    this.seed = isConcatenation(this.#tree) ? node : tagged;
+    const blocks = blocksIn(bind(tagged)).map((block): SetBlock => {
+      const joins = new PlannedJoins(block, options, false);
+      if (joins.shape.isInexact) {
+        throw new NotMaintained("a block of its set operation has rows that may differ");
+      }
+      return { joins, rowsOf: joins.rowsOf(block.outputs.map(({ expression }) => expression)) };
+    });
+    this.#window = windowOf(select, { context, terms });
+    this.changes = new ChangesOfBlocks(blocks);
+    const { limit, offset } = select;
+    const others = [limit, offset].flatMap((each) => each ?? []);
+    const values = blocks.map(({ joins }) => joins.valuesWith(others));
+    this.values = {
+      slots: new Set(values.flatMap(({ slots }) => [...slots])),
+      usesCaller: values.some(({ usesCaller }) => usesCaller),
+    };
+  }
+
+  /** Subscribers share a plan only if all of their values are equal. */
+  partitionOf(): string {
+    return WHOLE;
+  }
+
+  describe(): string[] {
+    return this.changes.describe();
+  }
+
+  newResult(): MaintainedResult {
+    return new MaintainedResult({
+      groups: isConcatenation(this.#tree) ? undefined : new SetRows(this.#tree),
+      rowsOf: ({ tuples, weights }) => netChanges(tuples.map(withoutTag), weights),
+      window: this.#window === undefined ? undefined : new RowWindow(this.#window),
+      readGroup: undefined,
+    });
+  }
+}
+
+/** Whether a query has all rows of all blocks. */
+function isConcatenation(tree: SetTree): boolean {
+  if (typeof tree === "number") return true;
+  const { isAll, left, operator, right } = tree;
+  return operator === "union" && isAll && isConcatenation(left) && isConcatenation(right);
+}
+
+function withoutTag(row: Row): Row {
+  return row.slice(0, -1);
+}
+
+/** The only partition of the changes. */
+const WHOLE = "";
+
+class ChangesOfBlocks implements IndexedChanges {
+  readonly #blocks: readonly SetBlock[];
+
+  constructor(blocks: readonly SetBlock[]) {
+    this.#blocks = blocks;
+  }
+
+  get kept(): readonly KeptIndex[] {
+    return [...new Set(this.#blocks.flatMap(({ joins }) => joins.changes.kept))];
+  }
+
+  describe(): string[] {
+    return [...new Set(this.#blocks.flatMap(({ joins }) => joins.changes.describe()))];
+  }
+
+  between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {
+    const tuples: Row[] = [];
+    const weights: number[] = [];
+    if (!isWanted(WHOLE)) return new Map();
+    for (const { joins, rowsOf } of this.#blocks) {
+      const found = joins.changes.between({ after, upTo, isWanted: () => true });
+      if (found === undefined) return undefined;
+      for (const changes of found.values()) {
+        const { added, removed } = rowsOf(changes);
+        for (const [rows, weight] of [
+          [removed, -1],
+          [added, 1],
+        ] as const) {
+          for (const row of rows) {
+            tuples.push(row);
+            weights.push(weight);
+          }
+        }
+      }
+    }
+    return new Map([[WHOLE, { tuples, weights, after, upTo }]]);
+  }
+}
+
+/** Returns a UNION ALL of all blocks, each with its index behind its columns. */
+function taggedUnion(node: SelectStatement, tags: { next: number }): SelectStatement {
+  if (node.type === "with" || node.type === "with recursive") {
+    if (!isSelectNode(node.in)) throw new NotMaintained("it is not a single SELECT");
+    return { ...node, in: taggedUnion(node.in, tags) };
+  }
+  if (node.type === "select") {
+    const { _location } = node;
+    const value = tags.next;
+    tags.next += 1;
+    const tag: Expr = { type: "integer", value, text: String(value), _location };
+    return withItemsBehind(node, [tag]);
+  }
+  if (!isSetNode(node)) throw new NotMaintained("a block of its set operation reads no table");
+  const left = taggedUnion(node.left, tags);
+  const right = taggedUnion(node.right, tags);
+  return { type: "union all", _location: node._location, left, right };
+}
+
+function isSetNode(node: SelectStatement): node is SelectFromUnion {
+  return "left" in node && "right" in node;
+}
+
+/** Returns the blocks of a bound UNION ALL. @throws {NotMaintained} */
+function blocksIn(select: BoundSelect): readonly BoundSelect[] {
+  const set = setIn(select);
+  if (set === undefined) {
+    const isBlock = isPlainSelect(select) && select.from !== undefined;
+    if (!isBlock) throw new NotMaintained("a block of its set operation has grouping or order");
+    return [select];
+  }
+  return [...blocksIn(set.left), ...blocksIn(set.right)];
+}
+
+/** @throws {NotMaintained} */
+function treeOf(select: BoundSelect, blocks: { next: number }): SetTree {
+  const set = setIn(select);
+  if (set === undefined) {
+    blocks.next += 1;
+    return blocks.next - 1;
+  }
+  const { isAll, operator } = set;
+  const isCounted = isAll && operator === "union";
+  // Values that are equal in two forms would be counted as two.
+  if (!isCounted && !set.columns.every(({ type }) => isKeyType(type))) {
+    throw new NotMaintained("its set operation compares values that may be equal in two forms");
+  }
+  for (const side of [set.left, set.right]) {
+    if (side.limit !== undefined || side.offset !== undefined) {
+      throw new NotMaintained("a block of its set operation has LIMIT");
+    }
+  }
+  return { operator, isAll, left: treeOf(set.left, blocks), right: treeOf(set.right, blocks) };
+}
+
+/** Returns the set operation of which a select has all columns in their order. */
+function setIn({
+  from,
+  outputs,
+  ...select
+}: BoundSelect): Extract<BoundRelation, { kind: "set" }> | undefined {
+  if (from?.kind !== "relation" || from.relation.kind !== "set") return undefined;
+  const { relation } = from;
+  const isWhole =
+    outputs.length === relation.columns.length &&
+    outputs.every(({ expression }, index) => {
+      return expression.kind === "column" && expression.column === relation.columns[index];
+    });
+  if (!isWhole || select.where !== undefined || select.isAggregated) {
+    throw new NotMaintained("it has a set operation whose columns are converted or conditions");
+  }
+  return relation;
+}

@@ -1,0 +1,111 @@
+/**
+ * The rows of UNION, INTERSECT and EXCEPT. How often a set operation has a row depends only on how
+ * often each of its blocks has it:
+ *
+ * | operation | with ALL | without |
+ * |---|---|---|
+ * | UNION | left + right | 1 if either has it |
+ * | INTERSECT | the smaller number | 1 if both have it |
+ * | EXCEPT | left − right, or 0 | 1 if only the left side has it |
+ *
+ * Invariants: a row is kept while a block has it. The last value of a given row is the index of its
+ * block.
+ */
+import type { Row } from "../../types/mod.ts";
+import type { SetOperator } from "../bind/bound.ts";
+import type { JoinChanges } from "../ports/engine.ts";
+import { netChanges, type RowChanges } from "./groups.ts";
+import { textOfRow } from "./row_text.ts";
+
+/** A block, by its index, or a set operation on two sides. */
+export type SetTree = number | SetNode;
+
+export interface SetNode {
+  readonly operator: SetOperator;
+  readonly isAll: boolean;
+  readonly left: SetTree;
+  readonly right: SetTree;
+}
+
+interface Counted {
+  readonly row: Row;
+  /** How often each block has the row. */
+  readonly counts: number[];
+}
+
+/** The approximate memory of a row besides its values. */
+const ROW_BYTES = 260;
+const VALUE_BYTES = 24;
+
+export class SetRows {
+  readonly #tree: SetTree;
+  #rows = new Map<string, Counted>();
+
+  constructor(tree: SetTree) {
+    this.#tree = tree;
+  }
+
+  get bytes(): number {
+    const [first] = this.#rows.values();
+    return this.#rows.size * (ROW_BYTES + VALUE_BYTES * (first?.row.length ?? 0));
+  }
+
+  /** Begins with the rows of all blocks. Returns the rows of the operation. */
+  begin(given: readonly Row[]): readonly Row[] {
+    this.#rows = new Map();
+    for (const row of given) this.#count(row, 1);
+    return [...this.rows()];
+  }
+
+  *rows(): Generator<Row> {
+    for (const { counts, row } of this.#rows.values()) {
+      for (let left = timesIn(this.#tree, counts); left > 0; left -= 1) yield row;
+    }
+  }
+
+  /** Applies changes of the blocks, and returns the changes of the operation's rows. */
+  apply({ tuples, weights }: JoinChanges): RowChanges {
+    const before = new Map<Counted, number>();
+    const rows: Row[] = [];
+    const times: number[] = [];
+    for (const [index, tuple] of tuples.entries()) {
+      const { counted, old } = this.#count(tuple, weights[index] ?? 0);
+      if (!before.has(counted)) before.set(counted, old);
+    }
+    for (const [{ counts, row }, old] of before) {
+      rows.push(row);
+      times.push(timesIn(this.#tree, counts) - old);
+      if (counts.every((count) => count === 0)) this.#rows.delete(textOfRow(row));
+    }
+    return netChanges(rows, times);
+  }
+
+  /** Counts a row of a block, and returns how often the operation had it before. */
+  #count(given: Row, weight: number): { readonly counted: Counted; readonly old: number } {
+    const row = given.slice(0, -1);
+    const block = Number(given.at(-1));
+    const text = textOfRow(row);
+    const counted = this.#rows.get(text) ?? { row, counts: [] };
+    this.#rows.set(text, counted);
+    const old = timesIn(this.#tree, counted.counts);
+    for (let index = counted.counts.length; index <= block; index += 1) counted.counts[index] = 0;
+    counted.counts[block] = (counted.counts[block] ?? 0) + weight;
+    return { counted, old };
+  }
+}
+
+/** Returns how often an operation has a row. @param counts How often each block has it. */
+function timesIn(tree: SetTree, counts: readonly number[]): number {
+  if (typeof tree === "number") return counts[tree] ?? 0;
+  const left = timesIn(tree.left, counts);
+  const right = timesIn(tree.right, counts);
+  const { isAll } = tree;
+  switch (tree.operator) {
+    case "union":
+      return isAll ? left + right : Math.min(1, left + right);
+    case "intersect":
+      return Math.min(left, right, isAll ? Number.POSITIVE_INFINITY : 1);
+    case "except":
+      return isAll ? Math.max(0, left - right) : Number(left > 0 && right === 0);
+  }
+}
