@@ -20,11 +20,11 @@ import { type Catalog, ROOT_USER_ID, type UserEntry } from "../catalog/mod.ts";
 import type { MessageBody } from "../protocol/mod.ts";
 import { type AccountSettings, type OnNotice, turnedOff } from "./account_settings.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
-import { type OnAudit, sourceOf } from "./audit.ts";
+import { type OnAudit, ownAction } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
-import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import { type PasswordHasher, type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { steadily } from "./steady_answers.ts";
@@ -94,7 +94,7 @@ export class AccountLinks {
 
   /** Sets a new password with the token of a link. @throws {AuthError} */
   async reset(body: unknown, caller: Caller): Promise<MessageBody> {
-    const { bucket, catalog, hasher, log, policy, sessionEnds, settings } = this.#options;
+    const { bucket, catalog, hasher, log, onAudit, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasPasswordReset) {
       throw turnedOff("Password reset is off", "auth.password_reset = true");
@@ -103,12 +103,7 @@ export class AccountLinks {
     const token = textField(fields, ["token"], TOKEN_LENGTH_MAX);
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     const { userId } = this.#userOf(token, "reset").user;
-    const fault = passwordFault(password, { userId, policy });
-    if (fault !== undefined) {
-      throw new AuthError("weak_password", `Cannot use "password": ${fault}`, {
-        field: "password",
-      });
-    }
+    requireStrong(password, { userId, policy, field: "password" });
     const turn = { sender: senderOf(caller.address), isTrusted: true };
     const passwordHash = await hasher.hash(password, turn);
     // While the password was hashed, the token may have been used, or the account dropped.
@@ -117,7 +112,7 @@ export class AccountLinks {
     sessionEnds.endUser(userId);
     this.#options.onPassword(userId);
     log.info("password reset by a link", { user: userId, request: caller.requestId });
-    this.#note(userId, caller, "reset password");
+    onAudit(ownAction(userId, caller, "reset password"));
     return { message: "The password is set: log in with it" };
   }
 
@@ -143,7 +138,7 @@ export class AccountLinks {
 
   /** Marks a user's address as verified, given the token of a link. @throws {AuthError} */
   async verify(body: unknown, caller: Caller): Promise<MessageBody> {
-    const { bucket, catalog, clock, settings } = this.#options;
+    const { bucket, catalog, clock, onAudit, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
       throw turnedOff("Address verification is off", "auth.email_login = true");
@@ -157,7 +152,7 @@ export class AccountLinks {
     if (isOfOther) throw invalidLink();
     if (user.emailVerifiedAtMs === undefined) {
       catalog.changeUser(user.userId, { emailVerifiedAtMs: clock.nowMs() });
-      this.#note(user.userId, caller, "verify email");
+      onAudit(ownAction(user.userId, caller, "verify email"));
     }
     return { message: "The address is verified: you can log in with it" };
   }
@@ -235,11 +230,6 @@ export class AccountLinks {
       clock.nowMs() < claims.expiresAt * 1000;
     if (!isUsable) throw invalidLink();
     return { claims, user };
-  }
-
-  #note(userId: string, caller: Caller, action: string): void {
-    const about = { actor: userId, target: userId, subject: userId };
-    this.#options.onAudit({ ...sourceOf(caller), ...about, action, outcome: "ok" });
   }
 }
 

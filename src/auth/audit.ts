@@ -27,5 +27,15 @@ export function sourceOf(
   return { address, ...(Object.keys(all).length === 0 ? {} : { details: all }) };
 }
 
+/** Returns the event of a successful action of a user on the user's own account. */
+export function ownAction(
+  userId: string,
+  caller: Pick<Caller, "address" | "requestId">,
+  action: string,
+): AuditEvent {
+  const about = { actor: userId, target: userId, subject: userId };
+  return { ...sourceOf(caller), ...about, action, outcome: "ok" };
+}
+
 /** Receives an event. Recording an event never blocks and never fails. */
 export type OnAudit = (event: AuditEvent) => void;

@@ -8,11 +8,11 @@ import type { Catalog, UserEntry } from "../catalog/mod.ts";
 import type { LoginBody, MessageBody } from "../protocol/mod.ts";
 import { type AccountSettings, turnedOff } from "./account_settings.ts";
 import { bodyFields, type Caller, textField } from "./answers.ts";
-import { type OnAudit, sourceOf } from "./audit.ts";
+import { type OnAudit, ownAction } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
-import { type PasswordPolicy, passwordFault } from "./password.ts";
+import { type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
 import { isServiceSession } from "./service_tokens.ts";
 import type { SessionEnds } from "./session_ends.ts";
@@ -55,15 +55,10 @@ export class OwnAccount {
     const fields = bodyFields(body);
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     const newPassword = textField(fields, ["new_password"], PASSWORD_LENGTH_MAX);
-    const fault = passwordFault(newPassword, { userId, policy });
-    if (fault !== undefined) {
-      throw new AuthError("weak_password", `Cannot use "new_password": ${fault}`, {
-        field: "new_password",
-      });
-    }
+    requireStrong(newPassword, { userId, policy, field: "new_password" });
     await this.#check(userId, password, { caller, action: "change password" });
     const user = await users.alter(principal, { userId, password: newPassword });
-    onAudit({ ...sourceOf(caller), ...aboutOf(userId), action: "change password", outcome: "ok" });
+    onAudit(ownAction(userId, caller, "change password"));
     return await sessions.begin(user);
   }
 
@@ -94,7 +89,7 @@ export class OwnAccount {
     catalog.dropUser(userId);
     sessionEnds.endUser(userId);
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
-    onAudit({ ...sourceOf(caller), ...aboutOf(userId), action: "delete account", outcome: "ok" });
+    onAudit(ownAction(userId, caller, "delete account"));
     return { message: "The account is deleted; its rows are erased after 30 days" };
   }
 
@@ -114,8 +109,4 @@ export class OwnAccount {
 function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;
   throw new AuthError("forbidden", "A service token cannot change the account: log in");
-}
-
-function aboutOf(userId: string): { actor: string; target: string; subject: string } {
-  return { actor: userId, target: userId, subject: userId };
 }

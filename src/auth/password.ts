@@ -8,6 +8,7 @@
  * from the same sender, not the machine.
  */
 import { assert } from "../base/assert.ts";
+import { AuthError } from "./auth_error.ts";
 import { isCommonPassword } from "./common_passwords.ts";
 import { type HashTurn, HashTurns } from "./hash_turns.ts";
 
@@ -60,6 +61,21 @@ export function passwordFault(
     return "it should have an upper case letter, a lower case letter, a digit and another character";
   }
   return undefined;
+}
+
+/**
+ * Refuses a password that may not be set.
+ *
+ * @param field The field of the request that has the password.
+ * @throws {AuthError} weak_password
+ */
+export function requireStrong(
+  password: string,
+  { field, ...whose }: { userId: string; policy: PasswordPolicy; field: string },
+): void {
+  const fault = passwordFault(password, whose);
+  if (fault === undefined) return;
+  throw new AuthError("weak_password", `Cannot use "${field}": ${fault}`, { field });
 }
 
 export class PasswordHasher {

@@ -24,7 +24,12 @@ import {
 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
-import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import {
+  type PasswordHasher,
+  type PasswordPolicy,
+  passwordFault,
+  requireStrong,
+} from "./password.ts";
 
 export interface SetupOptions {
   catalog: Catalog;
@@ -177,8 +182,9 @@ export class Setup {
     const fault =
       userId === ROOT_USER_ID ? `it should not be "${ROOT_USER_ID}"` : newUserIdFault(userId);
     if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
-    this.#refuseWeak(password, "password", userId);
-    this.#refuseWeak(rootPassword, "root_password", ROOT_USER_ID);
+    const { policy } = this.#options;
+    requireStrong(password, { userId, policy, field: "password" });
+    requireStrong(rootPassword, { userId: ROOT_USER_ID, policy, field: "root_password" });
     this.#refuseTaken(userId);
     return { userId, password, rootPassword, email };
   }
@@ -216,12 +222,6 @@ export class Setup {
         "The Host header of the request does not name this server",
       );
     }
-  }
-
-  #refuseWeak(password: string, field: string, userId: string): void {
-    const fault = passwordFault(password, { userId, policy: this.#options.policy });
-    if (fault === undefined) return;
-    throw new AuthError("weak_password", `Cannot use "${field}": ${fault}`, { field });
   }
 
   #refuseTaken(userId: string): void {

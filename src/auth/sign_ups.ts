@@ -17,17 +17,17 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import { senderOf } from "../base/sender.ts";
-import { type Catalog, newUserIdFault, ROOT_USER_ID, type UserEntry } from "../catalog/mod.ts";
+import { type Catalog, newUserIdFault, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { LoginBody, MessageBody } from "../protocol/mod.ts";
 import type { AccountLinks } from "./account_links.ts";
 import { type AccountSettings, type OnNotice, turnedOff } from "./account_settings.ts";
 import { bodyFields, type Caller, optionalTextField, textField } from "./answers.ts";
-import { type OnAudit, sourceOf } from "./audit.ts";
+import { type OnAudit, ownAction } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { Invitations } from "./invitations.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import { PASSWORD_LENGTH_MAX } from "./logins.ts";
-import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
+import { type PasswordHasher, type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
@@ -122,7 +122,7 @@ export class SignUps {
 
   /** Creates an account for a guest, and begins its session. @throws {AuthError} */
   async beginAsGuest(caller: Caller): Promise<LoginBody> {
-    const { bucket, catalog, isSetupNeeded, random, sessions, settings } = this.#options;
+    const { bucket, catalog, isSetupNeeded, onAudit, random, sessions, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasGuests) throw turnedOff("Guests are off", "auth.guests = true");
     if (isSetupNeeded()) {
@@ -134,7 +134,7 @@ export class SignUps {
     this.#rate.take(caller);
     const userId = GUEST_PREFIX + random.bytes(10).toHex();
     const user = catalog.createUser({ userId, role: "user", authType: "guest" });
-    this.#note(user, caller, "create guest");
+    onAudit(ownAction(userId, caller, "create guest"));
     return await sessions.begin(user);
   }
 
@@ -165,7 +165,7 @@ export class SignUps {
       passwordHash,
     }: { passwordHash: string; guest: Principal | undefined; caller: Caller },
   ): void {
-    const { catalog, invitations, log } = this.#options;
+    const { catalog, invitations, log, onAudit } = this.#options;
     const { email, invitation: code, name } = request;
     const invitation = code === undefined ? undefined : invitations.usable(code);
     // While the password was hashed, another sign-up may have used up the invitation.
@@ -179,7 +179,7 @@ export class SignUps {
     const user = catalog.user(userId);
     if (user === undefined) return;
     log.info("user signed up", { user: userId, request: caller.requestId });
-    this.#note(user, caller, guest === undefined ? "sign up" : "sign up as guest");
+    onAudit(ownAction(userId, caller, guest === undefined ? "sign up" : "sign up as guest"));
     if (email !== undefined && this.#options.settings.isEmailLogin) {
       this.#options.links.requestVerification(user);
     } else if (name === undefined) {
@@ -251,12 +251,7 @@ export class SignUps {
     const fault = name === undefined ? undefined : nameFault(name);
     if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
     const userId = name ?? guest?.userId ?? email ?? "";
-    const weakness = passwordFault(password, { userId, policy });
-    if (weakness !== undefined) {
-      throw new AuthError("weak_password", `Cannot use "password": ${weakness}`, {
-        field: "password",
-      });
-    }
+    requireStrong(password, { userId, policy, field: "password" });
     return { name, password, email, invitation };
   }
 
@@ -271,11 +266,6 @@ export class SignUps {
         ? 'Sign-up needs an invitation: send its code as "invitation"'
         : "The invitation is unknown, used up or expired: ask for another invitation",
     );
-  }
-
-  #note({ userId }: UserEntry, caller: Caller, action: string): void {
-    const about = { actor: userId, target: userId, subject: userId };
-    this.#options.onAudit({ ...sourceOf(caller), ...about, action, outcome: "ok" });
   }
 }
 
