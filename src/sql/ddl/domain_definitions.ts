@@ -16,8 +16,7 @@ import type { DomainRules } from "../../types/mod.ts";
 import { domainOf, resolveType } from "../bind/expression/types.ts";
 import { checkDeadline, type RequestLedger } from "../execute/context/request_ledger.ts";
 import { sequencesNamedIn } from "../names/sequences.ts";
-import { requireHolder } from "../names/table_names.ts";
-import { findType, textsNaming } from "../names/types.ts";
+import { findType } from "../names/types.ts";
 import type {
   AlterDomainStatement,
   ColumnConstraint,
@@ -33,36 +32,20 @@ import { definitionContext } from "./alter_table.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { checkDefault, newCheck, requireStorable } from "./table_elements.ts";
-import { refuseNamed, requireFreeName } from "./type_definitions.ts";
+import { defineType, requireRename } from "./type_definitions.ts";
 
 type DomainDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
 
 /** @throws {DatabaseError} ALREADY_EXISTS, INVALID_DEFINITION, UNSUPPORTED_TYPE, … */
 export function createDomain(
   node: CreateDomainStatement,
-  { namespace, principal }: { readonly principal: Principal; readonly namespace: string },
-  { catalog, clock, store }: DomainDeps,
+  caller: { readonly principal: Principal; readonly namespace: string },
+  deps: DomainDeps,
 ): BoundDefinition {
-  const { name, schema = namespace, _location } = node.name;
-  const position = _location.start;
-  requireHolder(catalog, schema, node.name);
-  requireFreeName(catalog, { namespace: schema, name, position }, "create");
-  const domain = rulesOf(node);
-  return () => {
-    store.requireFreeSpace();
-    const nowMs = clock.nowMs();
-    catalog.createType({
-      typeId: catalog.nextTableId(),
-      namespace: schema,
-      name,
-      labels: [],
-      domain,
-      createdBy: principal.userId,
-      createdAtMs: nowMs,
-      updatedAtMs: nowMs,
-    });
-    return `Domain ${schema}.${name} created`;
+  const valuesOf = (): Pick<TypeEntry, "domain" | "labels"> => {
+    return { labels: [], domain: rulesOf(node) };
   };
+  return defineType(node.name, { ...caller, valuesOf }, deps);
 }
 
 function rulesOf({ constraints, dataType, name }: CreateDomainStatement): DomainRules {
@@ -230,13 +213,7 @@ function requireFreeRename(
   catalog: Catalog,
 ): void {
   if (change.type !== "rename") return;
-  const { _location, name } = change.to;
-  const position = _location.start;
-  requireFreeName(catalog, { namespace: entry.namespace, name, position }, "rename");
-  refuseNamed(`domain ${entry.namespace}.${entry.name}`, {
-    naming: textsNaming(catalog, entry),
-    position,
-  });
+  requireRename(change.to, entry, { catalog, kind: "domain" });
 }
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION */

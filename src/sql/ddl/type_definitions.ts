@@ -14,6 +14,7 @@ import type {
   CreateTypeStatement,
   DropTypeStatement,
   LabelNode,
+  Name,
   QName,
   TypeDefinition,
 } from "../parse/ast/ast.ts";
@@ -67,36 +68,53 @@ export function authorizeType(
 /** @throws {DatabaseError} ALREADY_EXISTS, INVALID_NAME, INVALID_DEFINITION, LIMIT_EXCEEDED, … */
 export function createType(
   node: CreateTypeStatement,
-  { namespace, principal }: TypeCaller,
+  caller: TypeCaller,
+  deps: TypeDeps,
+): BoundDefinition {
+  const valuesOf = (): Pick<TypeEntry, "labels"> => {
+    const labels: EnumLabel[] = [];
+    for (const label of node.labels) {
+      requireFreeLabel(labels, label, "create");
+      labels.push({ label: label.label, position: labels.length + 1 });
+    }
+    return { labels };
+  };
+  return defineType(node.name, { ...caller, valuesOf }, deps);
+}
+
+interface NewType extends TypeCaller {
+  /** Returns the labels or the rules, once the name is known to be free. */
+  readonly valuesOf: () => Pick<TypeEntry, "domain" | "labels">;
+}
+
+/** Creates an enum type or a domain. @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, … */
+export function defineType(
+  target: QName,
+  { namespace, principal, valuesOf }: NewType,
   { catalog, clock, store }: TypeDeps,
 ): BoundDefinition {
-  const { name, schema = namespace, _location } = node.name;
-  const position = _location.start;
-  requireHolder(catalog, schema, node.name);
-  requireFreeName(catalog, { namespace: schema, name, position }, "create");
-  const labels: EnumLabel[] = [];
-  for (const label of node.labels) {
-    requireFreeLabel(labels, label, "create");
-    labels.push({ label: label.label, position: labels.length + 1 });
-  }
+  const { name, schema = namespace, _location } = target;
+  requireHolder(catalog, schema, target);
+  requireFreeName(catalog, { namespace: schema, name, position: _location.start }, "create");
+  const values = valuesOf();
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
     catalog.createType({
+      ...values,
       typeId: catalog.nextTableId(),
       namespace: schema,
       name,
-      labels,
       createdBy: principal.userId,
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
     });
-    return `Type ${schema}.${name} created`;
+    return `${values.domain === undefined ? "Type" : "Domain"} ${schema}.${name} created`;
   };
 }
 
 /** @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS */
-export function requireFreeName(
+function requireFreeName(
   catalog: Catalog,
   { name, namespace, position }: { namespace: string; name: string; position: number },
   action: "create" | "rename",
@@ -205,23 +223,30 @@ function alteredType(
       return { ...entry, labels: labels.with(at, renamed) };
     }
     case "rename": {
-      const { _location, name } = change.to;
-      const { namespace } = entry;
-      requireFreeName(catalog, { namespace, name, position: _location.start }, "rename");
-      refuseNamed(`type ${namespace}.${entry.name}`, {
-        naming: textsNaming(catalog, entry),
-        position: _location.start,
-      });
-      return { ...entry, name };
+      requireRename(change.to, entry, { catalog, kind: "type" });
+      return { ...entry, name: change.to.name };
     }
   }
+}
+
+/** @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, DEPENDENT_OBJECTS */
+export function requireRename(
+  { _location, name }: Name,
+  entry: TypeEntry,
+  { catalog, kind }: { readonly catalog: Catalog; readonly kind: "domain" | "type" },
+): void {
+  const { namespace } = entry;
+  const position = _location.start;
+  requireFreeName(catalog, { namespace, name, position }, "rename");
+  const naming = textsNaming(catalog, entry);
+  refuseNamed(`${kind} ${namespace}.${entry.name}`, { naming, position });
 }
 
 /**
  * Refuses to rename a type or label to which stored SQL text refers. @throws {DatabaseError}
  * DEPENDENT_OBJECTS
  */
-export function refuseNamed(
+function refuseNamed(
   what: string,
   { naming, position }: { naming: readonly string[]; position: number },
 ): void {
