@@ -1,11 +1,12 @@
 /** Writes index files that are wrong, although their checksums are right. */
-import { writeFileSync } from "node:fs";
 import { bunDisk } from "../../src/base/bun_disk.ts";
+import type { Disk } from "../../src/base/disk.ts";
 import {
   type IndexEntries,
   indexFilePieces,
   openIndexFile,
 } from "../../src/storage/segment/index_file.ts";
+import type { IndexFilePlace } from "../../src/storage/segment/index_header.ts";
 
 /**
  * Rewrites the index file of a segment with 500 rows with other entries, under right checksums.
@@ -19,10 +20,23 @@ export function forgeIndex(path: string, change: (entries: IndexEntries) => void
     indexId: Number(indexId),
     rowCount: 500,
   };
-  const found = openIndexFile(bunDisk, path, place);
+  forgeIndexAt({ disk: bunDisk, path, place }, change);
+}
+
+/** Rewrites any index file with other entries, under right checksums. */
+export function forgeIndexAt(
+  { disk, path, place }: { disk: Disk; path: string; place: IndexFilePlace },
+  change: (entries: IndexEntries) => void,
+): void {
+  const found = openIndexFile(disk, path, place);
   const { commonBytes } = found;
   const entries = { commonBytes, prefixes: found.prefixes.slice(), rows: found.rows.slice() };
   found.close();
   change(entries);
-  writeFileSync(path, Buffer.concat([...indexFilePieces(place, entries)]));
+  const file = disk.open(path, {});
+  try {
+    file.write(Buffer.concat([...indexFilePieces(place, entries)]), 0);
+  } finally {
+    file.close();
+  }
 }

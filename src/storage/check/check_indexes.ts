@@ -5,6 +5,7 @@
  */
 import type { Disk } from "../../base/disk.ts";
 import { CorruptionError } from "../../base/errors.ts";
+import { runToCompletion } from "../../base/steps.ts";
 import { holdsTerms } from "../contract/key_expressions.ts";
 import type { SegmentEntry } from "../contract/manifest.ts";
 import {
@@ -18,9 +19,9 @@ import {
 import { ChunkCache } from "../segment/chunk_cache.ts";
 import { type IndexEntries, openIndexFile } from "../segment/index_file.ts";
 import type { SegmentReader } from "../segment/reader.ts";
-import { openTermFile } from "../segment/term_file.ts";
+import { openTermFile, type TermEntries } from "../segment/term_file.ts";
 import { buildIndex, type IndexOutline, writeIndex } from "../table/index_builder.ts";
-import { openListedIndex, openListedSegment } from "../table/listed_files.ts";
+import { type IndexOpener, openListedIndex, openListedSegment } from "../table/listed_files.ts";
 import { termPart } from "../table/term_builder.ts";
 import { type CheckListener, damageFinding } from "./findings.ts";
 
@@ -74,7 +75,7 @@ export function rebuildIndexes(
     const pendingPath = `${segmentRoot(paths, entry.home).tmp}/${indexFileName(segmentId, outline.indexId)}`;
     const reader = openListedSegment(disk, segmentPath(paths, entry), { entry });
     try {
-      finished(
+      runToCompletion(
         writeIndex(disk, reader, { output: { ...outline, pendingPath }, isCancelled: () => false }),
       );
     } finally {
@@ -101,11 +102,11 @@ function faultOf(
   try {
     const cache = new ChunkCache(CACHE_BYTES_MAX);
     const reader = openListedSegment(disk, segmentPath(paths, entry), { entry, cache });
+    const rows = { entry, outline, reader };
     try {
-      const file = { disk, path, entry };
       const what = holdsTerms(outline.columns)
-        ? termFault(file, reader, outline)
-        : keyFault(file, reader, outline);
+        ? faultIn(disk, path, { ...rows, open: openTermFile, compare: termFault })
+        : faultIn(disk, path, { ...rows, open: openIndexFile, compare: keyFault });
       return what === undefined ? undefined : new CorruptionError(path, 0, what);
     } finally {
       reader.close();
@@ -116,63 +117,58 @@ function faultOf(
   }
 }
 
-interface CheckedFile {
-  readonly disk: Disk;
-  readonly path: string;
-  readonly entry: SegmentEntry;
+/** The rows of a segment, with which one of its indexes is compared. */
+interface IndexedRows extends DamagedIndex {
+  readonly reader: SegmentReader;
+}
+
+/** The two forms of an index file: how each is opened, and compared with the rows. */
+interface IndexComparison<Entries> extends IndexedRows {
+  readonly open: IndexOpener<Entries>;
+  /** Describes the first difference; undefined for none. */
+  readonly compare: (found: Entries, rows: IndexedRows) => string | undefined;
+}
+
+function faultIn<Entries extends { close(): void }>(
+  disk: Disk,
+  path: string,
+  { compare, entry, open, outline, reader }: IndexComparison<Entries>,
+): string | undefined {
+  const found = openListedIndex(disk, path, { entry, indexId: outline.indexId, open });
+  try {
+    return compare(found, { entry, outline, reader });
+  } finally {
+    found.close();
+  }
 }
 
 /**
  * Describes the first difference between a sorted index and the rows; undefined if there is none.
  */
 function keyFault(
-  { disk, entry, path }: CheckedFile,
-  reader: SegmentReader,
-  outline: IndexOutline,
+  found: IndexEntries,
+  { entry, outline, reader }: IndexedRows,
 ): string | undefined {
-  const found = openListedIndex(disk, path, {
-    entry,
-    indexId: outline.indexId,
-    open: openIndexFile,
-  });
-  try {
-    const place = firstDifference(found, finished(buildIndex(reader, outline)));
-    return place === undefined
-      ? undefined
-      : `the index differs from the rows at position ${place} of ${entry.rowCount}`;
-  } finally {
-    found.close();
-  }
+  const place = firstDifference(found, runToCompletion(buildIndex(reader, outline)));
+  if (place === undefined) return undefined;
+  return `the index differs from the rows at position ${place} of ${entry.rowCount}`;
 }
 
 /**
  * Describes the first difference between an inverted index and the rows; undefined if there is
  * none.
  */
-function termFault(
-  { disk, entry, path }: CheckedFile,
-  reader: SegmentReader,
-  outline: IndexOutline,
-): string | undefined {
-  const found = openListedIndex(disk, path, {
-    entry,
-    indexId: outline.indexId,
-    open: openTermFile,
-  });
-  try {
-    const { groupCount } = reader;
-    if (found.parts.length !== groupCount) {
-      return `the index has ${found.parts.length} parts, and the segment ${groupCount} row groups`;
-    }
-    for (const [group, { bytes }] of found.parts.entries()) {
-      const part = finished(termPart(reader, outline, group));
-      if (Buffer.compare(bytes, part.bytes) === 0) continue;
-      return `the index differs from the rows in part ${group + 1} of ${groupCount}`;
-    }
-    return undefined;
-  } finally {
-    found.close();
+function termFault({ parts }: TermEntries, { outline, reader }: IndexedRows): string | undefined {
+  const { groupCount } = reader;
+  if (parts.length !== groupCount) {
+    return `the index has ${parts.length} parts, and the segment ${groupCount} row groups`;
   }
+  for (const [group, { bytes }] of parts.entries()) {
+    const part = runToCompletion(termPart(reader, outline, group));
+    if (Buffer.compare(bytes, part.bytes) === 0) continue;
+    return `the index differs from the rows in part ${group + 1} of ${groupCount}`;
+  }
+  return undefined;
 }
 
 function firstDifference(found: IndexEntries, right: IndexEntries): number | undefined {
@@ -183,11 +179,4 @@ function firstDifference(found: IndexEntries, right: IndexEntries): number | und
     if (!isSame) return place;
   }
   return undefined;
-}
-
-function finished<T>(steps: Generator<void, T>): T {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
 }

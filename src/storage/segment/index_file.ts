@@ -3,15 +3,8 @@
  * index order.
  *
  *     OFFSET SIZE   little-endian
- *          0    8   magic "TIDEIDX1": the digit is the format
- *          8    8   u53 segment id
- *         16    8   u53 table id
- *         24    8   u53 index id
- *         32    4   u32 rows of the segment, n
- *         36    4   u32 bytes with which every text in the first column begins; 0 for other types
- *         40    8   hash64 of everything after the header
- *         48    8   zeros
- *         56    8   hash64 of bytes 0 to 56
+ *          0   64   header (`index_header.ts`) with magic "TIDEIDX1", n rows, and as its detail the
+ *                   bytes with which every text in the first column begins; 0 for other types
  *         64   8n   f64 prefix of each key (`index_order.ts`)
  *      64+8n   4n   u32 row of each key; zeros to a multiple of 8
  *
@@ -24,22 +17,24 @@
  *   changes, so a missing or damaged file can be rebuilt.
  */
 import { assert } from "../../base/assert.ts";
-import { ByteWriter } from "../../base/byte_writer.ts";
-import { numberInMagic } from "../../base/bytes.ts";
-import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
+import { bytesOf } from "../../base/bytes.ts";
 import type { Disk } from "../../base/disk.ts";
-import { CorruptionError } from "../../base/errors.ts";
 import { HASH_BYTES_MAX, PlaceHash, padded } from "./format.ts";
-import { SegmentFile } from "./segment_file.ts";
+import {
+  bodySeed,
+  encodeIndexHeader,
+  INDEX_HEADER_BYTES,
+  type IndexFilePlace,
+  type IndexForm,
+  openVerified,
+} from "./index_header.ts";
 
-const MAGIC_NAME = "TIDEIDX";
-const FORMAT = 1;
-const HEADER_BYTES = 64;
-const SEALED_BYTES = 56;
-
-/** The location in checksum seeds; the id of the index takes the place of the column id. */
-const HEADER_PLACE = -200;
-const BODY_PLACE = -201;
+const FORM: IndexForm = {
+  magicName: "TIDEIDX",
+  format: 1,
+  headerPlace: -200,
+  bodyPlace: -201,
+};
 
 /** The rows of a segment, sorted by owner and key. */
 export interface IndexEntries {
@@ -51,18 +46,6 @@ export interface IndexEntries {
   readonly commonBytes: number;
 }
 
-/** The ids that identify an index file. */
-export interface IndexFilePlace {
-  readonly segmentId: number;
-  readonly tableId: number;
-  readonly indexId: number;
-  readonly rowCount: number;
-}
-
-function indexFileBytes(rowCount: number): number {
-  return HEADER_BYTES + padded(12 * rowCount);
-}
-
 /** Yields the bytes of a file in order. */
 export function* indexFilePieces(
   place: IndexFilePlace,
@@ -71,10 +54,11 @@ export function* indexFilePieces(
   const { rowCount } = place;
   assert(prefixes.length === rowCount && rows.length === rowCount, "each row has an entry");
   const rest = new Uint8Array(padded(12 * rowCount) - 12 * rowCount);
-  const hash = new PlaceHash(placeSeed(place.segmentId, BODY_PLACE, place.indexId));
+  const hash = new PlaceHash(bodySeed(FORM, place));
   const pieces = (): Generator<Uint8Array> => cut([bytesOf(prefixes), bytesOf(rows), rest]);
   for (const piece of pieces()) hash.add(piece);
-  yield encodeHeader(place, { commonBytes, bodyHash: hash.hash });
+  const header = { detail: commonBytes, bodyHash: hash.hash, bodyBytes: 0 };
+  yield encodeIndexHeader(FORM, place, header);
   yield* pieces();
 }
 
@@ -90,78 +74,16 @@ export function openIndexFile(
   place: IndexFilePlace,
 ): IndexEntries & { close(): void } {
   const { rowCount } = place;
-  const file = new SegmentFile(disk, path, indexFileBytes(rowCount));
-  try {
-    const header = decodeHeader(file.read(0, HEADER_BYTES), place);
-    if (header === undefined) {
-      throw new CorruptionError(path, 0, "this is not the header of this index of this segment");
-    }
-    file.check({
-      offset: HEADER_BYTES,
-      byteCount: padded(12 * rowCount),
-      seed: placeSeed(place.segmentId, BODY_PLACE, place.indexId),
-      hash: header.bodyHash,
-      what: "the checksum of the index",
-    });
-    const { buffer, byteOffset } = file.bytes;
-    const at = byteOffset + HEADER_BYTES;
-    return {
-      prefixes: new Float64Array(buffer, at, rowCount),
-      rows: new Uint32Array(buffer, at + 8 * rowCount, rowCount),
-      commonBytes: header.commonBytes,
-      close: () => file.close(),
-    };
-  } catch (error) {
-    file.close();
-    throw error;
-  }
-}
-
-/** The fields of a header other than the ids that identify the file. */
-interface IndexHeader {
-  readonly commonBytes: number;
-  readonly bodyHash: Hash64;
-}
-
-function encodeHeader(place: IndexFilePlace, { bodyHash, commonBytes }: IndexHeader): Uint8Array {
-  const writer = new ByteWriter(HEADER_BYTES);
-  writer.raw(new TextEncoder().encode(`${MAGIC_NAME}${FORMAT}`));
-  writer.u53(place.segmentId);
-  writer.u53(place.tableId);
-  writer.u53(place.indexId);
-  writer.u32(place.rowCount);
-  writer.u32(commonBytes);
-  writer.u32(bodyHash.low);
-  writer.u32(bodyHash.high);
-  writer.skip(SEALED_BYTES - writer.length);
-  const hash = xxHash3(writer.view(), headerSeed(place));
-  writer.u32(hash.low);
-  writer.u32(hash.high);
-  return writer.copy();
-}
-
-/** Reads a header. Returns undefined if the header is damaged or belongs to a different file. */
-function decodeHeader(bytes: Uint8Array, place: IndexFilePlace): IndexHeader | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
-  const { high, low } = xxHash3(bytes.subarray(0, SEALED_BYTES), headerSeed(place));
-  const isWhole =
-    low === view.getUint32(SEALED_BYTES, true) && high === view.getUint32(SEALED_BYTES + 4, true);
-  const header = {
-    commonBytes: view.getUint32(36, true),
-    bodyHash: { low: view.getUint32(40, true), high: view.getUint32(44, true) },
+  const bodyBytes = padded(12 * rowCount);
+  const { file, header } = openVerified(disk, path, { form: FORM, place, bodyBytes });
+  const { buffer, byteOffset } = file.bytes;
+  const at = byteOffset + INDEX_HEADER_BYTES;
+  return {
+    prefixes: new Float64Array(buffer, at, rowCount),
+    rows: new Uint32Array(buffer, at + 8 * rowCount, rowCount),
+    commonBytes: header.detail,
+    close: () => file.close(),
   };
-  const expected = encodeHeader(place, header);
-  const isThis = Buffer.compare(bytes, expected) === 0;
-  if (!isWhole || !isThis || numberInMagic(bytes, MAGIC_NAME) !== FORMAT) return undefined;
-  return header;
-}
-
-function headerSeed({ indexId, segmentId }: IndexFilePlace): number {
-  return placeSeed(segmentId, HEADER_PLACE, indexId);
-}
-
-function bytesOf({ buffer, byteLength, byteOffset }: Float64Array | Uint32Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 /**

@@ -3,39 +3,34 @@
  * term.
  *
  *     OFFSET SIZE   little-endian
- *          0    8   magic "TIDETRM1": the digit is the format
- *          8    8   u53 segment id
- *         16    8   u53 table id
- *         24    8   u53 index id
- *         32    4   u32 rows of the segment
- *         36    4   u32 parts, one for each row group
- *         40    8   hash64 of everything after the header
- *         48    8   u53 bytes after the header
- *         56    8   hash64 of bytes 0 to 56
+ *          0   64   header (`index_header.ts`) with magic "TIDETRM1", the bytes of the parts, and as
+ *                   its detail the number of parts, one for each row group
  *         64    …   parts (`term_part.ts`)
  *
  * - The rows listed for a term include replaced rows and tombstones.
  * - The contents depend only on the segment and the definition of the index. Neither of them ever
  *   changes, so a missing or damaged file can be rebuilt.
  */
-import { ByteWriter } from "../../base/byte_writer.ts";
-import { numberInMagic, u53At } from "../../base/bytes.ts";
-import { type Hash64, placeSeed, xxHash3 } from "../../base/checksum.ts";
+import { numberInMagic } from "../../base/bytes.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
-import { CorruptionError } from "../../base/errors.ts";
 import { HASH_BYTES_MAX, PlaceHash } from "./format.ts";
-import { type IndexFilePlace, openIndexFile } from "./index_file.ts";
-import { SegmentFile } from "./segment_file.ts";
+import { openIndexFile } from "./index_file.ts";
+import {
+  bodySeed,
+  encodeIndexHeader,
+  INDEX_HEADER_BYTES,
+  type IndexFilePlace,
+  type IndexForm,
+  openVerified,
+} from "./index_header.ts";
 import { partLengthAt, TermPart } from "./term_part.ts";
 
-const MAGIC_NAME = "TIDETRM";
-const FORMAT = 1;
-const HEADER_BYTES = 64;
-const SEALED_BYTES = 56;
-
-/** The location in checksum seeds; the id of the index takes the place of the column id. */
-const HEADER_PLACE = -202;
-const BODY_PLACE = -203;
+const FORM: IndexForm = {
+  magicName: "TIDETRM",
+  format: 1,
+  headerPlace: -202,
+  bodyPlace: -203,
+};
 
 /** The contents of an inverted index of one segment. */
 export interface TermEntries {
@@ -50,13 +45,13 @@ export class TermFileWriter {
   readonly #hash: PlaceHash;
   /** The bytes that do not yet fill a whole piece. */
   #rest: Uint8Array = new Uint8Array(0);
-  #offset = HEADER_BYTES;
+  #offset = INDEX_HEADER_BYTES;
   #partCount = 0;
 
   constructor(file: DiskFile, place: IndexFilePlace) {
     this.#file = file;
     this.#place = place;
-    this.#hash = new PlaceHash(placeSeed(place.segmentId, BODY_PLACE, place.indexId));
+    this.#hash = new PlaceHash(bodySeed(FORM, place));
   }
 
   /** Writes a part in steps. @throws {DiskError} */
@@ -78,10 +73,10 @@ export class TermFileWriter {
   /** Writes the header, which completes the file. @throws {DiskError} */
   finish(): void {
     if (this.#rest.length > 0) this.#writeRest();
-    const header = encodeHeader(this.#place, {
+    const header = encodeIndexHeader(FORM, this.#place, {
+      detail: this.#partCount,
       bodyHash: this.#hash.hash,
-      bodyBytes: this.#offset - HEADER_BYTES,
-      partCount: this.#partCount,
+      bodyBytes: this.#offset - INDEX_HEADER_BYTES,
     });
     this.#file.write(header, 0);
   }
@@ -112,29 +107,8 @@ export function openTermFile(
   path: string,
   place: IndexFilePlace,
 ): TermEntries & { close(): void } {
-  const file = new SegmentFile(disk, path);
-  try {
-    const header = decodeHeader(file.read(0, HEADER_BYTES), place);
-    if (header === undefined) {
-      throw new CorruptionError(path, 0, "this is not the header of this index of this segment");
-    }
-    const { bodyBytes, bodyHash, partCount } = header;
-    if (file.bytes.length !== HEADER_BYTES + bodyBytes) {
-      const what = `the file has ${file.bytes.length} bytes, but should have ${HEADER_BYTES + bodyBytes}`;
-      throw new CorruptionError(path, HEADER_BYTES, what);
-    }
-    file.check({
-      offset: HEADER_BYTES,
-      byteCount: bodyBytes,
-      seed: placeSeed(place.segmentId, BODY_PLACE, place.indexId),
-      hash: bodyHash,
-      what: "the checksum of the index",
-    });
-    return { parts: partsIn(file.bytes, partCount), close: () => file.close() };
-  } catch (error) {
-    file.close();
-    throw error;
-  }
+  const { file, header } = openVerified(disk, path, { form: FORM, place });
+  return { parts: partsIn(file.bytes, header.detail), close: () => file.close() };
 }
 
 /** Opens an index file of either form, in order to verify it. */
@@ -146,63 +120,17 @@ export function openEitherFile(disk: Disk, path: string, place: IndexFilePlace):
   } finally {
     file.close();
   }
-  const isInverted = numberInMagic(magic, MAGIC_NAME) !== undefined;
+  const isInverted = numberInMagic(magic, FORM.magicName) !== undefined;
   return isInverted ? openTermFile(disk, path, place) : openIndexFile(disk, path, place);
 }
 
 function partsIn(bytes: Uint8Array, count: number): TermPart[] {
   const parts: TermPart[] = [];
-  let at = HEADER_BYTES;
+  let at = INDEX_HEADER_BYTES;
   for (let part = 0; part < count; part += 1) {
     const length = partLengthAt(bytes, at);
     parts.push(new TermPart(bytes.subarray(at, at + length)));
     at += length;
   }
   return parts;
-}
-
-/** The fields of a header other than the ids that identify the file. */
-interface TermHeader {
-  readonly bodyHash: Hash64;
-  readonly bodyBytes: number;
-  readonly partCount: number;
-}
-
-function encodeHeader(
-  place: IndexFilePlace,
-  { bodyBytes, bodyHash, partCount }: TermHeader,
-): Uint8Array {
-  const writer = new ByteWriter(HEADER_BYTES);
-  writer.raw(new TextEncoder().encode(`${MAGIC_NAME}${FORMAT}`));
-  writer.u53(place.segmentId);
-  writer.u53(place.tableId);
-  writer.u53(place.indexId);
-  writer.u32(place.rowCount);
-  writer.u32(partCount);
-  writer.u32(bodyHash.low);
-  writer.u32(bodyHash.high);
-  writer.u53(bodyBytes);
-  const hash = xxHash3(writer.view(), headerSeed(place));
-  writer.u32(hash.low);
-  writer.u32(hash.high);
-  return writer.copy();
-}
-
-/** Reads a header. Returns undefined if the header is damaged or belongs to a different file. */
-function decodeHeader(bytes: Uint8Array, place: IndexFilePlace): TermHeader | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_BYTES);
-  const { high, low } = xxHash3(bytes.subarray(0, SEALED_BYTES), headerSeed(place));
-  const isWhole =
-    low === view.getUint32(SEALED_BYTES, true) && high === view.getUint32(SEALED_BYTES + 4, true);
-  if (!isWhole || numberInMagic(bytes, MAGIC_NAME) !== FORMAT) return undefined;
-  const header = {
-    partCount: view.getUint32(36, true),
-    bodyHash: { low: view.getUint32(40, true), high: view.getUint32(44, true) },
-    bodyBytes: u53At(view, 48),
-  };
-  return Buffer.compare(bytes, encodeHeader(place, header)) === 0 ? header : undefined;
-}
-
-function headerSeed({ indexId, segmentId }: IndexFilePlace): number {
-  return placeSeed(segmentId, HEADER_PLACE, indexId);
 }

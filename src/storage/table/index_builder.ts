@@ -5,7 +5,8 @@
 import { defined } from "../../base/assert.ts";
 import type { Disk, DiskFile } from "../../base/disk.ts";
 import { holdsTerms, type IndexColumn } from "../contract/key_expressions.ts";
-import { type IndexEntries, type IndexFilePlace, indexFilePieces } from "../segment/index_file.ts";
+import { type IndexEntries, indexFilePieces } from "../segment/index_file.ts";
+import type { IndexFilePlace } from "../segment/index_header.ts";
 import { IndexOrder } from "../segment/index_order.ts";
 import { sortByKey } from "../segment/index_sort.ts";
 import { type CommonBytes, commonWith, fillPrefixes, TieSorter } from "../segment/index_ties.ts";

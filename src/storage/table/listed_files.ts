@@ -12,7 +12,7 @@ import { DeletionVector } from "../deletions/deletion_vector.ts";
 import { readable } from "../directory/readable.ts";
 import type { ChunkCache } from "../segment/chunk_cache.ts";
 import { historyBoundsOf } from "../segment/history_bounds.ts";
-import type { IndexFilePlace } from "../segment/index_file.ts";
+import type { IndexFilePlace } from "../segment/index_header.ts";
 import { SegmentReader } from "../segment/reader.ts";
 
 /**

@@ -14,6 +14,7 @@ import type {
   MergeOutcome,
   SegmentWork,
 } from "../../../src/storage/mod.ts";
+import { forgeIndexAt } from "../../support/forged_index.ts";
 import { ForwardingDisk, ForwardingFile } from "../../support/forwarding_disk.ts";
 import { workInThisThread } from "../../support/segment_work.ts";
 
@@ -40,6 +41,8 @@ export const INJECTED_FAULTS = [
   "live_row_in_history",
   /** A merge leaves out all rows of an owner. */
   "owner_skipped",
+  /** A merge writes a sorted index in which one row is twice, and another is missing. */
+  "index_wrong_after_merge",
   /** The manifest's highest seq that replaced a history row is one too low. */
   "history_bound_low",
 ] as const;
@@ -102,10 +105,12 @@ class UnsyncedFile extends ForwardingFile {
 export class FaultyWork implements SegmentWork {
   readonly heapBytes = 0;
   readonly #injected: InjectedFault;
+  readonly #disk: Disk;
   readonly #work: SegmentWork;
 
   constructor(injected: InjectedFault, parts: Parameters<typeof workInThisThread>[0]) {
     this.#injected = injected;
+    this.#disk = parts.disk;
     this.#work = workInThisThread(parts);
   }
 
@@ -123,6 +128,7 @@ export class FaultyWork implements SegmentWork {
 
   async merge(job: MergeJob, isCancelled: () => boolean): Promise<MergeOutcome | undefined> {
     const outcome = await this.#work.merge(this.#faulty(job), isCancelled);
+    if (this.#injected === "index_wrong_after_merge") forgeIndexes(this.#disk, job, outcome);
     const { past } = outcome ?? {};
     if (this.#injected !== "history_bound_low" || past?.history === undefined) return outcome;
     const highestReplacingSeq = (past.history.highestReplacingSeq - 1) as Seq;
@@ -137,6 +143,20 @@ export class FaultyWork implements SegmentWork {
       return { ...job, history: { ...history, erasedOwner: 0 } };
     if (this.#injected !== "live_row_in_history") return job;
     return { ...job, history: { ...history, replaced: history.replaced.map(withLiveRow(job)) } };
+  }
+}
+
+/** Puts the second row of each sorted index in the place of the first. */
+function forgeIndexes(disk: Disk, job: MergeJob, outcome: MergeOutcome | undefined): void {
+  const { rowCount = 0 } = outcome?.current ?? {};
+  if (job.current === undefined || rowCount < 2) return;
+  const { segmentId } = job.current;
+  for (const { columns, indexId, pendingPath } of job.indexes) {
+    if (columns.some(({ expression }) => expression?.terms !== undefined)) continue;
+    const place = { segmentId, tableId: job.tableId, indexId, rowCount };
+    forgeIndexAt({ disk, path: pendingPath, place }, ({ rows }) => {
+      rows[0] = rows[1] ?? 0;
+    });
   }
 }
 

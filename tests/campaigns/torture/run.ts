@@ -10,7 +10,15 @@ import { Definer, type Scope, type Tally, Writer } from "./load.ts";
 import { UPLOADS_TABLE, Uploader } from "./uploads.ts";
 
 /** Faults that a run can inject into what it reads back, to show that it would find them. */
-export const INJECTED_FAULTS = ["lost", "invented", "altered", "reused", "upload"] as const;
+export const INJECTED_FAULTS = [
+  "lost",
+  "invented",
+  "altered",
+  "reused",
+  "upload",
+  /** An index misses a row. */
+  "misindexed",
+] as const;
 
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
@@ -57,7 +65,7 @@ export interface TortureReport {
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;
 
-/** A lookup of a single key must give the same row as the scan. */
+/** The number of keys and the number of texts that are looked up after each kill. */
 const LOOKUPS_PER_SCOPE = 10;
 
 const MINUTE_MS = 60_000;
@@ -128,7 +136,9 @@ async function makeScopes(server: ServerProcess, path: string): Promise<Scope[]>
   await server.rows(
     `CREATE NAMESPACE torture; CREATE STORAGE elsewhere TYPE filesystem PATH '${path}'; ` +
       `CREATE TABLE torture.pool (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}); ` +
+      "CREATE INDEX ON torture.pool (v); " +
       `CREATE USER TABLE torture.own (id BIGINT PRIMARY KEY, v TEXT) WITH (${policy}, COMPRESSION='zstd', STORAGE_ID='elsewhere'); ` +
+      "CREATE INDEX ON torture.own (v); " +
       `CREATE TABLE ${UPLOADS_TABLE} (id BIGINT PRIMARY KEY, file FILE)`,
   );
   const tokens = { ann: await server.createUser("ann"), ben: await server.createUser("ben") };
@@ -306,6 +316,7 @@ class Run {
       for (const finding of verdict.findings)
         this.#find(`${scope.table} of ${scope.user}: ${finding}`);
       await this.#lookUp(scope, observed);
+      await this.#lookUpTexts(scope, observed);
       scope.seqs.raiseFloor();
     }
     for (const fault of await this.#definer.faults()) {
@@ -347,6 +358,26 @@ class Run {
           `${scope.table}: key ${key} returns another row when it is read by key: ${JSON.stringify(row)}`,
         );
       }
+    }
+  }
+
+  /** A read by the secondary index must find the same rows as the scan. */
+  async #lookUpTexts(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
+    const { chance, injected } = this.#options;
+    if (injected !== undefined && injected !== "misindexed") return;
+    const texts = [...observed.values()].map(({ text }) => text);
+    for (let count = 0; count < LOOKUPS_PER_SCOPE && texts.length > 0; count += 1) {
+      const text = chance.pick(texts);
+      const sql = `SELECT id FROM ${scope.table} WHERE v = $1`;
+      const rows = await this.#server.rows(sql, { token: scope.token, params: [text] });
+      const found = rows.map(([id]) => Number(id)).toSorted((a, b) => a - b);
+      if (injected === "misindexed") found.pop();
+      const expected = [...observed].flatMap(([id, row]) => (row.text === text ? id : []));
+      if (found.join() === expected.toSorted((a, b) => a - b).join()) continue;
+      this.#report.lost += 1;
+      this.#find(
+        `${scope.table}: the index finds keys ${found.join()} of a text of ${expected.join()}`,
+      );
     }
   }
 
