@@ -4,7 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { Row, Value } from "../../../types/mod.ts";
+import type { Value } from "../../../types/mod.ts";
 import type {
   BoundExpression,
   BoundFrameBound,
@@ -12,27 +12,20 @@ import type {
   BoundWindowCall,
 } from "../../bind/bound_expressions.ts";
 import { columnValue } from "../../bind/bound_nodes.ts";
-import { columnIdsIn } from "../../bind/walk.ts";
-import { areFewKeys } from "../../plan/access.ts";
 import { isAskedOnce } from "../../plan/folding.ts";
 import type {
   AggregateNode,
   ExpandNode,
-  JoinNode,
   LateralNode,
   PlanNode,
   WindowNode,
 } from "../../plan/plan.ts";
-import { type RuntimeFilter, runtimeFilterOf } from "../../plan/runtime_filter.ts";
 import type { ExecutionContext } from "../context/execution_context.ts";
 import type { Operator, OperatorFactory } from "../context/operator.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { type BatchLayout, layoutOf } from "../evaluate/layout.ts";
 import { compileScalar } from "../evaluate/scalar.ts";
-import { HashJoin, type JoinOptions } from "../join/hash_join.ts";
 import { LateralJoin } from "../join/lateral_join.ts";
-import { LeftBuildSemiJoin } from "../join/left_build_semi_join.ts";
-import { RuntimeFilteredSide, RuntimeFilterKeys } from "../join/runtime_filter.ts";
 import { Aggregate, type AggregateColumn } from "../operators/aggregate.ts";
 import { buildChanges } from "../operators/changes_scan.ts";
 import { Distinct } from "../operators/distinct.ts";
@@ -44,19 +37,11 @@ import { buildValues } from "../operators/values.ts";
 import { type WindowCall, WindowOperator } from "../window/window.ts";
 import type { CompiledFrameBound } from "../window/window_frame.ts";
 import { buildExtremes } from "./build_extremes.ts";
-import { typesOf } from "./build_index_scan.ts";
+import { buildJoin } from "./build_join.ts";
 import { buildOrder, sortKeys } from "./build_order.ts";
-import {
-  buildOverScan,
-  buildPassing,
-  mayMakeMuch,
-  measured,
-  type Passing,
-  paced,
-} from "./build_passing.ts";
-import { buildKeyedScan, buildScan, buildSystemView, type ScanUse } from "./build_scan.ts";
+import { buildPassing, measured, type Passing, paced } from "./build_passing.ts";
+import { buildScan, buildSystemView, type ScanUse } from "./build_scan.ts";
 import { boundsBelow, boundsWith, firstsBelow, type NumberBound } from "./numbered_rows.ts";
-import { runtimeOf } from "./table_runtime.ts";
 
 /** Describes how the consumer of a plan node uses its rows. */
 interface Use extends ScanUse {
@@ -98,7 +83,7 @@ function buildNode(node: PlanNode, use: Use): OperatorFactory {
       return passing(buildPassing(node), input);
     }
     case "join":
-      return buildJoin(node);
+      return buildJoin(node, buildPlan);
     case "lateral":
       return buildLateral(node);
     case "set":
@@ -134,117 +119,6 @@ function buildDistinct(node: Extract<PlanNode, { kind: "distinct" }>): OperatorF
 
 function passing(pass: Passing, input: OperatorFactory): OperatorFactory {
   return (context) => pass(input(context), context);
-}
-
-/**
- * If the condition of an inner join may produce long values when it is evaluated on pairs, it
- * becomes a filter above the join.
- */
-function buildFilteredJoin(node: JoinNode, residual: BoundExpression): OperatorFactory {
-  const read = columnIdsIn(residual);
-  for (const { id } of node.columns) read.add(id);
-  const columns = [...node.left.columns, ...node.right.columns].filter(({ id }) => read.has(id));
-  const input: JoinNode = { ...node, residual: undefined, columns };
-  const pass = buildPassing({ kind: "filter", input, condition: residual, columns: node.columns });
-  return passing(pass, buildJoin(input));
-}
-
-function buildJoin(node: JoinNode): OperatorFactory {
-  if (node.join === "inner" && node.residual !== undefined && mayMakeMuch(node.residual)) {
-    return buildFilteredJoin(node, node.residual);
-  }
-  const left = paced(node.leftKeys, buildPlan(node.left));
-  const right = paced(node.rightKeys, buildPlan(node.right));
-  const leftLayout = layoutOf(node.left.columns);
-  const rightLayout = layoutOf(node.right.columns);
-  const pairLayout = layoutOf([...node.left.columns, ...node.right.columns]);
-  const leftKeys = node.leftKeys.map((key) => compileExpression(key, leftLayout));
-  const rightKeys = node.rightKeys.map((key) => compileExpression(key, rightLayout));
-  const keyTypes = node.leftKeys.map(({ type }) => type);
-  const leftTypes = node.left.columns.map(({ type }) => type);
-  const rightTypes = node.right.columns.map(({ type }) => type);
-  const residual =
-    node.residual === undefined ? undefined : compileExpression(node.residual, pairLayout);
-  const kept = node.columns.map(({ id }) =>
-    defined(pairLayout.get(id), "a join yields only columns of its two sides"),
-  );
-  const { holdsLeft = false, isGuarded = false, join } = node;
-  const shape = {
-    node,
-    kept,
-    join,
-    isGuarded,
-    leftTypes,
-    rightTypes,
-    leftKeys,
-    rightKeys,
-    keyTypes,
-  };
-  const sidesOf = buildSides(node, { left, right, shape });
-  return (context) => {
-    const options = { ...shape, residual, context, ...sidesOf(context) };
-    return holdsLeft ? new LeftBuildSemiJoin(options) : new HashJoin(options);
-  };
-}
-
-interface BuiltSides {
-  readonly left: OperatorFactory;
-  readonly right: OperatorFactory;
-  readonly shape: Pick<JoinOptions, "leftKeys" | "rightKeys" | "leftTypes" | "rightTypes">;
-}
-
-/**
- * Builds both sides of a join. If one side may have few rows, the other side is read by the keys of
- * these rows.
- */
-function buildSides(
-  node: JoinNode,
-  { left, right, shape }: BuiltSides,
-): (context: ExecutionContext) => Pick<JoinOptions, "left" | "right"> {
-  const keyed = runtimeFilterOf(node);
-  if (keyed === undefined) return (context) => ({ left: left(context), right: right(context) });
-  const { by, scan, side } = keyed;
-  const isRight = side === "right";
-  const isFirst = isRight && node.holdsLeft !== true;
-  const [whole, other] = isRight ? [right, left] : [left, right];
-  const noting = isRight
-    ? { types: shape.leftTypes, keys: shape.leftKeys }
-    : { types: shape.rightTypes, keys: shape.rightKeys };
-  const parts = keyed.parts.map((part) => (typeof part === "number" ? part : compileScalar(part)));
-  const partTypes =
-    typeof by === "object" ? typesOf(scan.table, by) : runtimeOf(scan.table).keyTypes;
-  const areFew = (keyCount: number): boolean => areFewKeys(scan, keyCount);
-  // The look-up is compiled on demand, because most runs never use it.
-  let lookUpBy: LookUp | undefined;
-  return (context) => {
-    const noted = new RuntimeFilterKeys({
-      ...noting,
-      context,
-      parts,
-      partTypes,
-      areFew,
-      input: other(context),
-    });
-    const lookUp = (keys: readonly Row[]): Operator | undefined => {
-      lookUpBy ??= buildLookUp(isRight ? node.right : node.left, by);
-      return lookUpBy(context, keys);
-    };
-    const read = new RuntimeFilteredSide({ noted, isFirst, scan: () => whole(context), lookUp });
-    return isRight ? { left: noted, right: read } : { left: read, right: noted };
-  };
-}
-
-/** Reads rows by keys. Returns undefined if reading all rows would take less time. */
-type LookUp = (context: ExecutionContext, keys: readonly Row[]) => Operator | undefined;
-
-/** Builds a side of a join so that it reads only rows with given keys. */
-function buildLookUp(side: PlanNode, by: RuntimeFilter["by"]): LookUp {
-  const { isFiltered, pass, scan } = buildOverScan(side);
-  const read = buildKeyedScan(scan, { isFiltered, by });
-  return (context, keys) => {
-    const rows = read(context, keys);
-    return rows === undefined ? undefined : pass(rows, context);
-  };
 }
 
 function buildLateral(node: LateralNode): OperatorFactory {

@@ -46,6 +46,13 @@ export class PacedRows implements Operator {
     this.#input.close();
   }
 
+  restart(): boolean {
+    this.#batch = undefined;
+    this.#start = 0;
+    this.#end = 0;
+    return this.#input.restart?.() ?? false;
+  }
+
   #part(batch: Batch): Batch {
     const start = this.#start;
     const end = Math.min(batch.rowCount, start + this.#pace.rowsMax);

@@ -79,9 +79,10 @@ function compileSelection(
   const { operator } = condition;
   const isDouble = typeOrder(condition.left.type) === "double";
   return (batch, context, into) => {
-    const operands = { left: left(batch, context), right: right(batch, context) };
-    if (isDouble && (mayHoldNan(operands.left) || mayHoldNan(operands.right))) return undefined;
-    return selectNumbers({ operator, ...operands }, into);
+    const values = left(batch, context);
+    const bounds = right(batch, context);
+    if (isDouble && (mayHoldNan(values) || mayHoldNan(bounds))) return undefined;
+    return selectNumbers({ operator, left: values, right: bounds }, into);
   };
 }
 

@@ -61,6 +61,8 @@ export interface JoinOptions extends SpillOptions {
   readonly isGuarded: boolean;
   /** Positions of the output columns, in left columns followed by right columns. */
   readonly kept: readonly number[];
+  /** Whether the right side has the same rows in every step of a recursion. */
+  readonly isRightFixed?: boolean;
 }
 
 /** The state of pairing one left batch. */
@@ -140,6 +142,15 @@ export class HashJoin implements Operator {
     this.#otherWork?.close();
     this.#others?.close();
     this.#site.close();
+  }
+
+  /** Keeps the table of the right side for the next step of a recursion. */
+  restart(): boolean {
+    const { isRightFixed = false, join, left } = this.#options;
+    const isWhole = this.#divided === undefined && this.#others === undefined;
+    if (!isRightFixed || !isWhole || join === "full") return false;
+    this.#pairing = undefined;
+    return left.restart?.() ?? false;
   }
 
   #build(): void {

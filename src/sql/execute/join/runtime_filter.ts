@@ -24,6 +24,7 @@ import { keyTextOf } from "../keys/key_text.ts";
 import { BuildColumns } from "../materialised/build_columns.ts";
 import type { MemoryBudget } from "../materialised/memory_budget.ts";
 import { buildBatches } from "./grace_hash_join.ts";
+import type { LookupPart } from "./lookup_join.ts";
 
 export interface RuntimeFilterKeysOptions {
   readonly context: ExecutionContext;
@@ -31,8 +32,7 @@ export interface RuntimeFilterKeysOptions {
   readonly input: Operator;
   readonly types: readonly DataType[];
   readonly keys: readonly Evaluator[];
-  /** Where each part of the key comes from: a key of the join, or a value. */
-  readonly parts: readonly (number | ((context: ExecutionContext) => Value))[];
+  readonly parts: readonly LookupPart[];
   readonly partTypes: readonly DataType[];
   /** Whether this number of keys is small enough for look-ups. */
   readonly areFew: (keyCount: number) => boolean;

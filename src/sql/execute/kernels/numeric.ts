@@ -46,9 +46,37 @@ type SelectLoop = (
   into: Uint32Array,
 ) => number;
 
-const selectLoops = new Map<string, SelectLoop>();
-const compareLoops = new Map<string, CompareLoop>();
-const arithmeticLoops = new Map<string, ArithmeticLoop>();
+/**
+ * The loops that have been generated. They are found without making a text of the shapes, because a
+ * batch may have a single row, as in most steps of a recursion.
+ */
+class LoopTable<Operator extends string, Loop> {
+  readonly #loops = new Map<Operator, (Loop | undefined)[]>();
+  readonly #generate: (operator: Operator, left: string, right: string) => Loop;
+
+  /** @param generate Generates a loop over two operands, each given as the text of an element. */
+  constructor(generate: (operator: Operator, left: string, right: string) => Loop) {
+    this.#generate = generate;
+  }
+
+  of(operator: Operator, left: NumericOperand, right: NumericOperand): Loop {
+    let loops = this.#loops.get(operator);
+    if (loops === undefined) {
+      loops = [];
+      this.#loops.set(operator, loops);
+    }
+    const place = SHAPE_COUNT * SHAPES[left.shape] + SHAPES[right.shape];
+    const known = loops[place];
+    if (known !== undefined) return known;
+    const [leftText, rightText] = [elementText("a", left.shape), elementText("b", right.shape)];
+    const loop = this.#generate(operator, leftText, rightText);
+    loops[place] = loop;
+    return loop;
+  }
+}
+
+const SHAPES: Readonly<Record<NumericOperand["shape"], number>> = { i32: 0, f64: 1, const: 2 };
+const SHAPE_COUNT = 3;
 
 function numericOperand(vector: Vector): NumericOperand | undefined {
   switch (vector.kind) {
@@ -70,15 +98,10 @@ function elementText(name: string, shape: NumericOperand["shape"]): string {
 }
 
 function compareLoop(operator: ComparisonOperator, left: string, right: string): CompareLoop {
-  const key = `${operator} ${left} ${right}`;
-  const known = compareLoops.get(key);
-  if (known !== undefined) return known;
   const test = `${left} ${COMPARISONS[operator]} ${right} ? 1 : 0`;
   const body = `for (let i = 0; i < into.length; i += 1) into[i] = ${test};`;
   // oxlint-disable-next-line typescript/no-implied-eval, no-new-func -- see the file header
-  const loop = new Function("a", "b", "into", body) as CompareLoop;
-  compareLoops.set(key, loop);
-  return loop;
+  return new Function("a", "b", "into", body) as CompareLoop;
 }
 
 /**
@@ -86,9 +109,6 @@ function compareLoop(operator: ComparisonOperator, left: string, right: string):
  * does not depend on the selectivity.
  */
 function selectLoop(operator: ComparisonOperator, left: string, right: string): SelectLoop {
-  const key = `${operator} ${left} ${right}`;
-  const known = selectLoops.get(key);
-  if (known !== undefined) return known;
   const body = `
     let count = 0;
     for (let i = 0; i < into.length; i += 1) {
@@ -97,26 +117,16 @@ function selectLoop(operator: ComparisonOperator, left: string, right: string): 
     }
     return count;`;
   // oxlint-disable-next-line typescript/no-implied-eval, no-new-func -- see the file header
-  const loop = new Function("a", "b", "into", body) as SelectLoop;
-  selectLoops.set(key, loop);
-  return loop;
+  return new Function("a", "b", "into", body) as SelectLoop;
 }
 
-interface ArithmeticShape {
-  readonly operator: "+" | "-" | "*";
-  readonly left: string;
-  readonly right: string;
-  readonly asInt32: boolean;
-}
+type ArithmeticOperator = "+" | "-" | "*";
 
 /**
  * Returns a loop that computes results and returns the largest magnitude among them, even if an i32
  * cannot represent it.
  */
-function arithmeticLoop({ asInt32, left, operator, right }: ArithmeticShape): ArithmeticLoop {
-  const key = `${operator} ${left} ${right} ${asInt32 ? "i32" : "f64"}`;
-  const known = arithmeticLoops.get(key);
-  if (known !== undefined) return known;
+function arithmeticLoop(operator: ArithmeticOperator, left: string, right: string): ArithmeticLoop {
   const body = `
     let low = 0, high = 0;
     for (let i = 0; i < into.length; i += 1) {
@@ -126,10 +136,14 @@ function arithmeticLoop({ asInt32, left, operator, right }: ArithmeticShape): Ar
     }
     return high > -low ? high : -low;`;
   // oxlint-disable-next-line typescript/no-implied-eval, no-new-func -- see the file header
-  const loop = new Function("a", "b", "into", body) as ArithmeticLoop;
-  arithmeticLoops.set(key, loop);
-  return loop;
+  return new Function("a", "b", "into", body) as ArithmeticLoop;
 }
+
+const selectLoops = new LoopTable(selectLoop);
+const compareLoops = new LoopTable(compareLoop);
+// A loop writes one kind of array only.
+const int32Loops = new LoopTable(arithmeticLoop);
+const float64Loops = new LoopTable(arithmeticLoop);
 
 /** Returns the NULLs of a result, which is NULL where either operand is NULL. */
 function mergeNulls(
@@ -161,11 +175,7 @@ export function compareNumbers(
   const r = numericOperand(right);
   if (l === undefined || r === undefined) return undefined;
   const into = new Uint8Array(rowCount);
-  compareLoop(operator, elementText("a", l.shape), elementText("b", r.shape))(
-    l.values,
-    r.values,
-    into,
-  );
+  compareLoops.of(operator, l, r)(l.values, r.values, into);
   return { kind: "bool", length: rowCount, values: into, nulls: mergeNulls(l.nulls, r.nulls) };
 }
 
@@ -183,11 +193,11 @@ export function selectNumbers(
   const r = numericOperand(right);
   if (l === undefined || r === undefined) return undefined;
   if (l.nulls !== undefined || r.nulls !== undefined) return undefined;
-  const loop = selectLoop(operator, elementText("a", l.shape), elementText("b", r.shape));
+  const loop = selectLoops.of(operator, l, r);
   return { rows, count: loop(l.values, r.values, rows) };
 }
 
-export interface ArithmeticOperation extends NumericOperation<"+" | "-" | "*"> {
+export interface ArithmeticOperation extends NumericOperation<ArithmeticOperator> {
   /** The largest magnitude at which a result is exact and within the range of the type. */
   readonly magnitudeMax: number;
   /** Whether the results are stored as i32. */
@@ -206,8 +216,7 @@ export function computeNumbers(
   const r = numericOperand(right);
   if (l === undefined || r === undefined) return undefined;
   const into = asInt32 ? new Int32Array(rowCount) : new Float64Array(rowCount);
-  const [leftText, rightText] = [elementText("a", l.shape), elementText("b", r.shape)];
-  const loop = arithmeticLoop({ operator, left: leftText, right: rightText, asInt32 });
+  const loop = (asInt32 ? int32Loops : float64Loops).of(operator, l, r);
   const magnitude = loop(l.values, r.values, into);
   // The values in the place of NULLs are included. At worst, the exact path runs unnecessarily.
   if (!(magnitude <= magnitudeMax)) return undefined;

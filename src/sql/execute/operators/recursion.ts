@@ -81,6 +81,12 @@ export class WorkingTable implements Operator {
 const OUTGROWN_HINT =
   "a DECIMAL has at most 38 digits: round the value in each step, as in round(x * 1.5, 10), or cast it to DOUBLE PRECISION in the first query";
 
+/**
+ * The number of batches between two time checks. A step that reads much checks the time itself, and
+ * a short one takes as long as twenty checks.
+ */
+const STEPS_PER_LOOK = 16;
+
 export interface RecursionOptions {
   readonly context: ExecutionContext;
   readonly recursion: BoundRecursion;
@@ -109,6 +115,7 @@ export class Recursion implements Operator {
   readonly #memory: MemoryBudget;
   #answers: StepAnswers | undefined;
   #rowCount = 0;
+  #lookCount = 0;
 
   constructor(options: RecursionOptions) {
     const { first, isAll, context, types } = options;
@@ -122,7 +129,8 @@ export class Recursion implements Operator {
 
   next(): Batch | undefined {
     for (;;) {
-      this.#options.context.checkTime();
+      this.#lookCount += 1;
+      if (this.#lookCount % STEPS_PER_LOOK === 0) this.#options.context.checkTime();
       const batch = this.#stepped();
       if (batch === undefined) {
         if (!this.#begin()) return undefined;
