@@ -95,6 +95,12 @@ export interface PreparedPart extends PlannedChange {
   readonly plan: PlanNode | undefined;
 }
 
+/** The rows that a part of a statement reads, and its evaluations that contain queries. */
+export interface PartRead extends Pick<PreparedBase, "build" | "columnCount" | "evaluations"> {
+  /** Identifies the rows that a change in WITH returns, for the parts that read them. */
+  readonly returned: Pick<PartProgram, "recursion" | "types"> | undefined;
+}
+
 export interface PreparedDml extends PreparedBase, CompiledChange {
   /** The kind of the whole statement or, with changes in WITH, of the main query or change. */
   readonly kind: ChangeKind | "select";
@@ -109,6 +115,11 @@ export interface PreparedDml extends PreparedBase, CompiledChange {
   readonly isOfParts: boolean;
   /** The plan of the main query, if the WITH changes rows. */
   readonly mainPlan: PlanNode | undefined;
+  /**
+   * The reads of the changes in WITH, followed by that of the main query or change. Empty for a
+   * statement whose WITH changes no rows.
+   */
+  readonly reads: readonly PartRead[];
   /** Numbers that the statement stores in timestamp columns. */
   readonly storedNumbers: readonly StoredNumber[];
 }
@@ -166,38 +177,45 @@ function compiledChange(bound: BoundChange): MadeChange {
   }
 }
 
-/** Prepares a statement whose WITH changes rows. It runs on the event loop. */
+/** Prepares a statement whose WITH changes rows. */
 function* preparedParts(
   { main, parts }: Extract<BoundStatement, { kind: "parts" }>,
   statement: StatementBinding,
 ): Generator<void, PreparedDml> {
   const changes: PreparedPart[] = [];
   const programs: PartProgram[] = [];
+  const reads: PartRead[] = [];
   for (const { change, recursion } of parts) {
     yield;
     const { compiled, rows } = compiledChange(change);
     changes.push(partOf(change, { name: recursion.name, rows }));
-    const types = typesOf(change.returning?.outputs ?? []);
-    programs.push({ recursion, types, program: compiled.program });
+    const returned = { recursion, types: typesOf(change.returning?.outputs ?? []) };
+    programs.push({ ...returned, program: compiled.program });
+    reads.push({ ...rows, evaluations: compiled.evaluations, returned });
   }
   yield;
   if (main.kind === "query") {
     const { root } = planSelect(main.select);
     const { outputs } = main.select;
-    const program = compileReading(buildPlan(root), typesOf(outputs));
-    const parted = { kind: "select", changes, outputs, mainPlan: root } as const;
+    const build = buildPlan(root);
+    const program = compileReading(build, typesOf(outputs));
+    reads.push({ build, columnCount: outputs.length, evaluations: [], returned: undefined });
+    const parted = { kind: "select", changes, reads, outputs, mainPlan: root } as const;
     return partedDml(compileParts(programs, program), parted, statement);
   }
   const made = compiledChange(main);
   changes.push(partOf(main, { name: undefined, rows: made.rows }));
+  const { evaluations } = made.compiled;
+  reads.push({ ...made.rows, evaluations, returned: undefined });
   const outputs = main.returning?.outputs;
-  const parted = { kind: main.kind, changes, outputs, mainPlan: undefined };
+  const parted = { kind: main.kind, changes, reads, outputs, mainPlan: undefined };
   return partedDml(compileParts(programs, made.compiled.program), parted, statement);
 }
 
 interface PartedChange {
   readonly kind: PreparedDml["kind"];
   readonly changes: readonly PreparedPart[];
+  readonly reads: readonly PartRead[];
   readonly outputs: readonly BoundOutput[] | undefined;
   /** The plan of the main query. */
   readonly mainPlan: PlanNode | undefined;
@@ -205,7 +223,7 @@ interface PartedChange {
 
 function partedDml(
   program: DmlProgram,
-  { changes, kind, mainPlan, outputs }: PartedChange,
+  { changes, kind, mainPlan, outputs, reads }: PartedChange,
   statement: StatementBinding,
 ): PreparedDml {
   statement.requireNoSleep("a statement whose WITH changes rows");
@@ -225,6 +243,7 @@ function partedDml(
     isOfParts: true,
     plan: undefined,
     mainPlan,
+    reads,
     build: undefined,
     columnCount: 0,
     ...answerOf(outputs, statement),
@@ -331,6 +350,7 @@ function dml(
     tableIds: [bound.table.tableId],
     isOfParts: false,
     mainPlan: undefined,
+    reads: [],
     ...rows,
     ...answerOf(bound.returning?.outputs, statement),
   };

@@ -2,6 +2,7 @@
  * Finds the statements that read deleted rows. The rows of such a statement depend on the caller's
  * right to read history.
  */
+import type { PlanNode } from "../plan/plan.ts";
 import { measuredNodes } from "./measured_nodes.ts";
 import type { Prepared } from "./prepared.ts";
 
@@ -15,10 +16,17 @@ const TOMBSTONE_READS = new WeakMap<Prepared, boolean>();
 export function mayReadTombstones(prepared: Prepared): boolean {
   const known = TOMBSTONE_READS.get(prepared);
   if (known !== undefined) return known;
-  const nodes = prepared.plan === undefined ? [] : measuredNodes(prepared.plan);
+  const nodes = plansOf(prepared).flatMap(measuredNodes);
   const mayRead = nodes.some(
     (node) => node.kind === "changes" || (node.kind === "scan" && node.withTombstones),
   );
   TOMBSTONE_READS.set(prepared, mayRead);
   return mayRead;
+}
+
+/** Returns the plans of the rows that a statement reads, in all of its parts. */
+function plansOf(prepared: Prepared): readonly PlanNode[] {
+  if (prepared.kind === "query") return [prepared.plan];
+  const { changes, mainPlan } = prepared;
+  return [...changes.map(({ plan }) => plan), mainPlan].flatMap((plan) => plan ?? []);
 }

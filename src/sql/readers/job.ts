@@ -17,6 +17,15 @@
  *                ──evaluate─►        ──rows─────────────────►             (as often as needed)
  *                ──finish───►        ──end──────────────────►
  *
+ * A statement with data-modifying WITH parts: the reader reads the rows of one part after another,
+ * and is told the rows that earlier parts have returned.
+ *
+ *     event loop ──run──────► reader ──parted──────────────► event loop
+ *                ──returned─►                                              (after each part)
+ *                ──read─────►        ──rows … rows, parted─►
+ *                ──evaluate─►        ──rows────────────────►               (as often as needed)
+ *                ──finish───►        ──end─────────────────►
+ *
  * In the middle of a job, a reader may ask for rows and ids that only the event loop has. It waits
  * for the answer, which arrives on a separate port.
  *
@@ -170,9 +179,24 @@ export interface WholeMessage {
   readonly gathered: readonly Batch[];
 }
 
+/** Tells the rows that a part of a statement has returned. */
+export interface ReturnedMessage {
+  readonly kind: "returned";
+  readonly part: number;
+  readonly rows: readonly Batch[];
+}
+
+/** Requests the rows that a part of a statement reads. */
+export interface ReadMessage {
+  readonly kind: "read";
+  readonly part: number;
+}
+
 /** Requests the rows of an evaluation. */
 export interface EvaluateMessage {
   readonly kind: "evaluate";
+  /** The part whose evaluation it is; absent if the statement is not of several parts. */
+  readonly part: number | undefined;
   readonly name: EvaluationName;
   readonly given: Batch;
 }
@@ -183,7 +207,12 @@ export interface FinishMessage {
 }
 
 /** A message that continues a job. */
-export type FurtherMessage = WholeMessage | EvaluateMessage | FinishMessage;
+export type FurtherMessage =
+  | WholeMessage
+  | ReturnedMessage
+  | ReadMessage
+  | EvaluateMessage
+  | FinishMessage;
 
 export interface DropMessage {
   readonly kind: "drop";

@@ -20,11 +20,12 @@ import type { Evaluation } from "../execute/change/evaluation.ts";
 import type { ExecutionContext, QueryShare } from "../execute/context/execution_context.ts";
 import { made, type Operator, type OperatorFactory } from "../execute/context/operator.ts";
 import { Profile } from "../execute/context/profile.ts";
+import { MaterialisedRows } from "../execute/materialised/materialised_rows.ts";
 import { type DividedPlan, dividedAt, shapeOf } from "../plan/divided.ts";
 import type { ResultFormat } from "../ports/engine.ts";
 import type { SqlLimits } from "../ports/environment.ts";
 import { measuredShape, measuresOf } from "../prepare/measured_nodes.ts";
-import { type Prepared, prepare } from "../prepare/prepared.ts";
+import { type PartRead, type Prepared, prepare } from "../prepare/prepared.ts";
 import { newReaderContext, type QueryDeps } from "../prepare/statement_context.ts";
 import { rowText } from "../result/row_text.ts";
 import { SpillSpace } from "../spill/mod.ts";
@@ -32,6 +33,7 @@ import {
   type AnswerMessage,
   type Answers,
   type ClaimWords,
+  type EvaluateMessage,
   FORMATS,
   type FromReader,
   type FurtherMessage,
@@ -118,6 +120,19 @@ interface EvaluatingJob {
   readonly ledger: JobLedger;
   readonly sender: RowSender;
   readonly measured: () => JobMeasures;
+}
+
+/** A job for one part of a divided query. */
+interface DividedJob extends Pick<PartsJob, "drained" | "ledger"> {
+  readonly columnCount: number;
+  readonly division: QueryShare;
+  readonly measured: (divided: DividedPlan & { at: number }) => JobMeasures;
+}
+
+/** A job for a statement with data-modifying WITH parts. */
+interface PartsJob extends EvaluatingJob {
+  readonly reads: readonly PartRead[];
+  readonly drained: (build: OperatorFactory, columnCount: number) => void;
 }
 
 /** Blocks the thread until more rows have been received, or for a limited time. */
@@ -217,6 +232,7 @@ export class QueryReader {
       ledger,
       division,
       profile,
+      isOfParts: prepared.kind !== "query" && prepared.isOfParts,
     });
     const sender = new RowSender(job.words, prepared, this.#parts);
     const drained = (build: OperatorFactory, columnCount: number): void => {
@@ -226,6 +242,12 @@ export class QueryReader {
     const measured = (divided?: DividedPlan & { at: number }): JobMeasures =>
       profile && plan && measuresOf(profile, plan, divided);
     const { evaluations } = prepared;
+    if (prepared.kind !== "query" && prepared.isOfParts) {
+      const { reads } = prepared;
+      this.#answerParts({ reads, evaluations, ledger, context, sender, measured, drained });
+      this.#post({ kind: "parted" });
+      return;
+    }
     if (evaluations.length > 0) {
       if (build !== undefined) closingIfFailed(ledger, () => drained(build, columnCount));
       this.#evaluate({ evaluations, ledger, context, sender, measured });
@@ -238,9 +260,18 @@ export class QueryReader {
       return;
     }
     const divided = this.#dividedOf(prepared, part);
-    const measuredParts = (): JobMeasures => measured({ ...divided.plan, at: divided.at });
-    const ownPart = (): void => drained(divided.part, divided.plan.part.columns.length);
-    if (!part.isFirst) {
+    this.#runPart(divided, part, { columnCount, division, drained, ledger, measured });
+  }
+
+  /** Runs one part of a divided query and, in the first reader, the rest over all parts. */
+  #runPart(
+    { at, part, plan, whole }: CompiledDivision,
+    { isFirst }: JobPart,
+    { columnCount, division, drained, ledger, measured }: DividedJob,
+  ): void {
+    const measuredParts = (): JobMeasures => measured({ ...plan, at });
+    const ownPart = (): void => drained(part, plan.part.columns.length);
+    if (!isFirst) {
       this.#ending(ledger, ownPart, measuredParts);
       return;
     }
@@ -251,7 +282,7 @@ export class QueryReader {
         ledger,
         () => {
           ledger.look();
-          drained(divided.whole, columnCount);
+          drained(whole, columnCount);
         },
         measuredParts,
       );
@@ -267,23 +298,57 @@ export class QueryReader {
 
   /** Runs evaluations of a change, as many as are requested. */
   #evaluate(job: EvaluatingJob): void {
-    const { evaluations, ledger, measured, context, sender } = job;
+    const { ledger, measured } = job;
     this.#wait((message) => {
       if (message.kind !== "evaluate") {
         this.#ending(ledger, () => ledger.look(), measured);
         return;
       }
-      const evaluation = evaluations.find(({ name }) => name === message.name);
-      closingIfFailed(ledger, () => {
-        context.effort.beginRows();
-        const rows = defined(evaluation, "both threads have the same plan").evaluate(
-          message.given,
-          context,
-        );
-        ledger.look();
-        sender.send(rows, rows.columns.length, ledger);
-      });
+      this.#sendEvaluated(job, message);
       this.#evaluate(job);
+    });
+  }
+
+  #sendEvaluated(
+    { evaluations, ledger, context, sender }: EvaluatingJob,
+    { given, name: wanted }: EvaluateMessage,
+  ): void {
+    const evaluation = evaluations.find(({ name }) => name === wanted);
+    closingIfFailed(ledger, () => {
+      context.effort.beginRows();
+      const rows = defined(evaluation, "both threads have the same plan").evaluate(given, context);
+      ledger.look();
+      sender.send(rows, rows.columns.length, ledger);
+    });
+  }
+
+  /** Reads rows for the parts of a statement and runs their evaluations, as requested. */
+  #answerParts(job: PartsJob): void {
+    const { context, drained, ledger, measured, reads } = job;
+    const partAt = (index = -1): PartRead =>
+      defined(reads[index], "both threads have the same plan");
+    this.#wait((message) => {
+      switch (message.kind) {
+        case "returned":
+          keepReturned(partAt(message.part), message.rows, context);
+          break;
+        case "read": {
+          const { build, columnCount } = partAt(message.part);
+          const reading = defined(build, "rows are requested only of a part that reads");
+          closingIfFailed(ledger, () => drained(reading, columnCount));
+          break;
+        }
+        case "evaluate": {
+          const { evaluations } = partAt(message.part);
+          this.#sendEvaluated({ ...job, evaluations }, message);
+          break;
+        }
+        default:
+          this.#ending(ledger, () => ledger.look(), measured);
+          return;
+      }
+      this.#answerParts(job);
+      if (message.kind === "read") this.#post({ kind: "parted" });
     });
   }
 
@@ -407,6 +472,18 @@ export class QueryReader {
   #post(message: FromReader, moved: readonly ArrayBuffer[] = []): void {
     this.#parts.post(message, moved);
   }
+}
+
+/** Keeps the rows that a change in WITH has returned, for the parts that read them. */
+function keepReturned(
+  { returned }: PartRead,
+  batches: readonly Batch[],
+  { memory, parts }: ExecutionContext,
+): void {
+  const { recursion, types } = defined(returned, "a change in WITH returns rows");
+  const rows = new MaterialisedRows(types, memory);
+  for (const { columns, rowCount } of batches) rows.append(columns, rowCount);
+  defined(parts, "a statement of several parts has their state").rows.set(recursion, rows);
 }
 
 /** Sends all rows, and closes their source. */

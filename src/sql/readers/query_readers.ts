@@ -167,8 +167,7 @@ export class QueryReaders {
 
   /** Whether a reader can read the rows of a statement or, for a change, the rows that it needs. */
   canRead(prepared: Prepared): boolean {
-    const isForReaders = prepared.plan !== undefined || prepared.evaluations.length > 0;
-    return isForReaders && !this.#refused.has(prepared);
+    return readsRows(prepared) && !this.#refused.has(prepared);
   }
 
   /**
@@ -319,4 +318,13 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
 /** Whether a statement reads system views that inform operators about the server. */
 export function isInspecting({ requirements }: Prepared): boolean {
   return requirements.some((each) => each.action === "read-system" && !each.view.isOpen);
+}
+
+/** Whether a statement reads rows, or evaluates expressions with queries, in any of its parts. */
+function readsRows(prepared: Prepared): boolean {
+  if (prepared.kind === "query") return true;
+  const { build, evaluations, reads } = prepared;
+  return [{ build, evaluations }, ...reads].some(
+    (part) => part.build !== undefined || part.evaluations.length > 0,
+  );
 }

@@ -415,13 +415,15 @@ function errorOf({ failure, place }: Extract<FromReader, { kind: "failed" }>): E
 }
 
 /** Returns the catalog entries of the tables that a statement reads. */
-function tablesOf({ kind, requirements }: Prepared, catalog: Catalog): TableEntry[] {
+function tablesOf(prepared: Prepared, catalog: Catalog): TableEntry[] {
+  const { kind, requirements } = prepared;
+  const isInsert = kind === "insert" && !prepared.isOfParts;
   const byId = new Map<number, TableEntry>();
   for (const requirement of requirements) {
     if (!("table" in requirement)) continue;
     // An INSERT reads its target table only if its query refers to the table.
     const { action } = requirement;
-    if ((action === "write" || action === "rows") && kind === "insert") continue;
+    if ((action === "write" || action === "rows") && isInsert) continue;
     const { tableId } = requirement.table;
     const table = catalog.tableById(tableId);
     if (table !== undefined) byId.set(tableId, table);

@@ -9,6 +9,7 @@
 import { defined } from "../../base/assert.ts";
 import { type Batch, portableBatch } from "../../types/mod.ts";
 import type { Elsewhere, EvaluationName } from "../execute/change/evaluation.ts";
+import type { FurtherMessage } from "./job.ts";
 import type { ReadingPlace } from "./query_readers.ts";
 import type { ReaderQuery, StartedRead } from "./reader.ts";
 
@@ -62,15 +63,40 @@ export class RowStream implements Elsewhere {
   }
 
   /** @throws READ_HERE @throws {DatabaseError} */
-  async evaluate(name: EvaluationName, given: Batch): Promise<Batch> {
-    // A change that reads no rows has not yet waited for the end of its row stream.
-    if (await this.next()) throw new Error("Earlier rows have not been read yet");
-    this.#isParted = false;
-    const { batch } = portableBatch(given, given.columns.length);
-    this.#read?.goOn({ kind: "evaluate", name, given: batch });
+  evaluate(name: EvaluationName, given: Batch): Promise<Batch> {
+    return this.#evaluate(name, given, undefined);
+  }
+
+  part(index: number, returned: Iterable<Batch>): Elsewhere {
+    if (index > 0) {
+      const rows = Array.from(returned, portable);
+      this.#read?.goOn({ kind: "returned", part: index - 1, rows });
+    }
+    let isAsked = false;
+    return {
+      next: async () => {
+        if (!isAsked) await this.#ask({ kind: "read", part: index });
+        isAsked = true;
+        return await this.next();
+      },
+      evaluate: (name, given) => this.#evaluate(name, given, index),
+      part: (next, before) => this.part(next, before),
+    };
+  }
+
+  async #evaluate(name: EvaluationName, given: Batch, part: number | undefined): Promise<Batch> {
+    await this.#ask({ kind: "evaluate", part, name, given: portable(given) });
     const rows = defined(await this.next(), "an evaluation answers with rows");
     this.#isParted = true;
     return rows;
+  }
+
+  /** Asks a waiting reader for rows. @throws READ_HERE @throws {DatabaseError} */
+  async #ask(message: FurtherMessage): Promise<void> {
+    // A change that reads no rows has not yet waited for the end of its row stream.
+    if (await this.next()) throw new Error("Earlier rows have not been read yet");
+    this.#isParted = false;
+    this.#read?.goOn(message);
   }
 
   /** Waits until the reader has reported its totals. */
@@ -110,6 +136,10 @@ export class RowStream implements Elsewhere {
     }
     this.#arrived.give();
   }
+}
+
+function portable(batch: Batch): Batch {
+  return portableBatch(batch, batch.columns.length).batch;
 }
 
 /** An event that occurs repeatedly and can be awaited. */

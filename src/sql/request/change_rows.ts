@@ -65,10 +65,22 @@ export function beginChangeIn(
   change: NewChange,
 ): DmlOutcome | Promise<DmlOutcome> {
   const { runAt, store } = change;
-  const context = runAt(store.visibleSeq, false);
-  const query = place === undefined ? undefined : queryFor(change, context);
-  const rows = query && place && RowStream.begin(place, query);
-  return rows === undefined ? changeHere(change) : changeWith(rows, change, context);
+  const rows = place && streamIn(place, change, runAt(store.visibleSeq, false));
+  return rows === undefined ? changeHere(change) : rows();
+}
+
+/**
+ * Returns the run of a change that reads its rows in a reader, or undefined if the place is the
+ * event loop.
+ */
+export function streamIn(
+  place: ReadingPlace,
+  change: NewChange,
+  context: StatementContext,
+): (() => Promise<DmlOutcome>) | undefined {
+  const query = queryFor(change, context);
+  const rows = query && RowStream.begin(place, query);
+  return rows && (() => changeWith(rows, change, context));
 }
 
 async function changeWith(

@@ -3,7 +3,8 @@
  * own transaction, which reads at the newest applied state. A short change begins and commits in
  * one tick, so it never encounters a conflict. A long change that encounters a conflict is run
  * again; in the last attempt, its tables are closed to other writers. A statement with
- * data-modifying WITH parts also runs in such a transaction.
+ * data-modifying WITH parts also runs in such a transaction. A change that takes longer than a time
+ * slice begins again with the rows of a reader.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BATCH_ROWS_MAX } from "../../base/limits.ts";
@@ -12,10 +13,13 @@ import type { DmlOutcome } from "../execute/change/change_writer.ts";
 import { checkDeferred } from "../execute/change/followed_references.ts";
 import { requireUnbroken } from "../execute/change/references.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
+import { SLICE_OVER } from "../execute/context/time_slice.ts";
 import { Transaction } from "../execute/context/transaction.ts";
 import { Uploads } from "../files/uploads.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { StatementContext } from "../prepare/statement_context.ts";
+import type { ReadingPlace } from "../readers/query_readers.ts";
+import { READ_HERE } from "../readers/row_stream.ts";
 
 const ATTEMPTS_MAX = 3;
 
@@ -25,6 +29,11 @@ interface BegunChange {
   readonly outcome: DmlOutcome | Promise<DmlOutcome>;
 }
 
+/** The thread in which a change reads its rows. */
+export type TogetherPlace =
+  | { readonly kind: "here"; readonly mayLeave: boolean }
+  | { readonly kind: "reader"; readonly place: ReadingPlace };
+
 export interface TogetherOptions {
   readonly deps: Pick<
     SqlEnvironment,
@@ -33,36 +42,63 @@ export interface TogetherOptions {
   readonly ledger: RequestLedger;
   readonly tableIds: readonly number[];
   readonly uploads: Uploads;
+  /** Where the first attempt reads. */
+  readonly first: "here" | "reader";
+  /** Waits for a reader; returns undefined if no reader can read the rows. */
+  place(): Promise<ReadingPlace | undefined>;
+  /** Called when the change takes longer than a time slice, and leaves for a reader. */
+  readonly onLong: () => void;
   /** Runs the statement with the definitions and rows of this tick. */
-  readonly begin: (transaction: Transaction) => BegunChange;
+  readonly begin: (transaction: Transaction, at: TogetherPlace) => BegunChange;
 }
 
 /** @throws {DatabaseError} */
 export async function changeTogether(options: TogetherOptions): Promise<DmlOutcome> {
-  const { ledger, tableIds } = options;
+  const { ledger, onLong, tableIds } = options;
   const { store, writeGates } = options.deps;
-  for (let attempt = 1; ; attempt += 1) {
+  let where: "here" | "reader" | "only here" = options.first;
+  for (let attempt = 1; ; ) {
     let open: (() => void) | undefined;
+    let place: ReadingPlace | undefined;
     try {
+      // Statements that a closed gate blocks must not wait for the reader of this one.
+      if (where === "reader") place = await options.place();
       if (attempt === ATTEMPTS_MAX) open = await writeGates.close(tableIds, ledger);
-      return await attempted(options);
+      return await attempted(
+        options,
+        place === undefined
+          ? { kind: "here", mayLeave: where === "here" }
+          : { kind: "reader", place },
+      );
     } catch (error) {
+      if (error === SLICE_OVER) {
+        onLong();
+        where = "reader";
+        continue;
+      }
+      if (error === READ_HERE) {
+        where = "only here";
+        continue;
+      }
       const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
       if (!isConflict || attempt === ATTEMPTS_MAX) throw error;
+      attempt += 1;
       // If the change that caused the conflict does not become durable, there is no conflict any
       // longer.
       await Promise.allSettled([store.durable(store.appliedSeq)]);
     } finally {
       open?.();
+      place?.giveBack();
     }
   }
 }
 
 /** A short change is read and committed in the tick of the call. */
-async function attempted(options: TogetherOptions): Promise<DmlOutcome> {
+async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<DmlOutcome> {
   const { clock, limits, storageQuota, store } = options.deps;
   const transaction = new Transaction({
-    snapshotSeq: store.appliedSeq,
+    // A reader may read only durable data.
+    snapshotSeq: at.kind === "reader" ? store.visibleSeq : store.appliedSeq,
     nowMicros: clock.nowMs() * 1000,
     isReadOnly: false,
     startedAtMs: clock.monotonicMs(),
@@ -70,7 +106,7 @@ async function attempted(options: TogetherOptions): Promise<DmlOutcome> {
     bytesMax: limits.transactionBytesMax,
     isMetered: storageQuota !== undefined,
   });
-  const { context, outcome } = options.begin(transaction);
+  const { context, outcome } = options.begin(transaction, at);
   const committing = { context, options, transaction };
   if (outcome instanceof Promise) return await committedLater(await outcome, committing);
   const isShort = transaction.keyCount <= BATCH_ROWS_MAX && storageQuota === undefined;

@@ -33,7 +33,7 @@ import { isInspecting, type QueryReaders, type ReadingPlace } from "../readers/q
 import type { QuerySource } from "../readers/reader.ts";
 import { type CopyField, CopyText } from "../result/copy_text.ts";
 import type { AnswerChannel } from "./answer_stream.ts";
-import { beginChange, beginChangeIn, type NewChange } from "./change_rows.ts";
+import { beginChange, beginChangeIn, type NewChange, streamIn } from "./change_rows.ts";
 import { changeTogether } from "./change_together.ts";
 import { CollectedRows } from "./collected_rows.ts";
 import { finishChange } from "./long_changes.ts";
@@ -363,18 +363,30 @@ export class StatementRunner {
   /** Runs a change in its own transaction, which begins in this tick. */
   async #changeTogether(change: RunningChange): Promise<StatementResult> {
     const { clock, store } = this.#deps;
-    const { options } = change;
+    const { options, prepared: given } = change;
+    const { ledger } = this.#options;
+    const { rowsRead } = ledger;
+    // The data of a COPY can be read only once.
+    const readers = options.copyInput === undefined ? this.#readersOf(change) : undefined;
     const outcome = await changeTogether({
       deps: this.#deps,
-      ledger: this.#options.ledger,
-      tableIds: change.prepared.tableIds,
+      ledger,
+      tableIds: given.tableIds,
       uploads: change.uploads,
-      begin: (transaction) => {
+      first: readers !== undefined && isKnownLong(given, readers) ? "reader" : "here",
+      place: () => this.#placeOf(change),
+      onLong: () => {
+        ledger.rowsRead = rowsRead;
+        noteLong(given);
+      },
+      begin: (transaction, at) => {
         const renewed = renewedChange(change);
         const within = { ...renewed, options: { ...options, transaction } };
-        const { prepared, runAt } = this.#newChange(within);
-        const context = runAt(transaction.snapshotSeq, false);
-        return { context, outcome: prepared.program(context) };
+        const begun = this.#newChange(within);
+        const mayLeave = at.kind === "here" && at.mayLeave && readers !== undefined;
+        const context = begun.runAt(transaction.snapshotSeq, mayLeave);
+        const elsewhere = at.kind === "reader" ? streamIn(at.place, begun, context) : undefined;
+        return { context, outcome: elsewhere?.() ?? begun.prepared.program(context) };
       },
     });
     this.#isWaiting = true;
@@ -382,6 +394,15 @@ export class StatementRunner {
     const lastSeq = outcome.applied.commit?.lastSeq;
     if (lastSeq !== undefined) await store.durable(lastSeq);
     return result;
+  }
+
+  /**
+   * Returns the readers that can read the rows of a change; undefined if it stays here. The parts
+   * of a statement that is measured stay, because a reader measures a single plan.
+   */
+  #readersOf({ options, prepared }: RunningChange): QueryReaders | undefined {
+    if (prepared.isOfParts && options.profile !== undefined) return undefined;
+    return this.#readersFor(prepared);
   }
 
   /** Whether the caller's rows in the table may be changed in this tick. */
@@ -410,7 +431,7 @@ export class StatementRunner {
 
   /** Waits for a reader; returns undefined if the change reads its rows on the event loop. */
   async #placeOf(change: RunningChange): Promise<ReadingPlace | undefined> {
-    const readers = this.#readersFor(change.prepared);
+    const readers = this.#readersOf(change);
     if (readers === undefined) return undefined;
     return await this.#placeIn(readers, change.prepared, change.options);
   }
@@ -465,7 +486,7 @@ export class StatementRunner {
       ledger,
       namespace,
       store,
-      readers: this.#readersFor(prepared),
+      readers: this.#readersOf(change),
       source: () => options.source?.(),
       runAt: (atSeq, mayLeave) => {
         profile?.clear();

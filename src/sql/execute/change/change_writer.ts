@@ -167,7 +167,8 @@ export class ChangeWriter {
    * @throws SLICE_OVER
    */
   requireTurns(): void {
-    if (this.#mayTakeLong && this.#context.mayLeave) throw SLICE_OVER;
+    const { mayLeave, parts: statementParts } = this.#context;
+    if (mayLeave && (this.#mayTakeLong || statementParts !== undefined)) throw SLICE_OVER;
   }
 
   /** Tests changes against policies, and adds them. @throws {DatabaseError} PERMISSION_DENIED */
@@ -281,8 +282,9 @@ export class ChangeWriter {
       returnedRows(returning, changes, NO_SEQS),
       context,
     );
-    // From here on, the statement stays in this thread, because nothing may interrupt a commit.
-    context.stay();
+    // From here on, the statement stays in this thread, because nothing may interrupt a commit. The
+    // changes of a part in WITH are held, so that later parts may still leave.
+    if (context.parts === undefined) context.stay();
     if (context.uploads !== undefined) placeUploads(this.#runtime, changes, context);
     const applied = applyChanges(this.#runtime, changes, { context, wantsSeqs: this.#wantsSeqs });
     if (this.#wantsSeqs && returning !== undefined && returned !== undefined) {

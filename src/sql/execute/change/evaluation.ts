@@ -25,6 +25,12 @@ export interface Elsewhere {
   next(): Promise<Batch | undefined>;
   /** Call this only after `next` has returned the end of the rows. @throws {DatabaseError} */
   evaluate(name: EvaluationName, given: Batch): Promise<Batch>;
+  /**
+   * Continues with a part of a statement whose WITH changes rows.
+   *
+   * @param returned The rows that the part before it has returned.
+   */
+  part(index: number, returned: Iterable<Batch>): Elsewhere;
 }
 
 /** Where a change is evaluated: its context and, if there is one, the other thread. */

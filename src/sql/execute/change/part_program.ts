@@ -5,7 +5,8 @@
  *     part ──rows of RETURNING──► part ──► … ──► query or change behind WITH
  *       └─────────── held changes ────────────────┴──► staged ──► foreign keys followed
  *
- * The statement always has a transaction, which commits all changes at once.
+ * The statement always has a transaction, which commits all changes at once. The parts read their
+ * rows in one reader, which is given the rows that earlier parts have returned.
  */
 import { defined } from "../../../base/assert.ts";
 import { BATCH_ROWS_MAX, FIRST_SLICE_MS_MAX } from "../../../base/limits.ts";
@@ -18,7 +19,7 @@ import { made, type OperatorFactory } from "../context/operator.ts";
 import type { StatementParts } from "../context/statement_parts.ts";
 import { MaterialisedRows } from "../materialised/materialised_rows.ts";
 import type { DmlOutcome, DmlProgram } from "./change_writer.ts";
-import { whenThere } from "./evaluation.ts";
+import { type Elsewhere, whenThere } from "./evaluation.ts";
 
 /** A change in WITH. */
 export interface PartProgram {
@@ -31,21 +32,23 @@ export interface PartProgram {
 
 /** @param main The main query or change, which follows WITH. */
 export function compileParts(parts: readonly PartProgram[], main: DmlProgram): DmlProgram {
-  return (context) => {
+  return (context, elsewhere) => {
     const state = defined(context.parts, "a statement of several parts has their state");
-    const runFrom = (index: number): DmlOutcome | Promise<DmlOutcome> => {
+    type Outcome = DmlOutcome | Promise<DmlOutcome>;
+    const runFrom = (index: number, before: Iterable<Batch>): Outcome => {
       const part = parts[index];
+      const place = elsewhere?.part(index, before);
       if (part === undefined) {
-        return whenThere(main(context), (outcome) => staged(outcome, state, context));
+        return whenThere(main(context, place), (outcome) => staged(outcome, state, context));
       }
-      return whenThere(part.program(context), ({ returned = [] }) => {
+      return whenThere(part.program(context, place), ({ returned = [] }) => {
         const rows = new MaterialisedRows(part.types, context.memory);
         for (const { columns, rowCount } of returned) rows.append(columns, rowCount);
         state.rows.set(part.recursion, rows);
-        return runFrom(index + 1);
+        return runFrom(index + 1, batchesOf(rows));
       });
     };
-    return runFrom(0);
+    return runFrom(0, []);
   };
 }
 
@@ -55,6 +58,8 @@ function staged(
   { held }: StatementParts,
   context: ExecutionContext,
 ): DmlOutcome | Promise<DmlOutcome> {
+  // Nothing may interrupt the staging, after which the statement cannot begin again.
+  context.stay();
   let rowCount = 0;
   for (const changes of held) rowCount += changes.rowCount;
   const steps = stagingOf(held);
@@ -82,11 +87,9 @@ async function stagedInTicks(
 
 /** Makes a program of the main query, which changes nothing and returns rows. */
 export function compileReading(build: OperatorFactory, types: readonly DataType[]): DmlProgram {
-  return (context) => {
+  return (context, elsewhere) => {
     const rows = new MaterialisedRows(types, context.memory);
-    const operator = made(build, context);
-    const add = (): boolean => {
-      const batch = nextRows(operator, context);
+    const take = (batch: Batch | undefined): boolean => {
       if (batch === undefined) return false;
       rows.append(batch.columns, batch.rowCount);
       context.checkResultRows(rows.rowCount);
@@ -97,6 +100,9 @@ export function compileReading(build: OperatorFactory, types: readonly DataType[
       applied: { commit: undefined, seqs: [] },
       returned: batchesOf(rows),
     });
+    if (elsewhere !== undefined) return takenFrom(elsewhere, take).then(outcome);
+    const operator = made(build, context);
+    const add = (): boolean => take(nextRows(operator, context));
     const sliceEndMs = context.monotonicMs() + FIRST_SLICE_MS_MAX;
     let isPaced = false;
     try {
@@ -111,6 +117,13 @@ export function compileReading(build: OperatorFactory, types: readonly DataType[
       .finally(() => operator.close())
       .then(outcome);
   };
+}
+
+async function takenFrom(
+  elsewhere: Elsewhere,
+  take: (batch: Batch | undefined) => boolean,
+): Promise<void> {
+  while (take(await elsewhere.next()));
 }
 
 async function inTicks(step: () => boolean, context: ExecutionContext): Promise<void> {
