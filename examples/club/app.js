@@ -51,14 +51,16 @@ export async function startApp({ badges, open }) {
 
 async function show(me, { badges, open }) {
   // Everybody appears in the list of people once, under a name that they may change.
-  await db.execute(
-    "INSERT INTO club.people (name) VALUES (CURRENT_USER()) ON CONFLICT (user_id) DO NOTHING",
-  );
+  const first = me.id.startsWith("guest-") ? `Guest ${me.id.slice(-4)}` : me.id;
+  await db.execute("INSERT INTO club.people (name) VALUES ($1) ON CONFLICT (user_id) DO NOTHING", {
+    params: [first],
+  });
+  const [{ name }] = await db.query("SELECT name FROM club.people WHERE user_id = CURRENT_USER()");
   const view = h("main", { class: "view", id: "view" });
   const spaces = new Spaces({ db, me, view, open });
   document.body.replaceChildren(
     h("a", { class: "skip", href: "#view", onclick: focusView }, "Skip to the content"),
-    header(me),
+    header(me, name),
     h("div", { class: "frame" }, spaces.list, view),
   );
   spaces.start();
@@ -72,13 +74,13 @@ function focusView(event) {
   view.focus();
 }
 
-function header(me) {
+function header(me, name) {
   const here = location.pathname.split("/").at(-1);
-  const links = PAGES.map(([page, name]) =>
+  const links = PAGES.map(([page, title]) =>
     h(
       "a",
       { href: page, ...(page === here && { "aria-current": "page" }), onclick: keepSpace },
-      name,
+      title,
     ),
   );
   return h(
@@ -89,7 +91,7 @@ function header(me) {
     state,
     h("span", { class: "gap" }),
     themeButton(),
-    h("button", { type: "button", class: "quiet", onclick: () => void openProfile(me) }, me.id),
+    h("button", { type: "button", class: "quiet", onclick: () => void openProfile(me) }, name),
   );
 }
 
@@ -136,6 +138,11 @@ function askWhoItIs() {
   const fault = h("p", { class: "fault", role: "alert" });
   const submit = h("button", { class: "primary" });
   const other = h("button", { type: "button", class: "link", onclick: () => ask(!isNew) });
+  const guest = h(
+    "button",
+    { type: "button", onclick: () => void enter(() => db.account.beginAsGuest()) },
+    "Look around as a guest",
+  );
   const title = h("h1", {});
   const password = h("input", { name: "password", type: "password", required: true });
   const user = h("input", {
@@ -163,17 +170,20 @@ function askWhoItIs() {
     h("label", {}, "Password", password),
     fault,
     submit,
+    guest,
     other,
   );
-  async function send(event) {
+  function send(event) {
     event.preventDefault();
-    submit.disabled = true;
     const fields = { user: user.value.trim(), password: password.value };
+    return enter(() =>
+      isNew ? db.account.signUp(fields) : db.session.login(fields.user, fields.password),
+    );
+  }
+  async function enter(begin) {
+    submit.disabled = true;
     try {
-      const identity = isNew
-        ? await db.account.signUp(fields)
-        : await db.session.login(fields.user, fields.password);
-      resolve(identity.user);
+      resolve((await begin()).user);
     } catch (error) {
       if (error?.name !== "ServerError" && error?.name !== "ConnectionError") throw error;
       fault.textContent = messageOf(error);

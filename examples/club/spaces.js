@@ -323,15 +323,18 @@ class Members {
     });
     const add = async (event) => {
       event.preventDefault();
-      const user = who.value.trim();
+      const text = who.value.trim();
       event.target.reset();
+      const named = others.filter((each) => each.name === text);
+      const isId = others.some((each) => each.user_id === text);
+      const user = !isId && named.length === 1 ? named[0].user_id : text;
       try {
         await this.#db.execute("INSERT INTO club.members (space, user_id) VALUES ($1, $2)", {
           params: [this.#space.id, user],
         });
       } catch (error) {
-        if (error?.reason === "foreign_key") say(`Nobody here is called “${user}”.`);
-        else if (error?.reason === "duplicate_key") say(`“${user}” is a member already.`);
+        if (error?.reason === "foreign_key") say(`Nobody here is called “${text}”.`);
+        else if (error?.reason === "duplicate_key") say(`“${text}” is a member already.`);
         else sayFailure(error);
       }
     };

@@ -195,7 +195,7 @@ describeUnless(chromiumMissing)("the club", () => {
     server = await startReadyServer({
       config: {
         "security.cors": { allowed_origins: ["http://localhost:*"] },
-        auth: { signup: "open" },
+        auth: { signup: "open", guests: true },
       },
     });
     address = await openClub();
@@ -424,6 +424,43 @@ describeUnless(chromiumMissing)("the club", () => {
         .waitFor({ state: "detached" });
       await hugo.close();
       await ines.close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "a guest becomes a user, and keeps the account, its spaces and its messages",
+    async () => {
+      const context = await browser.newContext();
+      const guest = new Person("a guest", await context.newPage());
+      await guest.page.goto(`${address}/chat.html`);
+      await guest.page.getByRole("button", { name: "Look around as a guest" }).click();
+      await guest.makeSpace("Wanderings");
+      await guest.page.getByLabel("Message", { exact: true }).fill("from before");
+      await guest.page.keyboard.press("Enter");
+      await guest.page.locator(".message:not(.waiting)", { hasText: "from before" }).waitFor();
+      await guest.page.getByRole("button", { name: /^Guest / }).click();
+      const dialog = guest.page.getByRole("dialog", { name: "You are a guest" });
+      await dialog.getByLabel("Name").fill("katinka");
+      await dialog.getByLabel("Password").fill(PASSWORD);
+      await dialog.getByRole("button", { name: "Create account" }).click();
+      await guest.page.getByText("You can log in as “katinka” from now on.").waitFor();
+      await guest.page.locator(".by", { hasText: "katinka" }).waitFor();
+
+      const again = await (await browser.newContext()).newPage();
+      await again.goto(`${address}/chat.html`);
+      await again.getByLabel("Name").fill("katinka");
+      await again.getByLabel("Password").fill(PASSWORD);
+      await again.getByRole("button", { name: "Log in" }).click();
+      await again.getByText("from before").waitFor();
+      await again.context().close();
+      // The account is the same, so others find it by its new name.
+      const lena = await join("lenuschka", "chat.html");
+      await lena.makeSpace("Harvest");
+      await lena.add(new Person("katinka", guest.page));
+      await guest.space("Harvest").waitFor();
+      await lena.close();
+      await context.close();
     },
     TEST_MS_MAX,
   );
