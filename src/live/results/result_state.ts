@@ -59,15 +59,16 @@ export async function newState(
   const changes: LiveChange[] = [];
   let bytes = 0;
   let foundCount = 0;
-  for (const [index, cells] of rows.entries()) {
+  for (const [index, given] of rows.entries()) {
     if (index % ROWS_PER_STEP === ROWS_PER_STEP - 1) {
       check(bytes);
       await pause();
     }
+    const { cells, rowSeq } = shape.partsOf(given, seq);
     const key = keys.of(cells);
     const old = before?.rows.get(key);
     const isKept = old !== undefined && sameCells(old.cells, cells);
-    const row = isKept ? old : { key, cells, seq };
+    const row = isKept ? old : { key, cells, seq: rowSeq };
     kept.set(key, row);
     bytes += bytesOf(row);
     if (old !== undefined) foundCount += 1;
@@ -97,18 +98,20 @@ export function changedState(
     shape,
   }: { before: ResultState; keys: ChangedKeys; seq: Seq; shape: ResultShape },
 ): NewState {
-  const gone = new Map(removed.map((cells) => [keys.ofRemoved(cells), undefined]));
+  const keysGone = removed.map((given) => keys.ofRemoved(shape.partsOf(given, seq).cells));
+  const gone = new Map(keysGone.map((key) => [key, undefined]));
   const changed = new Map<string, KeptRow | undefined>(gone);
   const changes: LiveChange[] = [];
   let { bytes } = before;
-  for (const cells of added) {
+  for (const given of added) {
+    const { cells, rowSeq } = shape.partsOf(given, seq);
     const key = keys.ofAdded(cells);
     const old = before.rows.get(key);
     if (old !== undefined && sameCells(old.cells, cells)) {
       changed.delete(key);
       continue;
     }
-    const row = { key, cells, seq };
+    const row = { key, cells, seq: rowSeq };
     changed.set(key, row);
     bytes += bytesOf(row) - (old === undefined ? 0 : bytesOf(old));
     changes.push(shape.changeTo(row, old, seq));
@@ -126,10 +129,10 @@ export function changedState(
 const SHAPES = new WeakMap<ResultPlan["fields"], ResultShape>();
 
 /** Returns the shape of a plan's rows, which is shared by all plans of the same text. */
-export function shapeOf({ fields, keyFields }: ResultPlan): ResultShape {
+export function shapeOf({ fields, hasRowSeq, keyFields }: ResultPlan): ResultShape {
   const known = SHAPES.get(fields);
   if (known !== undefined) return known;
-  const shape = new ResultShape({ fields, keyFields });
+  const shape = new ResultShape({ fields, hasRowSeq, keyFields });
   SHAPES.set(fields, shape);
   return shape;
 }
@@ -176,10 +179,29 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
 export class ResultShape {
   readonly #names: readonly string[];
   readonly keyFields: readonly number[] | undefined;
+  readonly #hasRowSeq: boolean;
 
-  constructor({ fields, keyFields }: Pick<ResultPlan, "fields" | "keyFields">) {
+  constructor({
+    fields,
+    hasRowSeq,
+    keyFields,
+  }: Pick<ResultPlan, "fields" | "hasRowSeq" | "keyFields">) {
     this.#names = fields.map(({ name }) => name);
     this.keyFields = keyFields;
+    this.#hasRowSeq = hasRowSeq;
+  }
+
+  /**
+   * Separates the values of a row from the seq of its last change.
+   *
+   * @param seq The seq of the state, in place of a seq that the row does not have.
+   */
+  partsOf(
+    given: readonly WireCell[],
+    seq: Seq,
+  ): { readonly cells: readonly WireCell[]; readonly rowSeq: Seq } {
+    if (!this.#hasRowSeq) return { cells: given, rowSeq: seq };
+    return { cells: given.slice(0, -1), rowSeq: Number(given.at(-1)) as Seq };
   }
 
   /** Returns a row in the form that is sent to subscribers. */

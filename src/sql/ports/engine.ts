@@ -481,6 +481,11 @@ export interface ResultPlan {
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
+  /**
+   * Whether each row has one more value than there are fields: the seq of the newest table row from
+   * which it was made.
+   */
+  readonly hasRowSeq: boolean;
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;

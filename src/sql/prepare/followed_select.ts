@@ -7,7 +7,9 @@
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SchemaField } from "../../protocol/mod.ts";
-import type { BoundSelect } from "../bind/bound.ts";
+import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
+import { isPlainSelect } from "../bind/query/query_walk.ts";
+import { hasSubquery } from "../bind/walk.ts";
 import type { WindowTerm } from "../maintain/row_window.ts";
 import type { Expr, OrderByStatement, SelectStatement } from "../parse/ast/ast.ts";
 import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
@@ -108,6 +110,50 @@ export function withHiddenColumns(
     outputOf(select, value) < 0 ? [written(core)] : [],
   );
   return withItems(ordered, identifiers, bound);
+}
+
+/**
+ * Adds the seq of the last change of a row as the last item of the select list: the greatest `_seq`
+ * of the table rows that the row is made of. Only inner joins have it. Where the absence of a row
+ * shows, as in a group or a left join, the removal of a row is a change, too, and leaves no seq.
+ */
+export function withRowSeq(
+  given: WrittenSelect,
+  bound: (node: SelectStatement) => BoundSelect,
+): WrittenSelect & { readonly hasRowSeq: boolean } {
+  const { select } = given;
+  const core = coreOf(given.node);
+  const aliases = core === undefined ? undefined : joinedAliases(select.from);
+  const [alias] = aliases ?? [];
+  const isOfRows =
+    isPlainSelect({ ...select, limit: undefined, offset: undefined }) &&
+    !select.outputs.some(({ expression }) => hasSubquery(expression));
+  if (core === undefined || aliases === undefined || alias === undefined || !isOfRows) {
+    return { ...given, hasRowSeq: false };
+  }
+  const { _location } = core;
+  const args = aliases.map((name): Expr => {
+    return { type: "ref", table: { name, _location }, name: "_seq", _location };
+  });
+  const greatest: Expr = {
+    type: "call",
+    function: { name: "greatest", _location },
+    args,
+    _location,
+  };
+  const longer = withItems(given, [greatest], bound);
+  return { ...longer, hasRowSeq: longer !== given };
+}
+
+/** Returns the aliases of tables that are joined by inner joins alone; otherwise undefined. */
+function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefined {
+  if (from === undefined) return undefined;
+  if (from.kind === "relation") {
+    return from.relation.kind === "table" ? [from.relation.alias] : undefined;
+  }
+  if (from.join === "left" || from.join === "full") return undefined;
+  const [left, right] = [joinedAliases(from.left), joinedAliases(from.right)];
+  return left === undefined || right === undefined ? undefined : [...left, ...right];
 }
 
 /**

@@ -38,6 +38,7 @@ import {
   sortOf,
   windowTermsOf,
   withHiddenColumns,
+  withRowSeq,
   withTotalOrder,
 } from "./followed_select.ts";
 import {
@@ -67,6 +68,8 @@ export interface FollowedText {
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
+  /** Whether the last value of each row is the seq of its last change, which is no field. */
+  readonly hasRowSeq: boolean;
   readonly sort: readonly ResultSort[];
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
@@ -133,7 +136,9 @@ export function newFollowedText(
     const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
     return boundFor({ catalog, principal, statement }, () => bindQuery(node, dmlDeps));
   };
-  const { node, select, sortCount } = withTotalOrder(withHiddenColumns(written, bound), bound);
+  const completed = withTotalOrder(withHiddenColumns(written, bound), bound);
+  const { sortCount } = completed;
+  const { hasRowSeq, node, select } = withRowSeq(completed, bound);
   const statement = newStatement();
   const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
   const prepared = prepare(node, { deps: dmlDeps, statement });
@@ -157,7 +162,8 @@ export function newFollowedText(
       readsSystemViews ||
       mayReadTombstones(prepared) ||
       [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name)),
-    fields: fieldsWithNames(prepared.fields ?? []),
+    fields: fieldsWithNames((prepared.fields ?? []).slice(0, hasRowSeq ? -1 : undefined)),
+    hasRowSeq,
     keyFields: keyFieldsOf(select),
     sort: sortOf(select).slice(0, sortCount),
     viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),

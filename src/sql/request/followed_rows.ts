@@ -72,6 +72,10 @@ export class FollowedResult implements ResultPlan {
     return this.#query.text.fields;
   }
 
+  get hasRowSeq(): boolean {
+    return this.#query.text.hasRowSeq;
+  }
+
   get keyFields(): ResultPlan["keyFields"] {
     return this.#query.text.keyFields;
   }

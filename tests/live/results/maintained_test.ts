@@ -491,6 +491,27 @@ test("a commit of many rows is evaluated, and followed from there", async () => 
   expect(counts).toEqual({ null: 1, 0: 1000, 1: 1002, 2: 1002, 9: 1 });
 });
 
+test("rows of inner joins have the seq of their last change, whenever they are followed", async () => {
+  const sql = `SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id
+    WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id) ORDER BY o.id LIMIT 9`;
+  const seqOf = async (change: string): Promise<number> => {
+    const { results } = await database.sql.execute(root, { sql: change, params: [] });
+    return Number(results.at(-1)?.lastSeq);
+  };
+  const seqsOf = ({ rows }: ResultFollower): Record<string, unknown> =>
+    Object.fromEntries(rows.map((row) => [row["id"], row["_seq"]]));
+  const early = await current(follow(sql, "maintained"));
+  const inserted = await seqOf("INSERT INTO shop.orders VALUES (40, 1, 1)");
+  const shown = await seqOf("INSERT INTO shop.items VALUES (140, 40, 1, 1, 1)");
+  const renamed = await seqOf("UPDATE shop.users SET name = 'io' WHERE id = 2");
+  await current(early);
+  const late = await current(follow(sql, "evaluated"));
+  expect(shown).toBeGreaterThan(inserted);
+  expect(seqsOf(early)).toMatchObject({ 12: renamed, 40: inserted });
+  expect(seqsOf(late)).toEqual(seqsOf(early));
+  expect(early.ack?.schema.map(({ name }) => name)).toEqual(["id", "name", "id_2", "_key", "_seq"]);
+});
+
 test("a client that comes back may get the rows in the other way", async () => {
   const sql = "SELECT u.name, o.total FROM shop.users u JOIN shop.orders o ON o.user_id = u.id";
   const held = await current(follow(sql, "maintained"));
