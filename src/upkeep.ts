@@ -1,6 +1,6 @@
 /**
  * The regular tasks of an open database. They check the memory, the free space and the clock,
- * remove expired data and files that can no longer be referenced, erase dropped accounts, scan
+ * remove expired rows and files that can no longer be referenced, erase dropped accounts, scan
  * segments for damage, and save when users were last seen. Nothing here waits, and no caller waits
  * for it. If the disk refuses a task or a bug ends it, the task is tried again.
  */
@@ -11,6 +11,7 @@ import { isExpected } from "./base/errors.ts";
 import { repeatedly } from "./base/repeatedly.ts";
 import {
   beginDueErasures,
+  ExpirySweep,
   resumeIndexBuilds,
   type SqlEnvironment,
   sweepDroppedTables,
@@ -20,6 +21,12 @@ import type { LocalStore } from "./storage/mod.ts";
 
 /** The interval of the checks of free space, clock and expiry while there are no writes. */
 const SPACE_LOOK_MS = 10_000;
+
+/**
+ * The interval at which expired rows are deleted. Even with the shortest TTL, which is a second, a
+ * row stays for two seconds at most.
+ */
+const EXPIRY_MS = 1000;
 
 /** The interval at which the times when users were last seen are written to the catalog. */
 const SEEN_MS = 60_000;
@@ -42,11 +49,16 @@ type Reports = Pick<UpkeepParts, "bugs" | "log">;
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;
   const sweep = fileSweep(parts);
+  const expiry = new ExpirySweep(parts);
+  const deleteExpired = (): void => {
+    void expiry.run().catch((error: unknown) => noteFailed(parts, "delete expired rows", error));
+  };
   const look = (): void => {
     attempt(parts, "check the free space", () => store.lookAtSpace());
     attempt(parts, "check the clock", () => store.lookAtClock());
   };
   look();
+  deleteExpired();
   beginErasures(parts);
   resumeIndexBuilds(parts);
   let hasEnded = false;
@@ -58,6 +70,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
       attempt(parts, "drop what has expired", () => store.dropExpired());
       attempt(parts, "bound the history", () => store.boundHistory());
     }),
+    repeatedly(clock, EXPIRY_MS, deleteExpired),
     repeatedly(clock, SEEN_MS, () => {
       attempt(parts, "record when users were seen", () => auth.keepSeen());
     }),
@@ -70,6 +83,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
   return () => {
     hasEnded = true;
     sweep.end();
+    expiry.end();
     for (const stop of stops) stop();
     let hasMore = true;
     while (hasMore) hasMore = auth.keepSeen();

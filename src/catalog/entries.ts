@@ -12,6 +12,11 @@ import type {
   Value,
 } from "../types/mod.ts";
 
+/**
+ * The kind of a table, which says to whom its rows belong: to users in a USER or STREAM table, to
+ * nobody in a SHARED table. A STREAM table with an access level is kept as kind "shared" with the
+ * option `ttlSeconds`.
+ */
 export type TableKind = "user" | "shared" | "stream";
 
 export type AccessLevel = "PUBLIC" | "PRIVATE" | "RESTRICTED" | "DBA";

@@ -93,8 +93,10 @@ export {
 export {
   accessLevelOf,
   changedTableOptions,
+  deletedAfterMs,
   flushPolicyFrom,
   resetTableOptions,
+  shownKindOf,
   tableOptionsFrom,
 } from "./table_options.ts";
 export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";

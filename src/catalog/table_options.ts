@@ -46,11 +46,9 @@ export function tableOptionsFrom(
     );
   }
   const kind = type ?? prefix ?? "shared";
-  const options = apply(
-    kind,
-    {},
-    own.filter((setting) => setting !== typeSetting),
-  );
+  const others = own.filter((setting) => setting !== typeSetting);
+  const isShared = others.some(({ name }) => name.toUpperCase() === "ACCESS_LEVEL");
+  const options = apply(kind === "stream" && isShared ? SHARED_STREAM : [kind], {}, others);
   if (kind === "stream" && options.ttlSeconds === undefined) {
     throw new DatabaseError(
       "INVALID_OPTION",
@@ -58,7 +56,35 @@ export function tableOptionsFrom(
       { hint: "add WITH (TTL_SECONDS = 3600)" },
     );
   }
-  return { kind, options };
+  return { kind: kind === "stream" && isShared ? "shared" : kind, options };
+}
+
+/**
+ * The kinds whose options a STREAM table with an ACCESS_LEVEL has. It is a SHARED table whose rows
+ * expire, and the catalog keeps it as one.
+ */
+const SHARED_STREAM: readonly TableKind[] = ["shared", "stream"];
+
+/** Returns the kinds whose options a table has. */
+function kindsOf(table: KindAndOptions): readonly TableKind[] {
+  return deletedAfterMs(table) === undefined ? [table.kind] : SHARED_STREAM;
+}
+
+type KindAndOptions = Pick<TableEntry, "kind" | "options">;
+
+/** Returns the kind of a table as CREATE TABLE names it. */
+export function shownKindOf({ kind, options }: KindAndOptions): "USER" | "SHARED" | "STREAM" {
+  if (kind === "user") return "USER";
+  return options.ttlSeconds === undefined ? "SHARED" : "STREAM";
+}
+
+/**
+ * Returns the age at which rows of a SHARED table are deleted, in milliseconds; undefined if they
+ * stay, or if they expire without being deleted, as those of other STREAM tables do.
+ */
+export function deletedAfterMs({ kind, options }: KindAndOptions): number | undefined {
+  const { ttlSeconds } = options;
+  return kind === "shared" && ttlSeconds !== undefined ? ttlSeconds * 1000 : undefined;
 }
 
 /**
@@ -66,12 +92,11 @@ export function tableOptionsFrom(
  * @throws {DatabaseError} See {@linkcode tableOptionsFrom}.
  */
 export function changedTableOptions(
-  kind: TableKind,
-  current: TableOptions,
+  table: KindAndOptions,
   settings: readonly OptionSetting[],
 ): TableOptions {
   refuseTwice(settings);
-  return apply(kind, current, settings.filter(isOwn));
+  return apply(kindsOf(table), table.options, settings.filter(isOwn));
 }
 
 /**
@@ -91,13 +116,12 @@ function isOwn({ name }: Pick<OptionSetting, "name">): boolean {
 
 /** Returns the options after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
 export function resetTableOptions(
-  kind: TableKind,
-  current: TableOptions,
+  table: KindAndOptions,
   names: readonly Omit<OptionSetting, "value">[],
 ): TableOptions {
   const reset = new Set<string>();
   for (const setting of names.filter(isOwn)) {
-    const { key } = ruleFor(kind, setting);
+    const { key } = ruleFor(kindsOf(table), setting);
     if (key === "ttlSeconds") {
       throw new DatabaseError(
         "INVALID_OPTION",
@@ -107,7 +131,7 @@ export function resetTableOptions(
     }
     reset.add(key);
   }
-  return Object.fromEntries(Object.entries(current).filter(([key]) => !reset.has(key)));
+  return Object.fromEntries(Object.entries(table.options).filter(([key]) => !reset.has(key)));
 }
 
 /**
@@ -216,10 +240,7 @@ const READERS: Readonly<Record<AccessLevel, number>> = {
 /**
  * Returns the access level of a SHARED table; undefined for other tables, whose rows are private.
  */
-export function accessLevelOf({
-  kind,
-  options,
-}: Pick<TableEntry, "kind" | "options">): AccessLevel | undefined {
+export function accessLevelOf({ kind, options }: KindAndOptions): AccessLevel | undefined {
   return kind === "shared" ? (options.accessLevel ?? "PRIVATE") : undefined;
 }
 
@@ -245,15 +266,15 @@ function haveSamePolicies(
 }
 
 function apply(
-  kind: TableKind,
+  kinds: readonly TableKind[],
   current: TableOptions,
   settings: readonly OptionSetting[],
 ): TableOptions {
-  const parts = settings.map((setting) => ruleFor(kind, setting).read(setting));
+  const parts = settings.map((setting) => ruleFor(kinds, setting).read(setting));
   return Object.assign({}, current, ...parts) as TableOptions;
 }
 
-function ruleFor(kind: TableKind, setting: Omit<OptionSetting, "value">): OptionRule {
+function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "value">): OptionRule {
   const name = setting.name.toUpperCase();
   const rule = RULES.get(name);
   if (rule === undefined) {
@@ -265,14 +286,19 @@ function ruleFor(kind: TableKind, setting: Omit<OptionSetting, "value">): Option
       placeOf(setting),
     );
   }
-  if (!rule.kinds.includes(kind)) {
-    throw new DatabaseError(
-      "INVALID_OPTION",
-      `Cannot set ${name} on a ${kind.toUpperCase()} table: it belongs to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
-      placeOf(setting),
-    );
-  }
-  return rule;
+  if (kinds.some((kind) => rule.kinds.includes(kind))) return rule;
+  const kind = kinds.join(" ").toUpperCase();
+  const isLate = rule.key === "accessLevel" && kind === "STREAM";
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    `Cannot set ${name} on a ${kind} table: it belongs to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
+    {
+      ...placeOf(setting),
+      ...(isLate && {
+        hint: "the rows of this table belong to users; create a STREAM table WITH (ACCESS_LEVEL = …) for rows that others may read",
+      }),
+    },
+  );
 }
 
 function kindFrom(setting: OptionSetting): TableKind {

@@ -30,6 +30,7 @@ import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
 import type { LiveOptions } from "./live_options.ts";
 import { type PositionStorage, STORAGE } from "./positions.ts";
+import { type Presence, type PresenceOptions, Rooms } from "./presence.ts";
 import { refreshTokenPlace, type SessionPlace } from "./refresh_token.ts";
 import { type Duration, msFromDuration } from "./repeats.ts";
 import { serverUrlFrom } from "./server_url.ts";
@@ -137,11 +138,19 @@ export interface Client extends Statements, Copies {
    * log-out ends it. If another user logs in, it starts again with that user's rows.
    */
   live<Row extends object = CellObject>(sql: string, options: LiveOptions<Row>): LiveQuery<Row>;
+  /**
+   * Enters a room, and tells who else is in it. A room is the rows of a STREAM table that have its
+   * name. If a tab is closed or loses its connection, it leaves when its row expires.
+   *
+   *     const presence = db.presence("lobby", { table: "chat.presence", onChange: show });
+   *     presence.set({ typing: true });
+   */
+  presence<State = unknown>(room: string, options: PresenceOptions<State>): Presence<State>;
   /** Returns a topic, whose messages `consume` processes. */
   topic(name: string): Topic;
   /** Interrupts the live connection for a while, to demonstrate a resume. */
   interrupt(durationMs: number): void;
-  /** Ends the live queries and their connection. The session stays. */
+  /** Ends the live queries and their connection, and leaves the rooms. The session stays. */
   close(): void;
 }
 
@@ -174,6 +183,13 @@ export function createClient(options: ClientOptions): Client {
     onState: guarded<ConnectionState>(environment, (state) => options.onConnection?.(state)),
   });
   const statements = statementsBy({ session, values });
+  const rooms = new Rooms({
+    environment,
+    statements,
+    session,
+    values,
+    live: (sql, given) => connection.open(sql, given),
+  });
   const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
@@ -187,6 +203,10 @@ export function createClient(options: ClientOptions): Client {
       // The caller declares the type of the rows.
       return connection.open(sql, given as unknown as LiveOptions) as unknown as LiveQuery<Row>;
     },
+    presence<State>(room: string, given: PresenceOptions<State>) {
+      // The caller declares the type of the states.
+      return rooms.enter(room, given as PresenceOptions) as Presence<State>;
+    },
     topic(name) {
       requireRule("the topic", name, FILLED_TEXT);
       return { consume: (given, handler) => connection.consume(name, given, handler) };
@@ -195,6 +215,9 @@ export function createClient(options: ClientOptions): Client {
       requireRule("the duration", durationMs, COUNT);
       connection.interrupt(durationMs);
     },
-    close: () => connection.close(),
+    close() {
+      rooms.leaveAll();
+      connection.close();
+    },
   };
 }

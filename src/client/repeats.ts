@@ -92,7 +92,7 @@ export function msFromDuration(duration: string): number {
   throw new TypeError(`Cannot use the duration "${duration}": it should be like "500ms" or "10s"`);
 }
 
-function isPassing(error: unknown): boolean {
+export function isPassing(error: unknown): boolean {
   if (error instanceof ConnectionError) return true;
   if (!(error instanceof ServerError)) return false;
   return PASSING_STATUSES.has(error.status) || error.code === "COMMIT_UNKNOWN";

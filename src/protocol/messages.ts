@@ -142,6 +142,11 @@ export interface ChangeMessage {
   readonly change_type: "insert" | "update" | "delete";
   readonly rows: readonly WireRow[];
   readonly old_values?: readonly WireRow[];
+  /**
+   * With delete, `expired` if the rows were deleted because they are as old as the TTL_SECONDS of
+   * their table. Otherwise absent.
+   */
+  readonly reason?: "expired";
   /** The commit time, in milliseconds since 1970. */
   readonly ts?: number;
   readonly commit_seq?: number;

@@ -106,3 +106,4 @@ export { textOfArrayCell } from "./result/array_cell.ts";
 export { csvField, csvRows, jsonRows, ndjsonRows } from "./result/row_text.ts";
 export { SpillSpace } from "./spill/mod.ts";
 export { beginDueErasures } from "./utility/erasure.ts";
+export { type ExpiryDeps, ExpirySweep } from "./utility/expiry.ts";

@@ -5,9 +5,11 @@ import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {
   changedTableOptions,
+  deletedAfterMs,
   flushPolicyFrom,
   type OptionSetting,
   resetTableOptions,
+  shownKindOf,
   type TableKind,
   tableOptionsFrom,
 } from "../../src/catalog/mod.ts";
@@ -58,7 +60,7 @@ test("tableOptionsFrom accepts each option only for its kinds", () => {
   const options: readonly [Settings, kinds: readonly TableKind[]][] = [
     [{ FLUSH_POLICY: "rows:10" }, ["user", "shared"]],
     [{ STORAGE_ID: "local" }, ["user", "shared"]],
-    [{ ACCESS_LEVEL: "public" }, ["shared"]],
+    [{ ACCESS_LEVEL: "public" }, ["shared", "stream"]],
     [{ DELETED_RETENTION_HOURS: 5 }, ["user", "shared"]],
     [{ COMPRESSION: "ZSTD" }, ["user", "shared"]],
     [{ TTL_SECONDS: 60 }, ["stream"]],
@@ -116,17 +118,55 @@ test("tableOptionsFrom returns words in the spelling of the catalog", () => {
   });
 });
 
-test("changedTableOptions and resetTableOptions keep options that are not named", () => {
-  const current = { accessLevel: "PUBLIC", flushPolicy: "rows:5" } as const;
+test("tableOptionsFrom makes a STREAM table with an access level a SHARED one that expires", () => {
+  const shared = { kind: "shared", options: { accessLevel: "PUBLIC", ttlSeconds: 5 } } as const;
+  const own = { kind: "stream", options: { ttlSeconds: 5 } } as const;
+  const values = { TTL_SECONDS: 5, ACCESS_LEVEL: "public" };
 
-  expect(changedTableOptions("shared", current, settings({ COMPRESSION: "none" }))).toEqual({
-    ...current,
+  expect(tableOptionsFrom("stream", settings(values))).toEqual(shared);
+  expect(tableOptionsFrom("stream", settings({ TTL_SECONDS: 5 }))).toEqual(own);
+  expect(conditionOfOptions("stream", { ACCESS_LEVEL: "PUBLIC" })).toBe("INVALID_OPTION");
+  expect([shared, own].map(shownKindOf)).toEqual(["STREAM", "STREAM"]);
+  expect(shownKindOf({ kind: "shared", options: {} })).toBe("SHARED");
+  expect(shownKindOf({ kind: "user", options: {} })).toBe("USER");
+  expect([shared, own].map(deletedAfterMs)).toEqual([5000, undefined]);
+});
+
+test("a STREAM table with an access level has the options of SHARED tables, too", () => {
+  const table = { kind: "shared", options: { accessLevel: "PUBLIC", ttlSeconds: 5 } } as const;
+  const values = { TTL_SECONDS: 9, ACCESS_LEVEL: "dba", FLUSH_POLICY: "rows:7" };
+
+  expect(changedTableOptions(table, settings(values))).toEqual({
+    accessLevel: "DBA",
+    flushPolicy: "rows:7",
+    ttlSeconds: 9,
+  });
+  expect(resetTableOptions(table, [{ name: "ACCESS_LEVEL" }])).toEqual({ ttlSeconds: 5 });
+  expect(() => resetTableOptions(table, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
+  const own = { kind: "stream", options: { ttlSeconds: 5 } } as const;
+  try {
+    changedTableOptions(own, settings({ ACCESS_LEVEL: "PUBLIC" }));
+    expect.unreachable();
+  } catch (error) {
+    expect(error).toHaveProperty("hint", expect.stringContaining("ACCESS_LEVEL"));
+  }
+});
+
+test("changedTableOptions and resetTableOptions keep options that are not named", () => {
+  const options = { accessLevel: "PUBLIC", flushPolicy: "rows:5" } as const;
+  const current = { kind: "shared", options } as const;
+  const bare = { kind: "shared", options: {} } as const;
+  const stream = { kind: "stream", options: { ttlSeconds: 5 } } as const;
+
+  expect(changedTableOptions(current, settings({ COMPRESSION: "none" }))).toEqual({
+    ...options,
     compression: "none",
   });
-  expect(resetTableOptions("shared", current, [{ name: "access_level" }])).toEqual({
+  expect(resetTableOptions(current, [{ name: "access_level" }])).toEqual({
     flushPolicy: "rows:5",
   });
-  expect(() => changedTableOptions("shared", {}, settings({ TYPE: "USER" }))).toThrow("TYPE");
-  expect(() => resetTableOptions("shared", {}, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
-  expect(() => resetTableOptions("stream", {}, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
+  expect(() => changedTableOptions(bare, settings({ TYPE: "USER" }))).toThrow("TYPE");
+  expect(() => changedTableOptions(bare, settings({ TTL_SECONDS: 5 }))).toThrow("TTL_SECONDS");
+  expect(() => resetTableOptions(bare, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
+  expect(() => resetTableOptions(stream, [{ name: "TTL_SECONDS" }])).toThrow(DatabaseError);
 });

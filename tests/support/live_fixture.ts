@@ -259,6 +259,7 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
       fingerprint: JSON.stringify([sql, known.parameter, this.policyVersion]),
       equality: known.equality,
       hasStar: known.hasStar ?? false,
+      isExpiry: undefined,
       namedColumns: known.reads
         .filter((columnId) => columnId > 0)
         .map((columnId) => ({ columnId, type: stored(columnId).type })),

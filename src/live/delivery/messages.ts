@@ -2,9 +2,9 @@
  * Turns rows and changes into messages: decides which changes share a message, and how large a
  * message may become.
  *
- * Invariants: a message never contains changes from two commits or of two kinds. Messages keep the
- * order of the changes, so a client that resumes from the highest `_seq` of any message skips
- * nothing. Only a message with a single row may exceed the frame size.
+ * Invariants: a message never contains changes from two commits, of two kinds, or with two reasons.
+ * Messages keep the order of the changes, so a client that resumes from the highest `_seq` of any
+ * message skips nothing. Only a message with a single row may exceed the frame size.
  */
 import { assert } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -38,6 +38,7 @@ const MESSAGES_MAX = 4;
 /** A `change` message before it is addressed to a subscription. */
 export interface PendingChange {
   readonly type: LiveChange["type"];
+  readonly reason?: LiveChange["reason"];
   readonly rows: readonly WireRow[];
   /** The old values of updated and deleted rows, one entry per changed row. */
   readonly oldValues: readonly WireRow[];
@@ -75,12 +76,12 @@ export function pendingChangeFrom(
 ): PendingChange {
   const first = changes[start];
   assert(first !== undefined, "a message has a change");
-  const { type, commitSeq } = first;
+  const { type, commitSeq, reason } = first;
+  const isLikeFirst = (other: LiveChange | undefined): boolean =>
+    other?.type === type && other.commitSeq === commitSeq && other.reason === reason;
   const limit = Math.min(changes.length, start + Math.min(countMax, CHANGE_ROWS_MAX));
   let end = start + 1;
-  while (end < limit && changes[end]?.type === type && changes[end]?.commitSeq === commitSeq) {
-    end += 1;
-  }
+  while (end < limit && isLikeFirst(changes[end])) end += 1;
   if (end > start + 1) end = start + fittingCount(changes.slice(start, end), frameBytesMax);
   const rows: WireRow[] = [];
   const oldValues: WireRow[] = [];
@@ -93,12 +94,13 @@ export function pendingChangeFrom(
     lastSeq = change.seq;
   }
   const commitMs = store.commitMs(commitSeq);
-  return { type, rows, oldValues, commitSeq, commitMs, lastSeq, count: end - start };
+  const pending = { type, rows, oldValues, commitSeq, commitMs, lastSeq, count: end - start };
+  return reason === undefined ? pending : { ...pending, reason };
 }
 
 /** Addresses a pending change to one subscription id. */
 export function changeMessage(pending: PendingChange, subscriptionId: string): ChangeMessage {
-  const { type, rows, oldValues, commitMs: ts, commitSeq, isCommitEnd } = pending;
+  const { type, reason, rows, oldValues, commitMs: ts, commitSeq, isCommitEnd } = pending;
   const end = isCommitEnd === undefined ? {} : { commit_end: isCommitEnd };
   if (type === "insert") {
     return {
@@ -117,6 +119,7 @@ export function changeMessage(pending: PendingChange, subscriptionId: string): C
     change_type: type,
     rows,
     old_values: oldValues,
+    ...(reason !== undefined && { reason }),
     ts,
     commit_seq: commitSeq,
     ...end,

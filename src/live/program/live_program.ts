@@ -44,6 +44,8 @@ export interface LiveChange {
   readonly row: WireRow | undefined;
   /** The old values to send; undefined for an insert. */
   readonly old: WireRow | undefined;
+  /** Why a row was deleted; absent if somebody deleted it, or it no longer matches the query. */
+  readonly reason?: "expired";
 }
 
 /**
@@ -264,7 +266,9 @@ export class LiveProgram {
       // A row without a primary key is identified by the seq of its insert.
       const isKeyless = this.plan.keyFieldIndexes.length === 0;
       const old = isKeyless && oldRow !== undefined ? { ...oldRow, _row_seq: prev } : oldRow;
-      return { type: "delete", seq, commitSeq, prev, row: undefined, old };
+      const isExpired = batch.deleted[row] === 1 && this.plan.isExpiry?.(prev, seq) === true;
+      const change = { type: "delete" as const, seq, commitSeq, prev, row: undefined, old };
+      return isExpired ? { ...change, reason: "expired" } : change;
     }
     if (oldRow === undefined) {
       return { type: "insert", seq, commitSeq, prev, row: newRow, old: undefined };

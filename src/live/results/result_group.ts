@@ -29,7 +29,7 @@ import { SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import type { FedGroup, ResultFeed } from "./result_feed.ts";
-import { StepMessages } from "./result_messages.ts";
+import { StepMessages, withReasons } from "./result_messages.ts";
 import {
   ChangedKeys,
   changedState,
@@ -364,7 +364,9 @@ export class ResultGroup implements Evaluated, FedGroup {
     this.#evaluatedSeq = seq;
     // The feed notifies the members that wait for this seq.
     if (changes.length === 0 && this.#feed !== undefined) return;
-    const messages = new StepMessages(changes, { ...this.#host, seq });
+    const explained =
+      before === undefined ? changes : withReasons(changes, this.#plan, { before, after: state });
+    const messages = new StepMessages(explained, { ...this.#host, seq });
     for (const member of this.#members) member.take({ before, after: state, messages });
     if (changes.length > 0 || before === undefined) this.#countBytes();
   }
@@ -404,7 +406,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   stepFrom(before: ResultState): ResultStep | undefined {
     const after = this.state;
     if (after === undefined) return undefined;
-    const changes = changesBetween(before, after, this.#shape);
+    const steps = changesBetween(before, after, this.#shape);
+    const changes = withReasons(steps, this.#plan, { before, after });
     return {
       before,
       after,

@@ -6,6 +6,7 @@
  * a client that has applied it has exactly the rows of the query at that seq.
  */
 import type { Seq } from "../../base/seq.ts";
+import type { ResultPlan } from "../../sql/mod.ts";
 import type { SharedMessage } from "../contract/live.ts";
 import {
   changeMessage,
@@ -16,6 +17,26 @@ import {
   shared,
 } from "../delivery/messages.ts";
 import type { LiveChange } from "../program/live_program.ts";
+import type { ResultState } from "./result_state.ts";
+
+/** The part of a state that tells the range of a step. */
+type StepEnd = Pick<ResultState, "seq">;
+
+/** Adds the reason to each delete of a row that expired between two states. */
+export function withReasons(
+  changes: readonly LiveChange[],
+  plan: Pick<ResultPlan, "expiredBetween">,
+  { after, before }: { before: StepEnd; after: StepEnd },
+): readonly LiveChange[] {
+  if (!changes.some(({ type }) => type === "delete")) return changes;
+  const isExpired = plan.expiredBetween(before.seq, after.seq);
+  if (isExpired === undefined) return changes;
+  return changes.map((change) => {
+    const { old, type } = change;
+    const hasExpired = type === "delete" && old !== undefined && isExpired(old);
+    return hasExpired ? { ...change, reason: "expired" as const } : change;
+  });
+}
 
 interface StepMessage {
   readonly pending: PendingChange;

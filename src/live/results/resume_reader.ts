@@ -14,6 +14,7 @@ import { FrameBudget } from "../rows/frame_budget.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { LoadReader, LoadStep } from "../subscription/load_reader.ts";
 import type { ResultHost } from "./result_group.ts";
+import { withReasons } from "./result_messages.ts";
 import { newestState, type ResultReading } from "./result_reader.ts";
 import { changesBetween, type ResultState } from "./result_state.ts";
 
@@ -93,7 +94,8 @@ export class ResumeReader implements LoadReader {
     if (before === undefined || after === undefined) return undefined;
     const changes = changesBetween(before, after, group.shape);
     const deletes = changes.filter(({ type }) => type === "delete");
-    this.#deletes = pendingOf(deletes, { frameBytesMax, store: host.store });
+    const explained = withReasons(deletes, group.plan, { before, after });
+    this.#deletes = pendingOf(explained, { frameBytesMax, store: host.store });
     this.#rows = changes.flatMap(({ row }) => (row === undefined ? [] : [row]));
     this.#before = undefined;
     onState(after);

@@ -301,6 +301,12 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       description:
         "With delete: the deleted rows. With update: the key, _seq and the columns that changed",
     }),
+    reason: optional({
+      type: "string",
+      enum: ["expired"],
+      description:
+        "With delete: expired if the rows were deleted because they are as old as TTL_SECONDS of their table",
+    }),
     ts: optional({ ...COUNT, description: "Time of the commit, in milliseconds since 1970" }),
     commit_seq: optional({ ...COUNT, description: "The highest _seq of the commit" }),
     commit_end: optional({

@@ -146,7 +146,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return renameColumn(table, change);
     case "set options": {
       const settings = optionSettings(change.options);
-      const options = changedTableOptions(table.kind, table.options, settings);
+      const options = changedTableOptions(table, settings);
       const position = change._location.start;
       requireSameStorage(altering.deps.catalog, table, { options, position });
       return { ...table, options };
@@ -156,7 +156,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
         name,
         position: _location.start,
       }));
-      const options = resetTableOptions(table.kind, table.options, names);
+      const options = resetTableOptions(table, names);
       const position = change._location.start;
       requireSameStorage(altering.deps.catalog, table, { options, position });
       return { ...table, options };

@@ -71,7 +71,8 @@ export function createTable(
   const alterer = { deps, namespace, principal };
   const columns = elements.columns.map((column) => withQualifiedDefault(column, alterer, position));
   const maker = { catalog, clock, principal };
-  const numbered = { ...elements, columns, kind, namespace: inNamespace, name, tableId: 0 };
+  const place = { namespace: inNamespace, name };
+  const numbered = { ...elements, columns, kind, options, ...place, tableId: 0 };
   const keys = foreignKeysIn(node);
   const indexed = <T extends IndexedTable>(table: T): T =>
     withLikedParts(withUnique(withFreeKeyName(table, catalog), node, catalog), likes, catalog);
@@ -83,18 +84,18 @@ export function createTable(
   requireKnownTypes(tried, { catalog, position });
   withForeignKeys(indexed(tried), keys, alterer);
   const { userId: createdBy } = principal;
-  owned({ ...tried, kind, options, schemaVersion: 1, createdBy, createdAtMs: 0, updatedAtMs: 0 });
+  owned({ ...tried, schemaVersion: 1, createdBy, createdAtMs: 0, updatedAtMs: 0 });
   return () => {
     store.requireFreeSpace();
     const nowMs = clock.nowMs();
-    const place = { tableId: catalog.nextTableId(), namespace: inNamespace, name };
-    const made = withSequences({ ...elements, columns, kind, ...place }, numberings, maker);
+    const tableId = catalog.nextTableId();
+    const made = withSequences({ ...numbered, tableId }, numberings, maker);
     const seq = store.issueSeq();
     const entry: TableEntry = {
       ...withForeignKeys(indexed(made.table), keys, alterer),
-      ...(directoryOf === undefined ? {} : { storageDirectory: directoryOf(place) }),
-      kind,
-      options,
+      ...(directoryOf === undefined
+        ? {}
+        : { storageDirectory: directoryOf({ ...place, tableId }) }),
       schemaVersion: 1,
       createdBy,
       createdAtMs: nowMs,

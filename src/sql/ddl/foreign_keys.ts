@@ -42,6 +42,7 @@ export type ReferringTable = Pick<
   | "keyComment"
   | "keyName"
   | "kind"
+  | "options"
   | "name"
   | "namespace"
   | "primaryKey"
@@ -146,7 +147,7 @@ function requireReference(
 }
 
 function requireKinds(child: ReferringTable, parent: ReferringTable, position: number): void {
-  if (child.kind === "stream" || parent.kind === "stream") {
+  if ([child, parent].some(({ options }) => options.ttlSeconds !== undefined)) {
     throw invalid(position, "rows of a STREAM table expire");
   }
   if (child.kind === "shared" && parent.kind === "user") {

@@ -15,6 +15,7 @@ import {
   type PolicyCommand,
   type PolicyEntry,
   type PolicyRole,
+  shownKindOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import { columnNamed, nameOf } from "../bind/change/dml_target.ts";
@@ -95,7 +96,7 @@ function requirePoliciesApply(table: TableEntry, node: PolicyDefinition): void {
   if (node.type === "drop policy" || level === "RESTRICTED") return;
   const what =
     level === undefined
-      ? `it is a ${table.kind.toUpperCase()} table, in which all users have their own rows`
+      ? `it is a ${shownKindOf(table)} table, in which all users have their own rows`
       : `its ACCESS_LEVEL is '${level}', and policies apply only with 'RESTRICTED'`;
   const hint = `ALTER TABLE ${nameOf(table)} SET (ACCESS_LEVEL = 'RESTRICTED')`;
   throw new DatabaseError(
@@ -311,7 +312,7 @@ export function withOwnerPolicies(
   if (accessLevelOf(table) !== "RESTRICTED") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot set OWNER_COLUMN: it defines policies, which apply only to a SHARED table with ACCESS_LEVEL 'RESTRICTED'",
+      "Cannot set OWNER_COLUMN: it defines policies, which apply only to a SHARED or STREAM table with ACCESS_LEVEL 'RESTRICTED'",
       { position },
     );
   }

@@ -7,7 +7,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { PolicyTable, TableEntry } from "../../catalog/mod.ts";
+import { type PolicyTable, shownKindOf, type TableEntry } from "../../catalog/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { plainSelect } from "../bind/bound_nodes.ts";
@@ -148,7 +148,7 @@ class PolicyReading {
     if (isView) throw unreadable(`${namespace}.${name}`, "it is a view", node);
     const table = findTable(this.#deps, { name, schema }, { namespace: current, node, principal });
     if (table.kind !== "shared") {
-      const kind = table.kind.toUpperCase();
+      const kind = shownKindOf(table);
       throw unreadable(
         nameOf(table),
         `it is a ${kind} table, whose rows depend on the reader`,

@@ -216,10 +216,13 @@ class AlterTable {
     }
   }
 
-  /** Rows that have expired under the old TTL must not reappear under a longer one. */
+  /**
+   * Rows that have expired under the old TTL must not reappear under a longer one. Those of a
+   * SHARED table are deleted, and do not.
+   */
   #withoutExpired(table: TableEntry, altered: TableEntry): TableEntry {
-    const { ttlSeconds } = table.options;
-    if (ttlSeconds === undefined || altered.options.ttlSeconds === ttlSeconds) return altered;
+    if (table.kind !== "stream") return altered;
+    if (altered.options.ttlSeconds === table.options.ttlSeconds) return altered;
     return { ...altered, expiredSeq: this.#deps.store.expiredSeq(table.tableId) };
   }
 }

@@ -2,7 +2,12 @@
  * Translates the catalog's entry of a table into the store's definition.
  */
 import { HOUR_MS } from "../../base/clock.ts";
-import { type Catalog, flushPolicyFrom, type TableEntry } from "../../catalog/mod.ts";
+import {
+  type Catalog,
+  deletedAfterMs,
+  flushPolicyFrom,
+  type TableEntry,
+} from "../../catalog/mod.ts";
 import type { SegmentHome, TableDefinition } from "../../storage/mod.ts";
 import { storedIndexesOf } from "../execute/build/stored_index.ts";
 import { OWN_TABLES } from "../own_tables/own_tables.ts";
@@ -34,6 +39,9 @@ export function homeOf(
 /** Returns the store's definition of a table, without its home. */
 export function tableDefinition(table: TableEntry, defaults: TableDefaults): TableDefinition {
   const { compression = "auto", deletedRetentionHours, flushPolicy, ttlSeconds } = table.options;
+  // Rows that live briefly are written and deleted often, and a client that was away for longer
+  // than that reads the few that there are.
+  const historyMs = deletedAfterMs(table) ?? defaults.historyMs;
   return {
     tableId: table.tableId,
     name: `${table.namespace}.${table.name}`,
@@ -48,9 +56,9 @@ export function tableDefinition(table: TableEntry, defaults: TableDefaults): Tab
     flush: flushPolicy === undefined ? defaults.flush : flushOf(flushPolicy),
     // STREAM tables do not have this option: their rows expire before compression would pay off.
     compression: table.kind === "stream" ? "none" : compression,
-    historyMs:
-      deletedRetentionHours === undefined ? defaults.historyMs : deletedRetentionHours * HOUR_MS,
-    ttlMs: ttlSeconds === undefined ? undefined : ttlSeconds * 1000,
+    historyMs: deletedRetentionHours === undefined ? historyMs : deletedRetentionHours * HOUR_MS,
+    // Expired rows of a SHARED table are deleted (`sql/utility/expiry.ts`).
+    ttlMs: table.kind === "stream" && ttlSeconds !== undefined ? ttlSeconds * 1000 : undefined,
     expiredSeq: table.expiredSeq,
   };
 }

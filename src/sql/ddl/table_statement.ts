@@ -4,7 +4,7 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import type { TableEntry } from "../../catalog/mod.ts";
+import { shownKindOf, type TableEntry } from "../../catalog/mod.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import type { QName, Statement } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
@@ -37,10 +37,11 @@ export function qualifiedName(name: QName, namespace: string): string {
  * INVALID_OPERATION
  */
 export function requireKind(kind: string | undefined, table: TableEntry, node: Statement): void {
-  if (kind === undefined || kind === table.kind) return;
+  const own = shownKindOf(table);
+  if (kind === undefined || kind.toUpperCase() === own) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${table.kind.toUpperCase()}`,
+    `Cannot use ${table.namespace}.${table.name} as a ${kind.toUpperCase()} table: it is ${own}`,
     { position: node._location.start },
   );
 }

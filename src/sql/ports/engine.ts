@@ -6,7 +6,7 @@
 import type { Principal } from "../../auth/mod.ts";
 import type { DatabaseError } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
-import type { SchemaField, WireCell } from "../../protocol/mod.ts";
+import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
 import type { Batch, DataType, Row, Vector, WireParameter } from "../../types/mod.ts";
 import type { RowPace } from "../execute/context/pace.ts";
 import type { CopyFormat } from "../parse/ast/ast.ts";
@@ -348,6 +348,11 @@ export interface LivePlan {
   readonly fingerprint: string;
   /** A conjunct `column = constant` of the filter. A row with any other value cannot match. */
   readonly equality: LiveEquality | undefined;
+  /**
+   * Whether the deletion at a seq of the version of another seq is the expiry of the row; undefined
+   * if rows of the table are not deleted because of their age.
+   */
+  readonly isExpiry: ((prev: number, seq: number) => boolean) | undefined;
   /** Whether the query selects `*`, in which case adding a column to the table ends it. */
   readonly hasStar: boolean;
   /** The columns named in the query, each with the position of its first mention. */
@@ -493,6 +498,11 @@ export interface ResultPlan {
   readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
+  /**
+   * Returns a function that tells whether a row left the result between two seqs because a row of
+   * its tables expired; undefined if no row expired.
+   */
+  expiredBetween(after: Seq, upTo: Seq): ((row: WireRow) => boolean) | undefined;
   /**
    * Evaluates the query at the newest visible seq or at an earlier one, at which all tables are
    * read as they were after the last commit at or before that seq. No right to read history is

@@ -32,6 +32,7 @@ import { CellRows } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { dmlDepsOf, statisticsOf } from "./binding_deps.ts";
 import { type ClockTerms, clockTermsOf } from "./clock_terms.ts";
+import { type ExpiringSource, expiringSourcesOf } from "./expired_rows.ts";
 import {
   fieldsWithNames,
   keyFieldsOf,
@@ -71,6 +72,8 @@ export interface FollowedText {
   /** Whether the last value of each row is the seq of its last change, which is no field. */
   readonly hasRowSeq: boolean;
   readonly sort: readonly ResultSort[];
+  /** The tables whose rows are deleted because of their age. */
+  readonly expiring: readonly ExpiringSource[];
   /** The newest change of a view, if the query reads a view; otherwise 0. */
   readonly viewsChangedSeq: number;
   /** The comparisons with the time. */
@@ -166,6 +169,7 @@ export function newFollowedText(
     hasRowSeq,
     keyFields: keyFieldsOf(select),
     sort: sortOf(select).slice(0, sortCount),
+    expiring: expiringSourcesOf(select),
     viewsChangedSeq: statement.viewCount === 0 ? 0 : newestChangeOf(catalog.views()),
     clockTerms,
     mayRead: (reader) => mayReadNow(catalog, requirements, reader),
@@ -231,7 +235,7 @@ function newestChangeOf(views: readonly ViewEntry[]): number {
 
 /** Whether the rows of a table may disappear without a commit. */
 function mayExpire(requirement: Requirement): boolean {
-  return "table" in requirement && requirement.table.options.ttlSeconds !== undefined;
+  return "table" in requirement && requirement.table.kind === "stream";
 }
 
 /** A call of a function. */

@@ -53,6 +53,7 @@ import { fieldsOf } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
 import { isClockFunction } from "./clock_terms.ts";
+import { expiryOf } from "./expired_rows.ts";
 import { withoutTimeWords } from "./live_moments.ts";
 import type { LiveRowsQuery } from "./live_rows.ts";
 import { boundFor } from "./prepared.ts";
@@ -157,6 +158,7 @@ export function planLiveQuery(
       requirements: statement.requirements,
     }),
     equality: equalityOf(select, { context: planning, compiled }),
+    isExpiry: expiryOf(table, deps.store),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
     mayRead: () => mayReadNow(catalog, principal, statement.requirements),

@@ -23,6 +23,7 @@ import type {
   ResultTable,
 } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import { expiredIn } from "../prepare/expired_rows.ts";
 import { maintainedPlanOf, type WholeQuery } from "../prepare/followed_query.ts";
 import type { MaintainedPlan, StatementToRun } from "../prepare/maintained_plans.ts";
 import { firstMsAfter } from "../prepare/next_change.ts";
@@ -90,6 +91,11 @@ export class FollowedResult implements ResultPlan {
 
   get mayRead(): ResultPlan["mayRead"] {
     return this.#query.text.mayRead;
+  }
+
+  expiredBetween(after: Seq, upTo: Seq): ReturnType<ResultPlan["expiredBetween"]> {
+    const { expiring, fields } = this.#query.text;
+    return expiredIn(expiring, this.#deps.store, { fields, range: { after, upTo } });
   }
 
   evaluate(at?: Seq): ResultEvaluation {

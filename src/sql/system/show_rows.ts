@@ -9,6 +9,7 @@ import {
   declaredKeyOf,
   ROOT_USER_ID,
   shownColumnsOf,
+  shownKindOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -150,7 +151,7 @@ export function tableRows(
       String(table.tableId),
       table.name,
       table.namespace,
-      table.kind.toUpperCase(),
+      shownKindOf(table),
       table.createdAtMs * 1000,
       table.schemaVersion,
       table.comment ?? null,

@@ -6,6 +6,7 @@ import {
   type FileEntry,
   type FilesOf,
   shownColumnsOf,
+  shownKindOf,
   type TableEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -124,7 +125,7 @@ function schemasView(catalog: Catalog): SystemView {
                 String(table.tableId),
                 table.name,
                 table.namespace,
-                table.kind.toUpperCase(),
+                shownKindOf(table),
                 table.schemaVersion,
                 JSON.stringify(columnsOf(table)),
                 JSON.stringify(constraintsOf(table)),

@@ -9,6 +9,7 @@ import {
   type Catalog,
   declaredKeyOf,
   shownColumnsOf,
+  shownKindOf,
   type UserEntry,
 } from "../../catalog/mod.ts";
 import {
@@ -362,7 +363,7 @@ function tablesView(catalog: Catalog, systemNames: () => readonly string[]): Sys
             String(table.tableId),
             table.namespace,
             table.name,
-            table.kind.toUpperCase(),
+            shownKindOf(table),
             storageIdOf(table.options),
             accessLevelOf(table) ?? null,
             table.schemaVersion,

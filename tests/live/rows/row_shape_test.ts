@@ -41,6 +41,7 @@ function planOf(fields: readonly FieldOf[], owner = 1): LivePlan {
     fingerprint: `of ${owner}`,
     equality: undefined,
     hasStar: false,
+    isExpiry: undefined,
     namedColumns: [],
     mayRead: () => true,
   };

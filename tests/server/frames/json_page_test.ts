@@ -55,6 +55,7 @@ function planOf(columns: readonly Column[]): LivePlan {
     fingerprint: "",
     equality: undefined,
     hasStar: false,
+    isExpiry: undefined,
     namedColumns: [],
     mayRead: () => true,
   };

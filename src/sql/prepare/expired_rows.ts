@@ -1,0 +1,124 @@
+/**
+ * Tells which deletions are the expiry of a row, so that followers learn the reason.
+ *
+ * A deleted row has expired if it was at least as old as its table permits. The reason therefore
+ * needs no place in the log, and a resume finds it again. A row that somebody deletes when it is
+ * due, just before `sql/utility/expiry.ts` does, has expired as well.
+ */
+import type { Seq } from "../../base/seq.ts";
+import { deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
+import type { SchemaField, WireRow } from "../../protocol/mod.ts";
+import { type ReadStore, SHARED_OWNER } from "../../storage/mod.ts";
+import { type DataType, exactCellMakerFor, valueAt } from "../../types/mod.ts";
+import type { BoundFrom, BoundSelect } from "../bind/bound.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { outputOf } from "./row_identity.ts";
+
+/** The maximum number of versions that are read to find the reasons for the deletions of a step. */
+const VERSIONS_MAX = 10_000;
+
+/** Returns true if a deletion, by its seq and the seq of the deleted version, is an expiry. */
+export type IsExpiry = (prev: number, seq: number) => boolean;
+
+/** Returns how an expiry is recognised; undefined if rows of the table are not deleted by age. */
+export function expiryOf(
+  table: TableEntry,
+  store: Pick<ReadStore, "commitMs">,
+): IsExpiry | undefined {
+  const ageMs = deletedAfterMs(table);
+  if (ageMs === undefined) return undefined;
+  return (prev, seq) => store.commitMs(seq) - store.commitMs(prev) >= ageMs;
+}
+
+/** A table of a query whose rows expire, and the fields of the query that identify its rows. */
+export interface ExpiringSource {
+  readonly table: TableEntry;
+  readonly keys: readonly ExpiringKey[];
+}
+
+interface ExpiringKey {
+  readonly columnId: number;
+  readonly type: DataType;
+  /** The index of the field. */
+  readonly field: number;
+}
+
+/** Returns the tables in FROM whose rows expire, and are recognised in the rows of the query. */
+export function expiringSourcesOf(select: BoundSelect): readonly ExpiringSource[] {
+  return select.from === undefined ? [] : sourcesIn(select.from, select);
+}
+
+function sourcesIn(from: BoundFrom, select: BoundSelect): readonly ExpiringSource[] {
+  if (from.kind !== "relation") {
+    return [...sourcesIn(from.left, select), ...sourcesIn(from.right, select)];
+  }
+  const { relation } = from;
+  if (relation.kind !== "table" || deletedAfterMs(relation.table) === undefined) return [];
+  const { columns, table } = relation;
+  const keys = table.primaryKey.flatMap((columnId): ExpiringKey[] => {
+    const column = columns.find(({ origin }) => origin?.columnId === columnId);
+    const field = column === undefined ? -1 : outputOf(select, columnValue(column));
+    return column === undefined || field < 0 ? [] : [{ columnId, type: column.type, field }];
+  });
+  return keys.length === table.primaryKey.length ? [{ table, keys }] : [];
+}
+
+/** The range of seqs of a step from one state of a result to a later one. */
+export interface StepRange {
+  readonly after: Seq;
+  readonly upTo: Seq;
+}
+
+/**
+ * Returns a function that tells whether a row left a result because a row of its tables expired;
+ * undefined if none did.
+ */
+export function expiredIn(
+  sources: readonly ExpiringSource[],
+  store: Pick<ReadStore, "changes" | "commitMs">,
+  { fields, range }: { fields: readonly SchemaField[]; range: StepRange },
+): ((row: WireRow) => boolean) | undefined {
+  const found = sources.flatMap((source) => {
+    const texts = expiredKeys(source, store, range);
+    const names = source.keys.map(({ field }) => fields[field]?.name ?? "");
+    return texts.size === 0 ? [] : [{ names, texts }];
+  });
+  if (found.length === 0) return undefined;
+  return (row) =>
+    found.some(({ names, texts }) => texts.has(textOf(names.map((name) => row[name]))));
+}
+
+function expiredKeys(
+  { keys, table }: ExpiringSource,
+  store: Pick<ReadStore, "changes" | "commitMs">,
+  range: StepRange,
+): ReadonlySet<string> {
+  const texts = new Set<string>();
+  const isExpiry = expiryOf(table, store);
+  const makers = keys.map(({ type }) => exactCellMakerFor(type));
+  const columnIds = keys.map(({ columnId }) => columnId);
+  const scan = store.changes(table.tableId, { ...range, owner: SHARED_OWNER, columnIds });
+  let count = 0;
+  try {
+    for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+      const { columns, deleted, prevs, rowCount, seqs } = batch;
+      for (let row = 0; row < rowCount; row += 1) {
+        if (deleted[row] !== 1 || isExpiry?.(prevs[row] ?? 0, seqs[row] ?? 0) !== true) continue;
+        texts.add(textOf(columns.map((column, index) => makers[index]?.(valueAt(column, row)))));
+      }
+      count += rowCount;
+      // A follower that is so far behind gets the deletions without their reasons.
+      if (count > VERSIONS_MAX) break;
+    }
+  } finally {
+    scan.close();
+  }
+  return texts;
+}
+
+/** Writes the key of a row. Cells of one column have one type. */
+function textOf(cells: readonly unknown[]): string {
+  return JSON.stringify(cells, (_, cell: unknown) =>
+    typeof cell === "bigint" ? String(cell) : cell,
+  );
+}

@@ -1,0 +1,152 @@
+/**
+ * Deletes rows of shared STREAM tables that are older than TTL_SECONDS.
+ *
+ * The deletions are ordinary commits, so that live queries, resumes and topics report them like any
+ * other deletion. In a STREAM table without an access level, a row expires without a commit: a read
+ * leaves it out (`storage/table/table.ts`).
+ *
+ * Invariants: a row is deleted only if its newest version, in the tick of the commit, is old
+ * enough. Only one sweep runs at a time. A sweep also finds the rows that the one before could not
+ * delete.
+ */
+import { isExpected } from "../../base/errors.ts";
+import type { Seq } from "../../base/seq.ts";
+import { deletedAfterMs } from "../../catalog/mod.ts";
+import { SEQ_COLUMN_ID, SHARED_OWNER } from "../../storage/mod.ts";
+import { type Row, valueAt } from "../../types/mod.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+
+export type ExpiryDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
+
+/** The rows that one commit deletes, which are few so that its tick is short. */
+const ROWS_PER_COMMIT = 500;
+
+/** The pause of a table after a failure, which lasts, such as damage. */
+const FAILED_MS = 60_000;
+
+/** Rows that have expired, and the seq of the last of them. */
+interface ExpiredRows {
+  readonly rows: readonly Row[];
+  readonly lastSeq: Seq;
+}
+
+export class ExpirySweep {
+  readonly #deps: ExpiryDeps;
+  /** The tables to look at, as of a version of the catalog. */
+  #tableIds: readonly number[] = [];
+  #catalogVersion = -1;
+  /** For each table, the seq up to which no row is left. */
+  readonly #sweptSeqs = new Map<number, number>();
+  /** For each table that has failed, the time of the next attempt. */
+  readonly #pausedUntilMs = new Map<number, number>();
+  #isUnderWay = false;
+  /** Whether a sweep was asked for while another one was under way. */
+  #isDue = false;
+  #isEnded = false;
+
+  constructor(deps: ExpiryDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Deletes all rows that have expired. If another sweep runs, it looks once more at its end.
+   *
+   * @throws The first error of a table, once the other tables have been swept.
+   */
+  async run(): Promise<void> {
+    this.#isDue = true;
+    if (this.#isUnderWay) return;
+    this.#isUnderWay = true;
+    const failures: Error[] = [];
+    try {
+      while (this.#isDue && !this.#isEnded) {
+        this.#isDue = false;
+        for (const tableId of this.#tables()) failures.push(...(await this.#failureIn(tableId)));
+      }
+    } finally {
+      this.#isUnderWay = false;
+    }
+    const [failure] = failures;
+    if (failure !== undefined) throw failure;
+  }
+
+  /**
+   * Sweeps a table, and returns its failure, if any: a failure in one table, for example damage,
+   * does not keep the rows of the others.
+   */
+  async #failureIn(tableId: number): Promise<readonly Error[]> {
+    try {
+      await this.#sweep(tableId);
+      return [];
+    } catch (error) {
+      if (!isExpected(error)) throw error;
+      this.#pausedUntilMs.set(tableId, this.#deps.clock.monotonicMs() + FAILED_MS);
+      return [error];
+    }
+  }
+
+  /** Begins no further commit. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
+  #tables(): readonly number[] {
+    const { catalog } = this.#deps;
+    if (catalog.version === this.#catalogVersion) return this.#tableIds;
+    const tables = catalog.tables().filter((table) => deletedAfterMs(table) !== undefined);
+    this.#tableIds = tables.map(({ tableId }) => tableId);
+    this.#catalogVersion = catalog.version;
+    for (const known of [this.#sweptSeqs, this.#pausedUntilMs]) {
+      for (const tableId of known.keys())
+        if (!this.#tableIds.includes(tableId)) known.delete(tableId);
+    }
+    return this.#tableIds;
+  }
+
+  async #sweep(tableId: number): Promise<void> {
+    const { clock, store } = this.#deps;
+    if (clock.monotonicMs() < (this.#pausedUntilMs.get(tableId) ?? 0)) return;
+    while (!this.#isEnded) {
+      const found = this.#expiredRows(tableId);
+      if (found === undefined) return;
+      const { lastSeq, rows } = found;
+      const write = { tableId, owner: SHARED_OWNER, operation: "delete", rows } as const;
+      await store.durable(store.apply({ writes: [write] }).lastSeq);
+      this.#sweptSeqs.set(tableId, lastSeq);
+    }
+  }
+
+  /** Returns the oldest rows that have expired; undefined if there are none. */
+  #expiredRows(tableId: number): ExpiredRows | undefined {
+    const { catalog, store } = this.#deps;
+    const table = catalog.tableById(tableId);
+    const ttlMs = table && deletedAfterMs(table);
+    if (table === undefined || ttlMs === undefined) return undefined;
+    const after = (this.#sweptSeqs.get(tableId) ?? 0) as Seq;
+    const seqMax = Math.min(store.agedSeq(ttlMs), store.appliedSeq) as Seq;
+    if (seqMax <= after) return undefined;
+    const scan = store.scan(tableId, {
+      owner: SHARED_OWNER,
+      upTo: store.appliedSeq,
+      after,
+      seqMax,
+      columnIds: [...table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID],
+      batchRows: ROWS_PER_COMMIT,
+    });
+    try {
+      const batch = scan.next();
+      if (batch === undefined) {
+        this.#sweptSeqs.set(tableId, seqMax);
+        return undefined;
+      }
+      const rows = Array.from({ length: batch.rowCount }, (_, index) =>
+        batch.columns.map((column) => valueAt(column, index)),
+      );
+      const lastSeq = Number(rows.at(-1)?.pop()) as Seq;
+      for (const row of rows.slice(0, -1)) row.pop();
+      return { rows, lastSeq };
+    } finally {
+      scan.close();
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/** A network line to a server on this machine, which a test can cut and mend. */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+
+export class Line implements Disposable {
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #isCut = false;
+
+  private constructor(targetPort: number) {
+    this.#server = createServer((near) => {
+      if (this.#isCut) {
+        near.destroy();
+        return;
+      }
+      const far = connect(targetPort, "127.0.0.1");
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        this.#sockets.add(from);
+        from.pipe(to);
+        // An end without a farewell ends the other side as well.
+        from.on("error", () => to.destroy());
+        from.on("close", () => {
+          this.#sockets.delete(from);
+          to.destroy();
+        });
+      }
+    });
+  }
+
+  /** Opens a line to the server at a URL. */
+  static async to(url: string): Promise<Line> {
+    const line = new Line(Number(new URL(url).port));
+    await new Promise<void>((resolve) => line.#server.listen(0, "127.0.0.1", resolve));
+    return line;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Drops all connections, and refuses others until the line is mended. */
+  cut(): void {
+    this.#isCut = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  mend(): void {
+    this.#isCut = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.cut();
+    this.#server.close();
+  }
+}
