@@ -6,13 +6,14 @@
  * transactions, forms that ask for foreign data, and subscriptions. Nothing that is sent to a
  * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the caller
  * may not see. One table shows its rows by policies, which change with the memberships that they
- * read; their rules are also evaluated apart from the statements. Queries and changes also run in a
- * world where the caller is alone, and must have the same result: rows that cannot be seen cannot
- * be counted either. A leak is printed with its seed, and the script exits with 1.
+ * read; in half of the rounds, it is a STREAM table whose rows expire. Its rules are also evaluated
+ * apart from the statements. Queries and changes also run in a world where the caller is alone, and
+ * must have the same result: rows that cannot be seen cannot be counted either. A leak is printed
+ * with its seed, and the script exits with 1.
  *
- * With `--inject`, some scans, reads by key and change reads use another owner, and a policy shows
- * rows that no other shows, one fault after the other, and the script exits with 1 unless each of
- * them is found.
+ * With `--inject`, some scans, reads by key and change reads use another owner, a policy shows rows
+ * that no other shows, and policies are lost when rows expire, one fault after the other. The
+ * script exits with 1 unless each of them is found.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";

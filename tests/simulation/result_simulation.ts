@@ -8,11 +8,13 @@
  * - each complete state is the SELECT at its seq;
  * - once nothing is left to do, each client has the rows of the SELECT, also if time alone has
  *   changed them;
- * - a client that applies the messages as they come never meets a change that cannot be applied.
+ * - a client that applies the messages as they come never meets a change that cannot be applied;
+ * - a delete has the reason `expired` only if its row was old enough.
  */
 import { type Chance, chanceFromSeed } from "../../scripts/support/chance.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { Seq } from "../../src/base/seq.ts";
+import type { ChangeMessage } from "../../src/protocol/mod.ts";
 import type { ResultPlan } from "../../src/sql/mod.ts";
 import { commitOf } from "../campaigns/fuzz_live/commits.ts";
 import { fuzzQueryOf } from "../campaigns/fuzz_live/queries.ts";
@@ -35,6 +37,18 @@ const CLOCK_QUERIES: readonly string[] = [
   "SELECT id FROM timed AS a WHERE at > now() - INTERVAL '2 seconds'",
   "SELECT kind, count(*) FROM timed AS a WHERE at <= now() GROUP BY kind",
   "SELECT id, at > now() AS is_ahead FROM timed AS a ORDER BY at DESC, id LIMIT 3",
+];
+
+/** The time to live of rows of the table `brief`, in seconds. */
+const TTL_SECONDS = 2;
+
+/** Queries of a shared STREAM table, whose rows expire. */
+const STREAM_QUERIES: readonly string[] = [
+  "SELECT id, at FROM brief AS a WHERE kind < 3 ORDER BY id",
+  "SELECT a.id, b.kind, a.at FROM brief AS a JOIN timed AS b ON b.id = a.id",
+  "SELECT kind, count(*) FROM brief AS a GROUP BY kind",
+  "SELECT a.id FROM timed AS a WHERE NOT EXISTS (SELECT 1 FROM brief AS b WHERE b.id = a.id)",
+  "SELECT id, at, rank() OVER (ORDER BY kind) FROM brief AS a",
 ];
 
 /** The world is compared with the SELECT after each of this many steps. */
@@ -61,6 +75,8 @@ interface Client {
   readonly sql: string;
   readonly params: readonly (string | number | null)[];
   readonly readsClock: boolean;
+  /** Whether rows may disappear while the world is compared with the SELECT. */
+  readonly readsStream: boolean;
   readonly states: FollowedState[];
   follower: ResultFollower;
 }
@@ -131,11 +147,15 @@ class ResultWorld {
     };
     await run("CREATE NAMESPACE fuzz");
     await run("CREATE SHARED TABLE timed (id INT PRIMARY KEY, kind INT, at TIMESTAMPTZ)");
+    await run(
+      `CREATE STREAM TABLE brief (id INT PRIMARY KEY, kind INT, at TIMESTAMPTZ DEFAULT now()) WITH (TTL_SECONDS = ${TTL_SECONDS}, ACCESS_LEVEL = 'PUBLIC')`,
+    );
     const { tables, views } = await makeSchema(run, this.#chance);
     this.#tables = tables;
     const sources = { chance: this.#chance, tables: tables.map(tableOf), views };
     const clockQuery = this.#chance.pick(CLOCK_QUERIES);
     this.#follow(clockQuery, []);
+    this.#follow(this.#chance.pick(STREAM_QUERIES), []);
     for (let count = 0; count < QUERIES; count += 1) {
       const { parameters, sql } = fuzzQueryOf(sources);
       this.#follow(sql, (parameters[0] ?? []) as Client["params"]);
@@ -147,7 +167,9 @@ class ResultWorld {
     if (plan === undefined) return;
     const states: FollowedState[] = [];
     const { readsClock } = plan;
-    const client: Client = { sql, params, readsClock, states, follower: this.#followerOf(states) };
+    const readsStream = STREAM_QUERIES.includes(sql);
+    const follower = this.#followerOf(states);
+    const client: Client = { sql, params, readsClock, readsStream, states, follower };
     this.#clients.push(client);
     this.#subscribe(client, undefined);
   }
@@ -206,7 +228,17 @@ class ResultWorld {
       `INSERT INTO timed SELECT n, n % 3, now() + (n - 15) * INTERVAL '0.2 seconds' ` +
       `FROM generate_series(${chance.below(20)}, ${20 + chance.below(9)}) AS g(n) ` +
       "ON CONFLICT (id) DO UPDATE SET at = excluded.at";
-    const sql = chance.below(6) === 0 ? timed : commitOf(this.#tables, chance);
+    const brief = chance.pick([
+      `INSERT INTO brief (id, kind) SELECT n, n % 5 FROM generate_series(${chance.below(9)}, ${9 + chance.below(9)}) AS g(n) ON CONFLICT (id) DO UPDATE SET at = now()`,
+      `DELETE FROM brief WHERE id % 4 = ${chance.below(4)}`,
+      `UPDATE brief SET kind = kind + 1, at = now() WHERE id = ${chance.below(18)}`,
+    ]);
+    const sql = chance.pick([
+      timed,
+      brief,
+      brief,
+      ...Array.from({ length: 5 }, () => commitOf(this.#tables, chance)),
+    ]);
     this.#pending.push(this.#engine.ask(sql, { namespace: "fuzz" }));
   }
 
@@ -269,7 +301,7 @@ class ResultWorld {
   }
 
   async #judge(
-    { follower, params, readsClock, sql, states }: Client,
+    { follower, params, readsClock, readsStream, sql, states }: Client,
     plan: ResultPlan,
   ): Promise<void> {
     for (const state of states.splice(0)) {
@@ -283,8 +315,8 @@ class ResultWorld {
       );
     }
     let wanted = await selected(plan, undefined);
-    // A row that the time has just changed arrives after the rest of its query.
-    const turnsMax = readsClock ? TURNS_MAX : 0;
+    // A row that the time has just changed or deleted arrives after the rest of its query.
+    const turnsMax = readsClock || readsStream ? TURNS_MAX : 0;
     for (let turn = 0; turn < turnsMax; turn += 1) {
       if (follower.failure !== undefined || wanted === rowsText(plan, follower.rows)) break;
       await this.#clock.yield();
@@ -304,7 +336,22 @@ class ResultWorld {
 
   #note({ messages }: ResultFollower): void {
     this.#messages += messages.length;
-    for (const message of messages.splice(0)) this.#trace.update(textOf(message));
+    for (const message of messages.splice(0)) {
+      this.#trace.update(textOf(message));
+      requireOldEnough(message);
+    }
+  }
+}
+
+/** @throws {StreamViolation} If a row is said to have expired too early. */
+function requireOldEnough(message: object): void {
+  const { old_values: olds = [], reason, ts = 0 } = message as Partial<ChangeMessage>;
+  if (reason === undefined) return;
+  for (const { at } of olds) {
+    const writtenMs = typeof at === "number" ? at / 1000 : Number.NaN;
+    if (at !== undefined && !(ts - writtenMs >= 1000 * TTL_SECONDS)) {
+      throw new StreamViolation(`expired too early: ${textOf(message)}`);
+    }
   }
 }
 

@@ -8,10 +8,13 @@ const READS = ["scan", "lookup", "changes"] as const;
 /** The kind of read that uses another owner. */
 type LeakyRead = (typeof READS)[number];
 
-/** A leaky read, or a policy of which the campaign does not know. */
-export type InjectedFault = LeakyRead | "policy";
+/**
+ * A leaky read, a policy of which the campaign does not know, or policies that are lost when rows
+ * expire.
+ */
+export type InjectedFault = LeakyRead | "policy" | "expiry";
 
-export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy"];
+export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy", "expiry"];
 
 /** The average number of reads between two faults. Changes are rarely read. */
 const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
@@ -22,7 +25,7 @@ const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
 
 /** Makes some reads of a store return another owner's rows. */
 export function leakFrom(store: Store, injected: InjectedFault): void {
-  if (injected === "policy") return;
+  if (injected === "policy" || injected === "expiry") return;
   let calls = 0;
   const ownerFor = (tableId: number, owner: number): number => {
     calls += 1;

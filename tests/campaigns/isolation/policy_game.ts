@@ -4,12 +4,16 @@
  * caller is sent, changes, or leaves behind must agree with them.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
-import type { SqlResponse } from "../../../src/sql/mod.ts";
+import { systemClock } from "../../../src/base/clock.ts";
+import { ExpirySweep, type SqlResponse } from "../../../src/sql/mod.ts";
 import { postForm } from "./policy_forms.ts";
 import { CALLERS, type Caller, type World } from "./world.ts";
 
 const ROOMS = 5;
 const POSTS_MAX = 40;
+
+/** Longer than a round takes. */
+const TTL_SECONDS = 3600;
 
 /** Conditions of policies, for one caller. */
 const RULES: readonly string[] = [
@@ -51,7 +55,7 @@ interface Before {
 const MEMBERS =
   "CREATE TABLE members (room INT, member TEXT, is_head BOOLEAN DEFAULT false, PRIMARY KEY (room, member)) WITH (ACCESS_LEVEL = 'RESTRICTED')";
 
-const POSTS = "CREATE TABLE posts (id INT PRIMARY KEY, room INT, author TEXT, mark TEXT)";
+const POSTS = "TABLE posts (id INT PRIMARY KEY, room INT, author TEXT, mark TEXT)";
 const HEADS = "CREATE VIEW heads AS SELECT id, mark FROM posts WHERE room > 0";
 
 export interface PolicyGameParts {
@@ -60,8 +64,12 @@ export interface PolicyGameParts {
   readonly chance: Chance;
   readonly salt: string;
   readonly report: (what: string, sql: string) => void;
+  /** Whether the posts are rows of a shared STREAM table. */
+  readonly areBrief: boolean;
   /** Whether some rows are shown by a policy of which the campaign does not know. */
   readonly hasForgottenPolicy: boolean;
+  /** Whether the posts lose their policies when the first of them expire. */
+  readonly expiryOpens: boolean;
 }
 
 export class PolicyGame {
@@ -69,6 +77,8 @@ export class PolicyGame {
   #policies: Policy[] = [];
   #marks = 0;
   #names = 0;
+  /** The marks of all posts that there have been. */
+  readonly #allMarks = new Set<string>();
   /** The marks that each caller may have been sent by a subscription. */
   readonly #shown = new Map<string, Set<string>>();
   #posts: readonly Post[] = [];
@@ -84,12 +94,16 @@ export class PolicyGame {
   static async open(parts: PolicyGameParts): Promise<PolicyGame> {
     const game = new PolicyGame(parts);
     const { all, lonely } = parts;
-    await all.prepare(`${MEMBERS}; ${POSTS} WITH (ACCESS_LEVEL = 'RESTRICTED'); ${HEADS}`);
-    for (const world of lonely.values()) {
-      await world.prepare(`${POSTS} WITH (ACCESS_LEVEL = 'PUBLIC'); ${HEADS}`);
-    }
+    const [kind, ttl] = parts.areBrief ? ["STREAM ", `, TTL_SECONDS = ${TTL_SECONDS}`] : ["", ""];
     await all.prepare(
-      "CREATE TABLE notes (id INT PRIMARY KEY, post INT REFERENCES posts (id)) WITH (ACCESS_LEVEL = 'RESTRICTED'); CREATE POLICY every ON notes USING (true)",
+      `${MEMBERS}; CREATE ${kind}${POSTS} WITH (ACCESS_LEVEL = 'RESTRICTED'${ttl}); ${HEADS}`,
+    );
+    for (const world of lonely.values()) {
+      await world.prepare(`CREATE ${POSTS} WITH (ACCESS_LEVEL = 'PUBLIC'); ${HEADS}`);
+    }
+    const reference = parts.areBrief ? "" : " REFERENCES posts (id)";
+    await all.prepare(
+      `CREATE TABLE notes (id INT PRIMARY KEY, post INT${reference}) WITH (ACCESS_LEVEL = 'RESTRICTED'); CREATE POLICY every ON notes USING (true)`,
     );
     for (let id = 0; id < POSTS_MAX / 2; id += 1) await game.#insert(id);
     for (let many = 0; many < 3; many += 1) await game.#createPolicy();
@@ -125,13 +139,13 @@ export class PolicyGame {
   /** Returns the marks that a caller has not seen since the first statement. */
   neverShownTo({ name }: Caller): readonly string[] {
     const shown = this.#shown.get(name);
-    return this.#posts.flatMap(({ mark }) => (shown?.has(mark) === true ? [] : [mark]));
+    return [...this.#allMarks].filter((mark) => shown?.has(mark) !== true);
   }
 
-  /** Changes the policies, the memberships, an owner, or the posts. */
+  /** Changes the policies, the memberships, an owner, or the posts, which may also expire. */
   async move(): Promise<void> {
-    const { all, chance } = this.#parts;
-    switch (chance.below(8)) {
+    const { all, areBrief, chance } = this.#parts;
+    switch (chance.below(areBrief ? 9 : 8)) {
       case 0:
         await this.#createPolicy();
         break;
@@ -154,6 +168,9 @@ export class PolicyGame {
         );
         break;
       }
+      case 8:
+        await this.#expire();
+        break;
       default:
         await all.prepare(`STORAGE FLUSH TABLE ${chance.pick(["posts", "members"])}`);
     }
@@ -220,6 +237,7 @@ export class PolicyGame {
       mark: String(mark),
     }));
     const areSamePosts = JSON.stringify(before) === JSON.stringify(this.#posts);
+    for (const { mark } of this.#posts) this.#allMarks.add(mark);
     for (const caller of CALLERS) {
       const seen = await this.#idsWhere(caller, ["SELECT"]);
       const known = this.#visible.get(caller.name) ?? new Set();
@@ -271,6 +289,17 @@ export class PolicyGame {
     await all.prepare(
       `INSERT INTO posts VALUES (${id}, ${chance.below(ROOMS)}, '${name}', '${mark}') ON CONFLICT (id) DO UPDATE SET room = EXCLUDED.room, author = EXCLUDED.author, mark = EXCLUDED.mark`,
     );
+  }
+
+  /** Deletes the posts that are older than a second, and writes another. */
+  async #expire(): Promise<void> {
+    const { all, chance, expiryOpens } = this.#parts;
+    await all.prepare("ALTER TABLE posts SET (TTL_SECONDS = 1)");
+    const { catalog, store } = all.database;
+    await new ExpirySweep({ catalog, store, clock: systemClock }).run();
+    const level = expiryOpens ? ", ACCESS_LEVEL = 'PUBLIC'" : "";
+    await all.prepare(`ALTER TABLE posts SET (TTL_SECONDS = ${TTL_SECONDS}${level})`);
+    await this.#insert(chance.below(POSTS_MAX));
   }
 
   async #toggleMember(): Promise<void> {

@@ -110,7 +110,9 @@ export class Round implements AsyncDisposable {
       report: (what, sql) => {
         this.#report(what, sql);
       },
+      areBrief: this.#injected === "expiry" || chance.below(2) === 0,
       hasForgottenPolicy: this.#injected === "policy",
+      expiryOpens: this.#injected === "expiry",
     });
     if (this.#injected !== undefined) leakFrom(this.#all.database.store, this.#injected);
     this.#watchers = CALLERS.map((caller) => ({
