@@ -10,7 +10,8 @@ import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 import { accessibilityFaults, launchBrowser, TEST_MS_MAX } from "../ui/browser.ts";
-import { ROOT, SCRIPT_RUNNER } from "./snippets.ts";
+import { exampleCommand } from "./example_commands.ts";
+import { ROOT } from "./snippets.ts";
 
 const PASSWORD = "violet river 3";
 
@@ -35,7 +36,7 @@ let address = "";
 
 /** Starts the example by its command, and returns the address that it prints. */
 async function openClub(): Promise<string> {
-  pages = Bun.spawn([SCRIPT_RUNNER, "examples/club/start.mjs"], {
+  pages = Bun.spawn([...exampleCommand("club")], {
     cwd: ROOT,
     env: { ...process.env, TIDEMARK_URL: server.url, PORT: "0" },
     stdin: "ignore",
@@ -478,9 +479,15 @@ describeUnless(chromiumMissing)("the club", () => {
       await dialog.getByRole("button", { name: "Add" }).click();
       await jana.page.getByText("“janneke” is a member already.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
+      // Another tab shares the session, and its end.
+      const tab = await jana.page.context().newPage();
+      await tab.goto(`${address}/board.html`);
+      await tab.getByRole("heading", { name: "Alone", level: 2 }).waitFor();
       await jana.page.getByRole("button", { name: "janneke", exact: true }).click();
       await jana.page.getByRole("button", { name: "Log out" }).click();
       await jana.page.getByRole("heading", { name: "Come in" }).waitFor();
+      await tab.getByRole("heading", { name: "Come in" }).waitFor();
+      await tab.close();
 
       await jana.page.getByLabel("Name").fill("janneke");
       await jana.page.getByLabel("Password").fill("not the password");

@@ -5,7 +5,7 @@
  * Vite.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
@@ -15,7 +15,8 @@ import { type ServerProcess, startReadyServer } from "../support/server_process.
 import { isThorough } from "../support/thoroughness.ts";
 import { until } from "../support/until.ts";
 import { launchBrowser } from "../ui/browser.ts";
-import { ROOT, SCRIPT_RUNNER } from "./snippets.ts";
+import { exampleCommand } from "./example_commands.ts";
+import { ROOT } from "./snippets.ts";
 
 const TEST_MS_MAX = 180_000;
 
@@ -63,19 +64,10 @@ async function run(command: readonly string[], cwd: string = ROOT): Promise<stri
   return output;
 }
 
-/** Returns the commands that the examples table lists. */
-function written(example: string): readonly string[] {
-  const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
-  const [, command = ""] =
-    new RegExp(`^\\| \\[${example}\\][^|]*\\| \`([^\`]+)\``, "m").exec(readme) ?? [];
-  expect(command).not.toBe("");
-  return command.split(" ").map((word) => (word === "node" ? SCRIPT_RUNNER : word));
-}
-
 test(
   "the script writes, reads and follows",
   async () => {
-    const output = await run(written("node"));
+    const output = await run(exampleCommand("node"));
     expect(output).toContain("✓ read the tutorial  ✓ write an app  ✓ run it");
     expect(output).toEndWith("3 tasks are done\n");
   },
@@ -85,7 +77,7 @@ test(
 test(
   "the agent writes for its users, each of whom sees only their own steps",
   async () => {
-    const lines = (await run(written("agent"))).trimEnd().split("\n");
+    const lines = (await run(exampleCommand("agent"))).trimEnd().split("\n");
     const seen = (user: string): string[] =>
       lines.filter((line) => line.startsWith(`${user} sees`));
     const steps = (question: string): string[] =>
@@ -104,7 +96,7 @@ test(
 test(
   "the summarizer writes one summary for each article, although it is killed again and again",
   async () => {
-    const command = [...written("summarizer")];
+    const command = [...exampleCommand("summarizer")];
     // Moments during the start, and then right after a commit, before the client acknowledges.
     for (const afterMs of [100, 200, 300, undefined, undefined, undefined]) {
       const child = Bun.spawn(command, {
@@ -135,7 +127,7 @@ test(
 testUnless(programMissing("python3", "python3"))(
   "the Python script logs in, writes, reads and follows",
   async () => {
-    expect(await run(written("python"))).toBe(
+    expect(await run(exampleCommand("python"))).toBe(
       "high tide: 3.4 m\n1 row, and now live\ninsert: 3.1 m\n",
     );
   },

@@ -1,0 +1,13 @@
+/** The commands of the examples, as their readers find them, so that the tests run no others. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROOT, SCRIPT_RUNNER } from "./snippets.ts";
+
+/** Returns the words of the command that the table of examples lists. @throws If it lists none. */
+export function exampleCommand(example: string): readonly string[] {
+  const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
+  const [, command] =
+    new RegExp(`^\\| \\[${example}\\][^|]*\\| \`([^\`]+)\``, "m").exec(readme) ?? [];
+  if (command === undefined) throw new Error(`examples/README.md has no command for ${example}`);
+  return command.split(" ").map((word) => (word === "node" ? SCRIPT_RUNNER : word));
+}
