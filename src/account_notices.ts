@@ -1,11 +1,11 @@
 /**
- * Passes messages to people, such as links for new passwords, to a program of the operator that
- * sends them. Each message is one request, signed like the webhooks of topics. Without such a
- * program, in development, the messages are in the log.
+ * Passes messages for people, such as links for new passwords, to a program of the operator that
+ * sends them. Each message is one request, which is signed like the webhooks of topics. In
+ * development, where there is no such program, the messages are written to the log.
  *
  * No request waits for a delivery, because the time of a response would reveal whether an account
- * exists. A message that cannot be delivered after some attempts is given up, as are messages
- * beyond a bound: a person who waits can request another one.
+ * exists. A message that cannot be delivered after some attempts is discarded, and so are messages
+ * beyond a limit: a person who is waiting can request another one.
  */
 import type { AccountNotice } from "./auth/mod.ts";
 import type { OnBug } from "./base/bugs.ts";
@@ -24,12 +24,12 @@ export interface AccountNoticesOptions {
   readonly onBug: OnBug;
 }
 
-/** The waits after failed attempts. After the last wait, the message is given up. */
+/** The waits after failed attempts. After the last wait, the message is discarded. */
 const RETRY_MS = [1000, 5000, 30_000] as const;
 
 const TIMEOUT_MS = 10_000;
 
-/** The maximum number of messages that wait for their delivery, a few hundred kilobytes. */
+/** How many messages may wait for delivery, which take a few hundred kilobytes. */
 const WAITING_MAX = 1000;
 
 /** The maximum number of requests at a time. */
@@ -77,7 +77,7 @@ export class AccountNotices {
     this.#startNext();
   }
 
-  /** Gives up the messages that have not been delivered. */
+  /** Discards the messages that have not been delivered. */
   close(): void {
     this.#ended.abort();
     this.#waiting.length = 0;
@@ -135,7 +135,9 @@ export class AccountNotices {
     };
   }
 
-  /** The token is in the fragment, which browsers send to no server and to no other site. */
+  /**
+   * The token is in the fragment, which browsers send neither to a server nor to any other site.
+   */
   #linkOf({ token, type }: AccountNotice): string | undefined {
     const { notice_page: page } = this.#options.config.auth;
     return page === undefined || token === undefined ? undefined : `${page}#${type}=${token}`;

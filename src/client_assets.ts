@@ -1,5 +1,6 @@
 /**
- * The client as the server delivers it to users without a package: one script and its types.
+ * Provides the client in the form in which the server delivers it to users who have no package: one
+ * script, and its types.
  *
  * The script is embedded in the executable by `scripts/build.ts`. A server that runs from source
  * bundles it from `src/client` at the first request, without further packages. The types are a file
@@ -24,7 +25,7 @@ export async function bundleClient(): Promise<string> {
     entrypoints: [join(SOURCE_FOLDER, "client/mod.ts")],
     target: "browser",
     format: "esm",
-    // Lines stay as they are: Node prints the line that an uncaught error comes from.
+    // Lines stay unchanged, because Node prints the line in which an uncaught error occurred.
     minify: { identifiers: true, syntax: true },
     throw: false,
   });
@@ -41,7 +42,8 @@ export function loadClient(log: Log): ClientAssets {
     script() {
       script ??= scriptText().then(assetFrom, (error: unknown) => {
         log.error("the client could not be bundled", { cause: String(error) });
-        // The next request tries again, so that a developer who fixes the sources need not restart.
+        // The next request tries again, so that a developer who fixes the sources need not restart
+        // the server.
         script = undefined;
         return undefined;
       });

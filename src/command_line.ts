@@ -1,8 +1,7 @@
 /**
  * Turns arguments into an action or a refusal, and contains the help text.
  *
- * No argument is ignored: an extra one may be a word that was meant to keep the server from
- * starting.
+ * No argument is ignored: a surplus one may have been meant to prevent the server from starting.
  */
 import { EXIT_MISUSE, EXIT_START_FAILED, PROGRAM_NAME } from "./base/command_output.ts";
 
@@ -17,7 +16,7 @@ export type Command =
 export interface Program {
   readonly version: string;
   /**
-   * True if the program is a single file that needs nothing installed, and was not started by a
+   * Whether the program is a single file that needs nothing installed, and was not started by a
    * package manager.
    */
   readonly isExecutable: boolean;
@@ -32,7 +31,7 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
   ["-v", "version"],
 ]);
 
-/** The ways to call the program, each with its effect. */
+/** The ways to call the program, each with what it does. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
   ["--check <file>", "check a configuration and start nothing"],
@@ -73,7 +72,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   const [option, secondOption] = options;
   const kind = option === undefined ? "serve" : (OPTIONS.get(option) ?? "help");
   const [path] = words;
-  // An unknown word is reported first, since the surplus words may be its arguments.
+  // An unknown word is reported first, because the surplus words may be its arguments.
   if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
       `there is no command "${path}", nor a file of that name; the commands are verify, repair and restore`,
@@ -89,7 +88,8 @@ export function commandFrom(args: readonly string[], program: Program): Command 
 }
 
 /**
- * Returns the command line of a program's command. npm interprets options as its own without `--`.
+ * Returns the command line for a command of the program. npm interprets options as its own unless
+ * `--` precedes them.
  */
 export function callOf({ isExecutable }: Program): string {
   return isExecutable ? PROGRAM_NAME : "npm start --";

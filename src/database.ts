@@ -1,9 +1,9 @@
 /**
  * Builds the layers on top of each other: disk → catalog → store → auth → SQL → live.
  *
- * It serves no protocol: `server` does, over the layers that are built here. Each layer gets only
- * the parts that it uses. A lower layer tells a higher one something only through a callback given
- * here.
+ * It does not serve any protocol: `server` does so, on top of the layers that are created here.
+ * Each layer receives only the parts that it uses. A lower layer informs a higher one only through
+ * callbacks that are passed here.
  */
 
 import { AccountNotices } from "./account_notices.ts";
@@ -69,7 +69,7 @@ import {
 import { startUpkeep } from "./upkeep.ts";
 
 export interface StorageState extends StoreCondition {
-  /** The number of jobs that failed since startup, by kind. */
+  /** How many jobs of each kind have failed since startup. */
   readonly failedJobs: ReadonlyMap<string, number>;
 }
 
@@ -83,13 +83,13 @@ export interface Database {
   readonly sql: SqlEngine;
   readonly live: LiveEngine;
   readonly jobs: JobList;
-  /** How far the archive of the log is behind; undefined if there is none. */
+  /** How far the archive of the log is behind; undefined if there is no archive. */
   readonly archiveLag: () => ArchiveLag | undefined;
-  /** True if only deletes and drops are accepted, for lack of free space. */
+  /** Whether only deletes and drops are accepted, because free space is low. */
   readonly isReadOnly: () => boolean;
   /** Free space, damage and failures on disk. */
   readonly storageState: () => StorageState;
-  /** The counts of reader threads; undefined if every query runs on the event loop. */
+  /** The counts of reader threads; undefined if all queries run on the event loop. */
   readonly readerCounts: () => ReaderCounts | undefined;
   /** The configuration that `system.settings` shows; replaced when the settings are reread. */
   config: Config;
@@ -101,9 +101,9 @@ export interface Database {
   topics: TopicAccess;
   readonly topicConsumers: TopicConsumers;
   readonly webhooks: Webhooks;
-  /** The memory of the process by part. */
+  /** The parts of the memory that the process uses. */
   readonly memoryParts: () => readonly MemoryPart[];
-  /** The number of times that memory was released since startup, by means. */
+  /** How often memory has been released since startup, by the means that was used. */
   readonly memoryGivenBack: () => MemoryGivenBack;
   /** The server's memory; undefined until it listens. */
   serverMemory: () => ServerMemoryUse | undefined;
@@ -112,7 +112,7 @@ export interface Database {
   readonly files: FileAccess;
   /**
    * Watches the memory of the process until the database closes, for a caller whose process serves
-   * only this database and whose clock is the system's.
+   * only this database and uses the system's clock.
    */
   watchMemory(): void;
   /** Ends subscriptions, syncs the log, and closes all files. */
@@ -134,7 +134,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const { clock, disk, random } = parts;
   const memory = new ProcessMemoryGauge(disk);
   const pressure = pressureOn(config, { clock, holders: () => [store, readers], log, memory });
-  // Opened parts are closed in reverse order, by `close` or if a later step fails.
+  // The parts are closed in reverse order, by `close`, or if a later step fails.
   await using opened = new AsyncDisposableStack();
   const layers = await openLowerLayers(config, parts, opened);
   const { archiver, behindCatalog, catalog, definitionOf, directory, jobs, store } = layers;
@@ -198,10 +198,10 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   return database;
 }
 
-/** The interval at which the live part of the heap is estimated. */
+/** How often the live part of the heap is estimated. */
 const SAMPLE_MS = 10_000;
 
-/** Begins watching the memory of the process. Returns a function that ends it. */
+/** Begins watching the memory of the process. Returns a function that stops it. */
 function memoryWatch({
   clock,
   memory,
@@ -218,7 +218,7 @@ function memoryWatch({
   };
 }
 
-/** Makes all layers release memory when the process is short of it. */
+/** Makes all layers release memory when the process runs short of it. */
 function pressureOn(
   { performance: { memory_bytes: bytesMax } }: Config,
   {
@@ -245,7 +245,7 @@ function pressureOn(
   return new MemoryPressure({ clock, bytesMax, usedBytes, giveBack, onTight });
 }
 
-/** Returns what SQL uses of the store. */
+/** Returns the parts of the store that SQL uses. */
 function storeParts(store: LocalStore): Pick<SqlEnvironment, "history" | "storages" | "store"> {
   return { history: store, storages: store.storages, store };
 }
@@ -329,7 +329,7 @@ function memoryUse({
   };
 }
 
-/** Each core up to this number gets a reader; more readers would only wait for memory. */
+/** Each core up to this number gets a reader; any further readers would only wait for memory. */
 const READERS_MAX = 16;
 
 /** Returns the readers for long queries; undefined if no threads can be opened. */
@@ -415,7 +415,7 @@ function liveEngine(
   return live;
 }
 
-/** Returns the layers that commits wake: live queries first, then topics. */
+/** Returns the layers that commits notify: first live queries, then topics. */
 function followers(
   config: Config,
   environment: Omit<SqlEnvironment, "store"> & { store: LocalStore },
@@ -516,7 +516,8 @@ async function startAuth(
     random,
     log,
     settings,
-    // The audit log reports failed writes itself. A bug in it must not fail the login.
+    // The audit log reports failed writes itself. A bug in the audit log must not make the login
+    // fail.
     onAudit: (event) => {
       audit.note(event).catch((error: unknown) => bugs.contain(error, "an entry of the audit log"));
     },

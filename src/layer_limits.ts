@@ -1,10 +1,10 @@
 /**
- * The limits of each layer, in the layer's own terms and units, from the configuration.
+ * Derives the limits of each layer from the configuration, in the terms and units of the layer.
  *
- * These layers get no configuration keys, so that a key may be renamed, or counted in another unit,
- * without changing them. The limits of `auth` are in `config/config.ts`, since it also needs a
- * secret. `server` is the exception: it gets the keys that `server/contract/options.ts` lists,
- * named as in the file.
+ * These layers receive no configuration keys, so that a key can be renamed, or measured in another
+ * unit, without changing them. The limits of `auth` are in `config/config.ts`, because it also
+ * needs a secret. `server` is the exception: it receives the keys that `server/contract/options.ts`
+ * lists, under their names in the file.
  */
 
 import type { BackupLimits } from "./backup/mod.ts";
@@ -21,7 +21,7 @@ import type { TopicLimits } from "./topics/mod.ts";
 
 const MIB = 2 ** 20;
 
-/** This many of the largest bodies may be in memory at a time. */
+/** How many bodies of the maximum size may be in memory at a time. */
 const BODIES_MAX = 8;
 
 export function backupLimits({ performance, storage }: Config): BackupLimits {
@@ -76,7 +76,7 @@ export function tableDefaults({ storage }: Config): TableDefaults {
   };
 }
 
-/** This many bytes are enough for the plans on a large machine, about 2,000. */
+/** This many bytes are enough for the plans on a large machine, which are about 2,000. */
 const PLAN_BYTES_MAX: number = 24 * MIB;
 
 export function sqlLimits({ files, limits, logging, performance }: Config): SqlLimits {

@@ -1,6 +1,6 @@
 /**
- * Explains in terms of the configuration why the server cannot listen: the messages of the system
- * and of its TLS library name neither a key nor a file.
+ * Explains, in terms of the configuration, why the server cannot listen: the messages of the system
+ * and of its TLS library mention neither a key nor a file.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Disk } from "./base/disk.ts";
@@ -19,9 +19,7 @@ export function listenFailure(
   return tlsFailure(server, disk) ?? `cannot listen on ${host}:${port}: ${reason}`;
 }
 
-/**
- * Returns the reason why the server cannot listen with the configured TLS files, if there is one.
- */
+/** Returns why the server cannot listen with the configured TLS files, if they are the reason. */
 export function tlsFailure(
   { tls_cert: certPath, tls_key: keyPath }: Config["server"],
   disk: Pick<Disk, "readFile">,
@@ -31,7 +29,7 @@ export function tlsFailure(
   return fault === undefined ? undefined : `cannot use TLS: ${fault}`;
 }
 
-/** The system's codes for an invalid address; all but the last mean a name without an address. */
+/** The system's codes for an invalid address; all but the last mean that a name has no address. */
 const NO_ADDRESS: ReadonlySet<string> = new Set([
   "EAI_AGAIN",
   "EINVAL",
@@ -43,11 +41,11 @@ const NO_ADDRESS: ReadonlySet<string> = new Set([
 function reasonOf(error: unknown, { host, port }: { host: string; port: number }): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error ? String(error.code) : "";
-  // Port 0 is never in use: the runtime gives this reason if the system gave none.
+  // Port 0 is never in use: the runtime reports this reason if the system reported none.
   const isUnexplained = code === "EADDRINUSE" && port === 0;
   if (isUnexplained) return hostText(host, "ENOTFOUND");
   if (!NO_ADDRESS.has(code)) return error.message;
-  // The error has the message of a missing file.
+  // The error has the message for a missing file.
   const said = code === "ENOENT" ? code : error.message;
   return hostText(host, said);
 }

@@ -1,8 +1,8 @@
 /**
  * The program: arguments → configuration → database → server → signals.
  *
- * A bug that leaves shared state in doubt, or that was not caught, is logged and stops the process;
- * recovery from the log makes that safe. Any other bug ends only the request, subscription or
+ * A bug that leaves shared state in doubt, or that no code caught, is logged and stops the process;
+ * recovery from the log makes this safe. Any other bug ends only the request, subscription or
  * connection in which it occurred (`base/bugs.ts`).
  *
  *     verify, repair, restore  commands of `maintenance/`, with exit codes of their own
@@ -51,10 +51,12 @@ const PROGRAM: Program = {
   isThere: (path) => bunDisk.exists(path),
 };
 
-/** The limit is detected once: the free address space changes while the server runs. */
+/**
+ * The limit is detected only once, because the free address space changes while the server runs.
+ */
 const MEMORY = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
 
-/** By then, startup has ended, and memory that only it used is unused. */
+/** By this time, startup has ended, and the memory that only startup used is no longer needed. */
 const STARTED_MS = 2000;
 
 function fail(message: string): never {
@@ -75,8 +77,8 @@ function tell(line: string): void {
 }
 
 /**
- * Watches the output of a command. Its reader may exit, as a pager does, but a result that could
- * not be written must not count as one, whatever it was.
+ * Watches the output of a command. The reader of the output may exit, as a pager does, but whatever
+ * the result was, one that could not be written must not count as a success.
  */
 function watchOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -107,7 +109,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
   }
 }
 
-/** Returns choices that are valid but worth logging. */
+/** Returns settings that are valid but worth logging. */
 function notesOn({ auth, performance, storage }: Config): readonly string[] {
   const bytes = performance.memory_bytes;
   const origin = bytes === MEMORY.bytes ? MEMORY.source : "performance.memory_bytes";
@@ -163,7 +165,7 @@ function stopByBug(log: LogWriter, error: unknown): never {
   stopAtOnce(log, "stopped by a bug", bug);
 }
 
-/** Handles a bug that reached the server: it is contained, or it stops the process. */
+/** Handles a bug that reached the server, which is either contained or stops the process. */
 function containBug(
   { database, log }: { database: Database; log: LogWriter },
   error: unknown,
@@ -205,7 +207,7 @@ function announce(
 }
 
 async function serve(path: string): Promise<void> {
-  // The reader of the console may exit, as a pager does, but the log is also in its files.
+  // The reader of the console may exit, as a pager does, but the log is also written to files.
   process.stdout.on("error", () => undefined);
   process.stderr.on("error", () => undefined);
   // Prevents SIGHUP from ending the process before settings can be reread.
@@ -235,7 +237,7 @@ async function serve(path: string): Promise<void> {
   database.serverMemory = () => server.memory();
   let isStopping = false;
   const stop = (signal: string): void => {
-    // A second signal stops at once; the log of commits makes that safe.
+    // A second signal stops the process immediately; the log of commits makes this safe.
     if (isStopping) {
       log.warn("stopped before everything was closed", { signal });
       log.flush();
@@ -264,7 +266,7 @@ async function serve(path: string): Promise<void> {
       stopAtOnce(log, "cannot listen again; start again", error);
     }
   };
-  // A reader of this announcement may end the server at once.
+  // A reader of this announcement may end the server immediately.
   announce(config, { database, server, warnings });
   log.info("started", {
     version: VERSION,
@@ -275,7 +277,7 @@ async function serve(path: string): Promise<void> {
   systemClock.after(STARTED_MS, settlePages);
 }
 
-/** A failure is no reason to stop: the service manager has a timeout of its own. */
+/** A failure is no reason to stop: the service manager has its own timeout. */
 function notifyManager(lines: readonly string[], log: Log): void {
   const reason = tellServiceManager(lines);
   if (reason !== undefined)
@@ -365,7 +367,7 @@ function check(path: string): void {
   say(`${path} is valid`);
 }
 
-/** Returns the refusal of the archive directory, worded as on startup. */
+/** Returns why the archive directory is refused, in the same words as at startup. */
 function archiveFailure({
   archive_path: archivePath,
   data_path: dataPath,
@@ -381,15 +383,15 @@ function archiveFailure({
 }
 
 /**
- * Returns the failure, worded as on startup. Whether the port is free becomes known only on
- * startup.
+ * Returns the failure, in the same words as at startup. Only startup shows whether the port is
+ * free.
  */
 function listenFailureOf(server: Config["server"]): string | undefined {
   const failure = tlsFailure(server, bunDisk);
   return failure === undefined ? undefined : `Cannot start Tidemark: ${failure}`;
 }
 
-/** Runs a command to completion; a bug in it has an exit code of its own. */
+/** Runs a command to completion; a bug in it has its own exit code. */
 async function runCommand(command: string, run: () => number | Promise<number>): Promise<void> {
   try {
     process.exitCode = await run();
@@ -447,6 +449,7 @@ async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-// The server's files are for its own user only: they contain keys, rows and users' files.
+// Only the server's own user may access its files, because they contain keys, rows and users'
+// files.
 process.umask(0o077);
 await main(process.argv.slice(2));

@@ -1,8 +1,8 @@
 /**
- * The memory of the process, part by part, for `system.memory` and `/metrics`.
+ * Lists the memory of the process, part by part, for `system.memory` and `/metrics`.
  *
- * The owner of each part counts it, in some cases by an estimate. The remaining memory is `rest`,
- * so that the parts add up to the resident memory.
+ * The owner of each part measures it, or in some cases estimates it. The remaining memory is
+ * `rest`, so that the parts add up to the resident memory.
  */
 import type { ProcessMemory } from "./base/process_memory.ts";
 import type { Config } from "./config/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Opens the layers below SQL in a data directory: its lock, the catalog and the store, once a
- * pending restore is finished. A directory that must not be opened is refused before a byte
+ * Opens the layers below SQL in a data directory (its lock, the catalog and the store), after
+ * finishing a pending restore. A directory that must not be opened is refused before a single byte
  * changes.
  */
 
@@ -59,15 +59,15 @@ export interface DatabaseParts {
   /** Returns the key of every token. It is called once the directory is locked. */
   readonly jwtSecret: () => Uint8Array;
   readonly version: string;
-  /** Writes segments. If absent, the store does so itself, between other work. */
+  /** Writes segments. If it is absent, the store does this work itself, in between other work. */
   readonly segmentWork?: SegmentWork | undefined;
-  /** Opens threads for long queries. If absent, these queries run between other work. */
+  /** Opens threads for long queries. If it is absent, these queries run in between other work. */
   readonly readers?: ReaderThreads | undefined;
-  /** Brings a backup to a later moment. If absent, that happens between other work. */
+  /** Brings a backup to a later moment. If it is absent, this happens in between other work. */
   readonly bringInThread?: PointBringer | undefined;
   /**
-   * Called if the log or the catalog failed: the process must stop, and recovers on the next
-   * startup.
+   * Called if the log or the catalog has failed: the process must then stop, and it recovers at the
+   * next startup.
    */
   readonly onFatal: (cause: unknown) => void;
 }
@@ -75,7 +75,7 @@ export interface DatabaseParts {
 /** The threads in which long queries run. */
 export interface ReaderThreads {
   open(settings: (number: number) => ReaderSettings): OpenReader;
-  /** True if queries are sent before they turn out to be long. Only tests set this. */
+  /** Whether queries are sent before they turn out to be long. Only tests set this. */
   readonly takesAll?: boolean;
   /**
    * The maximum number of threads. Only tests set this; otherwise the configuration determines it.
@@ -101,7 +101,7 @@ export interface LowerLayers {
   readonly behindCatalog: DisposableStack;
   readonly definitionOf: (table: TableEntry) => TableDefinition;
   readonly jobs: JobList;
-  /** Copies the log to the archive once it is started. */
+  /** Copies the log to the archive, once it has been started. */
   readonly archiver: Archiver | undefined;
   readonly store: LocalStore;
 }
@@ -144,7 +144,7 @@ export async function openLowerLayers(
   return { ...below, restored, jwtSecret, behindCatalog, store };
 }
 
-/** Keeps all history of the topics' sources until the topics report what they need. */
+/** Keeps all the history of topic sources until the topics report what they need. */
 function holdForTopics(catalog: Catalog, store: LocalStore): void {
   for (const { sources } of catalog.topics()) {
     for (const { tableId } of sources) {
@@ -155,7 +155,7 @@ function holdForTopics(catalog: Catalog, store: LocalStore): void {
 
 /**
  * Refuses a directory that belongs to another program, has a newer format or lacks its catalog,
- * before a byte of it changes. Also refuses an archive that cannot be written.
+ * before a single byte of it changes. An archive that cannot be written is refused too.
  *
  * @throws {CorruptionError} @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -169,8 +169,8 @@ function refuseUnfit({ storage }: Config, disk: Disk): void {
 }
 
 /**
- * Refuses a missing or empty catalog. A new one beside a log and segments would not know them, and
- * would hide the loss of their catalog.
+ * Refuses a missing or empty catalog. A new catalog next to an existing log and segments would not
+ * know them, and would hide that the original catalog was lost.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE
  */
@@ -196,7 +196,7 @@ function openCatalog(
   return CatalogDatabase.open({ path, clock, log, keepsJournal, onFatal });
 }
 
-/** Exchanges the facts that the catalog and the store need from each other before any write. */
+/** Exchanges, before any write, the facts that the catalog and the store need from each other. */
 function beginCommits(
   config: Config,
   { catalog, store }: { catalog: CatalogDatabase; store: LocalStore },
@@ -207,7 +207,7 @@ function beginCommits(
     // Clients may have seen commits that were acknowledged before they were on disk.
     noteLostSeqs(catalog, { after: store.visibleSeq, upTo: store.issueSeq() });
   }
-  // This comes later, since an interrupted startup would otherwise forget the gap.
+  // This comes later, because an interrupted startup would otherwise forget the gap.
   const { durability } = config.storage;
   if (before !== durability) catalog.changeSetting(DURABILITY, durability);
   store.lostSeqs = lostSeqsOf(catalog);
@@ -219,7 +219,7 @@ function definitionsOf(config: Config, catalog: Catalog): (table: TableEntry) =>
   return (table) => ({ ...tableDefinition(table, defaults), home: homeOf(table, catalog) });
 }
 
-/** Storages that came with a restore are taken over first, if possible. */
+/** If possible, storages that came with a restore are adopted first. */
 function openStorages(
   { storage }: Config,
   { disk, log, random }: DatabaseParts,

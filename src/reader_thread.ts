@@ -1,6 +1,6 @@
 /**
- * The entry point of reader threads: a {@linkcode QueryReader} driven by messages. The first
- * message contains the reader's setup.
+ * The entry point of reader threads, which run a {@linkcode QueryReader} driven by messages. The
+ * first message contains the reader's setup.
  */
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { bunDisk } from "./base/bun_disk.ts";
@@ -63,7 +63,7 @@ self.addEventListener("message", ({ data }: MessageEvent<ReaderSetup | ToReader>
 
 /**
  * Collects the garbage of this thread while the process is short of memory. A busy thread reads no
- * messages, so a message could not tell it to.
+ * messages, so a message could not make it do so.
  */
 function pressureOn({ memoryBytes: bytesMax }: ReaderSettings): MemoryPressure {
   const memory = new ProcessMemoryGauge(bunDisk);

@@ -1,9 +1,9 @@
 /**
- * Handles SIGHUP: reopens the log under its usual name, and rereads the log level and the TLS
- * certificate. All other keys take effect only on startup, so changed ones are named in the log and
- * wait for a restart.
+ * Handles SIGHUP: reopens the log file under its usual name, and rereads the log level and the TLS
+ * certificate. All other keys take effect only at startup, so if any of them changed, the log names
+ * them, and they wait for a restart.
  *
- * Nothing here ends the server: if a file cannot be read, its old settings stay in force.
+ * Nothing here ends the server: if a file cannot be read, its old settings remain in force.
  */
 import { X509Certificate } from "node:crypto";
 import { textWithHint } from "./base/command_output.ts";
@@ -55,7 +55,8 @@ export class RereadSettings {
   run(): Config {
     const { log } = this.#options;
     log.reopen();
-    // Log the outcome even at level "error", because the operator asked for the reread.
+    // The outcome is logged even at level "error", because the operator asked for the settings to
+    // be reread.
     log.level = "info";
     const config = this.#configNow();
     const { level } = config.logging;
@@ -105,8 +106,8 @@ export class RereadSettings {
 }
 
 /**
- * Returns the old settings with the reread ones replaced. TLS cannot be switched on or off this
- * way.
+ * Returns the old settings, with those that can be reread replaced. TLS cannot be enabled or
+ * disabled this way.
  */
 function withReread(before: Config, now: Config): Config {
   const hasTls = before.server.tls_cert !== undefined && now.server.tls_cert !== undefined;
@@ -125,10 +126,10 @@ function withReread(before: Config, now: Config): Config {
   };
 }
 
-/** Returns the certificate and key, or the reason why the server cannot listen with them. */
+/** Returns the certificate and the key, or the reason why the server cannot listen with them. */
 function tlsTextsOf({ server }: Config, disk: Pick<Disk, "readFile">): TlsTexts | string {
   const texts = new Map<string, string>();
-  // Read the files only once, because they may be in the middle of being replaced.
+  // The files are read only once, because they may be in the process of being replaced.
   const readFile = (path: string): Uint8Array => {
     const bytes = disk.readFile(path);
     texts.set(path, new TextDecoder().decode(bytes));

@@ -2,11 +2,13 @@
  * Finds the admin page, in the first of these places that exists:
  *
  *     1. the executable         one pack, embedded by scripts/build.ts
- *     2. ui/src and its packages  bundled in memory at the first request: nothing to build, never stale
- *     3. ui/dist/ui.pack        made by scripts/build_ui.ts, for an installation without those packages
+ *     2. ui/src and its packages  bundled in memory at the first request: nothing to build, never
+ *        stale
+ *     3. ui/dist/ui.pack        made by scripts/build_ui.ts, for an installation without those
+ *        packages
  *
- * The search adds almost no time to startup, and no fault of the page can make the server fail: it
- * is logged, and the page reports it.
+ * The search adds almost no time to startup, and nothing that is wrong with the page can make the
+ * server fail: the fault is logged, and the page reports it.
  */
 import { join } from "node:path";
 import type { Log } from "./base/log.ts";
@@ -43,7 +45,7 @@ export function loadUi(log: Log): UiAssets | undefined {
   return undefined;
 }
 
-/** The page, which is made at the first request for it. */
+/** The page, which is created at the first request for it. */
 class LazyUi implements UiAssets {
   readonly #log: Log;
   readonly #make: () => Promise<UiPack>;
@@ -65,7 +67,8 @@ class LazyUi implements UiAssets {
   #load(): Promise<ReadyUi | undefined> {
     this.#ready ??= this.#make().then(readyFrom, (error: unknown) => {
       this.#log.error("the admin page could not be built", { cause: String(error) });
-      // The next request tries again, so that a developer who fixes the sources need not restart.
+      // The next request tries again, so that a developer who fixes the sources need not restart
+      // the server.
       this.#ready = undefined;
       return undefined;
     });

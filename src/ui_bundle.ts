@@ -1,14 +1,14 @@
 /**
- * Makes the admin page from its sources under `ui`: scripts and styles with a hash in their names,
- * and the document that names them, all in memory.
+ * Builds the admin page from its sources under `ui`, all in memory: scripts and styles with a hash
+ * in their names, and the document that refers to them.
  *
- * Used by a server that runs from its sources, at the first request for the page, and by
+ * This is used by a server that runs from its sources, at the first request for the page, and by
  * `scripts/build_ui.ts`. Needs the development packages of `ui`.
  */
 
-/** The page in one piece, as a build writes it to its file. */
+/** The whole page, in the form in which a build writes it to its file. */
 export interface UiPack {
-  /** The document, with {@linkcode NONCE_MARK} in place of each response's nonce. */
+  /** The document, with {@linkcode NONCE_MARK} in place of the nonce of each response. */
   readonly page: string;
   readonly assets: readonly UiPackAsset[];
 }
@@ -49,7 +49,8 @@ export async function bundleUi(entry: string): Promise<UiPack> {
     assets.push({ path, type: output.type, text: await output.text() });
     if (output.kind === "entry-point") script = path;
   }
-  // The entry's style sheet includes those of the chunks that it loads later.
+  // The style sheet of the entry point includes the style sheets of the chunks that are loaded
+  // later.
   const stem = script.slice(0, script.lastIndexOf("-"));
   const style = assets.find(({ path }) => path.startsWith(`${stem}-`) && path.endsWith(".css"));
   if (style === undefined) throw new Error(`the bundle of ${entry} has no style sheet`);

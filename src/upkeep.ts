@@ -2,7 +2,7 @@
  * The regular tasks of an open database. They check the memory, the free space and the clock,
  * remove expired rows and files that can no longer be referenced, erase dropped accounts, scan
  * segments for damage, and save when users were last seen. Nothing here waits, and no caller waits
- * for it. If the disk refuses a task or a bug ends it, the task is tried again.
+ * for it. If a disk error or a bug ends a task, the task is tried again.
  */
 import type { Auth } from "./auth/mod.ts";
 import type { Bugs } from "./base/bugs.ts";
@@ -19,16 +19,16 @@ import {
 } from "./sql/mod.ts";
 import type { LocalStore } from "./storage/mod.ts";
 
-/** The interval of the checks of free space, clock and expiry while there are no writes. */
+/** How often free space, the clock and expiry are checked while there are no writes. */
 const SPACE_LOOK_MS = 10_000;
 
 /**
- * The interval at which expired rows are deleted. Even with the shortest TTL, which is a second, a
+ * How often expired rows are deleted. Even with the shortest TTL, which is a second, a
  * row stays for two seconds at most.
  */
 const EXPIRY_MS = 1000;
 
-/** The interval at which the times when users were last seen are written to the catalog. */
+/** How often the times when users were last seen are written to the catalog. */
 const SEEN_MS = 60_000;
 
 /** The parts of the database that the tasks need. */
@@ -45,7 +45,10 @@ export interface UpkeepParts
 /** Records failures. */
 type Reports = Pick<UpkeepParts, "bugs" | "log">;
 
-/** Begins immediately with the tasks that a stop interrupted. Returns a function that ends them. */
+/**
+ * Begins immediately with the tasks that a shutdown interrupted. Returns a function that stops
+ * them.
+ */
 export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const { auth, clock, store } = parts;
   const sweep = fileSweep(parts);
@@ -91,7 +94,7 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
 }
 
 /**
- * Removes files that no row references, in turns of its own, one sweep at a time, and none after
+ * Removes files that no row references, in separate turns, one sweep at a time, and none after
  * `end`.
  */
 function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
@@ -139,7 +142,7 @@ function beginErasures(parts: UpkeepParts): void {
   attempt(parts, "erase dropped accounts", () => beginDueErasures(parts));
 }
 
-/** Removes files of dropped tables that remain because of a stop or a disk failure. */
+/** Removes the files of dropped tables that a shutdown or a disk failure left behind. */
 function sweepDropped(
   { bugs, log, ...world }: Reports & Pick<UpkeepParts, "blobs" | "catalog" | "clock">,
   isEnded: () => boolean,
@@ -153,7 +156,7 @@ function sweepDropped(
   });
 }
 
-/** Runs a recurring task. Its failure does not affect the others. */
+/** Runs a recurring task. If it fails, the other tasks are not affected. */
 function attempt(reports: Reports, task: string, work: () => void): void {
   try {
     work();

@@ -1,6 +1,6 @@
 /**
- * The version of this build. `scripts/build.ts` writes the date into an executable; from source, it
- * is the day on which the program started.
+ * Defines the version of this build. `scripts/build.ts` writes the date into an executable; a
+ * server that runs from source uses the day on which it started.
  */
 import manifest from "../package.json" with { type: "json" };
 import { systemClock } from "./base/clock.ts";
@@ -8,7 +8,10 @@ import { systemClock } from "./base/clock.ts";
 /** The semantic version. */
 export const VERSION: string = manifest.version;
 
-/** True if this file was compiled by `scripts/build.ts`: only such a file has embedded assets. */
+/**
+ * Whether this file was compiled by `scripts/build.ts`, because only such a file has embedded
+ * assets.
+ */
 export const IS_EXECUTABLE: boolean = Bun.embeddedFiles.length > 0;
 
 /** YYYY-MM-DD. */

@@ -8,11 +8,11 @@
  *     4 remove the listed changes from the catalog's journal; the log may recycle its file
  *
  * - Files are archived one at a time, in order. A failure is reported once, and the file is retried
- *   from step 1 until it is archived: after a failed sync in step 3, the list exists but may not
- *   survive a crash. A list that another database wrote is never overwritten.
+ *   from step 1 until it is archived: after a failed sync in step 3, the list exists, but it may
+ *   not survive a crash. A list written by another database is never overwritten.
  * - A running server does not start a new archive. If the directory is missing, for example because
- *   its disk is not mounted, log files wait, and a message states the remedy. On startup, the
- *   directory is created, and a message states that earlier backups cannot be rolled forward.
+ *   its disk is not mounted, log files wait, and a message explains what to do. At startup, the
+ *   directory is created, and a message says that earlier backups cannot be rolled forward.
  * - The waiting log files may take up to four times `wal_max_bytes`. Beyond that, the oldest files
  *   are dropped. The loss is logged as an error and counted in /metrics, and restores across the
  *   gap are refused.
@@ -46,7 +46,10 @@ import {
 /** The pause after a failure before the next attempt. */
 const RETRY_MS = 5000;
 
-/** The error codes that do not prevent a startup, because disk space may become free by itself. */
+/**
+ * The error codes that do not prevent startup, because disk space may become available again by
+ * itself.
+ */
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
 
 /**
@@ -85,7 +88,7 @@ export interface ArchiverOptions {
   /** The configured directory of all archives. */
   readonly archivePath: string;
   readonly incarnation: string;
-  /** The maximum space for log files that wait for the archive. */
+  /** How much space the log files that wait for the archive may take. */
   readonly waitingBytesMax: number;
 }
 
@@ -94,7 +97,7 @@ export interface ArchiveLag {
   /** The number of full log files that are not in the archive yet. */
   readonly files: number;
   readonly bytes: number;
-  /** The number of log files that were dropped since startup. */
+  /** The number of log files that have been dropped since startup. */
   readonly lostFiles: number;
   /** The reason for the last failure; undefined if the last attempt succeeded. */
   readonly failure: string | undefined;
@@ -106,8 +109,8 @@ export class Archiver {
   readonly root: string;
   #store: LocalStore | undefined;
   /**
-   * The number of the last file that was archived or dropped, as were all files before it;
-   * undefined until it has been read.
+   * The number of the last file that was archived or dropped; the same is true of all files before
+   * it. Undefined until it has been read.
    */
   #done: number | undefined;
   #isConnected = false;
@@ -148,7 +151,7 @@ export class Archiver {
     this.#wake();
   }
 
-  /** Called when the log has started another file. Has no effect before `start`. */
+  /** Called when the log has started a new file. Has no effect before `start`. */
   noteRolled(): void {
     if (this.#store !== undefined) this.#wake();
   }
@@ -265,8 +268,8 @@ export class Archiver {
   }
 
   /**
-   * Reads the list of a file that is not known to be archived, if this database may have written
-   * the list. It then contains the changes that are still in the journal.
+   * Reads the list of a file that may not be archived yet, if this database may have written the
+   * list. It then contains the changes that are still in the journal.
    *
    * @throws {DatabaseError} STORAGE_UNAVAILABLE if another database wrote it.
    */
@@ -276,7 +279,7 @@ export class Archiver {
     try {
       found = readUnit(disk, this.root, number);
     } catch (error) {
-      // Safe: an unreadable list is not mistaken for a list of this database.
+      // This is safe: an unreadable list is not mistaken for a list of this database.
       if (!(error instanceof CorruptionError)) throw error;
       throw this.#foreign(number);
     }

@@ -19,7 +19,7 @@ const ARCHIVE_FORMAT = 1;
 
 const LIST_NAME = /^(\d{10})\.json$/;
 
-/** One log file in the archive, with its list. */
+/** A log file in the archive, with its list. */
 export interface ArchiveUnit {
   readonly incarnation: string;
   readonly file: number;
@@ -29,7 +29,7 @@ export interface ArchiveUnit {
   /** The last seq of the files that precede this one. */
   readonly baseSeq: number;
   readonly lastSeq: number;
-  /** The id of the last catalog transaction in this list or in an earlier list. */
+  /** The id of the last catalog transaction in this list or in any earlier one. */
   readonly journalEnd: number;
   readonly journal: readonly JournalEntry[];
 }

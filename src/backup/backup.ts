@@ -1,6 +1,6 @@
 /**
- * Makes a backup of an open database. A backup is a directory with the state of the database at one
- * moment, which `tidemark verify` checks and `restore.ts` restores.
+ * Creates a backup of an open database. A backup is a directory that contains the state of the
+ * database at one moment; `tidemark verify` checks it, and `restore.ts` restores it.
  *
  *     1 in one tick: note the end of the log, and hold every file, including the catalog
  *     2 copy and sync files: the catalog, segments, deletion vectors, uploads, and the log
@@ -8,13 +8,13 @@
  *     3 sync the directories, and write backup.json, which lists everything
  *
  * Commits continue in the meantime and are not in the backup. If a backup fails or is cancelled
- * before step 3, nothing is left of it. A crash leaves a directory without backup.json, which is
+ * before step 3, nothing of it remains. A crash leaves a directory without backup.json, which is
  * not a backup.
  *
- * Segments in other storages are copied to their place in the data directory, so that a backup is
+ * Segments in other storages are copied to the data directory of the backup, so that the backup is
  * self-contained. Each segment is verified before it is copied, and a damaged segment ends the
- * backup, because a damaged backup could replace an older intact one. Only data that a repair has
- * declared lost is omitted.
+ * backup, because otherwise a damaged backup could replace an older, intact one. Only data that a
+ * repair has declared lost is omitted.
  */
 import type { Clock } from "../base/clock.ts";
 import { checksumOfFile, FileCopy, makeDirectoryOf, removeTreeSoon } from "../base/copy_file.ts";
@@ -51,10 +51,10 @@ export interface BackupSource {
   readonly store: LocalStore;
   readonly blobs: BlobStore;
   readonly paths: DataPaths;
-  /** Returns the catalog's file, which stays open as long as the catalog. */
+  /** Returns the file of the catalog, which stays open as long as the catalog does. */
   readonly catalogFile: () => DiskFile;
   readonly version: string;
-  /** The space in bytes that must remain free on the disk of the backup. */
+  /** How many bytes must remain free on the disk of the backup. */
   readonly minFreeBytes: number;
 }
 
@@ -62,19 +62,18 @@ export interface BackupSource {
 const UNREADABLE_HINT =
   "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives those rows up, or drop the table";
 
-/** A file of the database, and the number of its bytes in the backup. */
+/** A file of the database, with the number of its bytes that belong to the backup. */
 interface CopySource {
   /**
    * The path within the backup, and within the data directory except for segments of other
    * storages.
    */
   readonly path: string;
-  /** The location of the file if it differs from `path`. */
+  /** Where the file is, if that differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
   /**
-   * True if the file may be missing, because it is a listed upload without a row, which a crash
-   * interrupted.
+   * Whether the file may be missing, because it is a listed upload that has no row after a crash.
    */
   readonly mayBeMissing?: boolean;
   /**
@@ -85,7 +84,7 @@ interface CopySource {
 
 export interface BackupResult {
   readonly list: BackupList;
-  /** The names of tables of which a repair has declared rows lost. */
+  /** The names of the tables for which a repair has declared rows lost. */
   readonly incompleteTables: readonly string[];
 }
 
@@ -167,7 +166,7 @@ class Backup {
   #totalBytes = 0;
 
   /**
-   * Performs the whole of step 1 in the tick in which the snapshot of the store is taken.
+   * Performs all of step 1 in the tick in which the snapshot of the store is taken.
    * @param parts.held Releases all files that are held, even if this constructor throws.
    */
   constructor(
@@ -202,8 +201,7 @@ class Backup {
     }
     for (const source of sources) await this.#copy(source);
     this.#writeNumbers();
-    // The deepest directories come first, so that no name is durable before the data to which it
-    // leads.
+    // The deepest directories come first, so that no name is durable before what it leads to.
     for (const directory of this.#directories.toReversed()) {
       await disk.syncDirectorySoon(directory);
       await this.#pause();
@@ -219,7 +217,10 @@ class Backup {
     return { list, incompleteTables: [...this.#incompleteTables] };
   }
 
-  /** Lists the held files. This takes several ticks, because there may be 100,000 files. */
+  /**
+   * Lists the files that are protected from removal. This takes several ticks, because there may be
+   * as many as 100,000 files.
+   */
   async #sources(): Promise<CopySource[]> {
     const { catalog, disk, paths } = this.#source;
     const { logEnd, logFiles, segments } = this.#snapshot;
@@ -301,8 +302,8 @@ class Backup {
   }
 
   /**
-   * Verifies a segment ahead of its copy, so that the disk is read once. @throws {DatabaseError}
-   * DATA_DAMAGED
+   * Verifies a segment just before it is copied, so that the disk is read only once. @throws
+   * {DatabaseError} DATA_DAMAGED
    */
   async #check(entry: SegmentEntry, copy: FileCopy): Promise<void> {
     const { disk, paths, store } = this.#source;
@@ -374,8 +375,8 @@ class Backup {
   }
 
   /**
-   * Writes the numbers that the backup needs: the end of its log, and the highest ids that were
-   * used.
+   * Writes the numbers that the backup needs: the end of its log, and the highest ids that have
+   * been used.
    */
   #writeNumbers(): void {
     const { disk } = this.#source;

@@ -1,6 +1,6 @@
 /**
- * Runs BACKUP DATABASE and RESTORE DATABASE as jobs: checks the paths, carries out the work, and
- * reports the outcome. One job of each kind runs at a time.
+ * Runs BACKUP DATABASE and RESTORE DATABASE as jobs: checks the paths, does the work, and reports
+ * the outcome. Only one job of each kind runs at a time.
  */
 import { shownMs } from "../base/clock.ts";
 import type { DiskFile } from "../base/disk.ts";
@@ -49,7 +49,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
   readonly jobs: JobList;
   readonly random: Random;
   readonly log: Log;
-  /** The maximum amount of log that a restore to a point keeps in memory. */
+  /** How much of the log a restore to a point keeps in memory at most. */
   readonly heldBytesMax: number;
   /** The configured directory of archived log files. */
   readonly archivePath: string | undefined;
@@ -58,7 +58,7 @@ export interface BackupJobsOptions extends Omit<BackupSource, "catalogFile"> {
    * does the work, in long ticks.
    */
   readonly bringInThread?: PointBringer | undefined;
-  /** The absolute paths of the directories below which backups are allowed. */
+  /** The absolute paths of the directories under which backups are allowed. */
   readonly allowedRoots: readonly string[];
 }
 
@@ -136,7 +136,7 @@ export class BackupJobs implements BackupAccess {
     });
   }
 
-  /** Closes the catalog's file. Call it after the catalog was closed. */
+  /** Closes the catalog's file. Must be called after the catalog has been closed. */
   close(): void {
     this.#catalogFile?.close();
     this.#catalogFile = undefined;
@@ -250,7 +250,7 @@ export class BackupJobs implements BackupAccess {
   }
 
   /**
-   * Requires that a path is allowed, both as given and with its symbolic links resolved.
+   * Checks that a path is allowed, both as given and with its symbolic links resolved.
    *
    * @throws {DatabaseError} INVALID_OPTION, UNSUPPORTED_FEATURE
    */
@@ -269,7 +269,7 @@ export class BackupJobs implements BackupAccess {
 }
 
 /**
- * Returns an error whose message contains the name of the file that failed. A user who may copy the
+ * Returns an error whose message includes the name of the file that failed. A user who may copy the
  * database may also see this name.
  */
 function told(error: unknown): Error {

@@ -1,5 +1,5 @@
 /**
- * Connects a database with its backups when it opens: finishes a pending restore, starts archiving
+ * Connects a database with its backups when it opens: finishes a pending restore, starts to archive
  * the log, and provides the jobs for backups and restores.
  */
 import type { OnBug } from "../base/bugs.ts";
@@ -17,13 +17,13 @@ import type { FinishedRestore } from "./finish_restore.ts";
 
 /** The configured limits of backups. */
 export interface BackupLimits {
-  /** The absolute paths of the directories below which backups are allowed. */
+  /** The absolute paths of the directories under which backups are allowed. */
   readonly allowedRoots: readonly string[];
   /** The directory for full log files; undefined if they are not archived. */
   readonly archivePath: string | undefined;
-  /** The disk space that a server keeps free. */
+  /** How much disk space a server keeps free. */
   readonly minFreeBytes: number;
-  /** The maximum amount of log that a restore to a point keeps in memory. */
+  /** How much of the log a restore to a point keeps in memory at most. */
   readonly heldBytesMax: number;
   /** The usual length of the log. */
   readonly walMaxBytes: number;
@@ -37,18 +37,16 @@ export interface BackupParts {
   readonly random: Random;
   readonly version: string;
   /**
-   * Rolls a backup forward in a separate thread. If absent, the event loop does the work in slices.
+   * Rolls a backup forward in a separate thread. If it is absent, the event loop does the work in
+   * slices.
    */
   readonly bringInThread?: PointBringer | undefined;
 }
 
-/**
- * The number of random bytes in the name of an incarnation. It is large enough that no two names
- * are equal.
- */
+/** The number of random bytes in the name of an incarnation, enough to make every name unique. */
 const INCARNATION_BYTES = 16;
 
-/** The multiple of its usual length to which the log may grow while the archive is unreachable. */
+/** How many times its usual length the log may reach while the archive is unreachable. */
 const ARCHIVE_WAITS = 4;
 
 /**
@@ -61,7 +59,7 @@ export async function noteRestore(audit: AuditLog, { order, seq }: FinishedResto
   await audit.note({ action: "finish restore", actor, target, outcome: "ok", details: { seq } });
 }
 
-/** Gives this incarnation of the database a name, unless it already has a name. */
+/** Gives this incarnation of the database a name, unless it already has one. */
 export function nameIncarnation(catalog: CatalogDatabase, random: Random): void {
   if ((catalog.setting(INCARNATION) ?? "") !== "") return;
   const incarnation = Buffer.from(random.bytes(INCARNATION_BYTES)).toString("hex");

@@ -1,5 +1,5 @@
 /**
- * Replaces a database with a staged backup: steps 3 to 7 of a restore, as drawn in `restore.ts`.
+ * Replaces a database with a staged backup: steps 3 to 7 of a restore, as shown in `restore.ts`.
  */
 import { checksumOfFile, removeTree } from "../base/copy_file.ts";
 import type { Disk } from "../base/disk.ts";
@@ -47,7 +47,7 @@ import {
 /** The result of a finished restore. */
 export interface FinishedRestore {
   readonly seq: Seq;
-  /** The order of the restore; absent if the restore was ordered without a login. */
+  /** The request for the restore; absent if the restore was requested without a login. */
   readonly order: RestoreOrder | undefined;
   /** The path to which the replaced state was moved; undefined if no state was replaced. */
   readonly before: string | undefined;
@@ -60,7 +60,7 @@ const STATE = [CATALOG_FILE, ...STATE_DIRECTORIES] as const;
 const DEAF: CheckListener = { onChecked() {}, onFinding() {} };
 
 /**
- * Finishes a staged restore, if there is one, in a directory whose lock the caller holds and whose
+ * Finishes a staged restore, if there is one, in a directory that the caller has locked and whose
  * catalog is not open. After an error, the next attempt continues.
  *
  * @returns The result; undefined if no restore was staged.
@@ -80,7 +80,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   onceIn(staged.root, CHECKED_MARK, disk, () => requireListed(staged.root, files, disk));
   onceIn(staged.root, MOVING_MARK, disk, () => continueFrom(paths, staged, { ...parts, seq }));
   const before = moveIntoPlace(paths, staged, disk);
-  // The list is removed first, because the other files have no meaning without it.
+  // The list is removed first, because the other files are meaningless without it.
   disk.remove(backupListPath(staged.root));
   disk.syncDirectory(staged.root);
   removeTree(disk, staged.root);
@@ -89,7 +89,7 @@ export function finishRestore(paths: DataPaths, parts: RestoreParts): FinishedRe
   return { seq, order, before };
 }
 
-/** Runs a step unless a mark file shows that it has been done. */
+/** Runs a step unless a mark file shows that it has already been done. */
 function onceIn(root: string, mark: string, disk: Disk, step: () => void): void {
   if (disk.exists(`${root}/${mark}`)) return;
   step();
@@ -98,7 +98,7 @@ function onceIn(root: string, mark: string, disk: Disk, step: () => void): void 
 }
 
 /**
- * Checks the copy once more, because it may have waited a long time for the restart.
+ * Checks the copy once more, because a long time may have passed before the restart.
  * @throws {CorruptionError}
  */
 function requireListed(root: string, files: BackupList["files"], disk: Disk): void {
@@ -183,7 +183,7 @@ function continueFrom(
 }
 
 /**
- * Ends the staged log with an empty commit. This also works after an earlier attempt was
+ * Ends the staged log with an empty commit. This also works after an earlier attempt that was
  * interrupted.
  */
 function goOnAbove(
@@ -203,7 +203,7 @@ function goOnAbove(
   cutLog(disk, staged, { cut, floorSeq });
 }
 
-/** Reads the latest numbers of the replaced state, as far as they can be read. */
+/** Reads the latest numbers of the replaced state, as far as that is possible. */
 function lookAt(
   paths: DataPaths,
   scratch: string,
@@ -222,7 +222,7 @@ function seqsOf({ highWaterSeq, reading }: LogCheck): number[] {
   return [highWaterSeq, reading.lastSeq];
 }
 
-/** Returns a seq above all the given ones. */
+/** Returns a seq that is higher than all the given ones. */
 function floorOf(seqs: readonly number[]): Seq {
   const floor = Math.max(...seqs) + 1;
   const seq = seqFromNumber(floor);
@@ -234,7 +234,7 @@ function floorOf(seqs: readonly number[]): Seq {
 }
 
 /**
- * Moves the staged state into place. Returns the path of the old state; undefined if there was
+ * Moves the staged state into place. Returns the path of the old state, or undefined if there was
  * none.
  */
 function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string | undefined {
@@ -270,7 +270,8 @@ function moveIntoPlace(paths: DataPaths, staged: DataPaths, disk: Disk): string 
 }
 
 /**
- * Returns true if the data directory contains only empty directories, so there is nothing to keep.
+ * Returns whether the data directory contains nothing but empty directories, so that nothing needs
+ * to be kept.
  */
 function isEmpty({ root }: DataPaths, disk: Disk): boolean {
   if ([CATALOG_FILE, ...CATALOG_SIDE_FILES].some((name) => disk.exists(`${root}/${name}`)))

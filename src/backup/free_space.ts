@@ -1,12 +1,12 @@
 /**
- * Checks the free space before a copy begins. A copy that fills the disk of a running server would
- * stop its writers, so the space that the server keeps free must stay free.
+ * Checks the free space before a copy begins. A copy that filled the disk of a running server would
+ * stop all writes, so the space that the server keeps free must remain free.
  */
 import type { Disk } from "../base/disk.ts";
 import { DatabaseError } from "../base/errors.ts";
 
 export interface FreeSpaceRequest {
-  /** The action that the error message names after "Cannot". */
+  /** The action that follows "Cannot" in the error message. */
   readonly action: string;
   readonly bytes: number;
   /** The space that must remain free. */

@@ -1,5 +1,5 @@
 /**
- * Backups of a database, the archive of its log, and restores from both.
+ * Exports backups of a database, the archive of its log, and restores from both.
  *
  * The storage layer defines the contents of a backup (`storage/directory/backup_list.ts`) and
  * checks whether one is complete (`storage/check/check_backup.ts`), because `verify` reads a backup

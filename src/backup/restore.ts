@@ -1,6 +1,6 @@
 /**
  * Replaces a database with a backup, in two parts, so that a running server can prepare the
- * restore. This file stages a restore, and `finish_restore.ts` finishes it:
+ * restore. This file stages a restore; `finish_restore.ts` finishes it:
  *
  *     stage    1 copy the backup's files to <data>/restore.new/, and compare each with the list
  *              2 sync restore.new/ and rename it to restore/: from now on the restore will happen
@@ -12,14 +12,14 @@
  *
  * - The database does not change before step 2. A backup that is damaged, incomplete or in a newer
  *   format is refused.
- * - Finishing requires a closed database. Startup finishes a restore, and `tidemark restore`
- *   finishes it immediately. After a crash, the next attempt continues: steps 4 and 6 can be
- *   repeated, and the changes of step 4 are not mistaken for damage, because damage is refused
+ * - Finishing requires a closed database. A staged restore is finished at the next startup, or
+ *   immediately by `tidemark restore`. After a crash, the next attempt continues: steps 4 and 6 can
+ *   be repeated, and the changes of step 4 are not mistaken for damage, because damage is detected
  *   before that step.
  * - No subscription can resume across a restore, and every token becomes invalid, because the state
  *   to which they refer may no longer exist.
  * - A restore to a point in time rolls the copy forward between steps 1 and 2 (`restore_point.ts`).
- * - All segments are in the data directory afterwards. New segments are written to their storage,
+ * - All segments are in the data directory afterwards. New segments are written to their storages,
  *   and merges move the existing ones there.
  */
 import type { Clock } from "../base/clock.ts";
@@ -55,23 +55,24 @@ export interface RestoreParts {
 /** Observes the progress of copying a backup. */
 export interface StageListener {
   onCopied(copiedBytes: number, totalBytes: number): void;
-  /** Called before each further step of the work, except for copying. */
+  /** Called before each further step, except for copying. */
   onStep(what: string): void;
   /**
-   * Reports uploaded files that rows refer to, but that neither the backup nor the directory has.
+   * Reports uploaded files to which rows refer, but which neither the backup nor the directory
+   * contains.
    */
   onMissing(paths: readonly string[]): void;
-  /** Returns true if the caller asked to stop. */
+  /** Returns whether the caller asked to stop. */
   isCancelled(): boolean;
 }
 
 export interface StageRequest {
   readonly source: string;
   readonly paths: DataPaths;
-  /** The space that a running server keeps free; 0 if no server is running. */
+  /** How much space a running server keeps free; 0 if no server is running. */
   readonly minFreeBytes: number;
   readonly listener: StageListener;
-  /** The user id of the user who ordered the restore; absent if it was ordered without a login. */
+  /** The id of the user who requested the restore; absent if it was requested without a login. */
   readonly orderedBy?: string;
   /** Rolls the copy forward to a later point before the restore is prepared. */
   readonly bringTo?: {
@@ -83,7 +84,10 @@ export interface StageRequest {
   };
 }
 
-/** The order of a restore that the next startup finishes, stored next to the prepared copy. */
+/**
+ * A request for a restore that will be finished at the next startup, stored next to the prepared
+ * copy.
+ */
 export interface RestoreOrder {
   readonly orderedBy: string;
   readonly source: string;
@@ -96,7 +100,7 @@ export const MOVING_MARK = "MOVING";
 /**
  * The progress of a prepared restore. "copied" means that the copy matches its list. "checked"
  * means that the copy may have been changed to continue above the old state. "moving" means that
- * the two states are being exchanged, so that the directory contains no complete database until the
+ * the two states are being exchanged, so the directory contains no complete database until the
  * restore is finished.
  */
 export type StagedStep = "copied" | "checked" | "moving";
@@ -106,7 +110,7 @@ export function stagedPath({ root }: DataPaths): string {
   return `${root}/restore`;
 }
 
-/** Returns true if a restore is prepared, which the next startup finishes. */
+/** Returns whether a restore has been prepared, which the next startup will finish. */
 export function isRestoreStaged(disk: Disk, paths: DataPaths): boolean {
   return disk.exists(backupListPath(stagedPath(paths)));
 }
@@ -243,7 +247,7 @@ export function readOrder(disk: Disk, root: string, log: Log): RestoreOrder | un
   try {
     return disk.exists(path) ? (JSON.parse(readSealedText(disk, path)) as RestoreOrder) : undefined;
   } catch (error) {
-    // Safe to ignore: the file only names a user, and does not affect the data.
+    // This is safe to ignore: the file only names a user, and does not affect the data.
     if (!(error instanceof CorruptionError)) throw error;
     log.warn("cannot determine who requested the restore", { error: error.message });
     return undefined;

@@ -1,6 +1,6 @@
 /**
- * Rolls a copy of a backup forward to a later point in time, up to and including a seq. The sources
- * are the log files since the backup, from the archive and from the server itself, and the
+ * Rolls a copy of a backup forward to a later point in time, up to and including a given seq. The
+ * sources are the log files since the backup, from the archive and from the server itself, and the
  * catalog's journal.
  *
  *     1 find the log files that lead from the backup to the point without a gap
@@ -64,7 +64,10 @@ export interface PointParts extends PointRequest {
   readonly listener: StageListener;
 }
 
-/** A request together with the copy of the backup, as a thread receives it for `bringTo`. */
+/**
+ * A request together with the copy of the backup, in the form in which a thread receives it for
+ * `bringTo`.
+ */
 export interface PointWork {
   readonly request: PointRequest;
   readonly pending: DataPaths;
@@ -72,7 +75,7 @@ export interface PointWork {
   readonly listener: StageListener;
 }
 
-/** The maximum length of the copied log. A longer log would take too much memory on startup. */
+/** The maximum length of the copied log. A longer log would take too much memory at startup. */
 const HELD_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /**
@@ -214,7 +217,7 @@ class PointRun {
   }
 
   /**
-   * Writes the contents of the log to segments, so that the log need not be read as a whole.
+   * Writes the contents of the log to segments, so that the log never has to be read as a whole.
    *
    * @returns False if a commit continues in the next file, because such a commit cannot be split.
    */
@@ -229,7 +232,7 @@ class PointRun {
     await this.#withCatalog(async (catalog) => {
       // The copy contains all segments. Tables return to their storages once the copy is in place.
       catalog.manifest.leaveStorages();
-      // The limits are the largest that a configuration allows, because all tables are flushed
+      // The limits are the highest that a configuration allows, because all tables are flushed
       // explicitly below.
       const flush = { rowsMax: 999_999, ageMsMax: 24 * HOUR_MS };
       const defaults = { flush, historyMs: 8760 * HOUR_MS };
@@ -289,7 +292,7 @@ class PointRun {
     return findLogPoint(this.#parts.disk, this.#pending, { firstFile, otherwise, seq });
   }
 
-  /** Applies the entries of the journal, except those that were applied before. */
+  /** Applies the entries of the journal, except for those that have already been applied. */
   async #replayJournal(journal: readonly JournalEntry[], seq: number): Promise<void> {
     const end = await this.#withCatalog((catalog) => catalog.journal.end);
     const entries = journal.filter(({ id }) => id > end);
@@ -353,7 +356,7 @@ class PointRun {
     return list;
   }
 
-  /** Opens the copy's catalog while `work` runs. */
+  /** Opens the catalog of the copy while `work` runs. */
   async #withCatalog<T>(work: (catalog: CatalogDatabase) => T | Promise<T>): Promise<T> {
     const path = catalogPathOf(this.#pending.root);
     const catalog = CatalogDatabase.open({ path, clock: this.#parts.clock, log: silentLog });

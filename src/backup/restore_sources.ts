@@ -1,8 +1,7 @@
 /**
- * Finds the sources for a restore to a point: parses the request, determines the part of the log
- * that the server itself still has, and lists the log files and catalog changes that lead from a
- * backup to the point. A gap causes an error that names the missing part. No function here changes
- * a file.
+ * Finds the sources for a restore to a point: parses the request, determines which part of the log
+ * the server itself still has, and lists the log files and catalog changes that lead from a backup
+ * to the point. A gap causes an error that names the missing part. No function here changes a file.
  */
 
 import { timeText } from "../base/clock.ts";
@@ -27,7 +26,7 @@ export type PointText =
   | { readonly type: "seq"; readonly text: string }
   | { readonly type: "timestamp"; readonly value: string };
 
-/** A point in time or in the sequence, whose text has been parsed. */
+/** A point in time, or in the sequence, whose text has been parsed. */
 export type Point = { readonly seq: Seq } | { readonly unixMs: number };
 
 /** The part of a server's log that is not yet in an archive. */
@@ -61,17 +60,17 @@ export interface ArchivedSource extends LogSource {
 export interface PointRequest {
   readonly source: string;
   readonly seq: Seq;
-  /** The known times of the seqs. */
+  /** The eras of the seqs, which record when the seqs were issued. */
   readonly eras: readonly SeqEra[];
   readonly archivePath: string | undefined;
   readonly tail: LogTail | undefined;
-  /** The space that must remain free; see `StageRequest`. */
+  /** How much space must remain free; see `StageRequest`. */
   readonly minFreeBytes: number;
-  /** The maximum amount of log that is kept in memory. */
+  /** How much of the log is kept in memory at most. */
   readonly heldBytesMax?: number;
 }
 
-/** The position at which a backup ends. */
+/** Where a backup ends. */
 export interface PointBegin {
   /** The incarnation from which the backup comes; undefined if it is older than any archive. */
   readonly incarnation: string | undefined;
@@ -104,7 +103,7 @@ export function readPoint(point: PointText): Point {
 }
 
 /**
- * Returns the seq of a point. For a time, it is the last seq of that millisecond.
+ * Returns the seq of a point. For a time, it is the last seq issued in that millisecond.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -204,7 +203,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
       break;
     }
   }
-  // For a stopped server, only the files themselves show how far they extend.
+  // If the server is stopped, only the files themselves show how far they extend.
   if (reached < seq) throw pointUncovered(request, reached, endReason);
   return sources;
 }

@@ -1,5 +1,5 @@
 /**
- * Rolls a copy of a backup forward in a separate thread, so that a server stays responsive. The
+ * Rolls a copy of a backup forward in a separate thread, so that the server stays responsive. The
  * thread reads, replays and truncates the log, and reads every file to compute its checksum.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";

@@ -42,7 +42,7 @@ export function erasBehind(options: RestoreTimesOptions): readonly SeqEra[] {
   disk.makeDirectory(scratch);
   const { catalog } = checkCatalog({ ...options, path });
   try {
-    // A backup with a damaged catalog cannot be restored anyway: copying it fails.
+    // A backup with a damaged catalog cannot be restored in any case, because copying it fails.
     if (catalog === undefined) return [];
     const incarnation = catalog.setting(INCARNATION) ?? "";
     const isSame = replaced !== undefined && (replaced.setting(INCARNATION) ?? "") === incarnation;

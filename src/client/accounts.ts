@@ -1,14 +1,14 @@
 /**
- * The operations of people on their own accounts: sign-up, guests, a new password, the deletion of
- * the account, links by mail. The server refuses each operation until its configuration turns it
- * on.
+ * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
+ * password changes, deletion, and links sent by mail. The server refuses each of them until its
+ * configuration enables it.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
 import type { Identity, Session } from "./session.ts";
 
 export interface SignUpFields {
-  /** The login name. It may be left out if `email` is a login name. */
+  /** The login name. Optional if `email` is a login name. */
   readonly user?: string;
   readonly password: string;
   readonly email?: string;
@@ -18,7 +18,8 @@ export interface SignUpFields {
 
 export interface AccountCalls {
   /**
-   * Creates an account, or gives the guest of this session a login, and logs in.
+   * Creates an account, or turns the guest account of this session into one with a login, and logs
+   * in.
    *
    * @returns Undefined for a sign-up by address alone: the link that the server sends has to be
    *   followed before the login.
@@ -33,11 +34,11 @@ export interface AccountCalls {
   deleteAccount(password?: string): Promise<void>;
   /** Sends a link for a new password to the address of an account. */
   sendResetLink(user: string): Promise<void>;
-  /** Sets a new password by the token of a link. Does not log in. */
+  /** Sets a new password, using the token from a link. Does not log in. */
   resetPassword(token: string, password: string): Promise<void>;
-  /** Sends another link that verifies the user's own address. */
+  /** Sends another link for verifying the user's own address. */
   sendVerifyLink(): Promise<void>;
-  /** Verifies an address by the token of a link. */
+  /** Verifies an address, using the token from a link. */
   verifyEmail(token: string): Promise<void>;
 }
 
@@ -90,7 +91,9 @@ export function accountsBy(session: Session): AccountCalls {
   };
 }
 
-/** The server does not reveal whether a name was free, so the login has to show it. */
+/**
+ * The server does not reveal whether a name was free, so only the login that follows can show it.
+ */
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);

@@ -1,6 +1,6 @@
 /**
- * Returns the response to SQL text part by part, on demand. Bytes are taken from the connection
- * only on demand too, so the server pauses the statements while the caller does not read.
+ * Returns the response to SQL text part by part, on demand. Bytes are also read from the connection
+ * only on demand, so the server pauses the statements while the caller is not reading.
  */
 import type { SchemaField, StatementEntry } from "../protocol/mod.ts";
 import { AnswerScanner } from "./answer_scanner.ts";
@@ -10,7 +10,7 @@ import type { RequestAnswer } from "./requests.ts";
 import type { Session } from "./session.ts";
 import { readEntries, type Values } from "./values.ts";
 
-/** A part of the response. `statement` counts from 0. */
+/** One part of the response. `statement` counts from 0. */
 export type ExecutionPart =
   | {
       readonly kind: "rows";
@@ -59,7 +59,7 @@ export async function* partsOfBody(
       }
     }
   } finally {
-    // The server ends statements whose answer is no longer read.
+    // The server stops statements whose response is no longer read.
     reader.cancel().catch(() => undefined);
   }
 }

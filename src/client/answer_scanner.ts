@@ -1,6 +1,6 @@
 /**
- * Parses the response to SQL text while it arrives. Returns rows as soon as they are complete, and
- * entries as they end. Returned rows are not kept.
+ * Parses the response to SQL text as it arrives. Returns each row as soon as it is complete, and
+ * each entry when it ends. Rows that have been returned are not kept.
  *
  *     {"results":[ {"schema":[…],"rows":[ [row],[row] ],"row_count":2,…}, … ],"status":…}
  *     depth 1     2 3                   4 5
@@ -15,7 +15,7 @@ export type ScannedPart =
     }
   /** An entry has ended. Its rows have already been returned. */
   | { readonly kind: "entry"; readonly entry: StatementEntry }
-  /** The rest of the response after the results. */
+  /** The remainder of the response, after the results. */
   | { readonly kind: "end"; readonly fields: Readonly<Record<string, unknown>> };
 
 const [QUOTE, BACKSLASH, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [
@@ -36,12 +36,15 @@ export class AnswerScanner {
   #isInRows = false;
   #isBehindResults = false;
   #isOver = false;
-  /** The start of the current piece: an entry, its part after the rows, a row, or the end. */
+  /**
+   * The start of the current piece: an entry, the part of an entry after its rows, a row, or the
+   * end.
+   */
   #start = 0;
   /** The range of the complete rows that have not been returned yet. */
   #rowsStart = -1;
   #rowsEnd = -1;
-  /** The part of an entry before its rows. */
+  /** The part of an entry that precedes its rows. */
   #head = "";
   #schema: readonly SchemaField[] = [];
   #parts: ScannedPart[] = [];
@@ -136,7 +139,7 @@ export class AnswerScanner {
     return this.#text.indexOf("[", end);
   }
 
-  /** Discards the text whose parts have been returned. */
+  /** Discards the text of parts that have been returned. */
   #forget(): void {
     const isBetween = this.#isInRows || (this.#depth === RESULTS_DEPTH && !this.#isBehindResults);
     const kept = this.#isInRows && this.#rowsStart >= 0 ? this.#rowsStart : this.#start;

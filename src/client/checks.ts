@@ -1,9 +1,10 @@
 /**
- * Checks the arguments of calls. JavaScript has no compiler to do so, so each call reports a wrong
- * value and how to write it correctly. Otherwise a misspelt option would silently do nothing.
+ * Checks the arguments of calls. JavaScript has no compiler to do this, so each call reports a
+ * wrong value and explains how to write it correctly. Otherwise a misspelt option would silently do
+ * nothing.
  */
 
-/** A requirement on a value: its description, and the check. */
+/** A requirement on a value: a description of it, and the check. */
 export interface ValueRule {
   readonly should: string;
   readonly holds: (value: unknown) => boolean;
@@ -11,7 +12,7 @@ export interface ValueRule {
 
 export type FieldRules = Readonly<Record<string, ValueRule>>;
 
-/** A call as error messages describe it. */
+/** A call, as error messages describe it. */
 export interface Call {
   /** Completes a message that begins with "Cannot". */
   readonly doing: string;
@@ -50,7 +51,7 @@ export const SIGNAL: ValueRule = {
   holds: (value) => typeof value === "object" && value !== null && "aborted" in value,
 };
 
-/** The rule for options that are checked elsewhere, with their own messages. */
+/** The rule for options that are checked elsewhere and have their own messages. */
 export const ANYTHING: ValueRule = { should: "anything", holds: () => true };
 
 export function oneOf(...words: readonly string[]): ValueRule {
@@ -67,7 +68,7 @@ export function requireRule(name: string, value: unknown, { holds, should }: Val
 }
 
 /**
- * Checks that the options are an object with known names. An undefined option counts as left out.
+ * Checks that the options are an object with known names. An undefined option counts as omitted.
  *
  * @throws {TypeError}
  */

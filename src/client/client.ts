@@ -48,8 +48,8 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * The place for the refresh token: *memory*; `storage`, so that a session survives a reload of
-   * the page; or `cookie` in pages that the server itself delivers.
+   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a reload
+   * of the page; or in a `cookie`, in pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
   /** Called when the session has ended without a log-out. */
@@ -68,8 +68,8 @@ export interface ClientOptions {
    */
   readonly values?: Values;
   /**
-   * The storage for positions of live queries with a `resumeKey`, and for a session that is kept in
-   * `storage`; *localStorage*.
+   * Where the positions of live queries with a `resumeKey` are stored, and a session that is kept
+   * in `storage`; *localStorage*.
    */
   readonly storage?: PositionStorage;
   readonly environment?: ClientEnvironment;

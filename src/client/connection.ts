@@ -1,6 +1,7 @@
 /**
- * The one WebSocket of a client, shared by its live queries. It opens with the first query, closes
- * after the last, and reconnects after every loss; each query resumes from its own position.
+ * Manages the single WebSocket of a client, which all its live queries share. It opens with the
+ * first query, closes after the last one, and reconnects after every loss; each query then resumes
+ * from its own position.
  *
  * Every callback of a socket first checks whether that socket is still the current one, so that a
  * late event of an old socket changes nothing.
@@ -41,7 +42,8 @@ export interface LiveConnectionOptions {
 type Pong = Extract<ServerMessage, { type: "pong" }>;
 
 /**
- * If a socket is neither open nor refused within this time, there is no server at the other end.
+ * If a socket has neither opened nor been refused within this time, there is no server at the other
+ * end.
  */
 const CONNECT_MS_MAX = 20_000;
 
@@ -52,10 +54,10 @@ const PONG_MS_MAX = 10_000;
 /** The server closes with this code if it does not accept the client's token. */
 const CLOSE_NOT_AUTHORIZED = 1008;
 
-/** The time to wait after a refusal that specifies no time. */
+/** How long to wait after a refusal that specifies no time. */
 const REFUSED_MS = 1000;
 
-/** The errors after which a connection needs another token. */
+/** The errors after which a connection needs a new token. */
 const TOKEN_ENDS: ReadonlySet<string> = new Set(["TOKEN_EXPIRED", "TOKEN_REVOKED"]);
 
 export class LiveConnection {
@@ -68,7 +70,10 @@ export class LiveConnection {
   #state: ConnectionState = "closed";
   #nextId = 1;
   #failures = 0;
-  /** The number of sockets given up so far. Work begun for an earlier socket has no effect. */
+  /**
+   * The number of sockets that have been abandoned so far. Work that was started for an earlier
+   * socket has no effect.
+   */
   #epoch = 0;
   #cancelRetry: (() => void) | undefined;
   /** Cancels the timers of queries that were refused for lack of free space. */
@@ -80,7 +85,7 @@ export class LiveConnection {
   #cancelRenewal: (() => void) | undefined;
   /** The token with which the connection has authenticated. */
   #token: string | undefined;
-  /** The number of attempts that have brought no newer token. */
+  /** How many attempts in a row have brought no newer token. */
   #renewalFailures = 0;
   /** Whether anything has arrived since the last ping. */
   #hasHeard = false;
@@ -211,7 +216,7 @@ export class LiveConnection {
 
   #connect(): void {
     this.#become("connecting");
-    // The server closes a socket that sends no token for too long.
+    // The server closes a socket that does not authenticate in time.
     if (this.#options.session.mustLogIn) void this.#logIn();
     else this.#openSocket();
   }
@@ -344,7 +349,8 @@ export class LiveConnection {
     this.#scheduleHeartbeat();
     for (const [followed, position] of Object.entries(positions)) {
       const subscription = this.#subscriptions.get(followed);
-      // The server did not process the message that ended it, or receives the request twice.
+      // Either the server did not process the message that ended the query, or it receives the
+      // request twice.
       if (subscription === undefined) this.#outgoing.ask({ type: "unsubscribe", id: followed });
       else subscription.reached(position);
     }
@@ -353,7 +359,8 @@ export class LiveConnection {
 
   #failed(message: ErrorMessage): void {
     const { code, retry_after_ms: retryAfterMs = REFUSED_MS, subscription_id: id } = message;
-    // The refusal does not name the refused message, so a query may still wait for its response.
+    // The refusal does not say which message was refused, so a query may still be waiting for its
+    // response.
     if (code === "RATE_LIMIT_EXCEEDED") return this.#outgoing.refused(retryAfterMs);
     const subscription = this.#subscriptions.get(id);
     const action = subscription?.error(message);
@@ -398,7 +405,7 @@ export class LiveConnection {
       failure = error;
     }
     if (epoch !== this.#epoch) return;
-    // The user may have logged in again while the connection was opened.
+    // The user may have logged in again while the connection was being opened.
     if (isRefusal(failure) && session.accessToken === undefined) {
       this.signedOut(session.mustLogIn ? failure : undefined);
     } else this.#retryAfter(Math.max(delayMs, toldMsOf(failure)));
@@ -450,7 +457,10 @@ export class LiveConnection {
     this.#awaitPong();
   }
 
-  /** A pong may wait behind other data on a slow network, so any message is a sign of life. */
+  /**
+   * A pong may be delayed behind other data on a slow network, so any message counts as a sign of
+   * life.
+   */
   #awaitPong(): void {
     this.#hasHeard = false;
     this.#watch(PONG_MS_MAX, () => {
@@ -496,7 +506,7 @@ function isRefusal(error: unknown): error is ServerError {
   return error instanceof ServerError && error.status === 401;
 }
 
-/** Returns the wait that a refusal requests, in milliseconds. */
+/** Returns how long a refusal asks the client to wait, in milliseconds. */
 function toldMsOf(error: unknown): number {
   return error instanceof ServerError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
 }
@@ -507,7 +517,7 @@ function messageFrom(text: string): ServerMessage | undefined {
   try {
     message = JSON.parse(text);
   } catch {
-    // The caller drops the connection, as it does for any other invalid message.
+    // The caller drops the connection, as it does after any other invalid message.
     return undefined;
   }
   const isMessage = isObject(message) && typeof message["type"] === "string";

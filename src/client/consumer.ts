@@ -1,13 +1,14 @@
 /**
- * One consumer of a topic: runs a handler for each message, and acknowledges those that succeed.
+ * Implements one consumer of a topic: it runs a handler for each message, and acknowledges the
+ * messages whose handlers succeed.
  *
  *     connecting → open → draining → ended      a lost connection leads back to connecting
  *
- * - A message has one credit from its arrival until it is acknowledged or refused, so no more than
- *   `concurrency` handlers run.
- * - When the connection is lost, the server may deliver unacknowledged messages again. So messages
- *   that succeeded in the meantime are acknowledged before new ones are requested, and a message
- *   whose handler is running or has succeeded is not handled a second time.
+ * - A message uses one credit from its arrival until it is acknowledged or refused, so no more than
+ *   `concurrency` handlers run at once.
+ * - When the connection is lost, the server may deliver unacknowledged messages again. Messages
+ *   that succeeded in the meantime are therefore acknowledged before new ones are requested, and a
+ *   message whose handler is running or has succeeded is not handled a second time.
  */
 import type {
   TopicControlMessage,
@@ -31,7 +32,7 @@ import type { ClientEnvironment } from "./environment.ts";
 import { ServerError } from "./errors.ts";
 import { guarded } from "./handlers.ts";
 
-/** A message of a topic: one change of a row. */
+/** A message of a topic, which describes one change of a row. */
 export interface ConsumedMessage<Payload extends object = Record<string, unknown>> {
   readonly topic: string;
   readonly partition: number;
@@ -45,7 +46,7 @@ export interface ConsumedMessage<Payload extends object = Record<string, unknown
   readonly user?: string;
   /** How many times the message has been delivered to the group, including this time. */
   readonly deliveries: number;
-  /** A signal that aborts when the consumer has to stop. */
+  /** A signal that aborts when the consumer must stop. */
   readonly signal: AbortSignal;
 }
 
@@ -53,15 +54,15 @@ export interface ConsumeOptions {
   readonly group: string;
   /** The number of messages handled at a time, *1*. */
   readonly concurrency?: number;
-  /** The place where a new group begins: *latest*, earliest, an offset or a time. */
+  /** Where a new group begins: at the *latest* message, the earliest one, an offset or a time. */
   readonly from?:
     | "earliest"
     | "latest"
     | { readonly offset: number }
     | { readonly timestampMs: number };
-  /** Whether a message waits until earlier messages with its key are acknowledged, *false*. */
+  /** Whether a message waits until all earlier messages with its key are acknowledged, *false*. */
   readonly ordered?: boolean;
-  /** The only partition from which to read; all partitions if left out. */
+  /** The only partition to read; all partitions if omitted. */
   readonly partition?: number;
   /** Stops the consumer gracefully: running handlers finish and are acknowledged. */
   readonly signal?: AbortSignal;
@@ -87,8 +88,8 @@ const CONSUME_RULES: FieldRules = {
 };
 
 /**
- * The pause before a message whose handler failed is delivered again; doubled after each further
- * failure.
+ * How long to wait before a message whose handler failed is delivered again; doubled after each
+ * further failure.
  */
 const PAUSE_MS_MIN = 1000;
 const PAUSE_MS_MAX = 300_000;
@@ -122,12 +123,15 @@ export class TopicConsumer {
   readonly #settings: ConsumerSettings;
   readonly #stopping = new AbortController();
   readonly #running = new Set<string>();
-  /** The messages that have succeeded, kept until the server confirms their acknowledgement. */
+  /**
+   * The messages whose handlers have succeeded, kept until the server confirms their
+   * acknowledgement.
+   */
   readonly #succeeded = new Map<string, Place>();
   #settle: { resolve: () => void; reject: (error: ServerError) => void } | undefined;
   /** Whether the server has accepted the consumer on the current connection. */
   #isOpen = false;
-  /** The messages for which the server has credit. */
+  /** The number of messages that the server may still deliver. */
   #credit = 0;
   #isEnded = false;
 
@@ -192,18 +196,21 @@ export class TopicConsumer {
         return;
       case "topic_error": {
         const error = new ServerError(message.code, message.message);
-        // The socket is about to close, and the consumer continues on another one.
+        // The socket is about to close, and the consumer will continue on another one.
         if (message.code === "SHUTTING_DOWN") this.lost();
         else if (message.ended) this.failed(error);
-        // The claim expires by itself, and the message is delivered again if the group still needs
-        // it.
+        // The claim expires by itself, and the message is then delivered again if the group still
+        // needs it.
         else if (message.request_id !== undefined) this.#acknowledged(message.request_id);
         return;
       }
     }
   }
 
-  /** Ends the consumer with an error. Running handlers continue but are not acknowledged. */
+  /**
+   * Ends the consumer with an error. Handlers that are running continue, but their messages are not
+   * acknowledged.
+   */
   failed(error: ServerError): void {
     this.#end(() => this.#settle?.reject(error));
   }
@@ -215,7 +222,7 @@ export class TopicConsumer {
     this.#endIfDone();
   };
 
-  /** Stops the consumer gracefully, as aborting its signal does. */
+  /** Stops the consumer gracefully, like aborting its signal. */
   stop(): void {
     this.#stop();
   }
@@ -269,7 +276,7 @@ export class TopicConsumer {
     this.#settings.send({ type: "topic_ack", ...ack });
   }
 
-  /** Without a connection, the server delivers the message again by itself. */
+  /** If there is no connection, the server delivers the message again by itself. */
   #refuse({ offset, partition }: Place, deliveries: number): void {
     if (!this.#isOpen) return;
     const delayMs = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** Math.min(deliveries - 1, 20));

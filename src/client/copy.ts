@@ -1,5 +1,5 @@
 /**
- * Copies many rows into and out of the server. Data of any size is streamed and never held in
+ * Copies many rows into and out of the server. Data of any size is streamed, and never kept in
  * memory.
  */
 import { type Call, type FieldRules, kindOf, requireOptions, SIGNAL, TEXT } from "./checks.ts";
@@ -25,9 +25,9 @@ export interface CopyResult {
 /** The methods that copy rows. */
 export interface Copies {
   /**
-   * Runs `COPY … FROM STDIN` with the given rows. The copy is one commit: if it fails, no row is
-   * stored. Only some runtimes send a stream as it is produced. Firefox and Safari refuse a stream,
-   * but can send a file.
+   * Runs `COPY … FROM STDIN` with the given rows. A copy is a single commit: if it fails, no rows
+   * are stored. Only some runtimes can send a stream while it is being produced. Firefox and Safari
+   * cannot send a stream, but they can send a file.
    *
    *     await db.copyFrom("COPY shop.items FROM STDIN (FORMAT csv, HEADER)", file);
    *
@@ -36,7 +36,7 @@ export interface Copies {
   copyFrom(sql: string, data: BodyData, options?: CopyCallOptions): Promise<CopyResult>;
   /**
    * Runs `COPY … TO STDOUT` and returns its rows as they are produced. A stream that is not read to
-   * its end must be cancelled. If the statement fails later, reading the stream fails.
+   * the end must be cancelled. If the statement fails later, reading the stream fails.
    *
    *     const stream = await db.copyTo("COPY shop.items TO STDOUT (FORMAT csv)");
    *

@@ -1,11 +1,11 @@
 /**
- * Credentials for automatic login: a token, a user and a password, or a function that returns a
- * token whenever one is needed.
+ * Defines the credentials for automatic login: a token, a user and a password, or a function that
+ * returns a token whenever one is needed.
  */
 import { type Call, FILLED_TEXT, kindOf, OBJECT, requireOptions, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
 
-/** Returns an access token. Called again when the server no longer accepts the last one. */
+/** Returns an access token. It is called again when the server no longer accepts the last token. */
 export type TokenFunction = () => string | Promise<string>;
 
 export type Credentials =

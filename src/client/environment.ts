@@ -1,6 +1,6 @@
 /**
- * The runtime's facilities that the client uses: requests, sockets, timers, random numbers.
- * Browsers, Bun, Deno and Node offer all of them as globals; a test supplies its own.
+ * Defines which facilities of the runtime the client uses: requests, sockets, timers and random
+ * numbers. Browsers, Bun, Deno and Node provide all of them as globals; tests supply their own.
  */
 
 /** A body whose bytes are read on demand. */
@@ -12,7 +12,8 @@ export interface BodyStream {
 }
 
 /**
- * A body that is sent unchanged. A stream is sent as it is produced, if the runtime supports that.
+ * A body that is sent unchanged. A stream is sent while it is being produced, if the runtime
+ * supports that.
  */
 export type BodyData =
   | string
@@ -25,7 +26,10 @@ export interface HttpResponse {
   readonly ok: boolean;
   readonly status: number;
   readonly headers?: { get(name: string): string | null };
-  /** The body, in runtimes with streams. Without it, `stream` reads the whole response at once. */
+  /**
+   * The body, in runtimes that support streams. If it is absent, `stream` reads the whole response
+   * at once.
+   */
   readonly body?: BodyStream | null;
   /** Fails with a SyntaxError if the body is not JSON. */
   json(): Promise<unknown>;
@@ -35,9 +39,9 @@ export interface HttpRequest {
   readonly method: string;
   readonly headers: Record<string, string>;
   readonly body?: string;
-  /** The body of a copy, or a form with files. `body` is absent if this is set. */
+  /** The body of a copy, or a form with files. If this is set, `body` is absent. */
   readonly data?: BodyData | FormData;
-  /** The signal to abort the request; absent if the caller cannot abort it. */
+  /** The signal that aborts the request; absent if the caller cannot abort it. */
   readonly signal?: AbortSignal;
 }
 
@@ -62,18 +66,18 @@ export interface ClientEnvironment {
   /** Runs `callback` once. Returns a function that cancels it. */
   after(delayMs: number, callback: () => void): () => void;
   /**
-   * Runs `callback` when the network is available again, if the runtime reports that, so that the
-   * client need not wait longer. Returns a function that cancels it.
+   * Runs `callback` when the network is available again, so that the client need not wait any
+   * longer, if the runtime reports this. Returns a function that cancels it.
    */
   whenOnline?(callback: () => void): () => void;
   /**
-   * Runs `callback` whenever the network is back or the page becomes visible again, as the socket
-   * may have died unnoticed in the meantime. Returns a function that cancels it.
+   * Runs `callback` whenever the network is back or the page becomes visible again, because the
+   * socket may have died unnoticed in the meantime. Returns a function that cancels it.
    */
   whenBack?(callback: () => void): () => void;
   /** A number in [0, 1). */
   random(): number;
-  /** Milliseconds since 1970; the runtime's clock if left out. */
+  /** The time in milliseconds since 1970; taken from the runtime's clock if omitted. */
   now?(): number;
 }
 
@@ -82,7 +86,7 @@ export interface WholeEnvironment extends ClientEnvironment {
   now(): number;
 }
 
-/** Events that pages have and other runtimes may lack. */
+/** Events that pages receive, but that other runtimes may lack. */
 interface Listening {
   addEventListener?(type: string, listener: () => void): void;
   removeEventListener?(type: string, listener: () => void): void;
@@ -93,10 +97,10 @@ interface BrowserGlobals extends Listening {
   readonly WebSocket?: unknown;
 }
 
-/** Runtimes keep timer delays in 32 bits: a longer timer would fire at once. */
+/** Runtimes store timer delays in 32 bits: a longer delay would make the timer fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Runtimes require this option for a body that is a stream. */
+/** Runtimes require this option if the body is a stream. */
 const HALF_DUPLEX = { duplex: "half" } as const;
 
 /** The globals of the runtime. */
@@ -143,8 +147,8 @@ function listen(target: Listening, type: string, callback: () => void): () => vo
 
 /**
  * A WebSocket that opens at the end of the tick that requests it, and closes only once it is open.
- * Browsers warn if a socket closes earlier, and a component that React mounts, unmounts and mounts
- * again needs only one socket.
+ * Browsers warn if a socket is closed earlier, and a component that React mounts, unmounts and
+ * mounts again should open only one socket.
  */
 class LazySocket implements Socket {
   readonly #handlers: SocketHandlers;
@@ -179,7 +183,7 @@ class LazySocket implements Socket {
   }
 }
 
-/** Wraps an environment so that its timers accept a delay of any length. */
+/** Wraps an environment so that its timers accept delays of any length. */
 export function withLongTimers(given: ClientEnvironment): WholeEnvironment {
   return {
     fetch: (url, request) => given.fetch(url, request),

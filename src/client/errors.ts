@@ -1,22 +1,22 @@
 /**
- * The errors of the client: the server refused a request, or could not be reached. Both can be
- * tested with `instanceof`, and both carry the information that a person needs.
+ * Defines the errors of the client: either the server refused a request, or it could not be
+ * reached. Both can be tested with `instanceof`, and both contain what a person needs to know.
  */
 import type { StatementEntry } from "../protocol/mod.ts";
 
-/** The parts of a refusal besides its code and message. */
+/** The parts of a refusal other than its code and message. */
 export interface RefusalDetails {
   /** The HTTP status; 0 for a refusal over WebSocket. */
   readonly status?: number;
   readonly position?: number | undefined;
   readonly hint?: string | undefined;
-  /** 0-based index of the statement that failed. */
+  /** The 0-based index of the statement that failed. */
   readonly statement?: number | undefined;
   readonly reason?: string | undefined;
   /** The form field that was refused. */
   readonly field?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** Entries of the earlier statements, which stay in effect. */
+  /** The entries of the earlier statements, which remain in effect. */
   readonly results?: readonly StatementEntry[];
 }
 
@@ -24,7 +24,7 @@ export interface RefusalDetails {
 export class ServerError extends Error {
   readonly code: string;
   readonly status: number;
-  /** 0-based UTF-16 offset into the SQL that was sent. */
+  /** The 0-based offset into the SQL that was sent, in UTF-16 code units. */
   readonly position: number | undefined;
   readonly hint: string | undefined;
   readonly statement: number | undefined;
@@ -56,12 +56,12 @@ export class ConnectionError extends Error {
   }
 }
 
-/** Limits the walk, because a chain of causes may be cyclic. */
+/** Limits the number of causes to follow, because a chain of causes may be cyclic. */
 const CAUSES_MAX = 5;
 
 /**
- * Joins the messages of an error and its causes, as the first message often says only that it
- * failed.
+ * Joins the messages of an error and its causes, because the first message often says only that
+ * something failed.
  */
 export function textOfCauses(error: unknown): string {
   const messages: string[] = [];
@@ -74,8 +74,8 @@ export function textOfCauses(error: unknown): string {
 }
 
 /**
- * Reads the body of a failed response in either shape of the contract. For a body of neither shape,
- * such as one from a proxy, the error has only the status.
+ * Reads the body of a failed response, in either shape that the contract defines. If the body has
+ * neither shape, for example because it comes from a proxy, the error contains only the status.
  *
  * @param told Details from the headers, which are used if the body lacks them.
  */
@@ -114,7 +114,7 @@ export function withResults(error: ServerError, results: readonly StatementEntry
   return new ServerError(code, message, { ...details, results });
 }
 
-/** The results of a response; undefined if the value is not a list of results. */
+/** Returns the results of a response, or undefined if the value is not a list of results. */
 export function entriesIn(value: unknown): readonly StatementEntry[] | undefined {
   return Array.isArray(value) && value.every(isEntry) ? value : undefined;
 }

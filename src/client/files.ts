@@ -1,4 +1,4 @@
-/** URLs of files for the elements of a page, which send no header. */
+/** Creates URLs of files for the elements of a page, which cannot send headers. */
 import {
   type Call,
   type FieldRules,
@@ -10,7 +10,7 @@ import {
 import type { RowObject, Statements } from "./statements.ts";
 
 export interface FileUrlOptions {
-  /** The time for which the URL is valid; *3600*. The server allows at most a week. */
+  /** How long the URL is valid, *3600*. The server allows no more than a week. */
   readonly seconds?: number;
   /** Whether a browser saves the file instead of showing it; *false*. */
   readonly download?: boolean;
@@ -18,8 +18,8 @@ export interface FileUrlOptions {
 
 export interface Files {
   /**
-   * Returns a URL under which a page can show a file that the user may read. It ends with the
-   * session of the user, and whenever the user may no longer read the row.
+   * Returns a URL under which a page can show a file that the user may read. The URL becomes
+   * invalid when the user's session ends, or as soon as the user may no longer read the row.
    *
    *     image.src = await db.files.url(row.picture);
    *

@@ -1,11 +1,11 @@
 /**
- * Callbacks of the application. The runtime reports their errors, as it does for any event
- * listener, and they do not disturb the client: a page that fails to draw must not stop it from
- * requesting rows or from reconnecting.
+ * Callbacks of the application. The runtime reports the errors of handlers, like those of any event
+ * listener, and the client continues undisturbed: a page that fails to render must not stop it from
+ * requesting rows or reconnecting.
  */
 import type { ClientEnvironment } from "./environment.ts";
 
-/** Wraps a handler so that it never throws: its error is thrown in a tick of its own. */
+/** Wraps a handler so that it never throws: its error is thrown in a separate tick instead. */
 export function guarded<T>(
   environment: Pick<ClientEnvironment, "after">,
   handler: (told: T) => void,

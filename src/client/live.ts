@@ -1,12 +1,12 @@
 /**
- * One live query: the state of its stream, and the application's callbacks.
+ * Implements one live query: the state of its stream, and the callbacks of the application.
  *
  *     connecting → loading → ready        a lost connection leads to offline and, with the position
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, so that a resume repeats nothing. The messages of a query that
- * is followed as a whole are held until its state is complete.
+ * received is counted and dropped, so that a resume repeats nothing. If a query is followed as a
+ * whole, its messages are buffered until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -38,7 +38,7 @@ export interface LiveQuery<Row extends object = CellObject> {
   readonly rows: readonly Row[];
   /** The `_seq` up to which everything has been received. */
   readonly position: number | undefined;
-  /** The number of rows and changes that arrived twice and were dropped. */
+  /** How many rows and changes arrived twice and were dropped. */
   readonly doubled: number;
   /** Ends the query. No callback follows. */
   close(): void;
@@ -58,13 +58,13 @@ const RESTARTS: ReadonlySet<string> = new Set([
   "SCHEMA_CHANGED",
 ]);
 
-/** The reaction of the connection to the error of a subscription. */
+/** How the connection must react to an error of a subscription. */
 export type AfterError = "nothing" | "subscribe" | "wait" | "reconnect" | "remove";
 
 export interface SubscriptionSettings {
   readonly environment: ClientEnvironment;
   readonly values: Values;
-  /** The storage for positions; the runtime's own if left out. */
+  /** Where positions are stored; the runtime's own storage if omitted. */
   readonly storage: PositionStorage | undefined;
   /** The user who runs the query, if known. */
   readonly userId: () => string | undefined;
@@ -300,8 +300,8 @@ export class FollowedQuery implements LiveQuery {
   }
 
   /**
-   * Applies all messages that lead to a state at once, so that the application always sees the rows
-   * of the query at one seq.
+   * Applies all the messages that lead to one state together, so that the application always sees
+   * the rows of the query at a single seq.
    */
   #takeHeld(held: (ChangeMessage | InitialDataBatch)[], seq: number): void {
     const isReplay = this.#resumedFrom !== undefined && this.#status === "loading";
@@ -327,11 +327,12 @@ export class FollowedQuery implements LiveQuery {
     if (this.#position === undefined || seq > this.#position) this.#position = seq;
   }
 
-  /** Reads the kept position, once per user. */
+  /** Reads the stored position, once for each user. */
   #restore(kept: KeptPosition): void {
     const { environment, userId } = this.#settings;
     this.#mayRestore = false;
-    // A failure to read the storage is reported, and the query starts without a position.
+    // If the storage cannot be read, the failure is reported, and the query starts without a
+    // position.
     guarded<undefined>(environment, () => {
       this.#position = kept.read(userId()) ?? this.#position;
     })(undefined);
@@ -376,7 +377,7 @@ export class FollowedQuery implements LiveQuery {
 function tellOf({ onError, onEvent, onRows }: LiveOptions, environment: ClientEnvironment): Tell {
   return {
     event: guarded(environment, (event) => onEvent?.(event)),
-    // Sorting the rows may call an application function.
+    // Sorting the rows may call a function of the application.
     rows: guarded(environment, (list) => onRows?.(list())),
     error: guarded(environment, (error) => {
       if (onError !== undefined) onError(error);

@@ -23,7 +23,7 @@ export type LiveStatus = "connecting" | "loading" | "ready" | "offline" | "ended
 
 export type LiveEvent<Row extends object = CellObject> =
   /**
-   * The server accepted the query. Without a position to resume from, the rows start again from the
+   * The server accepted the query. If there is no position to resume from, the rows start from the
    * beginning.
    */
   | {
@@ -42,30 +42,30 @@ export type LiveEvent<Row extends object = CellObject> =
 export interface LiveOptions<Row extends object = CellObject> {
   readonly params?: readonly Parameter[];
   readonly namespace?: string;
-  /** Start with this many of the newest rows; all if left out. */
+  /** The number of newest rows to start with; all rows if omitted. */
   readonly lastRows?: number;
   readonly batchSize?: number;
-  /** Resume after this `_seq`: only later changes are delivered. */
+  /** Resumes after this `_seq`: only later changes are delivered. */
   readonly from?: number;
   /**
-   * Resume from the last position of the same user's same query, kept under this key in the
-   * client's storage. The caller keeps the earlier rows.
+   * Resumes from the last position of the same query of the same user, which is stored under this
+   * key in the client's storage. The caller must have kept the earlier rows.
    */
   readonly resumeKey?: string;
   /**
-   * The order of `rows`: text like "sent_at DESC, id", or a comparison function; by key if left
-   * out.
+   * The order of `rows`: text such as "sent_at DESC, id", or a comparison function; by key if
+   * omitted.
    */
   readonly orderBy?: string | ((left: Row, right: Row) => number);
   /** Whether `rows` are kept, *true*; `false` saves memory for a query with many rows. */
   readonly keepRows?: boolean;
-  /** Called with the current rows: once they are complete, and after each change. */
+  /** Called with the current rows: first when they are complete, and then after each change. */
   readonly onRows?: (rows: readonly Row[]) => void;
   /** Called with each event. */
   readonly onEvent?: (event: LiveEvent<Row>) => void;
   /**
-   * Called with the reason if the query ends without being closed. Without this handler and
-   * `onEvent`, the error is thrown in a tick of its own.
+   * Called with the reason if the query ends before it is closed. If both this handler and
+   * `onEvent` are absent, the error is thrown in a separate tick.
    */
   readonly onError?: (error: ServerError) => void;
 }
@@ -76,7 +76,7 @@ const CALL: Call = {
 };
 
 const RULES: FieldRules = {
-  // These options are checked elsewhere, with their own messages.
+  // These options are checked elsewhere and have their own messages.
   params: ANYTHING,
   namespace: TEXT,
   lastRows: COUNT,

@@ -1,5 +1,5 @@
 /**
- * The current rows of a live query, built from its stream: a row replaces the row with the same
+ * Builds the current rows of a live query from its stream: each row replaces the row with the same
  * key, and a deletion removes it. The list is built on demand and stays the same object until a row
  * changes.
  */
@@ -82,13 +82,16 @@ export class LiveQueryRows<Row extends object> {
     return held.map(({ row }) => row);
   }
 
-  /** STREAM tables may have no key, in which case each row is distinct. */
+  /** STREAM tables may have no key; each row is then distinct. */
   #keyOf(row: WireRow): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /** Without a key, a deletion identifies its row by content; the oldest such row is removed. */
+  /**
+   * If there is no key, a deletion identifies its row by content, and the oldest such row is
+   * removed.
+   */
   #keyByContent(row: WireRow): string | undefined {
     const wanted = this.#contentOf(row);
     for (const [key, { sent }] of this.#held) if (this.#contentOf(sent) === wanted) return key;

@@ -1,6 +1,7 @@
 /**
- * The TypeScript client: log in, run queries, and follow them live with resume. It has no
- * dependencies, and runs in browsers and in every runtime with fetch and WebSocket.
+ * Exports the TypeScript client, which logs in, runs queries, and follows live queries, resuming
+ * them after interruptions. It has no dependencies, and runs in browsers and in every runtime with
+ * fetch and WebSocket.
  */
 export type { DataTypeWord, SchemaField, StatementEntry } from "../protocol/mod.ts";
 export type { AccountCalls, SignUpFields } from "./accounts.ts";

@@ -6,15 +6,15 @@
  *                            ▲                            │
  *                            └──────────refused───────────┘
  *
- * A refusal does not name its message. If only one message is unanswered, that message was refused.
- * If several are unanswered, a ping is sent after them: the server answers in order, so all
- * messages still unanswered at the pong were refused. Only those are sent again, since a second
- * `subscribe` would restart the query. When paced, the number of unanswered messages is limited by
- * a window, which grows by one with each window that is served completely and is halved by a
- * refusal.
+ * A refusal does not say which message was refused. If only one message is unanswered, that message
+ * was refused. If several are unanswered, a ping follows them: the server answers in order, so all
+ * the messages that are still unanswered when the pong arrives were refused. Only these are sent
+ * again, because a second `subscribe` would restart the query. After a refusal, a window limits the
+ * number of unanswered messages: it grows by one each time a full window has been answered, and
+ * each refusal halves it.
  *
- * An `unsubscribe` has no response, so if several messages are unanswered it is not sent again: the
- * heartbeat shows which queries the server still follows.
+ * An `unsubscribe` has no response, so if several messages are unanswered, it is not sent again:
+ * the heartbeat shows which queries the server still follows.
  */
 import type { ClientMessage } from "../protocol/mod.ts";
 import type { ClientEnvironment } from "./environment.ts";
@@ -27,19 +27,22 @@ export interface SentRequest {
 
 export interface OutgoingOptions {
   readonly environment: Pick<ClientEnvironment, "after">;
-  /** Returns the message to send now; undefined if it is no longer wanted. */
+  /** Returns the message to send now, or undefined if it is no longer wanted. */
   readonly messageOf: (asked: SentRequest) => ClientMessage | undefined;
   readonly send: (message: ClientMessage) => void;
 }
 
-/** The ping sent after several messages, one of which was refused. */
+/** The ping that follows several messages, one of which was refused. */
 const SETTLING: SentRequest = { type: "ping", id: "settling" };
 
 export class Outgoing {
   readonly #options: OutgoingOptions;
   /** The requests to send, by key, so that no request is queued twice. */
   #waiting = new Map<string, SentRequest>();
-  /** Sent messages, in order, that are unanswered and have no answered successor. */
+  /**
+   * The messages that have been sent and not answered, in order, and that no answered message
+   * follows.
+   */
   readonly #sent = new Map<string, SentRequest>();
   #isPaused = false;
   #window = Number.POSITIVE_INFINITY;
@@ -94,7 +97,7 @@ export class Outgoing {
     this.#cancelPause = this.#options.environment.after(retryAfterMs, () => this.#settle());
   }
 
-  /** Forgets all messages, because the socket is gone. */
+  /** Forgets all messages, because the socket has closed. */
   clear(): void {
     this.#cancelPause?.();
     this.#cancelPause = undefined;

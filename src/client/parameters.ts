@@ -1,6 +1,6 @@
 /**
- * Converts the values of `$1`, `$2`, … for sending: JSON has no integers beyond 2^53, no dates and
- * no bytes.
+ * Converts the values of `$1`, `$2`, … for sending: JSON cannot express integers beyond 2^53, dates
+ * or bytes.
  *
  *     bigint        a number, or its digits beyond 2^53
  *     Date          ISO text, which the server reads as TIMESTAMP, DATETIME, DATE or TIME
@@ -13,7 +13,7 @@ import { kindOf } from "./checks.ts";
 
 /**
  * A parameter value. Pass an integer beyond 2^53 as a bigint or as its decimal digits. An object
- * has to be a Date, bytes, a list or a plain object.
+ * must be a Date, bytes, a list or a plain object.
  */
 export type Parameter = null | boolean | number | bigint | string | object;
 
@@ -25,7 +25,7 @@ export type SentParameter =
   | readonly SentParameter[]
   | { readonly [name: string]: SentParameter };
 
-/** The nesting depth of JSON that the server reads. */
+/** The maximum nesting depth of JSON that the server accepts. */
 const DEPTH_MAX = 128;
 
 const SHOULD =
@@ -35,8 +35,8 @@ const SHOULD =
  * Converts parameters to the form in which a statement is sent.
  *
  * @throws {TypeError} If `params` is not a list: some calls take a list, others have it among their
- *   options. Also for a value that JSON turns into null, such as undefined, or NaN in a list,
- *   because the NULL would be unintended.
+ *   options. Values that JSON turns into null, such as undefined, or NaN in a list, are refused
+ *   too, because the NULL would be unintended.
  */
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
@@ -65,7 +65,7 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
     return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   }
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  // JSON has no form for NaN and infinity, which the server reads as strings.
+  // JSON cannot express NaN and infinity, which the server accepts as strings.
   if (typeof value === "number" && depth === 0) return String(value);
   if (value instanceof Date) {
     if (!Number.isNaN(value.getTime())) return value.toISOString();
@@ -89,7 +89,7 @@ function sentList(list: readonly unknown[], name: string, depth: number): SentPa
   );
 }
 
-/** A member that is undefined is left out, as in JSON.stringify. */
+/** A member that is undefined is omitted, as in JSON.stringify. */
 function sentObject(object: object, name: string, depth: number): SentParameter {
   const members = Object.entries(object).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -122,7 +122,10 @@ function isPlain(value: unknown): value is object {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Whether JSON turns the value, such as a URL or an instant, into a string, which is then sent. */
+/**
+ * Returns whether JSON turns the value, such as a URL or an instant, into a string, which is then
+ * sent.
+ */
 function hasText(value: unknown): value is { toJSON(): string } {
   if (typeof value !== "object" || value === null || !("toJSON" in value)) return false;
   return typeof value.toJSON === "function" && typeof value.toJSON() === "string";
@@ -134,7 +137,10 @@ function noTime(number: number, type: string): TypeError {
   );
 }
 
-/** Matches results of Date.now(), which a TIMESTAMP would read as microseconds, in January 1970. */
+/**
+ * Matches results of Date.now(), which a TIMESTAMP would interpret as microseconds, and so as a
+ * moment in January 1970.
+ */
 function isLikeMoment(value: unknown): boolean {
   if (typeof value !== "number" && typeof value !== "bigint") return false;
   const ms = Math.abs(Number(value));
@@ -147,7 +153,7 @@ function noList(number: number): TypeError {
   );
 }
 
-/** Strings, quoted names and comments of SQL; `$1` within them is not a parameter. */
+/** Matches strings, quoted names and comments of SQL, in which `$1` is not a parameter. */
 const QUIET = /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g;
 
 /** Matches the beginning of a cast: `$1::` or `CAST($1 AS`. */
@@ -157,15 +163,15 @@ const TIME_CAST = new RegExp(`${CAST}(timestamptz|timestamp|datetime|date|time)\
 
 const IN_ALONE = /\bin ?\( ?\$(\d+) ?\)/gi;
 
-/** `$1` between commas and brackets, and the tokens that determine its nesting depth. */
+/** Matches `$1` between commas and brackets, and the tokens that determine its nesting depth. */
 const ROW_PART = /\bvalues\b|[()]|(?<=[(,] ?)\$(\d+)(?= ?[,)])/gi;
 
 const SET_VALUE = /(?:\bset|,) ?[\w.]* ?= ?\$(\d+) ?(?=,|;|$|\b(?:where|from|returning)\b)/gi;
 
 /**
- * Finds how a statement uses its parameters, as far as its text shows. Only the server knows their
- * types, but it reads lists, and numbers for dates, differently from JavaScript. The text is parsed
- * on first use.
+ * Finds out how a statement uses its parameters, as far as its text reveals that. Only the server
+ * knows their types, but it interprets lists, and numbers that stand for dates, differently from
+ * JavaScript. The text is parsed on first use.
  */
 class ParameterPlaces {
   readonly #sql: string;
@@ -184,7 +190,7 @@ class ParameterPlaces {
     return this.#alone.has(number);
   }
 
-  /** Whether the parameter is stored directly: as an item of VALUES, or as the value of a SET. */
+  /** Whether the parameter is stored directly, as an item of VALUES or as the value in a SET. */
   isStored(number: number): boolean {
     this.#stored ??= new Set([...this.#items(), ...this.#find(SET_VALUE)].map(numberOf));
     return this.#stored.has(number);

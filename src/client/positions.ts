@@ -1,13 +1,13 @@
 /**
- * Keeps the positions of live queries beyond the life of the program: a page that is reloaded, or a
- * script that is restarted, continues after the last change that it received.
+ * Stores the positions of live queries so that they outlive the program: a page that is reloaded,
+ * or a script that is restarted, continues after the last change that it received.
  *
  * A position belongs to one query of one user. Another query or user under the same key finds no
  * position and starts from the beginning.
  */
 import { kindOf, type ValueRule } from "./checks.ts";
 
-/** The methods of `localStorage` that the client uses; a script supplies its own object. */
+/** The methods of `localStorage` that the client uses; a script can supply its own object. */
 export interface PositionStorage {
   getItem(key: string): string | null;
   setItem(key: string, value: string): void;
@@ -44,7 +44,7 @@ export interface PositionOptions {
   readonly query: string;
 }
 
-/** The kept position of one live query. */
+/** The stored position of one live query. */
 export class KeptPosition {
   readonly #options: PositionOptions;
   #written: number | undefined;
@@ -77,7 +77,8 @@ export class KeptPosition {
 }
 
 /**
- * Returns two FNV-1a-style hashes: short, but not secret. The texts may be long and contain values.
+ * Returns two hashes in the style of FNV-1a, which are short, but not secret. The texts may be long
+ * and contain values.
  */
 function hashOf(text: string): string {
   let [low, high] = [0x811c9dc5, 0x01000193];

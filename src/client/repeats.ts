@@ -1,7 +1,7 @@
 /**
  * Decides whether and when to resend a request. A request is resent if its failure is temporary and
- * repeating it is safe: reads are safe; any other request needs an idempotency key, by which the
- * server recognises it.
+ * repeating it is safe: reads are always safe, and other requests need an idempotency key, by which
+ * the server recognises them.
  */
 import type { ClientEnvironment } from "./environment.ts";
 import { ConnectionError, ServerError } from "./errors.ts";
@@ -12,8 +12,8 @@ export type Duration = `${number}${"ms" | "s" | "m"}`;
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
 
 /**
- * Statuses of temporary failures: too many requests, a proxy that cannot reach the server or gets
- * no response in time, and a server that is not ready.
+ * The statuses of temporary failures: too many requests, a proxy that cannot reach the server or
+ * receives no response in time, and a server that is not ready.
  */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
@@ -22,11 +22,11 @@ const RETRY_MS_MAX = 30_000;
 
 export interface RepeatRules {
   readonly environment: Pick<ClientEnvironment, "after" | "random">;
-  /** The maximum number of times that a request is resent. */
+  /** How often a request is resent at most. */
   readonly maxRetries: number;
   /** Ends the wait before the next attempt. */
   readonly signal: AbortSignal | undefined;
-  /** Called for each attempt that failed. */
+  /** Called after each failed attempt. */
   readonly onFailure?: (() => void) | undefined;
 }
 
@@ -46,7 +46,9 @@ export async function withRepeats<T>(send: () => Promise<T>, rules: RepeatRules)
   }
 }
 
-/** Half of the delay is random, so that clients do not all reconnect at once after a restart. */
+/**
+ * Half of the delay is random, so that the clients do not all reconnect at once after a restart.
+ */
 export function backoffMs(
   { random }: Pick<ClientEnvironment, "random">,
   failureCount: number,
@@ -76,7 +78,7 @@ export function conflictPauseMs(
  */
 const COMMENTS = /^(?:\s|--[^\n]*\n|\/\*[^*/]*(?:(?:\*(?!\/)|\/(?!\*))[^*/]*)*\*\/)+/;
 
-/** Returns whether the text is a single query and nothing else; false in case of doubt. */
+/** Returns whether the text is a single query and nothing else; returns false if in doubt. */
 export function isRead(sql: string): boolean {
   const text = sql.replace(COMMENTS, "");
   const isQuery = /^(?:with|select|values|table|show|describe|desc)\b/i.test(text);

@@ -140,7 +140,7 @@ function sentBody(body: CallOptions["body"]): {
   if (body === undefined) return {};
   if (body instanceof RequestData) {
     const { data } = body;
-    // The runtime chooses the boundary of a form, and so its type.
+    // The runtime chooses the boundary of a form, and therefore its content type.
     return data instanceof FormData ? { data } : { type: "application/octet-stream", data };
   }
   return { type: "application/json", body: JSON.stringify(body) };
@@ -151,7 +151,7 @@ async function bodyOf(response: HttpResponse): Promise<unknown> {
   try {
     return await response.json();
   } catch (error) {
-    // Compare by name: an error from another realm is not an instance of this realm's class.
+    // Compares names, because an error from another realm is not an instance of this realm's class.
     if (error instanceof Error && error.name === "SyntaxError") return undefined;
     throw error;
   }
@@ -166,8 +166,8 @@ function kindOfBody({ headers }: HttpResponse, answer: unknown): string {
 }
 
 /**
- * Reads the wait from `Retry-After`: seconds, or an HTTP date in one of its three forms (RFC 9110,
- * 5.6.7). The third form is in GMT but does not say so.
+ * Reads how long to wait from `Retry-After`: a number of seconds, or an HTTP date in one of three
+ * forms (RFC 9110, 5.6.7). The third form is in GMT but does not say so.
  */
 export function secondsFromRetryAfter(
   header: string | null | undefined,

@@ -1,7 +1,7 @@
 /**
- * Orders the rows of a live query by key, or by the terms of ORDER BY that the application gives.
- * Cells are compared as the server sent them, without loss of precision. Nulls come last, or first
- * in descending order, as in PostgreSQL.
+ * Orders the rows of a live query by key, or by the ORDER BY terms that the application specifies.
+ * Cells are compared in the form in which the server sent them, without loss of precision. Nulls
+ * come last, or first in descending order, as in PostgreSQL.
  */
 import type { DataTypeWord, SchemaField, WireRow } from "../protocol/mod.ts";
 
@@ -31,7 +31,7 @@ export function orderFrom(text: string): OrderTerm[] {
   });
 }
 
-/** The key columns of the rows, which define the default order. */
+/** Returns the key columns of the rows, which define the default order. */
 export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   const keys = schema.filter(({ flags }) => flags?.includes("pk") === true);
   return [...keys.map(({ name }) => name), "_seq"].map((name) => ({
@@ -41,7 +41,7 @@ export function keyOrder(schema: readonly SchemaField[]): OrderTerm[] {
   }));
 }
 
-/** The column that a term names; undefined if the rows have no such column. */
+/** Returns the column that a term names, or undefined if the rows have no such column. */
 export function columnOf(
   { name }: OrderTerm,
   schema: readonly SchemaField[],
@@ -114,7 +114,7 @@ function comparerOfCells(word: DataTypeWord): CompareCells {
 }
 
 /**
- * Compares arrays by their elements, then by their length. A NULL element sorts above every value.
+ * Compares arrays element by element, and then by length. A NULL element sorts above every value.
  */
 function listComparer(compare: CompareCells): CompareCells {
   const term = { areNullsFirst: false, isDescending: false };
@@ -131,7 +131,7 @@ function listComparer(compare: CompareCells): CompareCells {
   return compareItems;
 }
 
-/** Compares numbers or decimal digits; all digits of a column have the same number of decimals. */
+/** Compares numbers or decimal digits; all values of a column have the same number of decimals. */
 function compareNumbers(left: number | string, right: number | string): number {
   const [a, b] = [Number(left), Number(right)];
   if (a < b) return -1;

@@ -8,7 +8,7 @@
  * @throws {TypeError} If it is not an HTTP address: the first request would fail without a reason.
  */
 export function serverUrlFrom(given: unknown): string {
-  // JavaScript callers may pass anything, or nothing.
+  // JavaScript callers may pass any value, or none.
   const text = String(given);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url?.protocol === "http:" || url?.protocol === "https:") return withoutSlash(url);

@@ -1,12 +1,12 @@
 /**
  * The session of the client: its user, its tokens, and the requests that carry them.
  *
- * The access token lives in memory only. The refresh token lives in the browser's HttpOnly cookie,
- * or in the place that the application chooses (`refresh_token.ts`). With credentials, the first
- * request that needs a token logs in, and so does any later request that finds no token. A request
- * that the server refuses because its token has expired or is no longer accepted is repeated once
- * with a new token; concurrent requests share one renewal. If no new token can be obtained, the
- * session ends.
+ * The access token lives in memory only. The refresh token is kept in the browser's HttpOnly
+ * cookie, or in the place that the application chooses (`refresh_token.ts`). With credentials, the
+ * first request that needs a token logs in, and so does any later request that finds no token. A
+ * request that the server refuses because its token has expired or is no longer accepted is
+ * repeated once with a new token; concurrent requests share one renewal. If no new token can be
+ * obtained, the session ends.
  *
  * If several logins are requested, the last successful one determines the user. A late response to
  * an earlier login, or a response that arrives after a log-out, is discarded, and no request of one
@@ -424,8 +424,8 @@ export class Session {
   }
 
   /**
-   * Records the user. A renewal can also change the user, if another page of the browser has logged
-   * in.
+   * Records the user. A renewal can also change the user, if another page in the same browser has
+   * logged in.
    */
   #become(userId: string | undefined): void {
     const before = this.#userId;
@@ -469,7 +469,7 @@ function requireLogin(user: unknown, password: unknown): void {
   );
 }
 
-/** The error for a caller whose login was superseded. */
+/** Returns the error for a caller whose login was superseded. */
 function replaced(): ServerError {
   return new ServerError("unauthorized", "The session was ended, or replaced by another log-in", {
     status: 401,

@@ -45,7 +45,7 @@ export interface ExecuteOptions {
   readonly namespace?: string;
   /**
    * A key of 1 to 128 printable characters, new for each request. A request with this key runs at
-   * most once, however often it is sent.
+   * most once, no matter how often it is sent.
    */
   readonly idempotencyKey?: string;
   /**
@@ -68,8 +68,7 @@ export type RowObject = CellObject;
 /** The methods that run statements. */
 export interface Statements {
   /**
-   * Runs statements. This and the other methods throw a `TypeError` for an argument of the wrong
-   * JavaScript type.
+   * Runs statements. All methods throw a `TypeError` if an argument has the wrong JavaScript type.
    *
    * @throws {ServerError} The error contains the entries of the statements before the failing one.
    */
@@ -85,8 +84,8 @@ export interface Statements {
    */
   stream(sql: string, options?: ExecuteOptions): AsyncGenerator<ExecutionPart, void>;
   /**
-   * Runs statements and returns the rows of the last one as objects by column name. The caller
-   * states their type; the client does not check it.
+   * Runs statements and returns the rows of the last one as objects, indexed by column name. The
+   * caller states their type; the client does not check it.
    */
   query<Row extends object = RowObject>(
     sql: string,
@@ -95,11 +94,13 @@ export interface Statements {
   ): Promise<Row[]>;
 }
 
-/** The way in which statements are sent. */
+/** How statements are sent. */
 export interface Sending {
   readonly session: Session;
   readonly values: Values;
-  /** The headers of each request. @throws {TypeError} If statements can no longer be sent. */
+  /**
+   * Returns the headers for each request. @throws {TypeError} If statements can no longer be sent.
+   */
   readonly headers?: () => Readonly<Record<string, string>>;
 }
 

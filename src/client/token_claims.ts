@@ -1,19 +1,22 @@
 /**
- * The claims of an access token that the client uses: its user, and its lifetime. A token that
- * cannot be read has none; the server alone decides whether a token is valid.
+ * Reads the claims of an access token that the client uses: the user and the lifetime. A token that
+ * cannot be read has none of them; the server alone decides whether a token is valid.
  */
 import { isObject } from "./errors.ts";
 
 interface ReadClaims {
   readonly userId: string | undefined;
-  /** The times of issue and expiry in Unix milliseconds; undefined if the token has none. */
+  /**
+   * When the token was issued and when it expires, in Unix milliseconds; undefined if the token
+   * does not say.
+   */
   readonly lifetime: { readonly issuedMs: number; readonly endMs: number } | undefined;
 }
 
-/** The fraction of its lifetime that a token still has when it is renewed. */
+/** How much of its lifetime a token still has when it is renewed, as a fraction. */
 const LEAD = 0.1;
 
-/** The maximum remaining time of a token when it is renewed. */
+/** How much time a token still has at most when it is renewed. */
 const LEAD_MS_MAX = 5 * 60_000;
 
 export function claimsOf(token: string): ReadClaims {
@@ -28,8 +31,8 @@ export function claimsOf(token: string): ReadClaims {
 /**
  * Returns how long after its receipt a token should be renewed; undefined if it does not expire.
  *
- * The clock of the client may differ from that of the server. A token is therefore assumed to have
- * been issued when it was received, unless it expires sooner by the client's clock.
+ * The client's clock may differ from the server's. A token is therefore assumed to have been issued
+ * when it was received, unless it expires sooner by the client's clock.
  */
 export function renewalDelayMs(token: string, receivedMs: number): number | undefined {
   const { lifetime } = claimsOf(token);

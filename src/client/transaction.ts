@@ -1,5 +1,5 @@
 /**
- * Runs a function in a transaction that spans its requests, and runs it again if another
+ * Runs a function in a transaction that spans several requests, and runs it again if another
  * transaction changed the same rows first.
  *
  *     open ──► work ──► commit ──► done
@@ -41,13 +41,15 @@ export interface TransactionSettings {
   readonly namespace?: string;
   /** Whether the transaction is read-only. */
   readonly readOnly?: boolean;
-  /** The time for which the transaction may stay open; the server's limit if left out. */
+  /** How long the transaction may stay open; the server's limit if omitted. */
   readonly timeout?: Duration;
-  /** The maximum number of repetitions after a conflict; *the client's `maxRetries`, 3*. */
+  /**
+   * How often the transaction is repeated at most after conflicts; *the client's `maxRetries`, 3*.
+   */
   readonly maxRetries?: number;
   /**
-   * An idempotency key that is stored with the commit, so that its outcome is known after a restart
-   * of the server.
+   * An idempotency key that is stored with the commit, so that the outcome is known even after the
+   * server restarts.
    */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
@@ -108,7 +110,8 @@ async function runOnce<Result>(
     ...(readOnly === undefined ? {} : { read_only: readOnly }),
     ...(timeout === undefined ? {} : { timeout_ms: msFromDuration(timeout) }),
   };
-  // A transaction whose opening was not answered ends by itself, so the request may be repeated.
+  // If the request that opens a transaction is not answered, that transaction ends by itself, so
+  // the request may be repeated.
   const opened = await session.call(PATH, opening, { signal, isRepeatable: true });
   const id = opened.fields["transaction_id"];
   if (typeof id !== "string") throw session.foreign(opened);
@@ -131,7 +134,7 @@ async function runOnce<Result>(
   return result;
 }
 
-/** Commits, even if `signal` aborts, because the outcome of an aborted commit would be unknown. */
+/** Commits even if `signal` aborts, because the outcome of an aborted commit would be unknown. */
 async function commit(session: Session, path: string, body: object): Promise<void> {
   let failureCount = 0;
   const onFailure = (): void => {

@@ -10,7 +10,7 @@
  *     REAL, DOUBLE          a number; NaN and infinity are text on the wire
  *     an array              a list of such values
  *
- * Values of all other types keep their wire form. `values: "wire"` converts nothing.
+ * Values of all other types are returned in their wire form. `values: "wire"` converts nothing.
  */
 import type {
   ChangeMessage,
@@ -20,7 +20,7 @@ import type {
   WireRow,
 } from "../protocol/mod.ts";
 
-/** A converted cell. JSON may hold any type, so the caller declares it. */
+/** A converted cell. JSON may contain any type, so the caller declares it. */
 export type Cell = unknown;
 
 export type CellObject = Readonly<Record<string, Cell>>;
@@ -113,7 +113,7 @@ function readerOf(word: DataTypeWord): CellReader | undefined {
   return typeof word === "string" && Object.hasOwn(READERS, word) ? READERS[word] : undefined;
 }
 
-/** Lists of bytes are lists of lists, so an empty list among them is read as bytes. */
+/** Lists of bytes are lists of lists, so an empty list inside such a list is read as bytes. */
 function listReaderOf(element: DataTypeWord): CellReader | undefined {
   const readElement = readerOf(element);
   if (readElement === undefined) return undefined;
@@ -127,13 +127,13 @@ function listReaderOf(element: DataTypeWord): CellReader | undefined {
   return read;
 }
 
-/** No Date is infinite, so an infinite moment becomes a number. */
+/** A Date cannot be infinite, so an infinite moment becomes a number. */
 function infinityOf(cell: unknown): number | undefined {
   if (cell === "infinity") return Number.POSITIVE_INFINITY;
   return cell === "-infinity" ? Number.NEGATIVE_INFINITY : undefined;
 }
 
-/** Times far from today exceed the exact range of a number and arrive as digits. */
+/** Times far from the present exceed the exact range of a number and arrive as digits. */
 function dateFromMicroseconds(cell: unknown): Date | number {
   const infinity = infinityOf(cell);
   if (infinity !== undefined) return infinity;

@@ -1,8 +1,9 @@
 /**
- * The configuration: a TOML file, then the environment, checked as a whole and frozen.
+ * Reads the configuration from a TOML file and then the environment, checks it as a whole, and
+ * freezes it.
  *
- * Nothing is guessed and nothing is ignored: unknown keys, wrong types and values out of range are
- * refused. All faults are reported together, each with its position. The keys are in `keys.ts`.
+ * Nothing is guessed or ignored: unknown keys, wrong types and values out of range are refused. All
+ * faults are reported together, each with its position. The keys are in `keys.ts`.
  *
  *     file ────parse──check──┐
  *                            ├──► rules between keys ──► Config and warnings
@@ -43,7 +44,7 @@ export interface ParsedConfig {
   readonly warnings: readonly string[];
 }
 
-/** The inputs besides its file that a configuration depends on. */
+/** What a configuration depends on, apart from its file. */
 export interface Surroundings {
   readonly env?: Environment;
   /** Reads the file that a `…_FILE` variable names. */
@@ -114,7 +115,7 @@ export function settingsOf(config: Config): readonly Setting[] {
   });
 }
 
-/** Lists the keys whose values differ, named as in the file. */
+/** Lists the keys whose values differ, by their names in the file. */
 export function changedKeys(before: Config, after: Config): readonly string[] {
   return [...KEYS.values()]
     .filter(({ name, section }) => {
@@ -154,7 +155,7 @@ export function authSettingsFrom(
   };
 }
 
-/** Reads the file: the values, by the paths of their keys, and the faults. */
+/** Reads the file: the values, indexed by the paths of their keys, and the faults. */
 class FileReader {
   readonly values = new Map<string, { value: unknown; place: string }>();
   readonly faults: string[] = [];
@@ -243,7 +244,7 @@ function configFrom(
     if (inner === undefined) config[name] = section;
     else config[outer] = Object.freeze({ ...sections.get(outer), [inner]: section });
   }
-  // Every key of every section exists, with a value that was checked by the key's rule.
+  // Every key of every section exists, with a value that has been checked by the rule of the key.
   return Object.freeze(config) as unknown as Config;
 }
 
@@ -252,7 +253,7 @@ interface Findings {
   readonly warnings: readonly string[];
 }
 
-/** Checks the rules that relate one key to another. */
+/** Checks rules that involve more than one key. */
 function faultsBetween(
   config: Config,
   { memory, placeOf }: { memory: MemoryLimit; placeOf: (path: string) => string },
@@ -270,7 +271,7 @@ function faultsBetween(
     "is set alone, but server.tls_cert and server.tls_key should be set together",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
-    // The fault names a key that was set, since only such a key has a position.
+    // The fault names a key that was set, because only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
       demand(value >= floor, path, `is ${value}, but should not be below ${other}, ${floor}`);
     } else {
@@ -323,7 +324,7 @@ function faultsBetween(
   return { faults, warnings };
 }
 
-/** Checks that links can be sent, if any feature requires links. */
+/** Checks that links can be sent if any feature requires them. */
 function checkNotices(
   auth: Config["auth"],
   {
@@ -354,7 +355,10 @@ function checkNotices(
   }
 }
 
-/** Lists keys that must not be below another key: path, value, the other's path and value. */
+/**
+ * Lists keys that must not be below another key, each with its path and value, and the path and
+ * value of the other key.
+ */
 function floorsOf({
   auth,
   files,

@@ -1,10 +1,11 @@
 /**
- * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either with the suffix
- * `_FILE`, which names a file that contains the value.
+ * Reads the environment: `TIDEMARK_<SECTION>_<KEY>`, the short names, and either of them with the
+ * suffix `_FILE`, which names a file that contains the value.
  *
  * Short names take precedence over long ones. An empty variable counts as unset. A variable whose
- * file is empty also counts as unset, but causes a warning, since a file is named in order to set a
- * value. A variable without a key causes a warning, since it may be meant for another program.
+ * file is empty also counts as unset, but causes a warning, because a file is named in order to set
+ * a value. A variable that matches no key causes a warning, because it may be meant for another
+ * program.
  */
 import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
 import { nearestKey } from "./names.ts";
@@ -19,7 +20,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => string;
 
 export interface EnvironmentValues {
-  /** The values by the paths of their keys. */
+  /** The values, indexed by the paths of their keys. */
   readonly values: ReadonlyMap<string, { readonly value: unknown; readonly variable: string }>;
   readonly faults: readonly string[];
   readonly warnings: readonly string[];
@@ -62,7 +63,7 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
   return { values, faults, warnings };
 }
 
-/** Maps every meaningful variable to the path of its key. */
+/** Maps every variable that has a meaning to the path of its key. */
 const VARIABLES: ReadonlyMap<string, { readonly path: string; readonly isShort: boolean }> =
   (() => {
     const variables = new Map<string, { path: string; isShort: boolean }>();
@@ -93,7 +94,7 @@ function textOf(
     return { fault: `environment: ${variable} and ${plain} are both set, but only one should be` };
   }
   try {
-    // Editors and `echo` end a file with a line break that is not part of the value.
+    // Editors and `echo` end a file with a line break, which is not part of the value.
     return readFile(text).replace(/\r?\n$/, "");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

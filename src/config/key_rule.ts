@@ -1,9 +1,9 @@
-/** The rule for the values of one configuration key. */
+/** Defines the rule for the values of one configuration key. */
 
-/** The form of a string, and the words that describe the form. */
+/** The form of a string, with the words that describe it. */
 export interface TextForm {
   readonly pattern: RegExp;
-  /** Checks a string that matches the pattern, beyond what the pattern can express. */
+  /** Checks what the pattern cannot express, for a string that matches it. */
   readonly isFitting?: (text: string) => boolean;
   /** The end of a message, after "should be". */
   readonly expected: string;
@@ -30,7 +30,7 @@ export interface KeyRule<Value = unknown> {
   readonly form?: TextForm;
   /** True if the value is never shown, neither in messages nor in settings. */
   readonly isSecret?: boolean;
-  /** True if the feature does not exist yet: only the default is accepted. */
+  /** Whether the feature does not exist yet, so that only the default is accepted. */
   readonly isUnavailable?: boolean;
   /** The name of the short environment variable, which exists in addition to the long name. */
   readonly environment?: string;

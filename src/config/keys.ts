@@ -1,9 +1,9 @@
 /**
- * Every key of the configuration: its type, default, range and meaning, in the order of the file.
- * The type of the configuration is derived from them.
+ * Defines every key of the configuration: its type, default, range and meaning, in the order of the
+ * file. The type of the configuration is derived from these definitions.
  *
- * A key whose feature does not exist yet accepts only its default: accepting another value would be
- * a false promise.
+ * A key whose feature does not exist yet accepts only its default, because accepting another value
+ * would be a false promise.
  */
 import { isIPv6 } from "node:net";
 import { rangeFromText } from "../base/ip_address.ts";
@@ -475,7 +475,10 @@ type ValuesOf<Section> = {
   readonly [Name in keyof Section]: Section[Name] extends KeyRule<infer Value> ? Value : never;
 };
 
-/** The frozen configuration of a server: sections and keys named as in the file. */
+/**
+ * The frozen configuration of a server, in which sections and keys have the names that they have in
+ * the file.
+ */
 export type Config = {
   readonly [Name in Exclude<keyof typeof RULES, "security" | "security.cors">]: ValuesOf<
     (typeof RULES)[Name]
@@ -529,7 +532,7 @@ export const KEYS_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
   "performance.client_disconnect_timeout",
 ]);
 
-/** Returns true if an unknown path belongs to a feature that does not exist yet. */
+/** Returns whether an unknown path belongs to a feature that does not exist yet. */
 export function isToCome(path: string): boolean {
   return (
     path === "oidc.providers" || path.startsWith("oidc.providers.") || path.startsWith("cluster.")
@@ -556,7 +559,10 @@ function word<Word extends string>(
   return { type: "text", initial, words, description, ...extra };
 }
 
-/** Returns the rule for a whole number. Without an upper bound, it may be any exact number. */
+/**
+ * Returns the rule for a whole number. If there is no upper bound, it may be any number that can be
+ * represented exactly.
+ */
 function whole(
   initial: number,
   [min, max = Number.MAX_SAFE_INTEGER]: readonly [min: number, max?: number],

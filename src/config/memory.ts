@@ -1,6 +1,6 @@
 /**
- * `performance.memory_bytes`: how much memory the process may use, as configured or as detected,
- * and how it is divided.
+ * Implements `performance.memory_bytes`: how much memory the process may use, as configured or as
+ * detected, and how it is divided.
  *
  * Each key that limits memory has a default: a fraction of the memory that the runtime leaves, up
  * to an amount that suffices on a large machine. The fractions of all parts, including parts
@@ -20,19 +20,19 @@ const MIB = 2 ** 20;
 export const MEMORY_KEY = "performance.memory_bytes";
 
 /**
- * The least memory with which a server starts and works. A server run from source takes up to 123
+ * The minimum memory with which a server starts and works. A server run from source takes up to 123
  * MiB to start, and a reader thread needs at least 25 more. With 192 MiB, a server in a control
  * group could load, group and sort 60,000 rows (2026-11-29). A statement may then use 12 MiB, which
  * an UPDATE of all these rows exceeds.
  */
 export const MEMORY_BYTES_MIN: number = 192 * MIB;
 
-/** The memory of the runtime and the server's code, just after starting from source. */
+/** The memory that the runtime and the server's code use just after starting from source. */
 const RUNTIME_BYTES: number = 96 * MIB;
 
 /**
  * The memory of a reader thread after its first statement, half of which is garbage, and the
- * fraction that all of them may use.
+ * fraction that all reader threads together may use.
  */
 const READER_BYTES: number = 48 * MIB;
 const READERS_SHARE: number = 1 / 4;
@@ -67,7 +67,7 @@ export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: num
   return Math.min(initial, Math.max(min, shareOf(memoryBytes, share)));
 }
 
-/** Describes how a default depends on the memory, to follow the description of a key. */
+/** Describes how a default depends on the memory; the text follows the description of a key. */
 export function shareText({ initial, share }: KeyRule): string {
   if (share === undefined) return "";
   const part = `1/${Math.round(1 / share)}`;
@@ -75,8 +75,8 @@ export function shareText({ initial, share }: KeyRule): string {
 }
 
 /**
- * Returns the fault in the memory limit, as a message without a position; undefined if the limit is
- * valid.
+ * Returns what is wrong with the memory limit, as a message without a position, or undefined if the
+ * limit is valid.
  */
 export function memoryFault({ performance }: Config, found: MemoryLimit): string | undefined {
   const { memory_bytes: bytes } = performance;

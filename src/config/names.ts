@@ -1,6 +1,6 @@
 /**
- * "Did you mean" suggestions for the configuration. Its names are long, so a key with several
- * mistakes can still be recognised by the rest of its name.
+ * "Did you mean" suggestions for the configuration. Its names are long, so even a key with several
+ * typing errors can be recognised by the rest of its name.
  */
 import { nearestName } from "../base/nearest_name.ts";
 

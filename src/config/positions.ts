@@ -1,8 +1,8 @@
 /**
- * Finds the position of each key in a TOML text, since the parser does not report it.
+ * Finds the position of each key in a TOML text, because the parser does not report positions.
  *
- * It understands only as much TOML as it needs to find keys: the text was already parsed, so it is
- * valid.
+ * It understands only as much TOML as it needs to find keys: the text has already been parsed, so
+ * it is valid.
  */
 
 /** A line and a column, both counted from 1. */
@@ -12,7 +12,8 @@ export interface KeyPosition {
 }
 
 /**
- * Returns the position of every section and key by its dotted path; of a repeated key, the first.
+ * Returns the position of every section and key by its dotted path; if a key is repeated, the first
+ * position.
  */
 export function keyPositions(toml: string): ReadonlyMap<string, KeyPosition> {
   const scanner = new KeyScanner(toml);
@@ -105,7 +106,10 @@ class KeyScanner {
     this.#take(pattern);
   }
 
-  /** Consumes the text that a sticky pattern matches here; empty if it does not match. */
+  /**
+   * Consumes the text that a sticky pattern matches at the current offset; returns an empty string
+   * if nothing matches.
+   */
   #take(pattern: RegExp): string {
     pattern.lastIndex = this.#offset;
     const [match = ""] = pattern.exec(this.#text) ?? [];
@@ -128,7 +132,8 @@ function nameFrom(written: string): string {
     try {
       return String(JSON.parse(written));
     } catch {
-      // TOML has escapes that JSON does not have: such a name is unknown here in any spelling.
+      // TOML has escapes that JSON does not have; a name that contains one is unknown here in any
+      // spelling.
       return written;
     }
   }

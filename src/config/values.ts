@@ -1,12 +1,12 @@
 /**
- * Checks one value of the configuration, from the file or from the environment: its type, and the
- * range of its key.
+ * Checks a single value of the configuration, from the file or from the environment: its type, and
+ * the range of its key.
  */
 import type { LogLevel } from "../base/log.ts";
 import type { KeyRule } from "./key_rule.ts";
 import { LEVELS } from "./keys.ts";
 
-/** Either a key's resulting value, or its fault as the end of a sentence. */
+/** Either the resulting value of a key, or what is wrong with it, as the end of a sentence. */
 export type Checked = { readonly value: unknown } | { readonly fault: string };
 
 /** Checks a value that a TOML parser read. */
@@ -66,7 +66,7 @@ const TYPE_TESTS: Readonly<Record<KeyRule["type"], (value: unknown) => boolean>>
     Object.values(value).every((item) => LEVELS.includes(item as LogLevel)),
 };
 
-/** Checks the range, words and form of a value of the right type. */
+/** Checks the range, the words and the form of a value that has the right type. */
 function inRange(rule: KeyRule, value: unknown): Checked {
   const isFitting =
     typeof value === "number"

@@ -48,7 +48,7 @@ export interface CheckParts {
   readonly temporary: string;
 }
 
-/** Called with each finding as soon as it is made, and the name of the affected table. */
+/** Called with each finding as soon as it is made, along with the name of the affected table. */
 export interface DirectoryListener {
   onFinding(finding: Finding, table: string | undefined): void;
   onChecked: CheckListener["onChecked"];
@@ -64,10 +64,10 @@ interface MissingStorage {
 export interface DirectoryCheck {
   readonly damageCount: number;
   readonly isFormatDamaged: boolean;
-  /** True if the secret that the server created for itself is damaged. */
+  /** Whether the secret that the server created for itself is damaged. */
   readonly isSecretDamaged: boolean;
   readonly catalog: Pick<CatalogCheck, "damage" | "isOnlyLogDamaged">;
-  /** The manifest of the catalog's last intact state; undefined if it cannot be read. */
+  /** The manifest for the last intact state of the catalog; undefined if it cannot be read. */
   readonly manifest: ManifestState | undefined;
   /** The highest seq in the catalog. */
   readonly catalogSeq: number;
@@ -90,7 +90,7 @@ export interface DirectoryCheck {
 const SCRATCH_NAME_BYTES = 8;
 
 /**
- * Checks a directory whose lock the caller has taken.
+ * Checks a directory that the caller has locked.
  *
  * @throws {DatabaseError} STORAGE_UNAVAILABLE if the directory or one of its files has a newer
  *   format: a format that this program does not know is not damage.
@@ -115,8 +115,8 @@ export function checkDirectory(
       ? { damage: [], catalog: undefined, isOnlyLogDamaged: false }
       : checkCatalog({ disk, path, scratch, clock, log: silentLog });
     copy = catalog.catalog;
-    // Removes the names of the open files, so that no file remains if the process ends during the
-    // long part.
+    // Removes the names of the open files, so that no file is left behind if the process ends
+    // during the long part.
     removeTree(disk, scratch);
     return checkFiles(paths, { disk, catalog, isFormatDamaged }, listener);
   } finally {
@@ -125,7 +125,7 @@ export function checkDirectory(
   }
 }
 
-/** Returns true if the first startup ended before its first step, the creation of a catalog. */
+/** Returns whether the first startup ended before its first step, the creation of a catalog. */
 function isUnborn(paths: DataPaths, disk: Disk): boolean {
   return (disk.sizeOf(catalogPathOf(paths.root)) ?? 0) === 0 && !holdsRows(paths, disk);
 }
@@ -284,7 +284,7 @@ function lastingTablesOf(catalog: CatalogDatabase | undefined): ReadonlySet<numb
   return new Set(lasting.map(({ tableId }) => tableId));
 }
 
-/** Returns the roots of available storages; none for a backup, which is self-contained. */
+/** Returns the roots of the available storages; empty for a backup, which is self-contained. */
 function storageRootsOf(
   { holdsAll }: DataPaths,
   catalog: CatalogDatabase | undefined,

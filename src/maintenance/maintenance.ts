@@ -1,6 +1,6 @@
 /**
- * `tidemark verify` and `tidemark repair`: read the arguments, run the check and the repair, and
- * produce output and an exit code.
+ * Implements `tidemark verify` and `tidemark repair`: reads the arguments, runs the check and the
+ * repair, and produces the output and an exit code.
  *
  *     exit 0   the directory is sound, or was repaired so that a server starts; or --help
  *     exit 1   damage was found, or could not be repaired and the directory is unchanged
@@ -140,8 +140,8 @@ function repair({ acceptsLoss, root }: MaintenanceRequest, parts: MaintenancePar
   const { disk, say } = parts;
   const paths = requireDirectory(disk, root);
   refuseBackup(disk, root);
-  // Checked before the lock is acquired, because locking writes: a newer directory must stay
-  // unchanged.
+  // This is checked before the directory is locked, because locking writes to it, and a newer
+  // directory must remain unchanged.
   if (directoryFormat(disk, paths) !== undefined) requireFormat(disk, paths);
   refuseNewerFiles(disk, paths);
   const release = requireUnused(paths, disk, () => disk.lock(paths.lock));
@@ -228,8 +228,8 @@ function requireUnused(
 }
 
 /**
- * Refuses a directory with an unfinished restore. Files missing from it are not damage, and a
- * repair would quarantine them permanently.
+ * Refuses a directory that contains an unfinished restore. Files missing from it do not indicate
+ * damage, and a repair would quarantine them permanently.
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
   if (stagedStep(disk, paths) !== "moving") return;
@@ -258,7 +258,7 @@ function refused(what: string): DatabaseError {
   return new DatabaseError("STORAGE_UNAVAILABLE", what);
 }
 
-/** Prints each finding when it is made, and the progress at intervals. */
+/** Prints each finding when it is made, and reports progress at intervals. */
 class Report implements DirectoryListener {
   readonly #parts: MaintenanceParts;
   readonly #paths = new Set<string>();

@@ -1,12 +1,13 @@
 /**
- * Repairs a damaged data directory so that a server starts on it, and names every loss.
+ * Repairs a damaged data directory so that a server can start on it, and lists everything that is
+ * lost.
  *
- * - Files that are taken out of use are moved or copied to lost+found/ and never removed.
+ * - Files that are no longer used are moved or copied to lost+found/, and are never removed.
  * - Damaged segments are quarantined: their tables refuse statements that need the lost rows.
  *   Damaged segments of the audit log are dropped instead, because it would otherwise accept no
  *   events, and no user can drop the table.
- * - Commits are lost only if the caller accepts it: all commits from some seq onwards that are in
- *   no segment. A table that was flushed above that seq keeps its rows, so the result may be a
+ * - Commits are lost only if the caller accepts it: all commits from a certain seq onwards that are
+ *   in no segment. A table that was flushed above that seq keeps its rows, so the result may be a
  *   state that never existed; such tables are named. Earlier subscribers need a new snapshot.
  * - No seq is issued again.
  * - A database whose log or catalog was truncated continues as a new incarnation, because it writes
@@ -36,18 +37,18 @@ import {
 import type { SegmentEntry } from "../storage/mod.ts";
 import type { CheckParts, DirectoryCheck } from "./check_directory.ts";
 
-/** The effects of a repair, determined before it runs. */
+/** The effects of a repair, which are determined before it runs. */
 export interface RepairPlan {
   /**
-   * Faults that the repair cannot fix, with remedies. If there are any, the directory is left
+   * Faults that the repair cannot fix, with their remedies. If there are any, the directory is left
    * unchanged.
    */
   readonly obstacles: readonly string[];
-  /** Losses that need no consent, because the data is damaged already. */
+  /** Losses that need no consent, because the data is already damaged. */
   readonly losses: readonly string[];
-  /** Data that is given up so that a server starts. The repair needs consent for it. */
+  /** Data that is sacrificed so that a server can start. The repair requires consent for this. */
   readonly sacrifices: readonly string[];
-  /** Data that remains above the point of truncation. */
+  /** Data that remains beyond the point of truncation. */
   readonly remains: readonly string[];
   readonly cut: LogCut | undefined;
 }
@@ -101,7 +102,7 @@ export function planRepair(
 }
 
 /**
- * Executes a plan in a directory whose lock the caller has taken.
+ * Executes a plan in a directory that the caller has locked.
  *
  * @returns The paths in lost+found/ of all files that were taken out of use.
  * @throws {DatabaseError} @throws {DiskError} Completed steps stay done; run the repair again.
@@ -125,7 +126,8 @@ export function repairDirectory(
   try {
     const { manifest } = catalog;
     const nowMs = clock.nowMs();
-    // Archives before the truncation, because a repair after a crash does not truncate again.
+    // This archives the log before truncating it, because a repair after a crash would not truncate
+    // it again.
     if (check.catalog.isOnlyLogDamaged || plan.cut !== undefined) {
       catalog.changeSetting(INCARNATION, "");
     }
@@ -148,8 +150,8 @@ export function repairDirectory(
     }
     if (plan.cut !== undefined) {
       const floorSeq = floorSeqOf(check, plan.cut, nowMs);
-      // Done before the truncation, because a repair that follows a crash does not truncate the log
-      // again.
+      // This happens before the truncation, because a repair that follows a crash does not truncate
+      // the log again.
       manifest.publish({ tables: withoutHistory(check, floorSeq) });
       kept.push(...cutLog(disk, paths, { cut: plan.cut, floorSeq }));
     } else if (check.log.isHighWaterDamaged) {
@@ -223,7 +225,10 @@ function cutLines(paths: DataPaths, cut: LogCut, { tableNames }: DirectoryCheck)
   return lines;
 }
 
-/** Returns tables whose segments have rows after the last commit that remains in the log. */
+/**
+ * Returns the tables whose segments contain rows from after the last commit that remains in the
+ * log.
+ */
 function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck): string[] {
   const highest = new Map<number, number>();
   for (const { maxSeq, quarantined, tableId } of manifest?.segments ?? []) {
@@ -236,7 +241,7 @@ function remainsOf({ lastSeq }: LogCut, { manifest, tableNames }: DirectoryCheck
   );
 }
 
-/** Returns a seq at or above every seq that a client may have seen. */
+/** Returns a seq that is at least as high as every seq that a client may have seen. */
 function floorSeqOf(
   { catalogSeq, log, manifest }: DirectoryCheck,
   cut: LogCut,
@@ -258,7 +263,7 @@ function floorSeqOf(
   );
 }
 
-/** Ends the history of tables, because subscribers may have seen lost commits. */
+/** Ends the history of tables, because subscribers may have seen commits that are now lost. */
 function withoutHistory(
   { manifest, tableNames }: DirectoryCheck,
   lowWaterSeq: Seq,
@@ -271,7 +276,8 @@ function withoutHistory(
 }
 
 /**
- * Returns true if something else is in place of a file: a directory, or a link without a target.
+ * Returns whether something other than a file is in its place: a directory, or a link without a
+ * target.
  */
 function isNoFile(path: string, { disk }: CheckParts): boolean {
   try {
@@ -279,7 +285,7 @@ function isNoFile(path: string, { disk }: CheckParts): boolean {
     return false;
   } catch (error) {
     if (!(error instanceof DiskError)) throw error;
-    // Safe: any other failure is reported when the file is written.
+    // This is safe: any other failure is reported when the file is written.
     return error.code === "EISDIR" || error.code === "ELOOP";
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `tidemark restore`: reads the arguments, restores a backup as it is or rolls it forward to a
- * later moment, and produces output and an exit code.
+ * Implements `tidemark restore`: reads the arguments, restores a backup unchanged or rolls it
+ * forward to a later moment, and produces the output and an exit code.
  *
  *     exit 0   restored; or --help
  *     exit 1   the backup, or the archive of the log, is damaged; nothing was changed
@@ -66,7 +66,7 @@ interface RestoreArguments {
 }
 
 /**
- * Restores a backup into a data directory whose server is stopped, or into a new one.
+ * Restores a backup into the data directory of a server that is stopped, or into a new one.
  *
  * @returns The exit code.
  */
@@ -87,7 +87,8 @@ export async function runRestore(
   const { root, source } = request;
   const listener = new Progress(parts);
   try {
-    // Read-only steps come first, so that an invalid backup or point creates no directory.
+    // The read-only steps come first, so that an invalid backup or point in time creates no
+    // directory.
     const point = request.point === undefined ? undefined : readPoint(request.point);
     readBackupList(disk, source);
     const directory = openDataDirectory(disk, root);

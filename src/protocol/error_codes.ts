@@ -1,10 +1,10 @@
 /**
- * Maps each error code to its form on the wire. The table is total, so that a new error code cannot
- * be added without deciding its wire code, status and SQLSTATE.
+ * Maps each error code to its form on the wire. The table is exhaustive, so that no error code can
+ * be added without choosing its wire code, status and SQLSTATE.
  *
- * An HTTP error is the code and, for SQL_EXECUTION_ERROR, a more specific reason. Subscriptions
- * have their own closed set of codes. The mapping to these codes depends on where an error
- * occurs, so `live` decides it.
+ * Over HTTP, an error consists of the code and, for SQL_EXECUTION_ERROR, a more specific reason.
+ * Subscriptions have their own closed set of codes. How errors map to these codes depends on where
+ * they occur, so `live` decides it.
  */
 import type { ErrorCode } from "../base/error_code.ts";
 
@@ -228,7 +228,7 @@ export function topicErrorOf(code: ErrorCode): { code: TopicCode; status: number
   }
 }
 
-/** Whether a code ends its subscription, as the field `ended` reports it. */
+/** Returns whether a code ends its subscription, which the field `ended` reports. */
 export function endsSubscription(code: SubscriptionCode): boolean {
   return !Object.hasOwn(PASSING, code);
 }

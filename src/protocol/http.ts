@@ -1,6 +1,4 @@
-/**
- * Bodies of the HTTP endpoints, as the wire contract defines them.
- */
+/** Defines the bodies of the HTTP endpoints, as specified in the wire contract. */
 import type { SchemaField } from "./messages.ts";
 
 /** The request body of `POST /v1/api/sql`. */
@@ -26,7 +24,7 @@ export interface TransactionCommitRequestBody {
   readonly idempotency_key?: string | null;
 }
 
-/** A transaction that spans requests. */
+/** A transaction that spans several requests. */
 export interface TransactionBody {
   readonly transaction_id: string;
   readonly state: "open" | "failed" | "committed" | "rolled_back" | "unknown";
@@ -35,11 +33,11 @@ export interface TransactionBody {
   readonly idle_timeout_ms?: number;
   /** The commit position of a committed transaction; null if the transaction changed no row. */
   readonly last_seq?: number | null;
-  /** The reason why a transaction has ended. */
+  /** Why a transaction has ended. */
   readonly reason?: string;
 }
 
-/** One entry of `results`, one per statement. */
+/** One entry of `results`; there is one per statement. */
 export interface StatementEntry {
   /** The columns of `rows`; both are present only for statements that return rows. */
   readonly schema?: readonly SchemaField[];
@@ -52,7 +50,7 @@ export interface StatementEntry {
   readonly notices?: readonly string[];
 }
 
-/** The inner `error` of shape B. In shapes A and C its optional fields are at top level. */
+/** The inner `error` of shape B. In shapes A and C, its optional fields are at the top level. */
 export interface ErrorBody {
   readonly code: string;
   readonly message: string;
@@ -81,7 +79,7 @@ export interface SqlResponseBody {
   readonly error?: ErrorBody;
 }
 
-/** Shape A: an error with all its fields at top level. */
+/** Shape A, an error with all its fields at the top level. */
 export interface PlainErrorBody {
   readonly error: string;
   readonly message: string;
@@ -105,7 +103,7 @@ export interface TopicErrorBody {
   readonly size_bytes?: number;
 }
 
-/** The position at which a group begins in a partition. Words and names are case-insensitive. */
+/** Where a group begins to read a partition. Words and names are case-insensitive. */
 export type TopicStartBody =
   | string
   | { readonly Offset: number }
@@ -127,7 +125,7 @@ export interface TopicMessageBody {
   readonly topic_id: string;
   readonly partition_id: number;
   readonly offset: number;
-  /** The payload: JSON encoded as Base64 over HTTP, plain JSON text over a WebSocket. */
+  /** The payload: Base64-encoded JSON over HTTP, plain JSON text over a WebSocket. */
   readonly payload: string;
   readonly key: string | null;
   readonly timestamp_ms: number;
@@ -153,7 +151,7 @@ export interface TopicAckRequestBody {
 
 export interface TopicAckBody {
   readonly success: true;
-  /** The highest offset up to which every message is acknowledged; -1 for none. */
+  /** The highest offset up to which all messages are acknowledged; -1 if none is. */
   readonly acknowledged_offset: number;
 }
 
@@ -175,7 +173,7 @@ export interface TopicNackBody {
 export interface AuthStatusBody {
   readonly needs_setup: boolean;
   readonly message: string;
-  /** Whether the setup requires `setup_code`, which the server printed when it started. */
+  /** Whether the setup requires `setup_code`, which the server printed at startup. */
   readonly setup_code_required: boolean;
   readonly oidc_providers: readonly {
     readonly name: string;
@@ -190,7 +188,7 @@ export interface SetupRequestBody {
   readonly password: string;
   readonly root_password: string;
   readonly email?: string | null;
-  /** The code that the server printed when it started. */
+  /** The code that the server printed at startup. */
   readonly setup_code?: string | null;
 }
 
@@ -212,7 +210,7 @@ export interface PasswordRequestBody {
 
 /** The request body of `POST /v1/api/auth/delete`. */
 export interface DeleteRequestBody {
-  /** The password of the account; absent for a guest, who has no password. */
+  /** The password of the account; absent for a guest, which has no password. */
   readonly password?: string | null;
 }
 
@@ -240,7 +238,7 @@ export interface LoginRequestBody {
 }
 
 /**
- * The request body of `POST /v1/api/auth/refresh`. The token may be sent in a header or cookie
+ * The request body of `POST /v1/api/auth/refresh`. The token may be sent in a header or a cookie
  * instead.
  */
 export interface RefreshRequestBody {
@@ -283,7 +281,7 @@ export interface MeBody {
   readonly admin_ui_access: boolean;
 }
 
-/** The response to a request whose only result is a sentence. */
+/** The response to a request whose only result is a message. */
 export interface MessageBody {
   readonly message: string;
 }
@@ -304,7 +302,7 @@ export interface AliveBody {
 /** The response to `GET /health/ready`. */
 export interface ReadinessBody {
   readonly status: "ready" | "draining";
-  /** This member is present while the disk has space only for reads, DELETE and DROP. */
+  /** Present while the disk has only enough space for reads, DELETE and DROP. */
   readonly read_only?: true;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Every message on `/v1/ws`, in its logical form. The server's `frames/` encodes them.
+ * Defines every message on `/v1/ws`, in its logical form. The server encodes them in `frames/`.
  *
- * A cell is a SQL value in its wire form, which `types` produces. A bigint stands for an integer
- * beyond 2^53 − 1: decimal text in JSON, a 64-bit integer in MessagePack.
+ * A cell is a SQL value in its wire form, which `types` produces. A bigint represents an integer
+ * beyond 2^53 − 1, which is decimal text in JSON and a 64-bit integer in MessagePack.
  */
 import type { SubscriptionCode, TopicCode } from "./error_codes.ts";
 import type { TopicMessageBody, TopicStartBody } from "./http.ts";
@@ -15,7 +15,7 @@ export type DataTypeWord =
   | string
   | { readonly Decimal: { readonly precision: number; readonly scale: number } }
   | { readonly Embedding: number }
-  /** The type of the elements; arrays of several dimensions are arrays within arrays. */
+  /** The type of the elements; an array with several dimensions is an array of arrays. */
   | { readonly Array: DataTypeWord };
 
 export interface SchemaField {
@@ -31,7 +31,7 @@ export interface SubscribeOptions {
   readonly from_seq_id?: number | string | null;
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
-  /** How a result is kept current; the server chooses if absent. */
+  /** How a result is kept up to date; the server chooses if this is absent. */
   readonly way?: "maintained" | "evaluated" | null;
 }
 
@@ -39,8 +39,8 @@ export interface SubscriptionSpec {
   readonly id: string;
   readonly sql: string;
   /**
-   * The options of the subscription. If they are absent, the client gets a full snapshot and then
-   * live changes; if null, live changes only.
+   * The options of the subscription. If they are absent, the client receives a full snapshot and
+   * then live changes; if null, live changes only.
    */
   readonly options?: SubscribeOptions | null;
   readonly params?: readonly unknown[];
@@ -65,7 +65,8 @@ export type ClientMessage =
   | TopicRequestMessage;
 
 /**
- * Client messages about topics. Each identifies its consumer by the id of the `consume` message.
+ * Client messages about topics. Each of them identifies its consumer by the id of the `consume`
+ * message.
  */
 export type TopicRequestMessage =
   | {
@@ -112,8 +113,8 @@ export interface SubscriptionAck {
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
   /**
-   * The columns from which `_key` is made; empty if it is made from the values of the whole row.
-   * Present only if the query is followed as a whole.
+   * The columns that form `_key`; empty if it is derived from the values of the whole row. Present
+   * only if the query is followed as a whole.
    */
   readonly key_columns?: readonly string[];
   /**
@@ -151,7 +152,7 @@ export interface ChangeMessage {
   readonly ts?: number;
   readonly commit_seq?: number;
   /**
-   * True for the last message of a commit, after which the client has the rows of the query at
+   * True for the last message of a commit; the client then has the rows of the query at
    * `commit_seq`. Present only if the query is followed as a whole.
    */
   readonly commit_end?: boolean;
@@ -169,10 +170,10 @@ export interface ErrorMessage {
   readonly retry_after_ms?: number;
 }
 
-/** Data messages, encoded with the connection's serialization and compression. */
+/** Data messages, which use the connection's serialization and compression. */
 export type DataMessage = SubscriptionAck | InitialDataBatch | ChangeMessage;
 
-/** Topic messages for one consumer, encoded like data messages. */
+/** The topic messages for one consumer, encoded like data messages. */
 export interface TopicDelivery {
   readonly type: "messages";
   readonly id: string;
@@ -198,7 +199,7 @@ export type TopicControlMessage =
       readonly type: "topic_ack_result";
       readonly id: string;
       readonly partition_id: number;
-      /** The highest offset up to which every message is acknowledged; -1 for none. */
+      /** The highest offset up to which all messages are acknowledged; -1 if none is. */
       readonly acknowledged_offset: number;
       /** The number of newly acknowledged messages. */
       readonly acknowledged: number;

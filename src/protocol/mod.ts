@@ -1,5 +1,6 @@
 /**
- * The types of every request, response and frame, for server, client and admin page alike.
+ * Exports the types of every request, response and frame, for the server, the client and the admin
+ * page alike.
  */
 export {
   type EndCode,

@@ -1,6 +1,6 @@
 /**
- * Runs one thread that communicates through messages, and reports failure through an event instead
- * of an exception.
+ * Runs a thread that communicates through messages and reports failures through an event instead of
+ * an exception.
  */
 import { hasDescriptorsForThreads } from "../base/bun_disk.ts";
 
@@ -13,11 +13,11 @@ export interface MessageThread<ToThread> {
 
 export interface ThreadEvents<FromThread> {
   readonly onMessage: (message: FromThread) => void;
-  /** Called once when the thread has ended or has encountered an unexpected error. */
+  /** Called once, when the thread has ended or has encountered an unexpected error. */
   readonly onFailure: (reason: string) => void;
 }
 
-/** The number of threads that have been created but have not opened their descriptors yet. */
+/** How many threads have been created but have not opened their descriptors yet. */
 let startingCount = 0;
 
 /**
@@ -45,7 +45,7 @@ export function startThread<ToThread, FromThread>(
   };
   const fail = (reason: string): void => {
     if (!isOpen) return;
-    // After an error, the thread may still be running.
+    // The thread may still be running after an error.
     close();
     onFailure(reason);
   };
@@ -72,7 +72,8 @@ function newWorker(entry: URL): Worker | undefined {
   try {
     return new Worker(entry.href);
   } catch (error) {
-    // The caller continues without a thread, because threads are limited like files.
+    // The caller continues without a thread, because the number of threads is limited, like that of
+    // files.
     if (error instanceof TypeError) return undefined;
     throw error;
   }

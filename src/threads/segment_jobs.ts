@@ -1,9 +1,9 @@
 /**
- * Runs the jobs of a thread that writes segments. `segment_threads.ts` sends one job at a time, and
- * gets the outcome of each as the answer.
+ * Runs the jobs in a thread that writes segments. `segment_threads.ts` sends one job at a time, and
+ * receives its outcome as the answer.
  *
- * A job is cancelled through a flag in shared memory, because this thread reads no message while it
- * works.
+ * A job is cancelled through a flag in shared memory, because this thread reads no messages while
+ * it is working.
  */
 
 import { bunDisk } from "../base/bun_disk.ts";
@@ -32,7 +32,7 @@ export type Work =
 export interface JobMessage {
   readonly work: Work;
   readonly cancelled: CancelFlag;
-  /** The thread collects its arrays when they have grown by this many bytes. */
+  /** The thread collects its garbage when its arrays have grown by this many bytes. */
   readonly garbageBytesMax: number;
 }
 
@@ -42,7 +42,7 @@ export type Answer =
   | { readonly kind: "index"; readonly isWritten: boolean }
   | { readonly kind: "failed"; readonly failure: ThreadFailure };
 
-/** An answer, and the size of the thread's heap after it. */
+/** An answer, along with the size of the thread's heap after it. */
 export type HeapAnswer = Answer & { readonly heapBytes: number };
 
 declare const self: Worker;
@@ -97,7 +97,7 @@ function answerTo({ cancelled, garbageBytesMax, work }: JobMessage): Answer {
   }
 }
 
-/** Returns the parts of an answer that are transferred instead of copied. */
+/** Returns the parts of an answer that are transferred rather than copied. */
 function movedWith(answer: Answer): ArrayBuffer[] {
   switch (answer.kind) {
     case "flush":

@@ -1,6 +1,6 @@
 /**
- * Writes segments in separate threads, so that the event loop stays responsive: one thread for
- * flushes and one for merges, since a flush must not wait for a long merge of another table. If
+ * Writes segments in separate threads, so that the event loop stays responsive: one thread handles
+ * flushes and one handles merges, since a flush must not wait for a long merge of another table. If
  * memory is scarce, one thread does both.
  *
  *     none ──first job──► running ──idle for a while, or closed──► none
@@ -23,18 +23,21 @@ import type { Answer, HeapAnswer, JobMessage, Work } from "./segment_jobs.ts";
 import { watchedFlag } from "./thread_cancel.ts";
 import { errorFromFailure } from "./thread_failure.ts";
 
-/** The time after which an idle thread is ended, because a thread occupies some megabytes. */
+/** An idle thread is ended after this time, because a thread occupies several megabytes. */
 const IDLE_MS = 30_000;
 
-/** The maximum garbage of a thread if the process has ample memory. */
+/** How much garbage a thread may accumulate if the process has ample memory. */
 const GARBAGE_BYTES_MAX: number = 64 * 2 ** 20;
 
 export interface SegmentThreadOptions {
   /** The module that the threads run. It calls `serveSegmentJobs`. */
   readonly entry: URL;
-  /** A thread collects its arrays when they have grown by this many bytes. */
+  /** A thread collects its garbage when its arrays have grown by this many bytes. */
   readonly garbageBytesMax?: number;
-  /** True if flushes and merges share one thread, because there is no memory for two at a time. */
+  /**
+   * Whether flushes and merges share one thread, because there is not enough memory for two at a
+   * time.
+   */
   readonly isSingle?: boolean;
 }
 
@@ -61,7 +64,7 @@ export class SegmentThreads implements SegmentWork {
     throw errorOf(answer);
   }
 
-  /** Shares the thread of merges, which also take long. */
+  /** Uses the same thread as merges, which also take long. */
   async index(job: IndexJob, isCancelled: () => boolean): Promise<boolean> {
     const answer = await this.#merges.run({ kind: "index", job }, isCancelled);
     if (answer === undefined) return false;
@@ -80,7 +83,7 @@ export class SegmentThreads implements SegmentWork {
   }
 }
 
-/** One thread, which exists while there is work for it. */
+/** Manages one thread, which exists while there is work for it. */
 class JobLine {
   heapBytes = 0;
   readonly #clock: Clock;
@@ -99,7 +102,7 @@ class JobLine {
     this.#garbageBytesMax = garbageBytesMax;
   }
 
-  /** Runs work in the thread. Returns undefined if it was cancelled before it began. */
+  /** Runs work in the thread. Returns undefined if the work was cancelled before it began. */
   run(work: Work, isCancelled: () => boolean): Promise<Answer | undefined> {
     const done = this.#line.then(() => this.#run(work, isCancelled));
     // The next job runs even if this one failed.

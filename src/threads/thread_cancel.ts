@@ -4,13 +4,13 @@
  */
 import type { CancelTimer, Clock } from "../base/clock.ts";
 
-/** The interval between checks of whether the caller has cancelled the work. */
+/** How often the caller is asked whether it has cancelled the work. */
 const LOOK_MS = 50;
 
-/** One number, which becomes non-zero once the work is cancelled. */
+/** A number that becomes non-zero once the work is cancelled. */
 export type CancelFlag = Int32Array<SharedArrayBuffer>;
 
-/** Returns true if the flag is raised. Called in the working thread. */
+/** Returns true if the flag is raised. Called in the thread that does the work. */
 export function isRaised(flag: CancelFlag): boolean {
   return Atomics.load(flag, 0) !== 0;
 }

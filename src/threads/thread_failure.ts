@@ -1,5 +1,5 @@
 /**
- * Transfers an error between threads. Messages do not preserve error classes, so the error is sent
+ * Transfers an error between threads. Messages do not preserve the class of an error, so it is sent
  * as plain data, from which the receiver recreates an error of the original class.
  */
 import {

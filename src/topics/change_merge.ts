@@ -1,4 +1,4 @@
-/** Merges the changes of a topic's source tables by seq, a batch at a time. */
+/** Merges the changes of a topic's source tables by seq, one batch at a time. */
 import type { Seq } from "../base/seq.ts";
 import type { HistoryStore, OwnedChangeBatch, OwnedChangeScan } from "../storage/mod.ts";
 import type { OnMessage, TableSources } from "./table_sources.ts";
@@ -39,11 +39,10 @@ export class ChangeMerge {
   }
 
   /**
-   * Visits the messages of the next changes, at most one batch of them.
+   * Visits the messages of the next changes, up to one batch of them.
    *
    * @returns The seq up to which all changes have been visited; undefined if there are no more, and
-   *   0
-   *   if a scan needs more calls.
+   *   Returns 0 if a scan needs more calls.
    */
   step(onMessage: OnMessage): number | undefined {
     for (const head of this.#heads) {
@@ -53,7 +52,7 @@ export class ChangeMerge {
       head.isAtEnd = head.batch === undefined;
       if (head.batch?.rowCount === 0) return 0;
     }
-    // The head with the lowest seq delivers its changes up to the lowest seq of the other heads.
+    // The head with the lowest seq delivers its changes up to the lowest seq among the other heads.
     let first: Head | undefined;
     let lowest = Infinity;
     let bound = Infinity;

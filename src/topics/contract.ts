@@ -1,13 +1,13 @@
 /**
- * The interface of topics for the layers above: a topic is a named position in the changes of its
- * source tables, and its messages are these changes.
+ * Defines the interface that topics offer to the layers above: a topic is a named position in the
+ * changes of its source tables, and these changes are its messages.
  *
  * - The offset of a message is the number of earlier messages in its partition, in seq order. It
- *   follows from the history of the tables and the definition of the topic alone, so a restart, a
- *   crash, a restore and a merge of segments change no offset.
+ *   follows solely from the history of the tables and the definition of the topic, so no restart,
+ *   crash, restore or merge of segments changes an offset.
  * - Writers do nothing for topics. Changes are counted when a caller reads, waits or queries them.
- * - A counted message keeps its offset. If its row version can no longer be read, the offset has no
- *   message.
+ * - A message that has been counted keeps its offset. If its row version can no longer be read,
+ *   there is no message at that offset.
  */
 
 import type { DatabaseError } from "../base/errors.ts";
@@ -22,15 +22,15 @@ import type {
 } from "../sql/mod.ts";
 
 export interface TopicLimits {
-  /** The time that a consumer has to acknowledge a message. */
+  /** How long a consumer has to acknowledge a message. */
   readonly visibilityMs: number;
 }
 
 /** A page of messages read from one partition. */
 export interface ReadMessages {
-  /** The messages in ascending order of offset. Unreadable messages are left out. */
+  /** The messages in ascending order of offset. Messages that cannot be read are omitted. */
   readonly messages: readonly TopicMessage[];
-  /** The exclusive end: every message below this offset was returned or cannot be read. */
+  /** The exclusive end: every message below this offset was either returned or cannot be read. */
   readonly upTo: number;
 }
 
@@ -43,8 +43,8 @@ export interface ReadOptions {
   /** The maximum number of messages, 1 or more. */
   readonly limit: number;
   /**
-   * The size of the payloads at which the read ends, after the message that reaches it. Default 8
-   * MiB.
+   * The total payload size at which the read ends; the message that reaches it is included. Default
+   * 8 MiB.
    */
   readonly bytesMax?: number | undefined;
 }
@@ -54,11 +54,10 @@ export interface TopicLog {
   readonly entry: TopicEntry;
   /** The seq up to which everything has been counted. */
   readonly countedSeq: number;
-  /** The seq up to which messages have been given up. */
+  /** The seq up to which messages have been discarded. */
   readonly heldSeq: number;
   /**
-   * The offset of the oldest kept message in a partition, or `nextOffset` if the partition has no
-   * kept message.
+   * The offset of the oldest message that is kept in a partition, or `nextOffset` if none is kept.
    */
   earliestOffset(partition: number): number;
   /** The offset after the last counted message of a partition. */
@@ -80,17 +79,18 @@ export interface TopicLog {
    */
   read(partition: number, options: ReadOptions): Promise<ReadMessages>;
   /**
-   * Reads counted messages by their offsets, given in ascending order. Has the errors of `read`.
+   * Reads counted messages by their offsets, which must be in ascending order. Throws the errors of
+   * `read`.
    */
   readOffsets(partition: number, offsets: readonly number[]): Promise<readonly TopicMessage[]>;
-  /** The time at which a counted message was committed; undefined if the message is not kept. */
+  /** When a counted message was committed; undefined if the message is not kept. */
   committedMs(partition: number, offset: number): number | undefined;
   /** Increases with each event that `onNews` reports, in the turn of that event. */
   readonly newsCount: number;
   /**
-   * Calls back in the turn in which a source table has changed, or in the next one, before anything
-   * is counted. Also calls back when the topic is dropped or the server stops, after which reads
-   * fail. Several commits may lead to one call. Returns a function that ends the callbacks.
+   * Calls back in the turn in which a source table changed, or in the next one, before anything is
+   * counted. Also calls back when the topic is dropped or the server stops, after which reads fail.
+   * Several commits may lead to one call. Returns a function that cancels the callback.
    */
   onNews(callback: () => void): () => void;
 }
@@ -108,7 +108,7 @@ export interface TopicLogs {
   close(): Promise<void>;
 }
 
-/** A negative acknowledgement: messages that must be delivered again. */
+/** A negative acknowledgement, for messages that must be delivered again. */
 export interface TopicNack {
   readonly topicId: number;
   readonly partition: number;
@@ -123,9 +123,9 @@ export interface TopicStreamRequest {
   readonly group: string;
   /** The partition to read; absent for all partitions. */
   readonly partition?: number | undefined;
-  /** The position at which to begin in partitions where the group has no position. */
+  /** Where to begin in partitions in which the group has no position. */
   readonly start: TopicStart;
-  /** The number of messages that may be delivered before more credit is given. */
+  /** How many messages may be delivered before more credit is granted. */
   readonly credit: number;
   /** Whether messages are ordered by key. See {@linkcode TopicConsumeRequest.isOrdered}. */
   readonly isOrdered: boolean;
@@ -142,7 +142,7 @@ export interface TopicStreamSink {
 
 /** A consumer to which messages are pushed. */
 export interface TopicStream {
-  /** The number of messages that may still be delivered. */
+  /** How many messages may still be delivered. */
   readonly credit: number;
   /** Begins delivery. */
   start(): void;
@@ -152,19 +152,19 @@ export interface TopicStream {
   /** Stops delivery; acknowledgements are still accepted. */
   drain(): void;
   /**
-   * Resolves when the acknowledgement is durable. Has the errors of {@linkcode
+   * Resolves when the acknowledgement is durable. Throws the errors of {@linkcode
    * TopicAccess.prepareAck}.
    */
   ack(request: Pick<TopicAckRequest, "offsets" | "partition" | "upTo">): Promise<PreparedTopicAck>;
   /** @throws {DatabaseError} OBJECT_NOT_FOUND, VALUE_OUT_OF_RANGE */
   nack(request: Pick<TopicNack, "delayMs" | "offsets" | "partition">): Promise<void>;
-  /** Ends the stream. Unacknowledged messages go to other consumers. */
+  /** Ends the stream. Messages that are not acknowledged go to other consumers. */
   close(): void;
 }
 
 /** Sums over all groups. */
 export interface TopicFigures {
-  /** The number of groups in memory, counted once for each of their partitions. */
+  /** The number of groups in memory; a group counts once for each of its partitions. */
   readonly groups: number;
   readonly consumers: number;
   readonly claims: number;
@@ -173,7 +173,7 @@ export interface TopicFigures {
   readonly redeliveries: number;
 }
 
-/** The webhooks by status, and the sums of their requests since startup. */
+/** How many webhooks have each status, and the totals of their requests since startup. */
 export interface WebhookFigures extends Readonly<Record<WebhookState["status"], number>> {
   readonly delivered: number;
   readonly failed: number;
@@ -184,7 +184,7 @@ export interface TopicConsumers extends TopicAccess {
   /** @param name "namespace.topic". @throws {DatabaseError} OBJECT_NOT_FOUND */
   topicIdOf(name: string): number;
   /**
-   * Resolves when the acknowledgement is durable. Has the errors of {@linkcode
+   * Resolves when the acknowledgement is durable. Throws the errors of {@linkcode
    * TopicAccess.prepareAck}.
    */
   ack(request: TopicAckRequest): Promise<PreparedTopicAck>;

@@ -1,10 +1,11 @@
 /**
- * Dead letters as a source of messages: each row of a table of the server's own is a message of the
- * topic that DEAD_LETTER named.
+ * Provides dead letters as a source of messages: each row of one of the server's own tables is a
+ * message of the topic that DEAD_LETTER named.
  *
- * A dead-letter topic has this table as an additional source, which no definition names. Its
- * offsets are therefore derived like those of any topic. The source is in force from the creation
- * of the topic: before another topic named this one, the table had no rows for it.
+ * A dead-letter topic has this table as an additional source, which appears in no definition. Its
+ * offsets are therefore derived like those of any other topic. The source is in force from the
+ * moment the topic is created: until another topic names this one, the table contains no rows for
+ * it.
  */
 import type { Seq } from "../base/seq.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -33,7 +34,9 @@ type LetterStore = Pick<Store, "owners" | "scan" | "visibleSeq">;
 
 type TopicCatalog = Pick<Catalog, "changeTopic" | "ownerName" | "tableById" | "topics">;
 
-/** The table as the message reader sees it. The topic's number is internal, so it is left out. */
+/**
+ * The table, as the message reader sees it. The topic's number is internal and therefore omitted.
+ */
 const ENTRY: TableEntry = {
   tableId: TABLE_ID,
   namespace: "system",
@@ -81,9 +84,7 @@ export function deadLetterCondition(topicId: number): {
   return { filter, columnIds: [TARGET] };
 }
 
-/**
- * A view of the catalog that adds the dead-letter source to the topics that accept dead letters.
- */
+/** A view of the catalog that adds the dead-letter source to topics that accept dead letters. */
 export class DeadLetterCatalog implements TopicCatalog {
   readonly #catalog: TopicCatalog;
   readonly #withSource = new WeakMap<TopicEntry, TopicEntry>();
@@ -152,8 +153,8 @@ export function targetOf(row: Row): number {
 export type LetterRange = Pick<AllChangesOptions, "after" | "upTo">;
 
 /**
- * Yields the letters that were written within a range, including letters deleted since. A step
- * without a row lets other work run during a long search.
+ * Yields the letters that were written within a range, including letters deleted since. A step that
+ * yields no row lets other work run during a long search.
  */
 export function* lettersWithin(
   store: Pick<HistoryStore, "changesOfAll">,
@@ -176,8 +177,9 @@ export function* lettersWithin(
 }
 
 /**
- * Whether a letter without an owner may be read. Letters once had no owners, and the erasure of an
- * account then deletes the letters that name the account, although their history is kept.
+ * Returns whether a letter without an owner may be read. Letters once had no owners, and the
+ * erasure of an account then deletes the letters that name the account, although their history is
+ * kept.
  */
 export function isUnownedLetterKept(
   store: Pick<Store, "lookup" | "visibleSeq">,

@@ -1,11 +1,11 @@
 /**
- * The topics of an open database: finds those whose tables have changed, retains the history that
- * they need, gives up old messages, and removes the remains of dropped topics.
+ * Manages the topics of an open database: finds those whose tables have changed, retains the
+ * history that they need, discards old messages, and removes the remains of dropped topics.
  *
  * - A table retains its history above the lowest stored floor of its topics. The stored floor is
- *   therefore raised first, and the table's retained history is reduced afterwards.
- * - A commit costs a look-up of its tables. Topics are counted on request, before their history may
- *   be removed, and every few minutes, so that their size is known.
+ *   therefore raised first, and the retained history of the table is reduced afterwards.
+ * - Each commit costs a lookup of the tables that it changed. Topics are counted on request, before
+ *   their history may be removed, and every few minutes, so that their size is known.
  */
 import type { OnBug } from "../base/bugs.ts";
 import { isExpected } from "../base/errors.ts";
@@ -22,7 +22,7 @@ import { LocalTopicLog, type TopicDeps } from "./topic_log.ts";
 /** The interval of the check for expired messages. */
 const LOOK_MS = 10_000;
 
-/** The time without a reader after which a topic is counted. */
+/** A topic without readers is counted after this time. */
 const UNCOUNTED_MS_MAX = 600_000;
 
 export class LocalTopics implements TopicLogs {
@@ -55,7 +55,7 @@ export class LocalTopics implements TopicLogs {
     if (this.#byTable.size === 0) return;
     let before = -1;
     for (const { tableId } of changed) {
-      // Most commits change many partitions of one table.
+      // Most commits change many partitions of a single table.
       if (tableId === before) continue;
       before = tableId;
       const logs = this.#byTable.get(tableId);
@@ -138,7 +138,7 @@ export class LocalTopics implements TopicLogs {
     }
   }
 
-  /** Starts to give up expired messages, unless that is already in progress. */
+  /** Starts discarding expired messages, unless that is already in progress. */
   look(): void {
     if (this.#isLooking || this.#isClosed) return;
     this.#isLooking = true;
@@ -212,7 +212,7 @@ export class LocalTopics implements TopicLogs {
     store.holdHistory(tableId, heldSeq === Infinity ? undefined : (heldSeq as Seq));
   }
 
-  /** Runs a recurring task. Its failure does not stop other tasks. */
+  /** Runs a recurring task. If it fails, other tasks continue. */
   async #attempt(task: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();

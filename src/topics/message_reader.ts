@@ -1,7 +1,8 @@
 /**
- * Reads the row versions of messages, wherever they are stored, and writes their payloads.
+ * Reads the row versions of messages, wherever they are stored, and writes the payloads.
  *
- * Messages are read in runs of the same table, because a table reads several versions at a time.
+ * Messages are read in runs of the same table, because several versions can be read from one table
+ * at a time.
  */
 import { isExpected } from "../base/errors.ts";
 import type { SeldomLog } from "../base/seldom_log.ts";
@@ -15,7 +16,7 @@ import type { PageContents } from "./offset_page.ts";
 /** The estimated size of an unreadable message. */
 const UNKNOWN_BYTES = 100;
 
-/** The partition number of a message that is read only for its size. */
+/** The partition number of a message that is read only to learn its size. */
 const ESTIMATED = -1;
 
 const WORDS: Readonly<Record<TopicOperation, TopicMessage["op"]>> = {
@@ -31,7 +32,7 @@ export interface ReaderDeps {
   readonly log: Pick<SeldomLog, "error">;
 }
 
-/** The messages of a page to read, as indexes in the page. */
+/** Which messages of a page to read, as indexes in the page. */
 export interface PagePlace {
   readonly partition: number;
   readonly firstOffset: number;
@@ -39,14 +40,14 @@ export interface PagePlace {
 }
 
 export class MessageReader {
-  /** The number of messages whose row versions no longer existed when they were read. */
+  /** How many messages had row versions that no longer existed when they were read. */
   lostCount: number;
   readonly #deps: ReaderDeps;
   readonly #topicName: string;
   readonly #sources: ReadonlyMap<number, TopicSource>;
-  /** Message writers by table, each with the entry for which it was made. */
+  /** The writers of messages, by table, each with the entry for which it was created. */
   readonly #texts = new Map<number, { readonly of: unknown; readonly text: MessageText }>();
-  /** The highest offset at which a message was found lost, by partition. */
+  /** The highest offset at which a message was found to be lost, for each partition. */
   readonly #lostUpTo = new Map<number, number>();
 
   constructor({ name, namespace, sources }: TopicEntry, deps: ReaderDeps, lostCount = 0) {
@@ -57,7 +58,7 @@ export class MessageReader {
   }
 
   /**
-   * Reads messages. Messages whose row versions no longer exist are left out.
+   * Reads messages. Messages whose row versions no longer exist are omitted.
    *
    * @throws {DatabaseError} DATA_DAMAGED, STORAGE_UNAVAILABLE
    */
@@ -143,7 +144,7 @@ export class MessageReader {
     return this.#deps.store.versions(tableId, { seqs, owners, columnIds, wantsOld });
   }
 
-  /** Returns the size of one message's payload; an estimate if the message cannot be read. */
+  /** Returns the payload size of one message, or an estimate if the message cannot be read. */
   sizeOf(contents: PageContents, index: number): number {
     const indexes = Uint32Array.of(index);
     const found: TopicMessage[] = [];
@@ -156,7 +157,7 @@ export class MessageReader {
     return found[0]?.payload.length ?? UNKNOWN_BYTES;
   }
 
-  /** Counts a lost message only once, provided that offsets are read in ascending order. */
+  /** Counts each lost message only once, provided that offsets are read in ascending order. */
   #noteLost(partition: number, offset: number): void {
     if (partition === ESTIMATED) return;
     if (offset <= (this.#lostUpTo.get(partition) ?? -1)) return;

@@ -1,5 +1,5 @@
 /**
- * Writes row versions as message payloads: JSON text, with cells as on the wire.
+ * Writes row versions as the payloads of messages: JSON text in which cells have their wire form.
  *
  *     key    {"<key column>": …}
  *     full   {"<column>": …, "_seq": n, "_deleted": false, "_table": "ns.t"}
@@ -28,7 +28,7 @@ export interface WrittenVersion extends RowPlace {
   readonly old: RowPlace | undefined;
 }
 
-/** Writes the messages of one table, with its current columns. */
+/** Writes the messages of one table, using its current columns. */
 export class MessageText {
   readonly columnIds: readonly number[];
   readonly #columns: readonly Column[];
@@ -46,7 +46,7 @@ export class MessageText {
     this.#tableText = `"_table":${JSON.stringify(`${namespace}.${name}`)}`;
   }
 
-  /** Returns the primary key as text; null without one. */
+  /** Returns the primary key as text, or null if there is none. */
   keyOf(place: RowPlace): string | null {
     const [first, second] = this.#keyIndexes;
     if (first === undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * Topics: the changes of tables as messages with offsets, for consumers that read at their own
- * pace.
+ * Exports topics, which offer the changes of tables as messages with offsets, so that consumers can
+ * read them at their own pace.
  */
 export type {
   ReadMessages,

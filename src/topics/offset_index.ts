@@ -1,13 +1,14 @@
 /**
- * The counted messages of a topic by partition and offset, in memory and in the offsets table.
+ * Stores the counted messages of a topic by partition and offset, in memory and in the offsets
+ * table.
  *
  *     count ──push──► last page of a partition ──full──► page ──store──► row of the table
  *                                                         └── contents leave memory, and come back
  *
- * - `countedSeq` only moves up, and every message up to it is in a page.
- * - Each commit stores pages together with the seq up to which they are complete. Anything counted
- *   since can be counted again from versions that the tables still retain.
- * - Pages up to `floorSeq` are given up. Offsets continue.
+ * - `countedSeq` only increases, and every message up to it is in a page.
+ * - Each commit stores pages together with the seq up to which they are complete. Anything that was
+ *   counted since then can be counted again from the versions that the tables still retain.
+ * - Pages up to `floorSeq` have been discarded. Offsets continue.
  */
 import { assert, defined } from "../base/assert.ts";
 import { ByteReader } from "../base/byte_reader.ts";
@@ -21,14 +22,14 @@ import { bodyOf, contentsOf, type OffsetPage, PAGE_MESSAGES, PageContents } from
 /** The partition number in the row that contains the topic's position. */
 const POSITION = -1;
 
-/** The maximum size of the page contents that stay in memory for each topic. */
+/** The maximum total size of the page contents that stay in memory for each topic. */
 const CONTENTS_BYTES_MAX = 8 * 1024 * 1024;
 
 const [TOPIC_ID = 0, , , , FIRST_SEQ = 0, LAST_SEQ = 0, , BODY = 0] = TOPIC_OFFSET_COLUMN_IDS;
 
 const { tableId: TABLE_ID, name: TABLE_NAME } = TOPIC_OFFSETS_TABLE;
 
-/** The part of the store in which pages are kept. */
+/** The part of the store that contains the pages. */
 export type PageStore = Pick<Store, "apply" | "durable" | "lookup" | "scan" | "visibleSeq">;
 
 interface Partition {
@@ -46,7 +47,7 @@ export interface StoredPosition {
   readonly nextOffsets: readonly number[];
 }
 
-/** Reads the position of a topic; undefined if nothing is stored for it yet. */
+/** Reads the position of a topic, or returns undefined if none is stored yet. */
 export function storedPosition(store: PageStore, topicId: number): StoredPosition | undefined {
   const row = store.lookup(TABLE_ID, {
     owner: SHARED_OWNER,
@@ -106,14 +107,14 @@ export class OffsetIndex {
   #countedSeq: number;
   #floorSeq: number;
   #storedPosition: StoredPosition | undefined;
-  /** The keys of stored pages that have been given up since the last commit. */
+  /** The keys of stored pages that have been discarded since the last commit. */
   #removed: Row[] = [];
   /** Full pages with contents in memory, oldest first. */
   readonly #loaded = new Set<OffsetPage>();
   #loadedBytes = 0;
-  /** The number of messages that are in no stored page. */
+  /** The number of messages that are not in any stored page. */
   unstoredCount = 0;
-  /** Called when a page is full. Returns the estimated bytes of its payloads. */
+  /** Called when a page is full. Returns an estimate of the bytes in its payloads. */
   bytesOfPage: (page: OffsetPage) => number = () => 0;
 
   constructor({ createdSeq, partitions, topicId }: TopicEntry, store: PageStore) {
@@ -183,7 +184,7 @@ export class OffsetIndex {
     return this.#floorSeq;
   }
 
-  /** The seq above which tables must retain history, so that this topic can be counted again. */
+  /** The seq above which tables must retain history so that this topic can be counted again. */
   get storedFloorSeq(): number | undefined {
     return this.#storedPosition?.floorSeq;
   }
@@ -247,20 +248,18 @@ export class OffsetIndex {
     }
   }
 
-  /** Returns the page that contains an offset; undefined if it is not kept. */
+  /** Returns the page that contains an offset, or undefined if that page is not kept. */
   pageAt(partition: number, offset: number): OffsetPage | undefined {
     return this.#pageBy(partition, (page) => page.firstOffset + page.count > offset, offset);
   }
 
-  /**
-   * Returns the page with the first message above a seq, or undefined if no message is above it.
-   */
+  /** Returns the page with the first message above a seq, or undefined if there is none. */
   pageAbove(partition: number, seq: number): OffsetPage | undefined {
     return this.#pageBy(partition, ({ lastSeq }) => lastSeq > seq);
   }
 
   /**
-   * Returns the first page for which `isAtOrAfter` returns true, as it does for all later pages.
+   * Returns the first page for which `isAtOrAfter` returns true, as it must for all later pages.
    */
   #pageBy(
     partition: number,
@@ -310,7 +309,7 @@ export class OffsetIndex {
     }
   }
 
-  /** Gives up all messages up to a seq, which must have been counted. */
+  /** Discards all messages up to a seq, which must have been counted. */
   raiseFloor(seq: number): void {
     assert(seq <= this.#countedSeq, "only counted messages are given up");
     if (seq <= this.#floorSeq) return;
@@ -337,8 +336,8 @@ export class OffsetIndex {
   }
 
   /**
-   * Makes everything that has been counted durable. If this fails, the state in memory may no
-   * longer be the stored one, and the caller must create a new index.
+   * Makes everything that has been counted durable. If this fails, the state in memory may differ
+   * from the stored state, and the caller must create a new index.
    *
    * @throws {DatabaseError} DISK_FULL and others, before anything was applied; the same from
    *   `durable`

@@ -1,7 +1,7 @@
 /**
- * A page of a partition: up to {@linkcode PAGE_MESSAGES} consecutive messages, each with its seq,
- * its source and the owner of its row. The contents of a page are in memory or in the body of a
- * row.
+ * Implements a page of a partition: up to {@linkcode PAGE_MESSAGES} consecutive messages, each with
+ * its seq, its source and the owner of its row. The contents of a page are either in memory or in
+ * the body of a row.
  *
  *     body   message count, then the first seq, then the distance of each seq to the one before;
  *            then runs of messages with the same source and owner: length, source id, owner.
@@ -14,7 +14,7 @@ import { assert } from "../base/assert.ts";
 import { ByteReader } from "../base/byte_reader.ts";
 import { ByteWriter } from "../base/byte_writer.ts";
 
-/** The number of messages in a full page, whose body has one to three kilobytes. */
+/** The number of messages in a full page, whose body takes one to three kilobytes. */
 export const PAGE_MESSAGES = 256;
 
 const CAPACITY_MIN = 8;
@@ -76,7 +76,7 @@ function grown<Numbers extends Float64Array | Uint32Array>(from: Numbers, to: Nu
   return to;
 }
 
-/** A page as its partition records it. */
+/** A page, as its partition records it. */
 export interface OffsetPage {
   readonly firstOffset: number;
   count: number;
@@ -84,7 +84,7 @@ export interface OffsetPage {
   lastSeq: number;
   /** The estimated size of the messages' payloads. */
   payloadBytes: number;
-  /** The contents in memory; undefined while they are only in the table. */
+  /** The contents, if they are in memory; undefined while they are only in the table. */
   contents: PageContents | undefined;
   /** Whether the table has a row for the page. */
   isStored: boolean;

@@ -1,6 +1,6 @@
 /**
- * Assigns a row to a partition of a topic. The algorithm is a storage format: committed consumer
- * offsets depend on it, so it never changes.
+ * Assigns a row to a partition of a topic. The algorithm is part of the storage format: committed
+ * consumer offsets depend on it, so it never changes.
  *
  *     hash     32 bits, from 0; each word of the input is mixed in as MurmurHash3 does it
  *     input    table id, owner, then each value of the primary key in the order of its columns;
@@ -26,7 +26,7 @@ function mixed(hash: number, word: number): number {
 
 /** Mixes a number into a hash. */
 export function hashOfNumber(hash: number, value: number): number {
-  // Adding 0 makes -0 equal to 0.
+  // Adding 0 turns -0 into 0.
   double[0] = value + 0;
   return mixed(mixed(hash, words[0] ?? 0), words[1] ?? 0);
 }

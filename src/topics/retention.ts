@@ -1,19 +1,19 @@
 /**
- * Decides which messages of a topic are given up: messages older than its retention hours, the
- * oldest messages beyond its retention bytes, and messages that were cleared.
+ * Decides which messages of a topic to discard: messages older than its retention hours, the oldest
+ * messages beyond its retention bytes, and messages that were cleared.
  *
- * Giving up messages costs a commit, so it is done for at least a page of messages, or for a
- * fraction of the time that they are kept.
+ * Discarding messages costs a commit, so it is done for at least a page of messages, or once per
+ * fraction of the retention time.
  */
 import { HOUR_MS } from "../base/clock.ts";
 import type { TopicEntry } from "../catalog/mod.ts";
 import type { Store } from "../storage/mod.ts";
 import type { OffsetIndex } from "./offset_index.ts";
 
-/** Old history is given up in steps of this fraction of the retention. */
+/** Old history is discarded in steps of this fraction of the retention. */
 const STEPS = 16;
 
-/** Returns the seq up to which messages have expired or were cleared. */
+/** Returns the seq up to which messages have expired or have been cleared. */
 export function agedFloor(
   { clearedSeq, retentionHours }: TopicEntry,
   store: Pick<Store, "agedSeq">,
@@ -33,7 +33,7 @@ export function isFloorDue(
   return store.commitMs(to) - store.commitMs(from) >= stepMs;
 }
 
-/** Returns the seq up to which pages exceed the topic's bytes; 0 if all pages fit. */
+/** Returns the seq up to which pages exceed the topic's size limit, or 0 if all pages fit. */
 export function sizeFloor({ retentionBytes }: TopicEntry, index: OffsetIndex): number {
   let bytes = 0;
   for (const { payloadBytes } of index.pages()) bytes += payloadBytes;

@@ -1,10 +1,11 @@
 /**
- * Decides which changes of one table are messages of a topic, and in which partition.
+ * Decides which changes of a table are messages of a topic, and to which partition each belongs.
  *
- * - A version without a predecessor, or after a tombstone, is an insert; a tombstone is a delete;
- *   any other version is an update.
+ * - A version without a predecessor, or whose predecessor is a tombstone, is an insert; a tombstone
+ *   is a delete; any other version is an update.
  * - An update that changes no column is not a message.
- * - A row on which its source's condition fails is not a message, and the topic reports that.
+ * - If the condition of a source fails on a row, the row is not a message, and the topic reports
+ *   this.
  */
 import { type DatabaseError, isExpected } from "../base/errors.ts";
 import type { Catalog, TableEntry, TopicEntry, TopicSource } from "../catalog/mod.ts";
@@ -17,7 +18,7 @@ import { hashOfNumber, hashOfValue, partitionOf } from "./partition_hash.ts";
 /** Receives the messages of a batch in order. */
 export type OnMessage = (message: CountedMessage) => void;
 
-/** A message that was counted. The object is reused from call to call. */
+/** A message that has been counted. The object is reused from call to call. */
 export interface CountedMessage {
   seq: number;
   owner: number;
@@ -38,7 +39,7 @@ interface Rule {
     | undefined;
 }
 
-/** The system itself as a caller, which may read every table. */
+/** The system itself as the caller, which may read every table. */
 const CALLER = {
   userId: "root",
   role: "system",
@@ -57,7 +58,7 @@ export class TableSources {
   readonly columnIds: readonly number[];
   /** Sentences that explain why changes are missing. */
   readonly faults: readonly string[];
-  /** Called with a fault in a row. */
+  /** Called with a description of what is wrong with a row. */
   onFault: (fault: string) => void = () => {};
   /** The rules by operation: 0 for insert, 1 for update, 2 for delete. */
   readonly #rules: readonly (readonly Rule[])[];
@@ -157,7 +158,7 @@ export class TableSources {
     return true;
   }
 
-  /** Returns 1 for each row that the condition keeps. */
+  /** Returns a mask with a 1 for each row that meets the condition. */
   #maskOf({ condition }: Rule, batch: OwnedChangeBatch, operation: number): Uint8Array {
     const { rowCount } = batch;
     const mask = new Uint8Array(rowCount);

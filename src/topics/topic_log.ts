@@ -1,5 +1,5 @@
 /**
- * One topic: counts the changes of its source tables, and reads them as messages.
+ * Implements one topic: counts the changes of its source tables, and reads them as messages.
  *
  *              ┌──────────────────────── a table changed ─────────────────────┐
  *              ▼                                                              │
@@ -7,8 +7,8 @@
  *                          ▲
  *         held, while the definition of a source table changes: count waits
  *
- * - Changes are counted by the definition in force. Counted messages are therefore stored before a
- *   table's definition changes, and are never counted again by the new one.
+ * - Changes are counted according to the definition in force. Counted messages are therefore stored
+ *   before the definition of a table changes, and are never counted again under the new one.
  * - After a failure, the index is at the last change that was counted completely.
  */
 import { assert } from "../base/assert.ts";
@@ -27,19 +27,17 @@ import { OffsetIndex, storedPosition } from "./offset_index.ts";
 import type { OffsetPage } from "./offset_page.ts";
 import { TableSources } from "./table_sources.ts";
 
-/** The number of counted messages, in total and for each partition, at which they are stored. */
+/** Counted messages are stored when there are this many, in total and in each partition. */
 const UNSTORED_MAX = 16_384;
 const UNSTORED_PER_PARTITION_MAX = 256;
 
-/**
- * Counting stops if this many times as many messages could not be stored, as they occupy memory.
- */
+/** Counting stops if this multiple of messages could not be stored, because they occupy memory. */
 const UNSTORED_TIMES_MAX = 16;
 
-/** The size of the payloads at which a read ends. */
+/** The total payload size at which a read ends. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** The number of messages that are read in one step of a turn. */
+/** How many messages are read in one step of a turn. */
 const STEP_MESSAGES = 128;
 
 /** The dependencies of topics. */
@@ -169,7 +167,7 @@ export class LocalTopicLog implements TopicLog {
       index.countedSeq = upTo;
       return;
     }
-    // From here on, new changes mark the topic as behind again.
+    // From now on, new changes mark the topic as behind again.
     this.isBehind = false;
     try {
       await this.#countTo(index, upTo);
@@ -351,8 +349,8 @@ export class LocalTopicLog implements TopicLog {
   }
 
   /**
-   * Makes every offset that has been assigned durable, and stops counting until the returned
-   * function is called.
+   * Makes every assigned offset durable, and prevents counting until the returned function is
+   * called.
    *
    * @throws {DatabaseError} If the offsets cannot be stored.
    */

@@ -1,5 +1,6 @@
 /**
- * Chooses the screen: setup while the server has no administrator, then log-in, then the workbench.
+ * Chooses the screen: setup as long as the server has no administrator, then login, then the
+ * workbench.
  */
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";

@@ -1,6 +1,6 @@
 /**
- * First-time setup and log-in. A refusal is shown beside the field that it concerns, or else below
- * the form.
+ * First-time setup and log-in. A refusal is shown next to the field that it concerns, or otherwise
+ * below the form.
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -54,7 +54,7 @@ function Field({
         name={name}
         type={type}
         autoComplete={autoComplete}
-        // The first field of the only form gets the focus.
+        // The first field of the only form receives the focus.
         autoFocus={hasFocus === true}
         required
         spellCheck={false}
@@ -108,12 +108,12 @@ export function SetupForm({
   onDone,
   onTaken,
 }: {
-  /** Whether the server asks for the code that it printed when it started. */
+  /** Whether the server asks for the code that it printed at startup. */
   readonly asksForCode: boolean;
   readonly onDone: (user: string, password: string) => Promise<void>;
   /**
-   * Called if another user finished the setup first, or the response to a successful setup was
-   * lost.
+   * Called if another user has finished the setup first, or if the response to a successful setup
+   * was lost.
    */
   readonly onTaken: () => void;
 }): ReactNode {

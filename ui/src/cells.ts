@@ -1,12 +1,13 @@
 /**
- * Formats cells for reading and copying. The wire sends times as numbers and bytes as lists; here
- * they become the text that SQL accepts. No integer is converted to floating point on the way.
+ * Formats cells for reading and copying. The wire format represents times as numbers and bytes as
+ * lists; here they become text that SQL accepts. No integer is converted to floating point on the
+ * way.
  */
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 
 const NUMERIC: ReadonlySet<string> = new Set(["SmallInt", "Int", "BigInt", "Float", "Double"]);
 
-/** Returns a type as written in SQL. */
+/** Returns a type in SQL notation. */
 export function typeText(type: DataTypeWord): string {
   if (typeof type === "string") return SQL_NAMES[type] ?? type.toUpperCase();
   if ("Decimal" in type) return `DECIMAL(${type.Decimal.precision},${type.Decimal.scale})`;
@@ -43,8 +44,8 @@ export function cellText(cell: unknown, type: DataTypeWord): string | undefined 
 }
 
 /**
- * The maximum number of characters of a cell in a column, because a megabyte in each row would stop
- * the page.
+ * The maximum number of characters that a cell shows in its column, because a megabyte in each row
+ * would make the page unresponsive.
  */
 const LINE_CHARACTERS_MAX = 500;
 
@@ -53,7 +54,7 @@ export function lineText(text: string): string {
   return text.slice(0, LINE_CHARACTERS_MAX).replaceAll(/\r\n|[\r\n\u2028\u2029]/g, "↵");
 }
 
-/** Any JSON value may be a cell. One that is not scalar is shown as JSON. */
+/** Any JSON value can be a cell. One that is not scalar is shown as JSON. */
 function plainText(cell: unknown): string {
   return typeof cell === "string" ? cell : JSON.stringify(cell);
 }

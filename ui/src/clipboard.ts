@@ -1,6 +1,6 @@
 /**
- * Copies text, even on plain-HTTP pages from another machine, where browsers offer only the old
- * method of a selected text field.
+ * Copies text, even on plain-HTTP pages from another machine, where browsers support only the old
+ * method of copying from a selected text field.
  */
 
 /** @returns Whether the browser copied it. */

@@ -1,13 +1,13 @@
 /**
- * Completes names and keywords in the editor. Where a table or column is expected, those come
- * first, matched by their own names in any namespace. Elsewhere, keywords come first.
+ * Completes names and keywords in the editor. Where a table or column is expected, tables or
+ * columns come first, matched by their own names in any namespace. Elsewhere, keywords come first.
  */
 import type { Completion, CompletionResult, CompletionSource } from "@codemirror/autocomplete";
 import { type NamedTable, type Place, placeAt } from "./completion_place.ts";
 import type { ListedTable } from "./listed_table.ts";
 import { FUNCTIONS, KEYWORDS, quoted, TYPES } from "./sql_dialect.ts";
 
-/** An option, and the names by which it is found. */
+/** An option, with the names by which it is found. */
 interface Offer {
   readonly option: Completion;
   readonly names: readonly string[];
@@ -54,7 +54,8 @@ function resultAt(place: Place, listed: readonly ListedTable[]): CompletionResul
   const options = offersAt(place, listed)
     .map((offer) => ({ offer, fit: fitOf(offer, typed.toLowerCase()) }))
     .filter(({ fit }) => fit < NO_FIT)
-    // Names that begin with the typed text come first, and among them the expected kinds.
+    // Options whose names begin with the typed text come first, and among them those of the
+    // expected kind.
     .toSorted((left, right) => left.fit - right.fit || left.offer.rank - right.offer.rank)
     .slice(0, OPTIONS_MAX)
     .map(({ offer }) => offer.option);
@@ -88,7 +89,7 @@ function offersAt(place: Place, listed: readonly ListedTable[]): Offer[] {
   return [...columns, ...words, ...(place.tables.length === 0 ? [] : tables)];
 }
 
-/** Completes after a dot: columns of a table or alias, or tables of a namespace. */
+/** Completes after a dot: the columns of a table or alias, or the tables of a namespace. */
 function qualifiedOffers({ qualifiers, tables }: Place, listed: readonly ListedTable[]): Offer[] {
   const [first = "", second] = qualifiers;
   const named = tables.find(({ alias, path }) =>

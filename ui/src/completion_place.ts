@@ -1,6 +1,6 @@
 /**
- * Finds the place of the cursor in a statement: the tables in scope, and the kinds of word that can
- * follow. It only reads words, because an unfinished statement does not parse.
+ * Analyses the position of the cursor in a statement: which tables are in scope, and what kinds of
+ * word can follow. It only looks at words, because an unfinished statement does not parse.
  */
 import { isInComment, type Token, tokensOf } from "./sql_tokens.ts";
 
@@ -12,14 +12,14 @@ export interface NamedTable {
 }
 
 export interface Place {
-  /** The offset at which the word being typed begins. */
+  /** The offset at which the word that is being typed begins. */
   readonly from: number;
   readonly to: number;
-  /** The text of the word so far, without quotes. */
+  /** The part of the word that has been typed so far, without quotes. */
   readonly typed: string;
   /** The names before the word, each with its dot: `air.flights.` contains two. */
   readonly qualifiers: readonly string[];
-  /** The most likely kind of word here; the other kinds are possible too. */
+  /** The most likely kind of word at this position; other kinds are possible too. */
   readonly expects: "table" | "column" | "word";
   /** The tables in scope at the cursor, innermost first. */
   readonly tables: readonly NamedTable[];
@@ -81,12 +81,12 @@ export function placeAt(text: string, cursor: number): Place | undefined {
   };
 }
 
-/** Editors insert the closing quote at once, so it belongs to the name. */
+/** Editors insert the closing quote immediately, so it belongs to the name. */
 function closedAt(text: string, { cursor, from }: { cursor: number; from: number }): number {
   return cursor > from && text[cursor] === '"' ? cursor + 1 : cursor;
 }
 
-/** Removes the names with dots from the end, and returns them. */
+/** Removes qualifying names and their dots from the end, and returns the names. */
 function takeQualifiers(before: Token[]): string[] {
   const qualifiers: string[] = [];
   while (before.at(-1)?.text === "." && isName(before.at(-2))) {
@@ -132,7 +132,7 @@ function isInFromList(before: readonly Token[]): boolean {
   return false;
 }
 
-/** Returns the tables in the parentheses around the cursor, and the names of WITH. */
+/** Returns the tables within the parentheses around the cursor, and the names defined in WITH. */
 function tablesIn(
   tokens: readonly Token[],
   { cursor, typedFrom }: { cursor: number; typedFrom: number },

@@ -1,4 +1,4 @@
-/** The page's only client, for the server that delivered the page. */
+/** Creates the only client of the page, which connects to the server that delivered the page. */
 import { type Client, createClient } from "../../src/client/mod.ts";
 
 let signedOut: () => void = () => undefined;
@@ -6,7 +6,7 @@ let signedOut: () => void = () => undefined;
 export const db: Client = createClient({
   url: location.origin,
   session: "cookie",
-  // The page formats cells itself, by type and down to microseconds.
+  // The page formats cells itself, according to their types and with microseconds.
   values: "wire",
   // The user sees the failure and decides whether to retry.
   maxRetries: 0,

@@ -1,13 +1,13 @@
 /**
- * Saves rows as a file in the browser: as CSV that spreadsheets read, with times as text, or as one
- * JSON object per line.
+ * Saves rows as a file in the browser: either as CSV for spreadsheets, with times as text, or as
+ * one JSON object per line.
  */
 import type { SchemaField } from "../../src/protocol/mod.ts";
 import { cellText } from "./cells.ts";
 
 export type ExportFormat = "csv" | "ndjson";
 
-/** The number of rows written in one tick, so that the page stays responsive. */
+/** How many rows are written in one tick, so that the page stays responsive. */
 const ROWS_PER_TICK = 5000;
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
@@ -51,7 +51,7 @@ function csvField(text: string): string {
 function jsonLine(row: readonly unknown[], schema: readonly SchemaField[]): string {
   const cells = schema.map(({ data_type: type, index, name }) => {
     const cell = row[index] ?? null;
-    // Values of types that JSON has stay as on the wire. Times and bytes become the text that SQL
+    // Values whose types exist in JSON keep their wire form. Times and bytes become text that SQL
     // accepts.
     const isPlain = ["string", "number", "boolean"].includes(typeof cell) && !isTime(type);
     return [name, isPlain || cell === null ? cell : (cellText(cell, type) ?? null)];

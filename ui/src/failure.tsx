@@ -1,6 +1,4 @@
-/**
- * Shows an error with its code, message, hint, place in the text, and a copy button.
- */
+/** Shows an error with its code, message, hint and position in the text, and with a copy button. */
 import { type ReactNode, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
 import { copyText } from "./clipboard.ts";
@@ -31,7 +29,9 @@ export function failureFrom(
     isSingle,
     placeOf,
   }: {
-    /** Whether the text has only one statement, so that the error needs no statement number. */
+    /**
+     * Whether the text contains only one statement, so that the error needs no statement number.
+     */
     isSingle: boolean;
     placeOf: (position: number) => NonNullable<Failure["place"]>;
   },

@@ -1,7 +1,7 @@
 /**
- * A table of any length: only the visible rows are in the document. One cell is current: arrow keys
- * move it, Ctrl+C copies it, and Enter shows its whole text. Changed rows may be marked and light
- * up.
+ * Shows a table of any length: only the visible rows are in the document. One cell is the current
+ * one: the arrow keys move it, Ctrl+C copies it, and Enter shows its entire text. Rows that change
+ * may be marked and highlighted briefly.
  */
 import {
   type CSSProperties,
@@ -40,13 +40,13 @@ export interface GridProps {
   readonly schema: readonly SchemaField[];
   readonly rowCount: number;
   readonly row: (index: number) => GridRow;
-  /** Placed left of the copy button. */
+  /** Shown to the left of the copy button. */
   readonly footer: ReactNode;
   /** Reads more rows, if there are any. */
   readonly more?: Pick<Reading, "all" | "isBusy" | "more"> | undefined;
   /**
-   * Whether rows may appear and disappear above. The visible and current rows then keep their
-   * place.
+   * Whether rows may appear and disappear further up. If so, the visible rows and the current row
+   * keep their positions.
    */
   readonly isMoving?: boolean;
 }
@@ -54,11 +54,11 @@ export interface GridProps {
 const PAGE_ROWS = 20;
 const CHARACTERS_MIN = 6;
 const CHARACTERS_MAX = 48;
-/** The horizontal padding of a cell, left and right together. */
+/** The horizontal padding of a cell, left and right combined. */
 const PADDING = 24;
-/** The number of rows that determine the width of a column. */
+/** How many rows determine the width of a column. */
 const SAMPLE_ROWS = 60;
-/** The maximum time after a change within which a row that becomes visible still lights up. */
+/** How long after a change a row that becomes visible is still highlighted. */
 const LIGHT_MS_MAX = 400;
 
 interface Position {
@@ -66,7 +66,7 @@ interface Position {
   readonly column: number;
 }
 
-/** The style variables that header and rows share. */
+/** The style variables that the header and the rows share. */
 interface ColumnWidths {
   readonly "--columns": string;
   /** The width of all columns together. */
@@ -189,7 +189,7 @@ function useShownCell(
   return { dialog, showCell };
 }
 
-/** Scrolls a column into view, as far as possible. */
+/** Scrolls a column into view as far as possible. */
 function scrollToColumn(scroller: HTMLElement | null, column: number): void {
   const header = scroller?.querySelectorAll<HTMLElement>("[role=columnheader]").item(column);
   if (scroller === null || !header) return;
@@ -307,7 +307,7 @@ function ShownRow({
   );
 }
 
-/** Animates only visible rows, so that thousands of changes cost one screenful. */
+/** Animates only the visible rows, so that thousands of changes cost no more than one screenful. */
 function lightUp(element: HTMLElement, { atMs, kind }: Mark): void {
   if (performance.now() - atMs > LIGHT_MS_MAX) return;
   const colour = getComputedStyle(element).getPropertyValue(`--flash-${kind}`);
@@ -332,7 +332,9 @@ function within(index: number, count: number): number {
   return Math.max(0, Math.min(index, count - 1));
 }
 
-/** Returns the new position after a key; undefined for a key that the grid does not handle. */
+/**
+ * Returns the new position after a key press, or undefined for a key that the grid does not handle.
+ */
 function moved(
   { column, row }: Position,
   { ctrlKey, key }: KeyboardEvent,
@@ -361,8 +363,8 @@ function moved(
 }
 
 /**
- * The current cell. If rows appear and disappear, the scroll position and the current cell follow
- * their rows to the new place.
+ * The current cell. If rows appear or disappear, the scroll position and the current cell follow
+ * their rows to their new positions.
  */
 function useChosen(
   { isMoving = false, row, rowCount, schema }: GridProps,
@@ -394,7 +396,10 @@ function useChosen(
   return { current, choose };
 }
 
-/** Reads more rows at the end of the table. @returns A function that reads all remaining rows. */
+/**
+ * Reads more rows when the end of the table is reached. @returns A function that reads all
+ * remaining rows.
+ */
 function useMore(
   { more, rowCount, schema }: GridProps,
   sight: RowWindow,
@@ -417,7 +422,10 @@ function useMore(
   };
 }
 
-/** Determines one width per column from its header and first rows, once, so that nothing jumps. */
+/**
+ * Determines the width of each column from its header and first rows, only once, so that nothing
+ * jumps.
+ */
 function useWidths(
   schema: readonly SchemaField[],
   rowCount: number,

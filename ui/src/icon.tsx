@@ -1,6 +1,6 @@
 /**
- * The icons of the page, drawn as paths on a grid of 16. Each appears beside a text, so it is
- * hidden from screen readers.
+ * Defines the icons of the page, which are drawn as paths on a grid of 16 units. Each icon appears
+ * next to a text, so it is hidden from screen readers.
  */
 import type { ReactNode } from "react";
 

@@ -1,10 +1,10 @@
 /**
- * The current rows of a live query, and the check that no change was missed.
+ * Keeps the current rows of a live query, and checks that no change was missed.
  *
- * Rows keep their place in a Map, which is ordered by first arrival: a change replaces its row in
- * place, and a new row goes to the end. A deleted row stays for a moment, marked, and is then
- * removed. The screen shows a copy, which is rarely renewed under load, so a burst of changes costs
- * only a burst of Map writes.
+ * Rows keep their place in a Map, in the order in which they first arrived: a change replaces its
+ * row in place, and a new row is added at the end. A deleted row stays for a moment, marked as
+ * deleted, and is then removed. The screen shows a copy, which is rarely updated under load, so a
+ * burst of changes costs only a burst of writes to the Map.
  *
  * A change is correct if it matches the rows kept here: an update names the version that it
  * replaces, an insert finds no row, and a delete finds one. Any other change means that a change
@@ -21,7 +21,7 @@ import {
   type SchemaField,
 } from "../../src/client/mod.ts";
 
-/** The page's client leaves cells as they are on the wire. */
+/** The page's client leaves cells in their wire form. */
 type SentRow = Parameters<CompareRows>[0];
 
 export interface LiveMark {
@@ -45,18 +45,23 @@ export interface LiveCounts {
   readonly resumes: number;
   /** The number of rows and changes in the last resume. */
   readonly replayed: number;
-  /** The position from which the last resume started. */
+  /** The position from which the query last resumed. */
   readonly resumedFrom: number | undefined;
-  /** Whether the rows were read again, because the table was altered or history is incomplete. */
+  /**
+   * Whether the rows had to be read again, because the table was altered or its history is
+   * incomplete.
+   */
   readonly isRestarted: boolean;
   /** Whether there are more rows than are kept here. */
   readonly isPartial: boolean;
-  /** The median milliseconds from commit to screen; undefined before the first delivery. */
+  /**
+   * The median number of milliseconds from commit to screen; undefined before the first delivery.
+   */
   readonly p50: number | undefined;
   readonly p99: number | undefined;
 }
 
-/** The time for which deleted rows remain visible. */
+/** How long deleted rows remain visible. */
 const GONE_MS = 1200;
 const LATENCIES_MAX = 1000;
 
@@ -82,15 +87,18 @@ export class LiveModel {
   #isPartial = false;
 
   /**
-   * Keeps the newest `rowsMax` rows. @param order Columns to sort by; without it the newest come
-   * first.
+   * Keeps the newest `rowsMax` rows. @param order The columns to sort by; if omitted, the newest
+   * rows come first.
    */
   constructor(rowsMax: number, order?: readonly OrderTerm[]) {
     this.#rowsMax = rowsMax;
     this.#order = order;
   }
 
-  /** Whether the rows are in the requested order, which requires all of its columns. */
+  /**
+   * Whether the rows are in the requested order, which requires that all of its columns are
+   * present.
+   */
   get isSorted(): boolean {
     return this.#compare !== undefined;
   }
@@ -107,7 +115,7 @@ export class LiveModel {
     else if (event.status === "ready") this.#isReplaying = false;
   }
 
-  /** The current rows, in the requested order or else with the newest first. */
+  /** The current rows, in the requested order, or otherwise with the newest first. */
   rows(): LiveRow[] {
     const rows = [...this.#rows.values()].toReversed();
     const compare = this.#compare;
@@ -115,7 +123,10 @@ export class LiveModel {
     return rows.toSorted((left, right) => compare(left.sent, right.sent));
   }
 
-  /** Removes rows that were deleted long enough ago. @returns Milliseconds until the next call. */
+  /**
+   * Removes rows that were deleted long enough ago. @returns How many milliseconds to wait until
+   * the next call.
+   */
   sweep(nowMs: number): number | undefined {
     for (const [key, goneMs] of this.#gone) {
       if (nowMs - goneMs < GONE_MS) return goneMs + GONE_MS - nowMs;
@@ -194,7 +205,9 @@ export class LiveModel {
     return terms.length === this.#order.length ? comparerOf(terms, this.#schema) : undefined;
   }
 
-  /** Returns the column of a term, given by position, by name, or by table and name. */
+  /**
+   * Returns the column of a term, which can be given by position, by name, or by table and name.
+   */
   #sortedBy(term: OrderTerm): string | undefined {
     const { name } = term;
     if (/^\d+$/.test(name)) return this.#schema[Number(name) - 1]?.name;
@@ -265,18 +278,21 @@ export class LiveModel {
     }
   }
 
-  /** Returns the row with a key, unless it was deleted and is only still displayed. */
+  /** Returns the row with a key, unless the row was deleted and is merely still displayed. */
   #held(key: string): LiveRow | undefined {
     return this.#gone.has(key) ? undefined : this.#rows.get(key);
   }
 
-  /** Stream tables may have no key: each of their rows is then distinct. */
+  /** Stream tables may have no key; each row is then distinct. */
   #keyOf(row: CellObject): string {
     if (this.#keyColumns.length === 0) return String(row["_seq"]);
     return this.#keyColumns.map((name) => JSON.stringify(row[name])).join();
   }
 
-  /** Without a key, a deletion identifies its row by content; the oldest such row is removed. */
+  /**
+   * If there is no key, a deletion identifies its row by content, and the oldest such row is
+   * removed.
+   */
   #keyByContent(row: CellObject): string | undefined {
     const names = this.#schema.map(({ name }) => name).filter((name) => !name.startsWith("_"));
     const wanted = JSON.stringify(names.map((name) => row[name] ?? null));

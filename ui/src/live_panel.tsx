@@ -1,5 +1,6 @@
 /**
- * The live view of a query: its rows, the newest first, and the delivery figures beside the rows.
+ * Shows the live view of a query: its rows, with the newest first, and the delivery figures next to
+ * them.
  */
 import { type ReactNode, useCallback, useState } from "react";
 import type { ServerError } from "../../src/client/mod.ts";
@@ -42,7 +43,7 @@ export function LivePanel({ isExample, query, renderError }: LivePanelProps): Re
         <button
           type="button"
           aria-pressed={isPaused}
-          // The rows that a paused view had at the end can still be shown.
+          // The rows that had arrived when a paused query ended can still be shown.
           disabled={status === "ended" && !isPaused}
           onClick={() => setPaused(!isPaused)}
         >
@@ -101,7 +102,7 @@ function Statistics({
   readonly isOver: boolean;
 }): ReactNode {
   const { live } = strings;
-  // A query that has ended proves nothing, so the absence of a fault is not shown as success.
+  // A query that has ended proves nothing, so the absence of faults is not shown as success.
   const moodOf = (faults: number): string => (faults > 0 ? "bad" : isOver ? "" : "good");
   return (
     <dl className="stats" aria-label={live.statsLabel}>

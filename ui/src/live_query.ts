@@ -1,13 +1,13 @@
 /**
- * Converts a statement for a subscription. The rows of one table are followed one by one, without
- * ORDER BY and LIMIT: the page removes both from the end, follows the rest, and sorts the rows
- * itself. Any other query is followed as it is written.
+ * Converts a statement for a subscription. The rows of a single table are followed one by one,
+ * without ORDER BY and LIMIT: the page removes both from the end of the query, follows the rest,
+ * and sorts the rows itself. Any other query is followed as written.
  */
 import { type OrderTerm, orderFrom } from "../../src/client/mod.ts";
 import { type Token, tokensOf } from "./sql_tokens.ts";
 
 /**
- * The maximum number of rows to follow, which are the newest. More rows would only fill the
+ * How many rows are followed at most, namely the newest ones. More rows would only fill the
  * browser.
  */
 const SNAPSHOT_ROWS_MAX = 10_000;
@@ -15,15 +15,15 @@ const SNAPSHOT_ROWS_MAX = 10_000;
 export interface LiveOrder {
   /** The text of the order, as written. */
   readonly text: string;
-  /** The terms of the order; undefined if it uses more than columns. */
+  /** The terms of the order; undefined if it consists of more than columns. */
   readonly terms: readonly OrderTerm[] | undefined;
 }
 
 export interface FollowedQuery {
   readonly sql: string;
-  /** The statement as written, for a query that is not about the rows of one table. */
+  /** The statement as written, for a query that does not return the rows of a single table. */
   readonly whole: string;
-  /** The number of newest rows to begin with, and to keep. */
+  /** How many of the newest rows to start with and to keep. */
   readonly lastRows: number;
   readonly order: LiveOrder | undefined;
   /** The number of sorted rows to show. */
@@ -43,7 +43,7 @@ export function followedQuery(statement: string): FollowedQuery {
   const end = hasLimit && limit !== undefined ? limit.from : text.length;
   const [order, by] = tokens.slice(at);
   if (at === -1 || order === undefined || by === undefined) {
-    // Without an order, these are the newest rows.
+    // If no order is given, these are the newest rows.
     const sql = text.slice(0, end).trimEnd();
     return { sql, whole: text, lastRows: rows, order: undefined, shownRows: rows };
   }
@@ -65,7 +65,7 @@ function orderOf(text: string): LiveOrder {
   try {
     return { text, terms: orderFrom(text) };
   } catch (error) {
-    // In that case rows appear in order of arrival, and the page says so.
+    // In that case, rows appear in the order of arrival, and the page says so.
     if (error instanceof TypeError) return { text, terms: undefined };
     throw error;
   }

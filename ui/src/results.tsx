@@ -1,5 +1,6 @@
 /**
- * The results of a run: one tab per statement, and one more for the failure that ended it.
+ * Shows the results of a run: one tab for each statement, and another one for the failure that
+ * ended the run.
  */
 import {
   type KeyboardEvent,
@@ -30,10 +31,10 @@ export interface ResultsProps {
   readonly isStopped: boolean;
 }
 
-/** Each run needs a fresh instance: give it a key. */
+/** Each run needs a fresh instance, so callers must set a key. */
 export function Results({ entries, failure, isStopped, reading, tookMs }: ResultsProps): ReactNode {
   const count = entries.length + (failure === undefined ? 0 : 1);
-  // Users usually want the last rows, but they must see a failure.
+  // Users usually want to see the last rows, but they must see a failure.
   const lastRows = entries.findLastIndex(({ entry }) => entry.schema !== undefined);
   const first = failure === undefined && lastRows >= 0 ? lastRows : count - 1;
   const [index, setIndex] = useState(first);
@@ -159,7 +160,7 @@ function countText({ hasMore, isCut, rows }: ReadEntry): string {
   return hasMore ? strings.results.loaded(rows.length) : strings.rows(rows.length);
 }
 
-/** Buttons that save all rows, after reading any that are left. */
+/** Shows buttons that save all rows, after reading any that are left. */
 function Exports({
   read,
   reading,
@@ -173,7 +174,7 @@ function Exports({
   useEffect(() => {
     if (wanted === undefined || isBusy) return;
     setWanted(undefined);
-    // A run that was stopped is incomplete and is not saved.
+    // The rows of a run that was stopped are incomplete, so they are not saved.
     if (!hasMore && entry.schema !== undefined) void saveRows(rows, entry.schema, wanted);
   }, [entry, hasMore, isBusy, rows, wanted]);
   const save = async (format: ExportFormat): Promise<void> => {

@@ -4,15 +4,15 @@
  */
 import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/client/mod.ts";
 
-/** The number of rows to read before the user requests more. */
+/** How many rows are read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
-/** The maximum number of rows to read at once, because reading more would freeze the page. */
+/** How many rows are read at once at most, because reading more would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /**
- * The maximum number of rows kept for a statement before the last, as later statements wait for its
- * end.
+ * How many rows are kept at most for a statement other than the last one, because later statements
+ * wait for it to end.
  */
 const KEPT_ROWS_MAX = 10_000;
 
@@ -36,7 +36,7 @@ export class RunReader {
   readonly #parts: AsyncIterator<ExecutionPart>;
   readonly #statements: number;
   readonly #held: Held[] = [];
-  /** The number of rows of the last statement to show. More may have arrived. */
+  /** How many rows of the last statement to show. More rows may already have arrived. */
   #shown = 0;
   #tookMs: number | undefined;
   #isOver = false;
@@ -62,14 +62,14 @@ export class RunReader {
     });
   }
 
-  /** Reads as many more rows as there are already. @throws The error that ended the run. */
+  /** Reads as many additional rows as there are already. @throws The error that ended the run. */
   readMore(): Promise<void> {
     return this.#readTo(this.#shown + Math.min(Math.max(this.#shown, FIRST_ROWS), MORE_ROWS_MAX));
   }
 
   #readTo(rows: number): Promise<void> {
     this.#shown = Math.max(this.#shown, rows);
-    // Reads run one after another, even after a failed one.
+    // Reads run one after another, even after one has failed.
     const read = async (): Promise<void> => {
       while (!this.#isOver && !this.#hasRead(this.#shown)) await this.#readPart();
     };
@@ -91,7 +91,7 @@ export class RunReader {
     } else if (part.kind === "rows") this.#addRows(part);
     else {
       const held = this.#heldOf(part.statement, part.entry);
-      // The columns stay the same object, so that the grid recognizes them.
+      // The columns remain the same object, so that the grid recognizes them.
       const { schema = part.entry.schema } = held.entry;
       held.entry = { ...part.entry, ...(schema && { schema }) };
       held.isWhole = true;

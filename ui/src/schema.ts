@@ -1,5 +1,6 @@
 /**
- * The tables and columns that the user may see, for completion and for the list beside the editor.
+ * Lists the tables and columns that the user may see, for completion and for the list next to the
+ * editor.
  */
 import { db } from "./database.ts";
 import type { ListedTable } from "./listed_table.ts";

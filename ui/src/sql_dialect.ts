@@ -1,11 +1,11 @@
 /**
- * The words of Tidemark's SQL for highlighting and completion. The ready-made dialects highlight
- * common column names such as `id` and `content` as keywords, so this is a separate dialect.
+ * The words of Tidemark's SQL for highlighting and completion. The existing dialects highlight
+ * common column names such as `id` and `content` as keywords, so this one is used instead.
  */
 import { SQLDialect } from "@codemirror/lang-sql";
 
 /**
- * The keywords to highlight. Words that are mostly column names are left out, although they are
+ * The keywords to highlight. Words that are usually column names are omitted, although they are
  * keywords of the grammar.
  */
 export const KEYWORDS: string =

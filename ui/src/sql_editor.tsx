@@ -1,6 +1,6 @@
 /**
- * The SQL editor, assembled from parts of CodeMirror. It owns its text; other components access it
- * through the handle.
+ * Renders the SQL editor, which is assembled from parts of CodeMirror. It owns its text; other
+ * components access the text through the handle.
  */
 import {
   acceptCompletion,
@@ -44,7 +44,9 @@ import { strings } from "./strings.ts";
 export interface EditorHandle {
   /** Returns the selection, or everything if nothing is selected. */
   submitted(): Submitted;
-  /** Returns the selection, or the query nearest to the cursor; undefined if there is no query. */
+  /**
+   * Returns the selection, or the query nearest to the cursor, or undefined if there is no query.
+   */
   query(): Submitted | undefined;
   text(): string;
   replace(text: string): void;
@@ -107,7 +109,7 @@ const theme = EditorView.theme({
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)", padding: "6px 10px" },
 });
 
-/** Returns the nonce that the server gave the page for styles made by scripts. */
+/** Returns the nonce that the server assigned to the page for styles created by scripts. */
 function styleNonce(): string {
   return document.querySelector<HTMLLinkElement>("link[rel=stylesheet][nonce]")?.nonce ?? "";
 }
@@ -118,8 +120,8 @@ function language(tables: readonly ListedTable[]): Extension {
 }
 
 /**
- * Handles typing over a selection. By default, Chromium keeps the look of the replaced text in a
- * style attribute, but the page's policy refuses it with an error on the console.
+ * Handles typing over a selection. By default, Chromium keeps the appearance of the replaced text
+ * in a style attribute, which the page's policy refuses with an error on the console.
  */
 const typeOverSelection: Extension = EditorView.domEventHandlers({
   beforeinput({ data, inputType }, view) {
@@ -175,7 +177,7 @@ function openEditor(
         syntaxHighlighting(highlighting),
         theme,
         EditorView.contentAttributes.of({
-          // Editable text is focusable anyway; the attribute tells tools so.
+          // Editable text is focusable in any case; the attribute makes this visible to tools.
           tabindex: "0",
           "aria-label": strings.editor.label,
           "aria-description": strings.editor.leaveHelp,
@@ -195,7 +197,9 @@ function openEditor(
   return { view, language: compartment };
 }
 
-/** Returns the range of the word or sign at an offset: at least one character, within the text. */
+/**
+ * Returns the range of the word or sign at an offset: at least one character, and within the text.
+ */
 function rangeAt(text: string, offset: number): { from: number; to: number } {
   const from = Math.max(0, Math.min(offset, text.length - 1));
   const word = /^(?:"[^"]*"|'[^']*'|[\p{L}\p{N}_$.]+)/u.exec(text.slice(from, from + 256))?.[0];
@@ -222,7 +226,7 @@ function handleOf({ view }: Editor): EditorHandle {
     replace(text) {
       view.dispatch({
         changes: { from: 0, to: view.state.doc.length, insert: text },
-        // One undo restores the replaced text, however recently it was typed.
+        // A single undo restores the replaced text, no matter how recently it was typed.
         annotations: isolateHistory.of("full"),
       });
       view.focus();

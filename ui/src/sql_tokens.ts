@@ -1,8 +1,8 @@
-/** Splits SQL text into tokens without its comments, even if the text does not parse. */
+/** Splits SQL text into tokens and drops comments, even if the text does not parse. */
 
 export interface Token {
   readonly kind: "name" | "quoted" | "sign" | "value";
-  /** The text of the token; a name is unquoted, and a bare word is in lower case. */
+  /** The text of the token; names are unquoted, and bare words are in lower case. */
   readonly text: string;
   readonly from: number;
   readonly to: number;
@@ -30,7 +30,8 @@ export function isInComment(text: string, cursor: number): boolean {
   for (const { 0: all, index } of comments) {
     const isComment = all.startsWith("--") || all.startsWith("/*");
     const end = index + all.length;
-    // The end of a block comment is outside it; the end of a line comment is still inside.
+    // The end of a block comment is outside the comment; the end of a line comment is still inside
+    // it.
     if (isComment && index < cursor && (all.startsWith("--") ? cursor <= end : cursor < end)) {
       return true;
     }

@@ -1,6 +1,4 @@
-/**
- * Splits a text into statements, and picks the one that a live view follows.
- */
+/** Splits a text into statements, and chooses the one that a live view follows. */
 import { TIDEMARK_SQL } from "./sql_dialect.ts";
 
 /** A piece of the editor's text, with its position. */
@@ -20,8 +18,8 @@ export function statementsIn(sql: string): Submitted[] {
 
 /**
  * Returns the query that a live view follows: the statement at or before the cursor. If that
- * statement is not a query, the next query below it, or else the last query above it. Returns
- * undefined if there is no query.
+ * statement is not a query, the next query below it is returned, or otherwise the last one above
+ * it. Returns undefined if there is no query.
  */
 export function queryToFollow(sql: string, cursor: number): Submitted | undefined {
   const statements = statementsIn(sql);

@@ -1,5 +1,6 @@
 /**
- * The tables beside the editor, by namespace. Choosing one writes its query and runs it.
+ * Lists the tables next to the editor, by namespace. Choosing a table writes a query for it and
+ * runs that query.
  */
 import type { ReactNode } from "react";
 import { Icon } from "./icon.tsx";
@@ -21,8 +22,8 @@ export interface TableListProps {
 }
 
 /**
- * The number of rows in a preview, enough to show the contents of a table, but not a million rows
- * after one click.
+ * How many rows a preview shows: enough to see what a table contains, without loading a million
+ * rows after one click.
  */
 const PREVIEW_ROWS = 1000;
 
@@ -71,14 +72,16 @@ export function TableList({ isOff, onChoose, onReload, state, tables }: TableLis
   );
 }
 
-/** Returns the note on the state of the list. An earlier list stays, marked as outdated. */
+/**
+ * Returns the note on the state of the list. An earlier list remains visible, marked as outdated.
+ */
 function noteOf(state: ListState, tables: readonly ListedTable[]): string {
   if (state === "failed") return strings.tables.failed;
   if (tables.length > 0) return "";
   return state === "loading" ? strings.tables.loading : strings.tables.none;
 }
 
-/** Shows the newest rows of the server's logs, because a log is opened for its end. */
+/** Shows the newest rows of the server's logs, because people open a log to see its end. */
 function previewOf({ columns, name, namespace }: ListedTable): string {
   const isLog = namespace === "system" && columns.some((column) => column.name === "timestamp");
   const order = isLog ? " ORDER BY timestamp DESC" : "";

@@ -1,7 +1,7 @@
 /**
- * Connects a live query to React. Events go into the model at once; the screen follows with the
+ * Connects a live query to React. Events enter the model immediately; the screen follows with the
  * next frame if few events arrive, and ten times a second under load. While paused, the screen
- * keeps its contents and the model continues, so that no event has to be held back or processed
+ * keeps its contents and the model continues, so that no event has to be delayed or processed
  * later.
  */
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
@@ -11,12 +11,15 @@ import { db } from "./database.ts";
 import { type LiveCounts, LiveModel, type LiveRow } from "./live_model.ts";
 import type { FollowedQuery } from "./live_query.ts";
 
-/** The interval between two drawings: one frame if few events arrive, much longer under load. */
+/**
+ * The interval between two updates of the screen: one frame if few events arrive, much longer under
+ * load.
+ */
 const DRAW_MS_QUIET = 16;
 const DRAW_MS_BUSY = 100;
 /** The code with which the server refuses `last_rows` for a query that is followed as a whole. */
 const NOT_ROW_BY_ROW = "INVALID_OPTIONS";
-/** The number of messages between two drawings that counts as load. */
+/** How many messages between two updates of the screen count as load. */
 const BUSY_MESSAGES = 20;
 
 export interface LiveView {
@@ -28,7 +31,7 @@ export interface LiveView {
   readonly isSorted: boolean;
   readonly counts: LiveCounts;
   readonly doubled: number;
-  /** The number of changes that have arrived since the view was paused. */
+  /** How many changes have arrived since the view was paused. */
   readonly held: number;
 }
 
@@ -109,9 +112,9 @@ export function useLive(
 }
 
 /**
- * Follows a query. If the query is about the rows of one table, which the server decides, it begins
- * with the newest rows. Otherwise it is followed as written. The model keeps the rows, so the
- * client need not.
+ * Follows a query. If the query returns the rows of a single table, which the server decides, it
+ * starts with the newest rows. Otherwise, it is followed as written. The model keeps the rows, so
+ * the client need not.
  */
 function follow(
   { lastRows, sql, whole }: Pick<FollowedQuery, "lastRows" | "sql" | "whole">,
@@ -142,7 +145,7 @@ function usePainted(
   redraw: RefObject<() => void>,
 ): void {
   useLayoutEffect(() => {
-    // The drawing becomes visible with the next frame.
+    // The update becomes visible with the next frame.
     const frame = requestAnimationFrame(() => {
       const isMeasured = !pause.current && !document.hidden;
       // The measured delay only becomes known here, and there may be no other reason to redraw.

@@ -1,6 +1,6 @@
 /**
- * Changes a row of the example every second while its live view is shown, so that a new user sees
- * changes arrive without a second window.
+ * Changes a row of the example every second while its live view is shown, so that new users see
+ * changes arrive without opening a second window.
  */
 import { useEffect, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -22,7 +22,7 @@ export function useMoves(isOn: boolean): string | undefined {
       try {
         await db.query(sql, params);
       } catch (error) {
-        // The view reports a lost server; the changes continue when the server is back.
+        // The view reports that the server is gone; the changes continue when it is back.
         if (error instanceof ServerError) {
           clearInterval(timer);
           setRefusal(error.message);

@@ -1,12 +1,14 @@
 /**
- * Connects the editor's text with the address and with the browser's storage. Typed text replaces
- * the newest step of the history. A text that was run remains as a step to which the user can
- * return.
+ * Connects the text of the editor with the address and with the browser's storage. Typed text
+ * replaces the newest step of the history. A text that was run remains as a step to which the user
+ * can return.
  */
 import { useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import { keepState, type PageState, stateFromHash } from "./page_state.ts";
 
-/** The delay before a change is saved, because saving at every keystroke would be too often. */
+/**
+ * How long to wait before a change is saved, because saving at every keystroke would be too often.
+ */
 const KEEP_MS = 250;
 
 interface Kept {
@@ -71,7 +73,7 @@ export function usePageState(userId: string, onBack: (state: PageState) => void)
     };
   }, [flush]);
 
-  // This runs before all other effects of a session's end.
+  // This runs before all other effects when a session ends.
   useLayoutEffect(() => flush, [flush]);
   return { changed, ran };
 }

@@ -1,5 +1,6 @@
 /**
- * The state of the editor's text: it is running, it has results, or one of its queries is followed.
+ * Manages what happens to the text of the editor: it is running, it has results, or one of its
+ * queries is being followed.
  */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import { ServerError } from "../../src/client/mod.ts";
@@ -15,7 +16,7 @@ import { strings } from "./strings.ts";
 /** The outcome of a run. */
 interface Answer {
   readonly entries: readonly ReadEntry[];
-  /** The duration of the run; undefined until all of it has succeeded. */
+  /** How long the run took; undefined until all of it has succeeded. */
   readonly tookMs: number | undefined;
   readonly failure: Failure | undefined;
   /** Whether the user stopped the run. */
@@ -43,7 +44,7 @@ const NO_QUERY: Failure = {
   place: undefined,
 };
 
-/** A result with more rows to read. */
+/** A result that has more rows to read. */
 export interface Reading {
   /** Whether a read is in progress. */
   readonly isBusy: boolean;
@@ -77,8 +78,8 @@ export interface Runs {
   /** Closes a live view. */
   readonly clear: () => void;
   /**
-   * Marks the place of an error in the editor, and converts its position to one in the editor's
-   * text.
+   * Marks the position of an error in the editor, and converts it to a position in the text of the
+   * editor.
    */
   readonly place: (error: unknown, submitted: Submitted) => Failure;
 }

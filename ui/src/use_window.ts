@@ -1,10 +1,10 @@
 /**
- * Determines which rows of a long table are visible, and where each is drawn.
+ * Determines which rows of a long table are visible, and where each of them is drawn.
  *
- * Browsers limit the height of an element to about ten million pixels, but a table may be taller.
- * The scroll range is then shorter than the table: a long scroll, as with the bar, moves
- * proportionally through the table; a short one, as with the wheel, moves by its number of pixels.
- * When scrolling stops, the bar is set to its proper position.
+ * Browsers limit the height of an element to about ten million pixels, but a table may be taller
+ * than that. The scroll range is then shorter than the table: a long scroll, for example with the
+ * bar, moves proportionally through the table, while a short one, for example with the wheel, moves
+ * by its number of pixels. When scrolling stops, the bar is moved to its proper position.
  */
 import { type RefObject, useCallback, useLayoutEffect, useReducer, useRef } from "react";
 
@@ -13,7 +13,7 @@ const ROW_HEIGHT = 28;
 /** The rows begin below the header. */
 const HEADER_HEIGHT = 42;
 const BODY_HEIGHT_MAX = 8_000_000;
-/** Rows drawn above and below the visible ones. */
+/** How many rows are drawn above and below the visible ones. */
 const OVERSCAN = 12;
 const REST_MS = 150;
 
@@ -33,7 +33,7 @@ export interface RowWindow {
 }
 
 interface Position {
-  /** The distance of the upper edge from the top of the whole table, in pixels of the table. */
+  /** The distance from the top of the whole table to the upper edge, in pixels of the table. */
   tableTop: number;
   /** The position of the scroll bar when `tableTop` was determined. */
   scrollTop: number;
@@ -154,7 +154,7 @@ function useScrolls(
       if (sizes.isScaled) timer = setTimeout(rest, REST_MS);
       redraw();
     };
-    // A press on the element itself is always on its scroll bars.
+    // A press on the element itself always hits its scroll bars.
     const onPress = ({ target }: Event): void => {
       now.isDragged = target === element;
     };

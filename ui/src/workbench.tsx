@@ -1,6 +1,4 @@
-/**
- * The workbench: write SQL, run it, see its results, or follow it live.
- */
+/** Renders the workbench, in which users write SQL, run it, see its results, or follow it live. */
 import {
   type ReactNode,
   type RefObject,
@@ -36,7 +34,10 @@ interface Listed {
 /** The delay until tables created elsewhere appear in the list. */
 const TABLES_MS = 5000;
 
-/** The current tables: read again after a run that may have changed them, and at intervals. */
+/**
+ * Returns the current tables, which are read again after a run that may have changed them, and at
+ * intervals.
+ */
 function useTables(): Listed & { reload: () => void } {
   const [listed, setListed] = useState<Listed>({ tables: [], state: "loading" });
   const reload = useCallback(() => {
@@ -48,7 +49,8 @@ function useTables(): Listed & { reload: () => void } {
           return isSame ? before : { tables, state: "ready" };
         }),
       (error: unknown) => {
-        // Without the list, the rest of the page works, and the next run reports the error.
+        // If the list is not available, the rest of the page works, and the next run reports the
+        // error.
         if (!(error instanceof ServerError || error instanceof ConnectionError)) throw error;
         setListed(({ tables }) => ({ tables, state: "failed" }));
       },
@@ -188,7 +190,7 @@ function StopButton({
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const { current: element } = button;
-    // The button disappears at the end of the run, but the focus must stay.
+    // The button disappears at the end of the run, but the focus must remain.
     return () => {
       if (document.activeElement === element) focusAfter.current?.focus();
     };
@@ -267,7 +269,7 @@ function Stopped({ isLeft, rows }: StoppedProps): ReactNode {
   );
 }
 
-/** Marks the place once, when the error occurs. */
+/** Marks the position once, when the error occurs. */
 function LiveFailure({
   error,
   onGoTo,
@@ -285,8 +287,8 @@ function LiveFailure({
 }
 
 /**
- * Returns whether a statement may have changed the tables. Statements that change or return rows do
- * not.
+ * Returns whether a statement may have changed the tables. Statements that change rows or return
+ * rows do not.
  */
 function isDefinition({ entry: { last_seq: lastSeq, schema } }: ReadEntry): boolean {
   return schema === undefined && lastSeq === undefined;

@@ -1,19 +1,19 @@
 /**
- * A group in one partition: delivers messages, and acknowledges them.
+ * Implements a group in one partition, which delivers messages and receives acknowledgements.
  *
  *     fetch ──count, read──► claims in the window ──► consumer
  *     prepareAck ──► row ──the caller's commit──► done: the window
  *
- * - The window in memory is authoritative; the row is the part of it that survives a restart.
+ * - The window in memory is authoritative; the row contains the part of it that survives a restart.
  *   Claims do not survive.
- * - One fetch runs at a time, because it reads between examining the window and making its claims.
- *   Acknowledgements may arrive in between, so each message is examined again once it has been
- *   read.
- * - An event (a commit, a nack, the end of a consumer, a deadline) wakes one waiting consumer. Once
- *   that consumer has fetched, it wakes the next one if there are more messages. Each event wakes a
- *   consumer at most once.
+ * - Only one fetch runs at a time, because a fetch reads from disk between examining the window and
+ *   making its claims. Acknowledgements may arrive in the meantime, so each message is examined
+ *   again after it has been read.
+ * - An event (a commit, a nack, the end of a consumer or a deadline) wakes one waiting consumer.
+ *   When that consumer has fetched, it wakes the next one if there are more messages. Each event
+ *   wakes a consumer at most once.
  * - An idle group may be closed and opened again, because nothing refers to it and its row contains
- *   its whole state.
+ *   its entire state.
  */
 import { assert } from "../../base/assert.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -35,10 +35,10 @@ import {
 } from "./group_row.ts";
 import { GroupWindow, WINDOW_MAX } from "./group_window.ts";
 
-/** The size of the payloads at which a fetch ends, after the message that reaches it. */
+/** The total payload size at which a fetch ends; the message that reaches it is included. */
 const FETCH_BYTES_MAX = 8 * 1024 * 1024;
 
-/** The number of previously delivered messages that are read at a time. */
+/** How many previously delivered messages are read at a time. */
 const PIECE_MESSAGES = 256;
 
 export interface GroupDeps extends TopicLimits {
@@ -64,11 +64,11 @@ export interface FetchOptions {
 
 /** Moves messages that were delivered too often to the dead-letter topic. */
 export interface Burial {
-  /**
-   * The number of deliveries after which a message becomes a dead letter; undefined for no limit.
-   */
+  /** After how many deliveries a message becomes a dead letter; undefined if there is no limit. */
   deliveriesMax(): number | undefined;
-  /** Writes dead letters together with the acknowledgements of their messages, in this tick. */
+  /**
+   * Writes dead letters together with the acknowledgements of their messages, in the current tick.
+   */
   bury(messages: readonly TopicMessage[]): void;
 }
 
@@ -82,20 +82,20 @@ export class ConsumerGroup {
   usedMs: number;
   readonly #deps: GroupDeps;
   readonly #waiters = new Set<GroupWaiter>();
-  /** Ends the notifications from the topic, which only groups with waiting consumers receive. */
+  /** Stops the notifications from the topic, which only groups with waiting consumers receive. */
   #stopNews: (() => void) | undefined;
   #window: GroupWindow;
-  /** Messages before this offset may have been delivered before the server was started. */
+  /** Messages before this offset may have been delivered before the server started. */
   #restoredEnd: number;
-  /** Whether the rows of some messages in the window are unknown, as after startup. */
+  /** Whether the rows of some messages in the window are unknown, as they are after startup. */
   #hasUnknownKeys: boolean;
-  /** The number of this group's own events. */
+  /** The number of events that this group itself has caused. */
   #ownEventCount = 0;
   #fetching: Promise<unknown> = Promise.resolve();
   #cancelTimer: CancelTimer | undefined;
   /** The deadlines and delays up to this time have been reported as an event. */
   #reportedMs: number;
-  /** The number of fetches, commits and callers during which the group must stay open. */
+  /** The number of fetches, commits and callers for which the group must stay open. */
   #holdCount = 0;
   #isClosed = false;
 
@@ -141,7 +141,7 @@ export class ConsumerGroup {
     return this.#deps.clock.monotonicMs();
   }
 
-  /** The number of counted messages that are not acknowledged. */
+  /** The number of counted messages that are not acknowledged yet. */
   get lagMessages(): number {
     const { claimCount, end, waitingCount } = this.#window;
     const unread = Math.max(0, this.log.nextOffset(this.place.partition) - end);
@@ -158,7 +158,9 @@ export class ConsumerGroup {
     };
   }
 
-  /** Whether no consumer waits, no message is claimed or delayed, and no work is in progress. */
+  /**
+   * Whether no consumer is waiting, no message is claimed or delayed, and no work is in progress.
+   */
   get isIdle(): boolean {
     if (this.#holdCount > 0 || this.#waiters.size > 0) return false;
     const nowMs = this.#nowMs;
@@ -177,7 +179,7 @@ export class ConsumerGroup {
     this.#wakeNext();
   }
 
-  /** Waits for the next event that has not been reported to this waiter. */
+  /** Waits for the next event that has not been reported to this waiter yet. */
   wait(waiter: GroupWaiter): void {
     if (waiter.seenEvent < this.event || this.#isClosed) {
       waiter.seenEvent = this.event;
@@ -189,7 +191,7 @@ export class ConsumerGroup {
     this.#setTimer();
   }
 
-  /** Ends the wait of a waiter that will fetch. */
+  /** Ends the wait of a waiter that is about to fetch. */
   forget(waiter: GroupWaiter): void {
     this.#waiters.delete(waiter);
     if (this.#waiters.size > 0) return;
@@ -198,8 +200,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Ends the wait of a waiter that will not fetch. If this waiter was woken, another waiter is
-   * woken instead.
+   * Ends the wait of a waiter that is not going to fetch. If this waiter was woken, another waiter
+   * is woken instead.
    */
   leave(waiter: GroupWaiter): void {
     const wasWoken = !this.#waiters.has(waiter);
@@ -249,7 +251,7 @@ export class ConsumerGroup {
     this.#cancelTimer = undefined;
   }
 
-  /** Whether a fetch would find messages that have already been counted. */
+  /** Returns whether a fetch would find messages that have already been counted. */
   hasReady(isOrdered: boolean): boolean {
     const window = this.#window;
     const isNew = window.end < this.log.nextOffset(this.place.partition);
@@ -287,7 +289,7 @@ export class ConsumerGroup {
     return { messages: taken.messages, nextOffset, hasMore };
   }
 
-  /** Takes messages that wait in the window. */
+  /** Claims messages that are waiting in the window. */
   async #takeDue(taken: Taken): Promise<void> {
     const { isOrdered } = taken;
     const countMax = isOrdered ? WINDOW_MAX : taken.missing;
@@ -307,9 +309,7 @@ export class ConsumerGroup {
     }
   }
 
-  /**
-   * Reads messages that are in the window, and acknowledges messages whose rows no longer exist.
-   */
+  /** Reads messages that are in the window, and acknowledges those whose rows no longer exist. */
   async #read(
     offsets: readonly number[],
     onMessage: (message: TopicMessage) => void,
@@ -334,7 +334,7 @@ export class ConsumerGroup {
     }
   }
 
-  /** Takes messages that have never been delivered to the group. */
+  /** Claims messages that have never been delivered to the group. */
   async #takeNew(taken: Taken): Promise<void> {
     const { partition } = this.place;
     while (!taken.isFull && this.#window.freeCount > 0) {
@@ -375,7 +375,7 @@ export class ConsumerGroup {
     taken.add(deliveries === 1 ? message : { ...message, deliveries });
   }
 
-  /** Finds the rows of messages that were in the window on startup. */
+  /** Finds the rows of messages that were in the window at startup. */
   async #learnKeys(): Promise<void> {
     this.#hasUnknownKeys = false;
     const { committed, end } = this.#window;
@@ -387,8 +387,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Stores the delivery counts so that they outlive the group in memory. No caller waits for the
-   * write.
+   * Stores the delivery counts, so that they survive when the group is removed from memory. No
+   * caller waits for the write.
    */
   keepCounts(): void {
     try {
@@ -491,7 +491,10 @@ export class ConsumerGroup {
     if (messages.length > 0) this.note();
   }
 
-  /** Watches the commit of this tick: if it is rolled back, so are its effects on the window. */
+  /**
+   * Watches the commit of this tick: if it is rolled back, its effects on the window are undone as
+   * well.
+   */
   #guard(): void {
     const { store } = this.#deps;
     const release = this.hold();

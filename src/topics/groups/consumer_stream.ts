@@ -1,13 +1,13 @@
 /**
- * A consumer to which messages are pushed, as far as its credit allows.
+ * Implements a consumer to which messages are pushed, as far as its credit allows.
  *
  *     open ──drain──► draining ──close──► closed
  *       └────────────────close, KILL, topic dropped, failure────────────► closed
  *
  *     credit, room in the socket, a partition that may have messages: fetch ──► sink
  *
- * A message uses one credit. Messages that are unacknowledged when the stream closes immediately go
- * to other consumers, because the client that had claimed them has disconnected.
+ * Each message uses one credit. Messages that are unacknowledged when the stream closes go to other
+ * consumers immediately, because the client that claimed them has disconnected.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -17,7 +17,7 @@ import type { TopicNack, TopicStream, TopicStreamRequest, TopicStreamSink } from
 import type { ConsumerGroup, GroupWaiter } from "./consumer_group.ts";
 import type { GroupConsumer, KilledStream } from "./group_consumers.ts";
 
-/** The maximum number of messages per fetch, so that partitions take turns. */
+/** The maximum number of messages per fetch, so that all partitions get their turn. */
 const FETCH_MESSAGES_MAX = 1000;
 
 /** The objects that all streams share. */
@@ -131,7 +131,8 @@ export class ConsumerStream implements KilledStream, TopicStream {
   /** Called when a partition may have messages. */
   woken(): void {
     if (this.#canFetch) this.#pump();
-    // The call is deferred, because many consumers without credit would cause deep recursion.
+    // The call is deferred, because direct calls through many consumers without credit would
+    // recurse deeply.
     else queueMicrotask(() => this.#handOn());
   }
 
@@ -145,7 +146,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
 
   #leaveAll(): void {
     for (const partition of this.#partitions) {
-      // A waiter that was woken but has not fetched yet wakes another waiter in its place.
+      // A waiter that was woken but has not fetched yet wakes another waiter instead.
       if (partition.isReady) partition.group.leave(partition);
       else partition.group.forget(partition);
     }
@@ -172,7 +173,7 @@ export class ConsumerStream implements KilledStream, TopicStream {
       });
   }
 
-  /** Passes on events that were reported to this consumer but that it cannot use. */
+  /** Passes on events that were reported to this consumer, but that it cannot use. */
   #handOn(): void {
     for (const each of this.#partitions) if (each.isReady) each.group.leave(each);
   }

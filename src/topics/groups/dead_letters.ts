@@ -1,10 +1,10 @@
 /**
- * Writes dead letters in one commit with the acknowledgement of their messages. A row is deleted
- * when its message is given up or its topic is dropped. All letters are read only at startup and
- * after a topic was dropped. At all other times, only the letters between the old and the new floor
- * of their topic are read.
+ * Writes dead letters in the same commit as the acknowledgement of their messages. A row is deleted
+ * when its message is discarded or its topic is dropped. All letters are read only at startup and
+ * after a topic has been dropped. At all other times, only the letters between the old and the new
+ * floor of their topic are read.
  *
- * A letter has the owner of its message, so the erasure of an account removes it like any other row
+ * A letter has the same owner as its message, so erasing an account removes it like any other row
  * of the account.
  */
 import type { Clock } from "../../base/clock.ts";
@@ -59,7 +59,10 @@ export class DeadLetters {
     return this.#deps.catalog.topic(namespace, name);
   }
 
-  /** Moves messages in this tick. If the disk refuses them, they are delivered again. */
+  /**
+   * Moves messages in the current tick. If the disk refuses the letters, the messages are delivered
+   * again.
+   */
   #bury(group: ConsumerGroup, messages: readonly TopicMessage[]): void {
     const target = this.#targetOf(group);
     if (target === undefined) return;
@@ -99,12 +102,12 @@ export class DeadLetters {
     prepared.done();
   }
 
-  /** Called after a topic was dropped. */
+  /** Called after a topic has been dropped. */
   topicDropped(): void {
     this.#hasDropped = true;
   }
 
-  /** Deletes letters whose messages have been given up or whose topic has been dropped. */
+  /** Deletes letters whose messages have been discarded or whose topic has been dropped. */
   async prune(): Promise<void> {
     const { logs } = this.#deps;
     if (this.#hasDropped) {
@@ -153,7 +156,7 @@ export class DeadLetters {
   }
 }
 
-/** Whether a letter has not been deleted. */
+/** Returns whether a letter has not been deleted. */
 function isStored(store: GroupStore, owner: number, row: Row | undefined): boolean {
   const key = [row?.[0] ?? null];
   const upTo = store.appliedSeq;

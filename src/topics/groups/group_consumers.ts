@@ -1,13 +1,15 @@
 /**
- * The consumers of groups: which consumers read, when they last did, and how each is ended.
+ * Keeps track of the consumers of groups: which ones read, when each was last active, and how each
+ * can be ended.
  *
- * All of a user's requests in a group of a partition count as one consumer; each stream is one.
+ * All requests of a user in one partition of a group count as one consumer; each stream is a
+ * consumer of its own.
  */
 import type { Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { ConsumerGroup } from "./consumer_group.ts";
 
-/** The idle time after which a consumer without messages is forgotten. */
+/** A consumer without messages is forgotten after this idle time. */
 const IDLE_MS_MAX = 600_000;
 
 /** A stream that ends with its consumer. */

@@ -31,13 +31,13 @@ export interface GroupPlace {
   readonly group: string;
 }
 
-/** A group's position as it is stored. */
+/** The position of a group, as it is stored. */
 export interface StoredGroup {
   readonly state: WindowState;
   readonly updatedAtMs: number;
 }
 
-/** Reads the newest position, durable or not; undefined if the group has no position. */
+/** Reads the newest position, whether or not it is durable; undefined if the group has none. */
 export function storedGroup(
   store: GroupStore,
   { group, partition, topicId }: GroupPlace,
@@ -54,14 +54,14 @@ export function storedGroup(
   return { state: stateOf(Number(committed), body), updatedAtMs: Number(updatedAtMs) };
 }
 
-/** Whether the newest position of a group is this state. */
+/** Returns whether the newest position of a group equals this state. */
 export function isStoredState(store: GroupStore, place: GroupPlace, state: WindowState): boolean {
   const stored = storedGroup(store, place);
   if (stored === undefined || stored.state.committed !== state.committed) return false;
   return Buffer.compare(bodyOf(stored.state), bodyOf(state)) === 0;
 }
 
-/** A row of the groups table, without its body. */
+/** A row of the groups table, except for its body. */
 export interface ListedGroup extends GroupPlace {
   readonly committed: number;
   readonly updatedAtMs: number;

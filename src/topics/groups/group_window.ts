@@ -1,7 +1,7 @@
 /**
- * The messages of one partition as a group sees them: the state machine behind claims,
- * acknowledgements and redelivery. It does no input or output, and its only source of time is its
- * callers.
+ * Tracks the messages of one partition from the point of view of a group: the state machine behind
+ * claims, acknowledgements and redelivery. It performs no input or output, and learns the time only
+ * from its callers.
  *
  *     event \ state    (new)        waiting           claimed                     acknowledged
  *     deliver          claimed      claimed, if due   –                           –
@@ -19,7 +19,7 @@
  *
  * - All messages below `committed` are acknowledged; the one at `committed` is not, unless it is
  *   `end`.
- * - At most {@linkcode WINDOW_MAX} messages lie between both, so a message that is never
+ * - At most {@linkcode WINDOW_MAX} messages lie between the two, so a message that is never
  *   acknowledged stops its group after that many others.
  */
 import { assert } from "../../base/assert.ts";
@@ -51,10 +51,10 @@ export interface WindowState {
   readonly end: number;
   /**
    * The acknowledged ranges above `committed`, each with its first offset and the offset after its
-   * last.
+   * last one.
    */
   readonly acked: readonly (readonly [from: number, to: number])[];
-  /** The delivery counts of unacknowledged messages. Counts of 1 are left out. */
+  /** The delivery counts of unacknowledged messages. Counts of 1 are omitted. */
   readonly deliveries: readonly (readonly [offset: number, count: number])[];
 }
 
@@ -74,7 +74,7 @@ export class GroupWindow {
   #states: Uint8Array = new Uint8Array(CAPACITY_MIN);
   #deliveries: Uint16Array = new Uint16Array(CAPACITY_MIN);
   /**
-   * The deadlines of claimed messages, and the times from which waiting messages may be delivered.
+   * The deadlines of claimed messages, and the times at which waiting messages may be delivered.
    */
   #times: Float64Array = new Float64Array(CAPACITY_MIN);
   #consumers: Uint32Array = new Uint32Array(CAPACITY_MIN);
@@ -121,12 +121,12 @@ export class GroupWindow {
     return this.#waitingCount;
   }
 
-  /** The number of new messages that still fit. */
+  /** How many new messages still fit. */
   get freeCount(): number {
     return WINDOW_MAX - (this.#end - this.#committed);
   }
 
-  /** Whether unacknowledged messages may hold back later ones of their rows. */
+  /** Whether unacknowledged messages may hold back later messages for the same rows. */
   get hasKeys(): boolean {
     return this.#byKey !== undefined;
   }
@@ -149,7 +149,7 @@ export class GroupWindow {
   }
 
   /**
-   * Admits the next new message as a waiting one. @param key Identifies its row; undefined if its
+   * Adds the next new message as a waiting one. @param key Identifies its row; undefined if its
    * order does not matter.
    */
   push(key: string | undefined): void {
@@ -179,7 +179,7 @@ export class GroupWindow {
     }
   }
 
-  /** Returns the offsets of waiting messages that may be delivered, ascending. */
+  /** Returns the offsets of waiting messages that may now be delivered, in ascending order. */
   due(nowMs: number, limit: number): number[] {
     this.expire(nowMs);
     const found: number[] = [];
@@ -193,7 +193,7 @@ export class GroupWindow {
     return found;
   }
 
-  /** Whether an earlier message of the same row is still unacknowledged. */
+  /** Returns whether an earlier message for the same row is still unacknowledged. */
   isHeldByKey(offset: number): boolean {
     const key = this.#keys[this.#slot(offset)];
     if (key === undefined) return false;
@@ -261,7 +261,7 @@ export class GroupWindow {
       const slot = this.#slot(offset);
       if (this.#states[slot] !== CLAIMED) continue;
       const deadlineMs = this.#times[slot] ?? 0;
-      // The deadline stays, so that it can still be reported to waiting consumers.
+      // The deadline remains, so that it can still be reported to waiting consumers.
       if (deadlineMs <= nowMs) this.release(offset, deadlineMs);
       else this.#firstDeadlineMs = Math.min(this.#firstDeadlineMs, deadlineMs);
     }
@@ -279,7 +279,7 @@ export class GroupWindow {
     return next;
   }
 
-  /** Returns the number of claims of each consumer. */
+  /** Returns how many claims each consumer has. */
   claimsByConsumer(): ReadonlyMap<number, number> {
     const claims = new Map<number, number>();
     for (let offset = this.#committed; offset < this.#end; offset += 1) {

@@ -1,11 +1,13 @@
 /**
- * The groups of all topics: implements the interface of topics for SQL and for the server.
+ * Manages the groups of all topics, and implements the interface that topics offer to SQL and to
+ * the server.
  *
- * - A group begins in a partition when a consumer first reads for it there. Its position is durable
- *   before it receives a message, so that "latest" means the same position after a crash.
- * - The groups of a dropped topic end with it; their rows are removed later.
- * - A group is in memory while it has consumers, claims or work in progress. Idle groups exist only
- *   as rows.
+ * - A group begins to exist in a partition when a consumer first reads for it there. Its position
+ *   is made durable before it receives a message, so that "latest" still means the same position
+ *   after a crash.
+ * - When a topic is dropped, its groups end with it; their rows are removed later.
+ * - A group stays in memory as long as it has consumers, claims or work in progress. Idle groups
+ *   exist only as rows.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import { type Clock, wallMsAt } from "../../base/clock.ts";
@@ -51,13 +53,10 @@ import {
 } from "./group_row.ts";
 import { type PollParts, TopicPoll } from "./topic_poll.ts";
 
-/**
- * The interval at which idle consumers are forgotten, idle groups are closed, and lags are
- * determined.
- */
+/** How often idle consumers are forgotten, idle groups are closed, and lags are determined. */
 const LOOK_MS = 10_000;
 
-/** The number of idle groups that are stored or closed in one turn. */
+/** How many idle groups are stored or closed in one turn at most. */
 const CLOSED_PER_LOOK_MAX = 500;
 
 export interface TopicGroupsOptions extends TopicLimits {
@@ -90,7 +89,7 @@ export class TopicGroups implements TopicConsumers {
    * groups was opened. Messages before these ends may have been delivered before startup.
    */
   readonly #restoredEnds = new Map<number, readonly number[] | undefined>();
-  /** The number of redeliveries by groups that were closed. */
+  /** The number of redeliveries by groups that have been closed. */
   #closedRedeliveries = 0;
 
   constructor(options: TopicGroupsOptions) {
@@ -124,8 +123,8 @@ export class TopicGroups implements TopicConsumers {
     if (group === undefined) return this.#readPlainly(log, request);
     const open = await this.#groupOf({ topicId, partition, group }, request.start);
     const consumer = this.#consumers.ofUser(userId, open);
-    // The promise is not awaited, because this function would then stay in memory while the request
-    // waits.
+    // The promise is not awaited, because otherwise this function would stay in memory while the
+    // request waits.
     return new TopicPoll(request, { consumer, group: open, parts: this.#polls }).messages;
   }
 
@@ -140,7 +139,7 @@ export class TopicGroups implements TopicConsumers {
   }
 
   /**
-   * Opens a group, and creates its position if the group has no position yet.
+   * Opens a group, and creates its position if it has none yet.
    * @throws {DatabaseError}
    */
   #groupOf(place: GroupPlace, start: TopicStart): Promise<ConsumerGroup> {
@@ -154,7 +153,7 @@ export class TopicGroups implements TopicConsumers {
     return opening;
   }
 
-  /** Returns a group that is open, and keeps it open for the time of a request. */
+  /** Returns a group that is open, and keeps it open for the duration of a request. */
   #openAt(key: string): ConsumerGroup | undefined {
     const open = this.#open.get(key);
     if (open !== undefined) open.usedMs = this.#options.clock.monotonicMs();
@@ -333,7 +332,7 @@ export class TopicGroups implements TopicConsumers {
     };
   }
 
-  /** Returns the row of a group for which no consumer reads. */
+  /** Returns the row of a group that has no active consumer. */
   #idleRows({ committed, updatedAtMs, ...place }: ListedGroup): TopicConsumerRow[] {
     const { partition, topicId } = place;
     const log = this.#options.logs.log(topicId);
@@ -416,7 +415,7 @@ export class TopicGroups implements TopicConsumers {
     });
   }
 
-  /** Closes groups that are read again from their rows when they are next used. */
+  /** Closes idle groups, which are read from their rows again when they are next used. */
   #closeIdle(): void {
     const nowMs = this.#options.clock.monotonicMs();
     const read = new Set([...this.#consumers.all()].flatMap(({ groups }) => groups));

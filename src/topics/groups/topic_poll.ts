@@ -1,7 +1,7 @@
 /**
- * A request for messages that waits until there are some. Thousands of them may wait, so each is
- * one object: the group, the deadline, the client's signal and KILL call it without functions of
- * their own, and no asynchronous function is suspended for it.
+ * Implements a request for messages that waits until there are some. Thousands of requests may
+ * wait, so each is a single object: the group, the deadline, the client's signal and KILL call it
+ * without closures, and no async function is suspended for it.
  *
  *     fetching ──messages, deadline, client left, KILL, failure──► over
  *        │ ▲
@@ -19,7 +19,7 @@ export interface PollParts {
   readonly clock: Clock;
   /** The waiting requests. */
   readonly waiting: Deadlines<TopicPoll>;
-  /** Whether the server stops, so that no request may wait. */
+  /** Whether the server is stopping, so that no request may wait. */
   readonly isStopping: () => boolean;
 }
 
@@ -77,7 +77,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     if (this.#isWaiting) this.#leave();
   }
 
-  /** Called when the consumer was killed. */
+  /** Called when the consumer has been killed. */
   killed(): void {
     if (this.#isWaiting) this.#leave();
   }
@@ -133,7 +133,7 @@ export class TopicPoll implements TimedItem, EventListenerObject, GroupWaiter {
     this.#endForGood();
   }
 
-  /** Ends the request of a client that has disconnected or whose consumer was killed. */
+  /** Ends the request of a client that has disconnected or whose consumer has been killed. */
   #endForGood(): void {
     this.#end();
     try {

@@ -2,11 +2,12 @@
  * Sends one request to a listed host, at an address that has been checked.
  *
  * - The name is resolved for each request, every address in the response is checked, and the
- *   connection goes to a checked address. A name that leads elsewhere a moment later (DNS
- *   rebinding) therefore gains nothing. The certificate is checked against the name.
- * - A proxy that the environment names is not used, since it would connect instead.
- * - Redirects are not followed, as they could lead to a host that is not listed.
- * - Only the status of the response is used: the body is not read.
+ *   connection goes to a checked address. A name that resolves differently a moment later (DNS
+ *   rebinding) therefore achieves nothing. The certificate is checked against the name.
+ * - Proxies from environment variables are not used, because the proxy would then make the
+ *   connection.
+ * - Redirects are not followed, because they could lead to a host that is not listed.
+ * - Only the status of the response is used; the body is not read.
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -14,7 +15,7 @@ import { isIPv6 } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import { hostOf, ignoreProxies, type OutboundHosts } from "../../base/outbound_hosts.ts";
 
-/** Errors after which the host's next address is tried, because nothing was sent. */
+/** The errors after which the next address of the host is tried, because nothing was sent. */
 const UNREACHED: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"]);
 
 export interface PostRequest {
@@ -30,9 +31,9 @@ export type PostAnswer =
   | { readonly isDelivered: true }
   | {
       readonly isDelivered: false;
-      /** The reason, as a sentence without its full stop. */
+      /** The reason, as a sentence without a full stop. */
       readonly reason: string;
-      /** The wait that the receiver requests. */
+      /** How long the receiver asks the sender to wait. */
       readonly retryAfterMs?: number | undefined;
     };
 
@@ -125,8 +126,8 @@ async function postTo(
     headers: { ...headers, Host: url.host },
     redirect: "manual",
     signal,
-    // Connections are not reused, because a connection is found by its address but may belong to
-    // another name.
+    // Connections are not reused, because they are looked up by address but may belong to another
+    // name.
     ...(isSecure ? { tls: { serverName: hostOf(url) }, keepalive: false } : {}),
   });
   await response.body?.cancel();
@@ -140,7 +141,7 @@ async function postTo(
   );
 }
 
-/** Reads a number of seconds. The other form, a date, would require synchronised clocks. */
+/** Reads a number of seconds. The other form, a date, would require synchronized clocks. */
 function retryAfterMsOf(header: string | null): number | undefined {
   return header !== null && /^\d{1,6}$/.test(header) ? Number(header) * 1000 : undefined;
 }

@@ -5,11 +5,12 @@
  *                           ▲          │
  *                           └──pause───┘ KILL, failure
  *
- * - A message is acknowledged after a 2xx response. Any other outcome is a negative acknowledgement
- *   with a delay that grows with the message's deliveries, so a message may arrive twice but none
- *   is lost. After the topic's MAX_DELIVERIES, the group moves it to the dead letters.
+ * - A message is acknowledged after a 2xx response. Any other outcome is a negative
+ *   acknowledgement, with a delay that grows with the number of deliveries, so a message may arrive
+ *   twice, but none is lost. After MAX_DELIVERIES of the topic, the group moves the message to the
+ *   dead letters.
  * - Each message in flight uses one credit of the stream. A failure withholds its credit for a time
- *   that grows with consecutive failures, so a receiver that is down gets few requests.
+ *   that grows with each consecutive failure, so a receiver that is down gets few requests.
  */
 import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
@@ -31,7 +32,7 @@ const DELAY_MS_MAX = 600_000;
 /** The longest delay that a receiver may request. */
 const RETRY_AFTER_MS_MAX = 3_600_000;
 
-/** The maximum time for which a failed request withholds its credit. */
+/** How long a failed request withholds its credit at most. */
 const HOLD_MS_MAX = 30_000;
 
 export interface WebhookDeps extends TopicLimits {
@@ -88,8 +89,8 @@ export class WebhookDelivery {
     try {
       this.#url = webhookUrl(this.webhook.url, this.#deps.hosts);
     } catch (error) {
-      // The webhook reports the error and delivers nothing until the server is restarted with other
-      // settings.
+      // The webhook reports the error, and delivers nothing until the server is restarted with
+      // other settings.
       if (!isExpected(error)) throw error;
       this.isRefused = true;
       this.lastError = error.message;
@@ -214,7 +215,7 @@ export class WebhookDelivery {
       secret,
       nowMs: clock.nowMs(),
     });
-    // A later response would arrive when the message is already being delivered again.
+    // A later response would arrive after the message has already been delivered again.
     const timeoutMs = Math.min(timeoutSecs * 1000, visibilityMs * 0.75);
     return post({ ...request, url, timeoutMs, signal: this.#abort.signal });
   }
@@ -235,7 +236,8 @@ export class WebhookDelivery {
   ): number {
     if (this.#isStopped) return 0;
     const grownMs = Math.min(DELAY_MS_MAX, DELAY_MS_MIN * 2 ** Math.min(deliveries - 1, 20));
-    // Messages that failed together are not delivered again together.
+    // Spreads the delays, so that messages that failed together are not all delivered again
+    // together.
     const spreadMs = grownMs * (0.75 + 0.5 * this.#deps.random.unit());
     return Math.round(Math.max(spreadMs, Math.min(retryAfterMs, RETRY_AFTER_MS_MAX)));
   }

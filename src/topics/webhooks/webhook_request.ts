@@ -1,10 +1,10 @@
 /**
- * The request that delivers one message to a webhook.
+ * Builds the request that delivers one message to a webhook.
  *
  *     Tidemark-Signature: t=<seconds>,v1=<hex HMAC-SHA256 of "<seconds>.<body>">
  *
  * The time is that of the attempt, so that a receiver can refuse replayed requests. The delivery id
- * identifies the message and is the same in every attempt.
+ * identifies the message and remains the same in every attempt.
  */
 import type { TopicMessage } from "../../sql/mod.ts";
 
@@ -42,7 +42,7 @@ export function webhookRequest(
 }
 
 /**
- * Returns the header that signs a body.
+ * Returns the header that contains the signature of a body.
  *
  * @param options.secret The key for signatures; undefined for no signature.
  */
@@ -58,7 +58,7 @@ export function signatureHeader(
   return { "Tidemark-Signature": `t=${seconds},v1=${signature}` };
 }
 
-/** The payload is already JSON, so it is inserted into the text unchanged. */
+/** The payload is already JSON, so it is inserted unchanged. */
 function bodyOf(message: TopicMessage, topicId: string): string {
   const { deliveries, key, offset, op, partition, payload, timestampMs, user } = message;
   const rest = {

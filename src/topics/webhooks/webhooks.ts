@@ -1,11 +1,11 @@
-/** The webhooks of an open database, with one delivery for each webhook in the catalog. */
+/** Manages the webhooks of an open database, with one delivery for each webhook in the catalog. */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type WebhookAccess, type WebhookState, webhookGroup, webhooksIn } from "../../sql/mod.ts";
 import type { WebhookFigures } from "../contract.ts";
 import { WebhookDelivery, type WebhookDeps } from "./webhook_delivery.ts";
 import { webhookUrl } from "./webhook_url.ts";
 
-/** The time that requests in flight may take when the server stops or a webhook is dropped. */
+/** How long requests in flight may take when the server stops or a webhook is dropped. */
 const GRACE_MS = 5000;
 
 export class Webhooks implements WebhookAccess {
@@ -15,7 +15,7 @@ export class Webhooks implements WebhookAccess {
   /** The promises of the deliveries that are ending, and these deliveries. */
   readonly #ending = new Set<Promise<void>>();
   readonly #leaving = new Set<WebhookDelivery>();
-  /** The request counts of webhooks that were dropped. */
+  /** The request counts of webhooks that have been dropped. */
   #droppedDelivered = 0;
   #droppedFailed = 0;
   #isClosed = false;
@@ -49,7 +49,7 @@ export class Webhooks implements WebhookAccess {
       const delivery = new WebhookDelivery(webhook, topic, this.#deps);
       this.#deliveries.set(webhook.webhookId, delivery);
       if (known === undefined) delivery.start();
-      // An altered webhook starts delivering once its requests in flight have ended, so that
+      // An altered webhook starts delivering once the requests in flight have ended, so that
       // messages stay in order.
       else void this.#end(known).then(() => delivery.start(known));
     }
@@ -60,7 +60,7 @@ export class Webhooks implements WebhookAccess {
     let delivered = this.#droppedDelivered;
     let failed = this.#droppedFailed;
     for (const delivery of this.#deliveries.values()) statuses[statusOf(delivery)] += 1;
-    // An altered webhook reports the counts of its old delivery until the old delivery has ended.
+    // An altered webhook reports the counts of its old delivery until that delivery has ended.
     for (const delivery of [...this.#deliveries.values(), ...this.#leaving]) {
       delivered += delivery.deliveredCount;
       failed += delivery.failedCount;
