@@ -11,10 +11,13 @@ const TOGETHER_MS = 5 * 60_000;
 
 const PAGE_ROWS = 100;
 
+/** How long after the last key a person counts as typing. */
+const TYPING_MS = 3000;
+
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", month: "long", day: "numeric" });
 
-function open({ db, me, space, view }) {
+function open({ db, me, members, space, view }) {
   let live;
   let rows = [];
   let waiting = [];
@@ -54,15 +57,18 @@ function open({ db, me, space, view }) {
     "aria-label": "Message",
     maxlength: 4000,
     onkeydown: onKey,
-    oninput: grow,
+    oninput: onInput,
   });
+  const typing = h("p", { class: "typing", role: "status" });
+  let stopTyping;
   const form = h(
     "form",
     { class: "composer", onsubmit: submit },
     text,
     h("button", { class: "primary" }, "Send"),
   );
-  view.append(scroller, newer, form);
+  view.append(scroller, newer, typing, form);
+  members.onPresence = showTyping;
   follow();
   text.focus();
 
@@ -152,8 +158,31 @@ function open({ db, me, space, view }) {
     }
   }
 
+  function onInput() {
+    grow();
+    if (stopTyping === undefined) members.tell({ typing: true });
+    clearTimeout(stopTyping);
+    stopTyping = setTimeout(hasStopped, TYPING_MS);
+  }
+
+  function hasStopped() {
+    clearTimeout(stopTyping);
+    stopTyping = undefined;
+    members.tell({});
+  }
+
+  function showTyping() {
+    const names = members.rows
+      .filter(({ user_id: id }) => id !== me.id)
+      .filter(({ user_id: id }) => members.here.get(id)?.some((tab) => tab?.typing === true))
+      .map(({ name }) => name);
+    const verb = names.length === 1 ? "is" : "are";
+    setText(typing, names.length === 0 ? "" : `${names.join(", ")} ${verb} typing …`);
+  }
+
   function submit(event) {
     event.preventDefault();
+    if (stopTyping !== undefined) hasStopped();
     const words = text.value.trim();
     if (words === "") return;
     text.value = "";
@@ -268,6 +297,7 @@ function open({ db, me, space, view }) {
   document.addEventListener("visibilitychange", onVisible);
   return () => {
     live.close();
+    clearTimeout(stopTyping);
     document.removeEventListener("visibilitychange", onVisible);
   };
 }

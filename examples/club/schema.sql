@@ -35,6 +35,17 @@ CREATE POLICY owners_decide ON club.members
   USING (EXISTS (SELECT 1 FROM club.spaces s WHERE s.id = space AND s.owner = CURRENT_USER()));
 CREATE POLICY members_leave ON club.members FOR DELETE USING (user_id = CURRENT_USER());
 
+-- Who is in a space now, and who is typing: rows that live for seconds, under the same rule.
+CREATE STREAM TABLE club.presence (
+  room BIGINT, tab TEXT, person TEXT NOT NULL DEFAULT CURRENT_USER(), state JSON, beat BIGINT,
+  PRIMARY KEY (room, tab)
+) WITH (TTL_SECONDS = 6, ACCESS_LEVEL = 'RESTRICTED');
+CREATE POLICY members_see ON club.presence FOR SELECT
+  USING (EXISTS (SELECT 1 FROM club.members m WHERE m.space = room AND m.user_id = CURRENT_USER()));
+CREATE POLICY members_tell ON club.presence
+  USING (person = CURRENT_USER()
+    AND EXISTS (SELECT 1 FROM club.members m WHERE m.space = room AND m.user_id = CURRENT_USER()));
+
 -- The chat: members read and write; authors change and delete what they wrote.
 CREATE TABLE club.messages (
   id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(),

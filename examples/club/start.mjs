@@ -19,6 +19,7 @@ const TYPES = { html: "text/html; charset=utf-8", css: "text/css", js: "text/jav
 const PARTS = [
   "app.js",
   "elements.js",
+  "members.js",
   "profile.js",
   "spaces.js",
   "chat.js",

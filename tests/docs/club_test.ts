@@ -119,7 +119,8 @@ class Person {
   }
 
   async close(): Promise<void> {
-    expect(this.faults).toEqual([]);
+    // A sign of presence may be under way while the membership ends.
+    expect(this.faults.filter((text) => !text.includes("a status of 403"))).toEqual([]);
     await this.page.context().close();
   }
 }
@@ -175,8 +176,14 @@ async function idOf(space: string): Promise<unknown> {
 async function expectShutOut(person: Person, space: string, write: string): Promise<void> {
   const token = await tokenOf(person);
   const params = [await idOf(space)];
-  for (const table of ["members", "messages", "cards", "files"]) {
-    const sql = `SELECT * FROM club.${table} WHERE space = $1`;
+  for (const [table, column] of [
+    ["members", "space"],
+    ["presence", "room"],
+    ["messages", "space"],
+    ["cards", "space"],
+    ["files", "space"],
+  ]) {
+    const sql = `SELECT * FROM club.${table} WHERE ${column} = $1`;
     expect(await server.rows(sql, { token, params })).toEqual([]);
   }
   const { body } = await server.sql(write, { token, params });
@@ -295,6 +302,30 @@ describeUnless(chromiumMissing)("the club", () => {
       await dirk.space("Harbour").waitFor({ state: "detached" });
       await cleo.close();
       await dirk.close();
+    },
+    TEST_MS_MAX,
+  );
+
+  test(
+    "chat: members see who is there and who is typing, until a page is closed",
+    async () => {
+      const mona = await join("monalisa", "chat.html");
+      const nils = await join("nilsson", "chat.html");
+      await mona.makeSpace("Pier");
+      const here = (names: string): ReturnType<Page["getByRole"]> =>
+        mona.page.getByRole("button", { name: `Members: ${names}`, exact: true });
+      await here("monalisa (here)").waitFor();
+      await mona.add(nils);
+      await here("monalisa (here), nilsson (here)").waitFor();
+      await nils.page.getByLabel("Message", { exact: true }).pressSequentially("well");
+      await mona.page.getByText("nilsson is typing …").waitFor();
+      expect(await nils.page.getByText("is typing").count()).toBe(0);
+      await nils.page.keyboard.press("Enter");
+      await mona.page.getByText("nilsson is typing …").waitFor({ state: "detached" });
+      await mona.page.locator(".message", { hasText: "well" }).waitFor();
+      await nils.close();
+      await here("monalisa (here), nilsson").waitFor();
+      await mona.close();
     },
     TEST_MS_MAX,
   );

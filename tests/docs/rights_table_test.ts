@@ -43,6 +43,7 @@ beforeAll(async () => {
     "CREATE NAMESPACE shop AUTHORIZATION owner; " +
       "CREATE USER TABLE shop.baskets (id INT PRIMARY KEY); " +
       "CREATE STREAM TABLE shop.steps (id INT PRIMARY KEY) WITH (TTL_SECONDS = 600); " +
+      "CREATE STREAM TABLE shop.signs (id INT PRIMARY KEY) WITH (TTL_SECONDS = 600, ACCESS_LEVEL = 'PUBLIC'); " +
       "CREATE TOPIC shop.news",
   );
   for (const level of ["PUBLIC", "PRIVATE", "RESTRICTED", "DBA"]) {
@@ -122,22 +123,27 @@ async function made(definition: (name: string) => string): Promise<string> {
 
 /** The statements of each row, by the beginning of its first cell. They return the cell's words. */
 const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
-  "read and write one's own rows of `USER` and `STREAM` tables": (caller) =>
+  "read and write one's own rows of `USER` tables": (caller) =>
     allOrNone(caller, [
       "INSERT INTO shop.baskets VALUES (1) ON CONFLICT (id) DO NOTHING",
       "SELECT * FROM shop.baskets",
       write("steps"),
       read("steps"),
     ]),
-  "read a `SHARED` table of level `PUBLIC`": (caller) => allOrNone(caller, [read("PUBLIC")]),
-  "write a table of level `PUBLIC`": (caller) => allOrNone(caller, [write("PUBLIC")]),
+  "read a `SHARED` or `STREAM` table of level `PUBLIC`": (caller) =>
+    allOrNone(caller, [read("PUBLIC"), read("signs")]),
+  "write a table of level `PUBLIC`": (caller) =>
+    allOrNone(caller, [write("PUBLIC"), write("signs")]),
   "read and write a table of level `PRIVATE`": (caller) =>
     allOrNone(caller, [read("PRIVATE"), write("PRIVATE")]),
   "read and write a table of level `RESTRICTED`": onRestricted,
   "read and write a table of level `DBA`": (caller) =>
     allOrNone(caller, [read("DBA"), write("DBA")]),
   "read [earlier states]": (caller) =>
-    allOrNone(caller, ["SELECT * FROM shop.PUBLIC FOR SYSTEM_TIME AS OF now()"]),
+    allOrNone(caller, [
+      "SELECT * FROM shop.PUBLIC FOR SYSTEM_TIME AS OF now()",
+      "SELECT * FROM shop.signs FOR SYSTEM_TIME AS OF now()",
+    ]),
   "create tables, indexes, sequences and types": async (caller) => {
     const table = await made((name) => `CREATE TABLE shop.${name} (id INT PRIMARY KEY, n INT)`);
     return await allOrNone(caller, [
