@@ -23,6 +23,7 @@ export {
   requireCreateTable,
   requireDrop,
   requireMessages,
+  requireReach,
   requireRun,
   requireTopic,
   requireWrite,

@@ -363,6 +363,25 @@ export function requireDrop(
   });
 }
 
+/**
+ * Requires that the token of a caller may define everything that a definition changes or drops in
+ * other places, as CASCADE does. A role that may drop an object may drop its dependents everywhere;
+ * a token reaches only its namespaces. The error does not name what is elsewhere.
+ *
+ * @throws {DatabaseError} PERMISSION_DENIED
+ */
+export function requireReach(
+  principal: Principal,
+  dependents: readonly { readonly namespace: string }[],
+  { action, ...details }: { readonly action: string } & ErrorDetails,
+): void {
+  for (const { namespace } of dependents) {
+    const fault = tokenFault(principal, { right: "define", namespace });
+    if (fault === undefined) continue;
+    throw denied(action, `${fault}, and something in another namespace depends on it`, details);
+  }
+}
+
 /** @throws {DatabaseError} PERMISSION_DENIED */
 export function requireCreateTable(
   principal: Principal,

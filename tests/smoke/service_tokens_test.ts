@@ -78,6 +78,60 @@ test("a token opens HTTP, me, and the socket, as its user, and its last use is s
   socket.close();
 });
 
+test("CASCADE by a token for one namespace drops nothing in another, and names nothing there", async () => {
+  await server.rows(
+    `CREATE TABLE app.base (id INT PRIMARY KEY, code INT, n INT, CONSTRAINT codes UNIQUE (code));
+     CREATE INDEX plain ON app.base (n);
+     CREATE SEQUENCE app.counter;
+     CREATE VIEW app.near AS SELECT id FROM app.base;
+     CREATE VIEW other.hidden_view AS SELECT id, n FROM app.base;
+     CREATE VIEW other.hidden_second AS SELECT id FROM app.near;
+     CREATE TABLE other.hidden_child (id INT PRIMARY KEY, code INT REFERENCES app.base (code));
+     CREATE TABLE other.hidden_numbers (id BIGINT PRIMARY KEY DEFAULT nextval('app.counter'));
+     CREATE USER definer INTERNAL ROLE dba`,
+  );
+  const limited = await tokenFor("definer", "SCOPES (DEFINE, READ, NAMESPACE app)");
+  for (const sql of [
+    "DROP TABLE app.base CASCADE",
+    "DROP VIEW app.near CASCADE",
+    "DROP SEQUENCE app.counter CASCADE",
+    "ALTER TABLE app.base DROP COLUMN n CASCADE",
+    "ALTER TABLE app.base DROP COLUMN code CASCADE",
+  ]) {
+    const [code, message] = await failure(sql, limited);
+    expect(code, sql).toBe("PERMISSION_DENIED");
+    expect(message).toMatch(/is limited to app, and something in another namespace depends on it$/);
+    expect(message).not.toContain("hidden");
+  }
+  expect(await server.rows("SELECT * FROM other.hidden_view")).toEqual([]);
+  await server.rows(
+    "DROP VIEW other.hidden_view, other.hidden_second; DROP TABLE other.hidden_child",
+  );
+  expect(await failure("DROP TABLE app.base CASCADE", limited)).toEqual(["none", ""]);
+  // A token without scopes reaches as far as the role of its user.
+  expect(await failure("DROP SEQUENCE app.counter CASCADE", await tokenFor("definer"))).toEqual([
+    "none",
+    "",
+  ]);
+});
+
+test("DEFINE covers policies, in the token's namespaces only", async () => {
+  for (const namespace of ["app", "other"]) {
+    await server.rows(
+      `CREATE TABLE ${namespace}.ruled (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED')`,
+    );
+  }
+  await server.rows("CREATE USER ruler INTERNAL ROLE dba");
+  const define = await tokenFor("ruler", "SCOPES (DEFINE, READ, NAMESPACE app)");
+  const write = await tokenFor("ruler", "SCOPES (WRITE, NAMESPACE app)");
+  const policy = (namespace: string): string =>
+    `CREATE POLICY p ON ${namespace}.ruled FOR SELECT USING (true)`;
+  expect((await failure(policy("app"), write))[0]).toBe("PERMISSION_DENIED");
+  expect((await failure(policy("other"), define))[0]).toBe("PERMISSION_DENIED");
+  expect(await failure(policy("app"), define)).toEqual(["none", ""]);
+  expect(await failure("DROP POLICY p ON app.ruled", define)).toEqual(["none", ""]);
+});
+
 test("a token's claims are those of its user, and a policy of a RESTRICTED table holds for it", async () => {
   await server.rows(
     `CREATE TABLE app.mail (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED');

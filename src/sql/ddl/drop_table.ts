@@ -3,7 +3,7 @@
  * in the catalog and then reaches storage, in one tick; the files of the rows are removed
  * afterwards.
  */
-import { type Principal, requireDrop, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
 import type { Catalog, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";
@@ -104,13 +104,21 @@ function droppedBy(
     referencesTo(catalog, tableId).filter(({ child }) => !ids.has(child.tableId)),
   );
   const policies = policiesNeeding(catalog, { tableIds: ids });
+  const action = `drop table ${dropped.join(", ")}`;
+  const position = node._location.start;
   if (node.cascade !== "cascade") {
-    const action = `drop table ${dropped.join(", ")}`;
-    refuseDependents(action, views, node._location.start);
-    refuseNumbered(action, numbered, node._location.start);
-    refuseReferring(action, referring, node._location.start);
-    refusePolicies(action, policies, node._location.start);
+    refuseDependents(action, views, position);
+    refuseNumbered(action, numbered, position);
+    refuseReferring(action, referring, position);
+    refusePolicies(action, policies, position);
   }
+  const elsewhere = [
+    ...views,
+    ...numbered.map(({ table }) => table),
+    ...referring.map(({ child }) => child),
+    ...policies.map(({ table }) => table),
+  ];
+  requireReach(principal, elsewhere, { action, position });
   const message = droppedMessage("table", { dropped, missing });
   return { tables: [...tables.values()], views, numbered, policies, referring, message };
 }

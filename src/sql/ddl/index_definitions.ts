@@ -7,7 +7,7 @@
  * Other statements write in the meantime. The statement returns once the index is ready or dropped.
  * If the server stops, the index keeps its state, and the build continues at the next start.
  */
-import { mayRead, type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
 import { repeatedly } from "../../base/repeatedly.ts";
@@ -135,9 +135,11 @@ export function dropIndexes(
     if (at === undefined) return undefined;
     const position = name._location.start;
     if (!at.index.isConstraint) {
-      if (node.cascade === "cascade") return at;
       const losing = referencesLosing(withoutNamed(at.table), catalog);
-      refuseReferring(`drop index ${at.table.namespace}.${name.name}`, losing, position);
+      const action = `drop index ${at.table.namespace}.${name.name}`;
+      if (node.cascade !== "cascade") refuseReferring(action, losing, position);
+      const children = losing.map(({ child }) => child);
+      requireReach(principal, children, { action, position });
       return at;
     }
     throw new DatabaseError(

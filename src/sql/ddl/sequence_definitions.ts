@@ -1,7 +1,7 @@
 /**
  * CREATE SEQUENCE, ALTER SEQUENCE and DROP SEQUENCE.
  */
-import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -163,11 +163,18 @@ export function dropSequences(
   }
   const dropped = sequences.map((each) => `${each.namespace}.${each.name}`);
   const dependents = (): NumberedColumn[] => columnsTakingFrom(catalog, sequences);
-  if (node.cascade !== "cascade") {
-    refuseNumbered(`drop sequence ${dropped.join(", ")}`, dependents(), node._location.start);
-  }
+  const action = `drop sequence ${dropped.join(", ")}`;
+  const position = node._location.start;
+  if (node.cascade !== "cascade") refuseNumbered(action, dependents(), position);
+  const reached = (): readonly NumberedColumn[] => {
+    const columns = dependents();
+    const tables = columns.map(({ table }) => table);
+    requireReach(caller.principal, tables, { action, position });
+    return columns;
+  };
+  reached();
   return () => {
-    dropDefaults(deps, dependents());
+    dropDefaults(deps, reached());
     catalog.dropSequences(sequences);
     return droppedMessage("sequence", { dropped, missing });
   };

@@ -8,7 +8,7 @@
  *
  * A foreign key takes effect first, and existing rows are validated afterwards.
  */
-import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -117,6 +117,13 @@ class AlterTable {
     const removed = removedColumns(table, altered, node);
     const views = viewsWithout(removed, catalog);
     const { others: policies, own } = policiesWithout(removed, { catalog, table });
+    const elsewhere = [
+      ...views,
+      ...policies.map((each) => each.table),
+      ...alteration.referring.map(({ child }) => child),
+    ];
+    const action = `alter table ${table.namespace}.${table.name}`;
+    requireReach(principal, elsewhere, { action, position: node._location.start });
     const next = withoutPolicies(this.#withoutExpired(table, altered), own);
     requireSourcesKept(catalog, { before: table, after: next }, node);
     return { ...alteration, table, next, views, policies };

@@ -1,7 +1,7 @@
 /**
  * CREATE VIEW and DROP VIEW.
  */
-import { type Principal, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type Catalog,
@@ -298,9 +298,10 @@ export function dropViews(
   }
   const dropped = [...entries.values()].map((each) => `${each.namespace}.${each.name}`);
   const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
-  if (node.cascade !== "cascade") {
-    refuseDependents(`drop view ${dropped.join(", ")}`, dependents, node._location.start);
-  }
+  const action = `drop view ${dropped.join(", ")}`;
+  const position = node._location.start;
+  if (node.cascade !== "cascade") refuseDependents(action, dependents, position);
+  requireReach(principal, dependents, { action, position });
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();
