@@ -10,7 +10,7 @@ import { AccountNotices } from "./account_notices.ts";
 import { Auth } from "./auth/mod.ts";
 import { type ArchiveLag, backupJobsOf, noteRestore } from "./backup/mod.ts";
 import { Bugs, containingClock, type OnBug } from "./base/bugs.ts";
-import type { CancelTimer, Clock } from "./base/clock.ts";
+import { type CancelTimer, type Clock, HOUR_MS } from "./base/clock.ts";
 import { collectAll } from "./base/garbage.ts";
 import type { Log } from "./base/log.ts";
 import { MemoryPressure } from "./base/memory_pressure.ts";
@@ -46,6 +46,7 @@ import {
   type SqlEnvironment,
   StorageQuota,
   type TopicAccess,
+  UserExports,
   WriteGates,
 } from "./sql/mod.ts";
 import {
@@ -110,6 +111,7 @@ export interface Database {
   /** The metrics of `/metrics`, for `system.stats`; empty until the server listens. */
   metrics: () => readonly MetricSample[];
   readonly files: FileAccess;
+  readonly exports: UserExports;
   /**
    * Watches the memory of the process until the database closes, for a caller whose process serves
    * only this database and uses the system's clock.
@@ -132,6 +134,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   const bugs = new Bugs(log);
   const parts = { ...given, log, onBug: bugs.contain.bind(bugs) };
   const { clock, disk, random } = parts;
+  const world = { bugs, clock, log, random };
   const memory = new ProcessMemoryGauge(disk);
   const pressure = pressureOn(config, { clock, holders: () => [store, readers], log, memory });
   // The parts are closed in reverse order, by `close`, or if a later step fails.
@@ -148,6 +151,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
   behindCatalog.defer(() => backups.close());
   opened.defer(() => endJobs(jobs));
   const limits = sqlLimits(config);
+  const exports = userExports(config, parts, { blobs, catalog, directory, jobs, store });
   const environment: SqlEnvironment = {
     catalog,
     ...storeParts(store),
@@ -155,10 +159,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     jobs,
     auth,
     audit,
-    clock,
-    random,
-    log,
-    bugs,
+    ...world,
     logLines: () => parts.log.lines,
     limits,
     spillSpace: spillSpace(config, parts, directory),
@@ -168,6 +169,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
     ...gatesOf({ catalog, clock, store, limits, pressure }),
     definitionOf,
     backups,
+    exports,
     live: () => liveAccess(following.live),
     ...serverAccess(() => database),
   };
@@ -192,6 +194,7 @@ export async function openDatabase(config: Config, given: DatabaseParts): Promis
       memoryParts(config, memoryUse({ database, environment, memory, readers, sql, store })),
     ...withoutServer(),
     files: new LocalFileAccess({ blobs, catalog, sql, store }),
+    exports,
     watchMemory: () => closing.defer(memoryWatch({ clock, memory, pressure })),
     close: () => closing.disposeAsync(),
   };
@@ -391,6 +394,26 @@ function spillSpace(
     log,
     directory: paths.tmp,
     bytesMax: performance.query_temporary_bytes,
+    minFreeBytes: storage.min_free_bytes,
+  });
+}
+
+function userExports(
+  { files, storage }: Config,
+  { clock, disk, log }: DatabaseParts,
+  {
+    directory: { paths },
+    ...layers
+  }: Pick<SqlEnvironment, "blobs" | "catalog" | "jobs" | "store"> & { directory: DataDirectory },
+): UserExports {
+  return new UserExports({
+    ...layers,
+    clock,
+    disk,
+    log,
+    directory: paths.exports,
+    temporary: paths.tmp,
+    keepMs: files.export_keep_hours * HOUR_MS,
     minFreeBytes: storage.min_free_bytes,
   });
 }

@@ -314,6 +314,7 @@ function startOrFail(
       topics: database.topicConsumers,
       webhookFigures: () => database.webhooks.figures(),
       files: database.files,
+      exports: database.exports,
       uiAssets,
       clientAssets: loadClient(log),
       clock: systemClock,

@@ -35,7 +35,7 @@ const SEEN_MS = 60_000;
 export interface UpkeepParts
   extends Pick<
     SqlEnvironment,
-    "blobs" | "catalog" | "clock" | "definitionOf" | "jobs" | "log" | "topics"
+    "blobs" | "catalog" | "clock" | "definitionOf" | "exports" | "jobs" | "log" | "topics"
   > {
   readonly auth: Auth;
   readonly bugs: Pick<Bugs, "contain">;
@@ -133,6 +133,7 @@ function fileSweep(parts: UpkeepParts): { begin(): void; end(): void } {
 function tidy(parts: UpkeepParts, isEnded: () => boolean): void {
   const { store } = parts;
   sweepDropped(parts, isEnded);
+  sweepExports(parts);
   attempt(parts, "discard history", () => store.discardHistory());
   attempt(parts, "read segments for damage", () => store.scrub());
   beginErasures(parts);
@@ -153,6 +154,17 @@ function sweepDropped(
   };
   void sweep().catch((error: unknown) => {
     noteFailed({ bugs, log }, "remove files of dropped tables", error);
+  });
+}
+
+/** Removes archives of exports that can no longer be downloaded. */
+function sweepExports({ bugs, exports, log }: Reports & Pick<UpkeepParts, "exports">): void {
+  const sweep = async (): Promise<void> => {
+    const count = await exports.removeExpired();
+    if (count > 0) log.info("removed expired exports", { count });
+  };
+  void sweep().catch((error: unknown) => {
+    noteFailed({ bugs, log }, "remove expired exports", error);
   });
 }
 

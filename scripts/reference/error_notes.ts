@@ -78,6 +78,7 @@ export const CONDITION_NOTES: Readonly<Record<ErrorCode, string>> = {
   TOO_MANY_FILES: "The request contains more files than `files.max_files_per_request`.",
   INVALID_MIME_TYPE: "The media type is not in `files.allowed_mime_types`.",
   FILE_NOT_FOUND: "No row that the caller may read names this file.",
+  EXPORT_NOT_FOUND: "There is no archive of this export: it was replaced, or it has expired.",
   HISTORY_TOO_OLD:
     "The table no longer keeps the rows of this moment; `earliest_seq` is the oldest one left.",
   RESUME_EXPIRED: "The history before this position is gone; load a new snapshot.",

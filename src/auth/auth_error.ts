@@ -117,7 +117,7 @@ export function tokenExpired(): AuthError {
 export function invalidFileUrl(): AuthError {
   return new AuthError(
     "INVALID_CREDENTIALS",
-    "The URL of the file is not valid, or its session has ended: SELECT FILE_URL(…) returns a new one",
+    "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
   );
 }
 
@@ -125,7 +125,7 @@ export function invalidFileUrl(): AuthError {
 export function fileUrlExpired(): AuthError {
   return new AuthError(
     "TOKEN_EXPIRED",
-    "The URL of the file has expired: SELECT FILE_URL(…) returns a new one",
+    "The URL has expired: FILE_URL and SHOW EXPORT return new ones",
   );
 }
 

@@ -6,6 +6,7 @@
  *
  *     session    base64url of JSON: ["login", user, session id, token version, role] or
  *                ["token", name of the service token]
+ *     file id    for the archive of an export, "export " and its id: `/v1/exports/{user}/{id}`
  *     until      Unix seconds, from which the URL is expired
  *     signature  base64url(HMAC-SHA256(key, "{session}.{until}.{file id}"))
  *     key        base64url(HMAC-SHA256(secret, "file urls\n{session}\n{hash of the service token}"))
@@ -58,10 +59,23 @@ export function signedFileUrl(
   { key, session }: Pick<FileUrlKey, "key" | "session">,
   { fileId, name, until }: { fileId: string; name: string; until: number },
 ): string {
-  const signature = signatureOf(key, { session, until, fileId });
+  const access = signedAccess({ key, session }, { fileId, until });
   const safeName = name.toWellFormed().replaceAll(/[/\\\0]/g, "_");
   const segment = /^\.*$/.test(safeName) ? "file" : encodeURIComponent(safeName);
-  return `/v1/files/${fileId}/${segment}?access=${session}.${until}.${signature}`;
+  return `/v1/files/${fileId}/${segment}?access=${access}`;
+}
+
+/** Returns the name under which the download of an export is signed. No file has this name. */
+export function exportAccessName(exportId: string): string {
+  return `export ${exportId}`;
+}
+
+/** Returns the value of `access` for a file, or for another download, by its name. */
+export function signedAccess(
+  { key, session }: Pick<FileUrlKey, "key" | "session">,
+  { fileId, until }: { fileId: string; until: number },
+): string {
+  return `${session}.${until}.${signatureOf(key, { session, until, fileId })}`;
 }
 
 /** Parses `access`; returns undefined if it does not have the form described above. */

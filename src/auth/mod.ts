@@ -4,7 +4,7 @@ export type { Caller } from "./answers.ts";
 export type { AuditEvent } from "./audit.ts";
 export { Auth, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
-export { signedFileUrl } from "./file_urls.ts";
+export { exportAccessName, signedAccess, signedFileUrl } from "./file_urls.ts";
 export type { CreateInvitationRequest } from "./invitations.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {

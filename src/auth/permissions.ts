@@ -33,6 +33,8 @@ export type StatementClass =
    * applies in addition.
    */
   | "rows"
+  /** EXPORT USER DATA, SHOW EXPORT, and the download of an archive. */
+  | "export"
   /** SHOW NAMESPACES, TABLES, STORAGES, STATS, MANIFEST, name; DESCRIBE, SHOW COLUMNS. */
   | "show"
   /** CREATE TABLE, ALTER TABLE. */
@@ -495,6 +497,7 @@ interface ClassRule {
 
 const STATEMENTS: Readonly<Record<StatementClass, ClassRule>> = {
   rows: { minimum: "user", owner: false },
+  export: { minimum: "user", owner: false, token: "read", isWide: true },
   show: { minimum: "user", owner: false },
   defineTable: { minimum: "service", owner: true, token: "define" },
   removeTable: { minimum: "dba", owner: true, token: "define" },

@@ -80,6 +80,7 @@ export type ErrorCode =
   | "TOO_MANY_FILES"
   | "INVALID_MIME_TYPE"
   | "FILE_NOT_FOUND"
+  | "EXPORT_NOT_FOUND"
   // Codes for history.
   | "HISTORY_TOO_OLD"
   | "RESUME_EXPIRED"

@@ -1,7 +1,7 @@
 /**
  * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
- * password changes, deletion, and links sent by mail. The server refuses each of them until its
- * configuration enables it.
+ * password changes, deletion, links sent by mail, and the export of their data. The server refuses
+ * each of them but the export until its configuration enables it.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
@@ -32,6 +32,13 @@ export interface AccountCalls {
   changePassword(password: string, newPassword: string): Promise<Identity>;
   /** Deletes the account and ends the session. A guest gives no password. */
   deleteAccount(password?: string): Promise<void>;
+  /**
+   * Writes the user's own rows and files into an archive, and returns a URL that downloads it. The
+   * URL needs no header, is valid for an hour, and ends with the session.
+   *
+   * @throws {ServerError}
+   */
+  exportData(): Promise<string>;
   /** Sends a link for a new password to the address of an account. */
   sendResetLink(user: string): Promise<void>;
   /** Sets a new password, using the token from a link. Does not log in. */
@@ -49,8 +56,9 @@ const SIGN_UP: Call = {
 
 const API = "/v1/api/auth";
 
-export function accountsBy(session: Session): AccountCalls {
+export function accountsBy(session: Session, exportData: AccountCalls["exportData"]): AccountCalls {
   return {
+    exportData,
     signUp(fields) {
       requireOptions(SIGN_UP, fields, {
         user: FILLED_TEXT,

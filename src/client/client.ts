@@ -25,6 +25,7 @@ import type { ConsumeOptions, MessageHandler } from "./consumer.ts";
 import { type Copies, copiesBy } from "./copy.ts";
 import { type Credentials, requireCredentials } from "./credentials.ts";
 import { type ClientEnvironment, globalEnvironment, withLongTimers } from "./environment.ts";
+import { exportData } from "./exports.ts";
 import { type Files, filesBy } from "./files.ts";
 import { guarded } from "./handlers.ts";
 import type { LiveQuery } from "./live.ts";
@@ -193,7 +194,7 @@ export function createClient(options: ClientOptions): Client {
   const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
-    account: accountsBy(session),
+    account: accountsBy(session, () => exportData(url, statements, environment)),
     files: filesBy(url, statements),
     ...statements,
     ...copiesBy(session),

@@ -453,6 +453,11 @@ const RULES = {
     allowed_mime_types: list("Media types that may be uploaded; an empty list allows all", {
       form: MIME,
     }),
+    export_keep_hours: whole(
+      72,
+      [1, 8760],
+      "How long the archive of EXPORT USER DATA can be downloaded",
+    ),
     staging_path: maybe(
       "Directory of uploads before their commit; by default {data_path}/tmp",
       LATER,

@@ -30,6 +30,7 @@ export type WireCode =
   | "TOO_MANY_FILES"
   | "INVALID_MIME_TYPE"
   | "FILE_NOT_FOUND"
+  | "EXPORT_NOT_FOUND"
   | "PERMISSION_DENIED"
   | "RESUME_EXPIRED"
   | "INVALID_RESUME"
@@ -184,6 +185,7 @@ const WIRE_ERRORS: Record<ErrorCode, WireError> = {
   TOO_MANY_FILES: plain("TOO_MANY_FILES", "54000"),
   INVALID_MIME_TYPE: plain("INVALID_MIME_TYPE", "22023"),
   FILE_NOT_FOUND: plain("FILE_NOT_FOUND", "42704", 404),
+  EXPORT_NOT_FOUND: plain("EXPORT_NOT_FOUND", "42704", 404),
 
   HISTORY_TOO_OLD: execution("history_too_old", "72000"),
   RESUME_EXPIRED: plain("RESUME_EXPIRED", "72000", 410),

@@ -21,6 +21,7 @@ import { authRoutes } from "./routes/auth.ts";
 import type { AuthRouteOptions } from "./routes/auth_requests.ts";
 import { clientRoutes } from "./routes/client.ts";
 import { copyRoute } from "./routes/copy.ts";
+import { exportPaths } from "./routes/exports.ts";
 import { type FileRouteOptions, fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
@@ -138,12 +139,12 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   ];
 }
 
-/** Returns the routes of whole subtrees: files and, if it is enabled, the admin page. */
+/** Returns the routes of whole subtrees: files, exports and, if it is enabled, the admin page. */
 function prefixesOf(
   options: ServerOptions,
   { clientMemory: { bodies }, cors }: ServerParts,
 ): readonly PrefixRoute[] {
-  const { auth, config, files: access, sql } = options;
+  const { auth, config, exports, files: access, sql } = options;
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
   const forFiles: FileRouteOptions = { auth, files: access, mayUseCookies };
   const files: Omit<PrefixRoute, "operation" | "prefix"> = {
@@ -153,6 +154,7 @@ function prefixesOf(
     handle: (exchange, rest) => fileResponse(forFiles, exchange, rest),
   };
   return [
+    exportPaths({ auth, exports, mayUseCookies }),
     { ...files, prefix: "/v1/files/", operation: fileOperation("file") },
     { ...files, prefix: "/api/v1/files/", operation: fileOperation("fileByAlias") },
     ...transactionPaths({ auth, bodies, config, sql }),

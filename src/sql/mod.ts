@@ -12,6 +12,7 @@ export {
   tableNamesOf,
 } from "./ddl/table_definition.ts";
 export { storedIndexesOf } from "./execute/build/stored_index.ts";
+export { type ArchiveAccess, UserExports } from "./exports/user_exports.ts";
 export {
   type FileAccess,
   type FilePath,
@@ -68,6 +69,7 @@ export type {
   BegunJob,
   ConnectionAccess,
   ConnectionRow,
+  ExportAccess,
   LiveAccess,
   LiveMatch,
   LiveRow,

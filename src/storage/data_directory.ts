@@ -28,6 +28,7 @@ const DIRECTORY_FORMAT = 1;
 /** The names in the data directory that the server cleans up, overwrites or removes at startup. */
 const OWN_NAMES: ReadonlySet<string> = new Set([
   "ballast",
+  "exports",
   "files",
   "restore",
   "restore.new",

@@ -35,11 +35,13 @@ export type {
   StoredIndex,
 } from "./contract/index_reads.ts";
 export {
+  beganAtMs,
   errorFrom,
   type Job,
   type JobEnd,
   type JobKind,
   JobList,
+  type JobStatus,
   type NewJob,
   runJob,
 } from "./contract/job_list.ts";

@@ -99,6 +99,7 @@ test("isAtLeast orders the roles", () => {
 test("mayRun is the role × statement matrix", () => {
   const matrix: Readonly<Record<StatementClass, string>> = {
     rows: "USDYO",
+    export: "USDYO",
     show: "USDYO",
     defineTable: "SDYO",
     removeTable: "DYO",

@@ -4,6 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { createClient, ServerError } from "../../src/client/mod.ts";
+import { until } from "../support/until.ts";
 import {
   expired,
   FakeServer,
@@ -54,6 +55,66 @@ test("account.signUp says that the name may be taken if the login fails", async 
   expect(failure).toBeInstanceOf(ServerError);
   expect(failure).toMatchObject({ code: "unauthorized", status: 401 });
   expect(String(failure)).toContain("the name may be taken");
+});
+
+test("account.exportData waits for its archive, and returns a URL below the client's address", async () => {
+  const server = new FakeServer();
+  const client = createClient({
+    url: "http://db.test/db",
+    environment: server,
+    auth: { token: "t1" },
+  });
+  const rows = [
+    ["EX1", "export", "running", null, null, null],
+    ["EX1", "running", 1, null, null],
+    ["EX1", "completed", 1, "x", "https://other.test/db/v1/exports/ada/EX1?access=a.1.b"],
+  ];
+  const schemas = [
+    ["job_id", "job_type", "status", "namespace_id", "table_name", "message"],
+    ["job_id", "status", "created_at", "message", "download_url"],
+  ];
+  const texts: unknown[] = [];
+  server.answer = (path, request) => {
+    if (!path.endsWith("/sql")) return ok(loginBody("t1"));
+    texts.push((JSON.parse(request.body ?? "{}") as { sql: string }).sql);
+    const names = schemas[Math.min(texts.length, 2) - 1] ?? [];
+    const schema = names.map((name, index) => ({ name, data_type: "Text", index }));
+    const [row = []] = rows.splice(0, 1);
+    const entry = { schema, rows: [row], row_count: 1, as_user: "ada" };
+    return ok({ status: "success", results: [entry], took: 1 });
+  };
+  const url = client.account.exportData();
+  await until(() => server.timers.size > 0);
+  server.fire();
+  expect(await url).toBe("http://db.test/db/v1/exports/ada/EX1?access=a.1.b");
+  expect(texts).toEqual(["EXPORT USER DATA", "SHOW EXPORT", "SHOW EXPORT"]);
+});
+
+test.each([
+  [[["EX1", "failed", 1, "the disk is full", null]], /without an archive: the disk is full$/],
+  [[["EX2", "completed", 1, null, "/v1/exports/ada/EX2"]], /another one has replaced it$/],
+  [[["EX1", "cancelled", 1, null, null]], /without an archive: cancelled$/],
+])("account.exportData says why there is no archive", async (listed, why) => {
+  const server = new FakeServer();
+  const client = createClient({
+    url: "http://db.test",
+    environment: server,
+    auth: { token: "t1" },
+  });
+  server.answer = (path, request) => {
+    if (!path.endsWith("/sql")) return ok(loginBody("t1"));
+    const isList = (request.body ?? "").includes("SHOW");
+    const names = isList
+      ? ["job_id", "status", "created_at", "message", "download_url"]
+      : ["job_id", "job_type", "status", "namespace_id", "table_name", "message"];
+    const rows = isList ? listed : [["EX1", "export", "running", null, null, null]];
+    const schema = names.map((name, index) => ({ name, data_type: "Text", index }));
+    const entry = { schema, rows, row_count: rows.length, as_user: "ada" };
+    return ok({ status: "success", results: [entry], took: 1 });
+  };
+  const failure = await client.account.exportData().catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ServerError);
+  expect(String(failure)).toMatch(why);
 });
 
 test("a guest becomes a user by its token, and its live queries go on", async () => {

@@ -149,6 +149,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
     "websocket.loading_timeout_secs": 600,
     "websocket.replay_changes": 10000,
     "websocket.compression": true,
+    "files.export_keep_hours": 72,
     "files.max_size_bytes": 26214400,
     "files.max_request_bytes": 104857600,
     "files.max_files_per_request": 20,

@@ -130,6 +130,8 @@ const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
       write("steps"),
       read("steps"),
     ]),
+  "[export](#ones-own-data) one's own rows and files": (caller) =>
+    allOrNone(caller, ["EXPORT USER DATA", "SHOW EXPORT"]),
   "read a `SHARED` or `STREAM` table of level `PUBLIC`": (caller) =>
     allOrNone(caller, [read("PUBLIC"), read("signs")]),
   "write a table of level `PUBLIC`": (caller) =>

@@ -294,7 +294,7 @@ describe("a signed URL", () => {
   const NOT_VALID = [
     401,
     "INVALID_CREDENTIALS",
-    "The URL of the file is not valid, or its session has ended: SELECT FILE_URL(…) returns a new one",
+    "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
   ];
 
   test("serves the bytes without a header, by ranges, to pages of any origin", async () => {
@@ -334,7 +334,7 @@ describe("a signed URL", () => {
     expect(await refusal(url)).toEqual([
       401,
       "TOKEN_EXPIRED",
-      "The URL of the file has expired: SELECT FILE_URL(…) returns a new one",
+      "The URL has expired: FILE_URL and SHOW EXPORT return new ones",
     ]);
     for (const seconds of ["0", "-1", "1e9", "'nan'::double"]) {
       const { body } = await server.sql(`SELECT FILE_URL(file, ${seconds}) FROM app.docs`, {

@@ -55,7 +55,6 @@ const FAULTS: readonly (readonly [string, string])[] = [
   ["STORAGE COMPACT TABLE app.s", "INVALID_OPERATION"],
   ["SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
   ["EXPLAIN SUBSCRIBE TO app.missing", "TABLE_NOT_FOUND"],
-  ["EXPORT USER DATA", "UNSUPPORTED_FEATURE"],
   // These statements follow a definition, but do not use it.
   ...(
     [

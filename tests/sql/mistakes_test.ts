@@ -631,7 +631,6 @@ const REFUSED: readonly Mistake[] = [
   ],
   ["SHOW DATABASES", "DATABASES", "SHOW NAMESPACES lists namespaces"],
   ["SHOW INDEX FROM demo.kv", "INDEX FROM dem", "SELECT * FROM system.indexes lists them"],
-  ["EXPORT USER DATA", "EXPORT USER DA", "SELECT returns CSV with the header Accept: text/csv"],
 ];
 
 test.each([

@@ -232,6 +232,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     topics: NO_TOPICS,
     webhookFigures: () => NO_WEBHOOKS,
     files: options.files?.({ catalog, store }) ?? { open: noFiles, openById: noFiles },
+    exports: { open: noFiles },
     uiAssets: undefined,
     clientAssets: loadClient(silentLog),
     clock,

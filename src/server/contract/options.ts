@@ -10,7 +10,13 @@ import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { ReceivedBytes } from "../../base/received_bytes.ts";
 import type { LiveEngine } from "../../live/mod.ts";
-import type { FileAccess, MemoryPart, ReaderCounts, SqlEngine } from "../../sql/mod.ts";
+import type {
+  ArchiveAccess,
+  FileAccess,
+  MemoryPart,
+  ReaderCounts,
+  SqlEngine,
+} from "../../sql/mod.ts";
 import type { TopicConsumers, WebhookFigures } from "../../topics/mod.ts";
 
 /**
@@ -180,6 +186,7 @@ export interface ServerOptions {
   readonly topics: TopicConsumers;
   readonly webhookFigures: () => WebhookFigures;
   readonly files: FileAccess;
+  readonly exports: ArchiveAccess;
   /** The built admin page; undefined if it was not built. */
   readonly uiAssets: UiAssets | undefined;
   readonly clientAssets: ClientAssets;

@@ -12,7 +12,7 @@ import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
 /** Paths that the wire contract reserves for a later version. */
-const PLANNED_PATHS: readonly string[] = ["/v1/exports/", "/v1/api/auth/oidc/"];
+const PLANNED_PATHS: readonly string[] = ["/v1/api/auth/oidc/"];
 
 /**
  * All paths that begin with a prefix. The route function gets the path after the prefix, without

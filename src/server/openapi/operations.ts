@@ -257,6 +257,41 @@ export const COPY_OPERATION: Operation = {
   errors: SQL_OPERATION.errors ?? {},
 };
 
+export const EXPORT_OPERATION: Operation = {
+  id: "export",
+  tag: "data",
+  summary: "Download the archive of a finished EXPORT USER DATA",
+  access: "bearer",
+  parameters: [
+    inPath("user_id", "The user whose data it is; another user's needs role dba or system"),
+    inPath("export_id", "The job_id of the export", { type: "string", pattern: "^EX\\d+$" }),
+    inQuery("access", "A signature. SHOW EXPORT returns the whole URL, which needs no token"),
+    inHeader("Range", "One range of bytes"),
+    inHeader("If-Range", "The ETag that the range belongs to"),
+    inHeader("If-None-Match", "ETags that the caller already has"),
+  ],
+  answers: {
+    200: {
+      description: "The archive",
+      content: { "application/zip": { description: "Rows as NDJSON, and files" } },
+      headers: { ETag: "The export_id" },
+    },
+    206: {
+      description: "The range",
+      content: { "*/*": { description: "Bytes" } },
+      headers: { "Content-Range": "The bytes of this part" },
+    },
+    304: { description: "The caller has the archive" },
+  },
+  errors: {
+    400: ["INVALID_INPUT"],
+    403: ["PERMISSION_DENIED"],
+    404: ["EXPORT_NOT_FOUND"],
+    416: ["RANGE_NOT_SATISFIABLE"],
+    500: ["INTERNAL_ERROR"],
+  },
+};
+
 /** Returns an operation that is served on two paths. */
 export function fileOperation(id: string): Operation {
   return {

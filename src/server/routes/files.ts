@@ -11,11 +11,11 @@ import type { Auth } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { FileEntry } from "../../catalog/mod.ts";
 import type { FileAccess, FilePath, OpenFile } from "../../sql/mod.ts";
-import { hasTag, type RequestedRange, rangeOf } from "../http/byte_range.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { HttpError } from "../http/http_error.ts";
+import { decodedSegments } from "../http/path_segments.ts";
 import { invalidInput } from "../http/request_body.ts";
-import { plainHeaders } from "../http/responses.ts";
+import { storedFileResponse } from "../http/stored_file.ts";
 import { bearerOrCookiePrincipal } from "./bearer_or_cookie.ts";
 
 export interface FileRouteOptions {
@@ -56,7 +56,7 @@ async function signedResponse(
   exchange: Exchange,
   { access, path }: { access: string; path: string },
 ): Promise<Response> {
-  const segments = path.split("/").map(decodedSegment);
+  const segments = decodedSegments(path, "a file");
   const [fileId = ""] = segments;
   if (segments.length > 2 || !/^\d{1,16}$/.test(fileId)) {
     throw invalidInput(
@@ -80,7 +80,7 @@ function notThere(error: unknown): never {
 
 /** @throws {DatabaseError} INVALID_INPUT */
 function filePathFrom(path: string): Omit<FilePath, "userId"> {
-  const segments = path.split("/").map(decodedSegment);
+  const segments = decodedSegments(path, "a file");
   const [namespace = "", table = "", sub = "", storedName = ""] = segments;
   const isComplete = segments.length === 4 && segments.every((segment) => segment !== "");
   if (!isComplete || !/^f\d{4,}$/.test(sub)) {
@@ -89,66 +89,15 @@ function filePathFrom(path: string): Omit<FilePath, "userId"> {
   return { namespace, table, sub, storedName };
 }
 
-function decodedSegment(segment: string): string {
-  let decoded: string;
-  try {
-    decoded = decodeURIComponent(segment);
-  } catch {
-    // A URIError means malformed percent-encoding, which is the caller's mistake.
-    throw invalidInput("Cannot read a file: its path is not percent-encoded UTF-8");
-  }
-  if (decoded === ".." || /[/\\\0]/.test(decoded)) {
-    throw invalidInput("Cannot read a file: its path contains a forbidden segment");
-  }
-  return decoded;
-}
-
 function respond(exchange: Exchange, { bytes, entry }: OpenFile): Response {
-  const request = exchange.request.headers;
-  const tag = `"${entry.sha256}"`;
   const isDownload = exchange.queryValue("download") === "1";
-  const headers = fileHeaders(entry, { tag, isDownload });
-  headers.set("X-Request-ID", exchange.requestId);
-  if (hasTag(request.get("if-none-match"), tag)) {
-    headers.delete("Content-Type");
-    return new Response(null, { status: 304, headers });
-  }
-  const ifRange = request.get("if-range");
-  const rangeHeader = ifRange === null || ifRange === tag ? request.get("range") : null;
-  const range = rangeOf(rangeHeader, entry.size);
-  if (range === "unsatisfiable") {
-    throw new HttpError(416, "RANGE_NOT_SATISFIABLE", `The file has ${entry.size} bytes`, {
-      contentRange: `bytes */${entry.size}`,
-    });
-  }
-  const isWhole = range === "whole";
-  const { first, last }: RequestedRange = isWhole ? { first: 0, last: entry.size - 1 } : range;
-  if (!isWhole) headers.set("Content-Range", `bytes ${first}-${last}/${entry.size}`);
-  const status = isWhole ? 200 : 206;
-  const body = isWhole ? bytes : bytes.slice(first, last + 1);
-  // The runtime would send the type of the file on disk instead of the stored type.
-  return new Response(body.stream(), {
-    status,
-    headers: withLength(headers, last - first + 1),
+  return storedFileResponse(exchange, {
+    bytes,
+    size: entry.size,
+    mime: entry.mime,
+    tag: entry.sha256,
+    disposition: dispositionOf(entry, isDownload),
   });
-}
-
-function withLength(headers: Headers, length: number): Headers {
-  headers.set("Content-Length", String(length));
-  return headers;
-}
-
-function fileHeaders(
-  entry: FileEntry,
-  { isDownload, tag }: { tag: string; isDownload: boolean },
-): Headers {
-  const headers = plainHeaders(entry.mime);
-  headers.set("ETag", tag);
-  headers.set("Cache-Control", "private, no-cache");
-  headers.set("Accept-Ranges", "bytes");
-  headers.set("Content-Security-Policy", "sandbox; default-src 'none'");
-  headers.set("Content-Disposition", dispositionOf(entry, isDownload));
-  return headers;
 }
 
 /** Content is shown inline only if a browser cannot run it as a page of this server. */

@@ -8,6 +8,7 @@
  * row. The bytes are verified against their checksum once, before any of them is sent.
  */
 import { isRuledFor, mayReadFilesOf, type Principal } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
 import { type FileEntry, isSystemNamespace, type TableEntry } from "../../catalog/mod.ts";
 import { type BlobStore, SHARED_OWNER } from "../../storage/mod.ts";
@@ -16,6 +17,7 @@ import { visibleTable } from "../names/table_names.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import type { SqlEngine } from "../ports/engine.ts";
 import { type FileDeps, isFileLive, keyFromJson } from "./uploads.ts";
+import { readWhole } from "./verified_file.ts";
 
 /**
  * The maximum number of files that are remembered as verified since startup. It suffices for all
@@ -75,10 +77,7 @@ export class LocalFileAccess implements FileAccess {
       const isVisible = await this.#seesRow(principal, table, entry);
       if (!isVisible) throw notFound(path, table);
     }
-    const bytes = this.#parts.blobs.read(entry);
-    if (bytes === undefined) throw damaged(entry, "its bytes are missing");
-    await this.#verify(entry, bytes);
-    return { entry, bytes };
+    return { entry, bytes: await this.#bytesOf(entry) };
   }
 
   async openById(principal: Principal, fileId: string): Promise<OpenFile> {
@@ -167,25 +166,18 @@ export class LocalFileAccess implements FileAccess {
     return results[0]?.rowCount === 1;
   }
 
-  /** @throws {DatabaseError} DATA_DAMAGED */
-  async #verify(entry: FileEntry, bytes: Blob): Promise<void> {
-    if (this.#verified.has(entry.fileId)) return;
-    const hasher = new Bun.CryptoHasher("sha256");
-    let size = 0;
-    try {
-      for await (const piece of bytes.stream()) {
-        hasher.update(piece);
-        size += piece.length;
-      }
-    } catch (error) {
-      // The error contains the system's reason: the file is unreadable, or was removed after it was
-      // found.
-      throw damaged(entry, `its bytes cannot be read (${String(error)})`);
-    }
-    if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
-    if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
+  /**
+   * Returns the bytes of a file, which are compared with their checksum unless they were before.
+   *
+   * @throws {DatabaseError} DATA_DAMAGED
+   */
+  async #bytesOf(entry: FileEntry): Promise<Blob> {
+    const bytes = this.#parts.blobs.read(entry);
+    if (bytes !== undefined && this.#verified.has(entry.fileId)) return bytes;
+    await readWhole(entry, bytes);
     if (this.#verified.size >= VERIFIED_COUNT_MAX) this.#verified.clear();
     this.#verified.add(entry.fileId);
+    return defined(bytes, "missing bytes are not verified");
   }
 }
 
@@ -202,8 +194,4 @@ function notFoundById(fileId: string): DatabaseError {
 
 function invalid(message: string): DatabaseError {
   return new DatabaseError("INVALID_INPUT", message);
-}
-
-function damaged({ fileId, name }: FileEntry, what: string): DatabaseError {
-  return new DatabaseError("DATA_DAMAGED", `Cannot read file ${fileId} ("${name}"): ${what}`);
 }

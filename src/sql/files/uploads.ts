@@ -315,7 +315,8 @@ function mayBeNamed(entry: FileEntry, historyStart: Seq, deps: FileDeps): boolea
   }
 }
 
-function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
+/** Whether the row for which a file was uploaded refers to it at a seq. */
+export function isNamedAt(entry: FileEntry, upTo: Seq, { catalog, store }: FileDeps): boolean {
   const table = catalog.tableById(entry.tableId);
   if (table === undefined) return false;
   if (!table.columns.some(({ columnId }) => columnId === entry.columnId)) return false;

@@ -171,6 +171,7 @@ const SHOW_SIMPLE = new Map<string, ShowSimpleStatement["type"]>([
   ["tokens", "show tokens"],
   ["invitations", "show invitations"],
   ["manifest", "show manifest"],
+  ["export", "show export"],
   ["all", "show all"],
 ]);
 

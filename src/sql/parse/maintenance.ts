@@ -1,5 +1,12 @@
-/** Parses statements about the server's background work: STORAGE, BACKUP, RESTORE, KILL. */
-import type { BackupStatement, KillStatement, RestoreStatement, Statement } from "./ast/ast.ts";
+/** Parses statements about the server's background work: STORAGE, BACKUP, RESTORE, EXPORT,
+ * KILL. */
+import type {
+  BackupStatement,
+  ExportStatement,
+  KillStatement,
+  RestoreStatement,
+  Statement,
+} from "./ast/ast.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceOf } from "./ddl.ts";
 import { parseId, parseNameOrString } from "./options.ts";
@@ -28,6 +35,12 @@ export function parseBackup(cursor: Cursor, start: number): BackupStatement {
   cursor.expectAll("backup", "database", "to");
   const target = cursor.string("a target in quotes");
   return { type: "backup", target, _location: cursor.since(start) };
+}
+
+/** Parses `EXPORT USER DATA`. */
+export function parseExport(cursor: Cursor, start: number): ExportStatement {
+  cursor.expectAll("export", "user", "data");
+  return { type: "export user data", _location: cursor.since(start) };
 }
 
 /** Parses `RESTORE DATABASE FROM 'source' [TO …]`. */

@@ -23,7 +23,6 @@ type Refused = readonly [construct: string, hint?: string];
 /** Statements that are refused, by their first word. */
 export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, Refused>([
   ["bulk", ["BULK INSERT", COPYING]],
-  ["export", ["EXPORT USER DATA", "SELECT returns CSV with the header Accept: text/csv"]],
   ["replace", ["REPLACE INTO", ON_CONFLICT]],
   ["upsert", ["UPSERT", ON_CONFLICT]],
   ["optimize", ["OPTIMIZE TABLE", "STORAGE COMPACT TABLE merges segments"]],
@@ -200,7 +199,6 @@ const SHOWN: readonly (readonly [words: string, construct: string, hint?: string
   ["warnings", "SHOW WARNINGS", "the response contains errors and notices"],
   ["errors", "SHOW ERRORS", "the response contains errors and notices"],
   ["engines", "SHOW ENGINES", "there is one storage engine"],
-  ["export", "SHOW EXPORT", "SELECT returns CSV with the header Accept: text/csv"],
 ];
 
 /** Refuses a form of SHOW that only other systems support. */

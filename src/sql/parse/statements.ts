@@ -32,7 +32,7 @@ import {
 } from "./dialect.ts";
 import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
-import { parseBackup, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
+import { parseBackup, parseExport, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import { parseMerge } from "./merge.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
 import { parseAlterPolicy, parseCreatePolicy, parseDropPolicy } from "./policies.ts";
@@ -119,6 +119,7 @@ const STATEMENTS = new Map<string, Parse>([
   ["subscribe", parseSubscribe],
   ["backup", parseBackup],
   ["restore", parseRestore],
+  ["export", parseExport],
   ["clear", parseClearTopic],
   ["consume", parseConsume],
   ["ack", parseAck],
@@ -137,7 +138,7 @@ export function parseStatement(cursor: Cursor): Statement {
     cursor.couldBe("use", "storage", "kill", "subscribe", "start", "backup", "restore");
     cursor.couldBe("clear", "consume", "ack", "copy", "grant", "truncate", "savepoint", "release");
     cursor.couldBe("comment", "prepare", "execute", "deallocate", "do", "merge");
-    cursor.couldBe("declare", "fetch", "move", "close");
+    cursor.couldBe("declare", "fetch", "move", "close", "export");
   }
   return cursor.unexpected("a statement");
 }

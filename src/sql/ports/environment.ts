@@ -26,6 +26,7 @@ import type { SpillSpace } from "../spill/mod.ts";
 import type {
   BackupAccess,
   ConnectionAccess,
+  ExportAccess,
   LiveAccess,
   MemoryPart,
   MetricSample,
@@ -77,6 +78,7 @@ export interface SqlEnvironment {
   readonly blobs: BlobStore;
   readonly jobs: JobList;
   readonly backups: BackupAccess;
+  readonly exports: ExportAccess;
   readonly storages: Storages;
   readonly auth: Auth;
   readonly audit: AuditLog;

@@ -2,7 +2,8 @@
  * SQL can list and stop things that higher layers own: subscriptions, connections, backups, metrics
  * and settings. It declares the interfaces here; `database.ts` injects the implementations.
  */
-import type { Job, TableWrite } from "../../storage/mod.ts";
+import type { Principal } from "../../auth/mod.ts";
+import type { Job, JobStatus, TableWrite } from "../../storage/mod.ts";
 import type { RestoreStatement } from "../parse/ast/ast.ts";
 import type { LivePlan } from "./engine.ts";
 
@@ -104,6 +105,28 @@ export interface BackupAccess {
 export interface BegunJob {
   readonly job: Job;
   readonly isNew: boolean;
+}
+
+/** An export of a user's own data, as SHOW EXPORT lists it. */
+export interface ExportState {
+  readonly jobId: string;
+  readonly status: JobStatus;
+  readonly createdAtMs: number;
+  readonly message: string | undefined;
+  /** Whether its archive can be downloaded. */
+  readonly hasArchive: boolean;
+}
+
+/** The exports of users' own data. */
+export interface ExportAccess {
+  /** Starts an export of the caller's data. If one of the caller is open, it is returned. */
+  begin(principal: Principal): BegunJob;
+  /** Returns the exports of the caller, newest first. */
+  list(principal: Principal): readonly ExportState[];
+  /** Removes the archives of a user who was dropped. @throws {DiskError} */
+  removeOwner(owner: number): Promise<void>;
+  /** Removes archives that have expired. Returns their number. @throws {DiskError} */
+  removeExpired(): Promise<number>;
 }
 
 /** One row of `system.connections`: an authenticated socket or event stream. */

@@ -31,7 +31,27 @@ type WriteCell = (value: Value) => string;
 
 const ENCODER = new TextEncoder();
 
+/** The format that needs no options. */
+const NDJSON: CopySettings = {
+  format: "ndjson",
+  delimiter: "",
+  nullText: "",
+  header: "none",
+  quote: "",
+  escape: "",
+  forceQuote: [],
+  forceNotNull: [],
+  forceNull: [],
+  onConflict: "error",
+  skipsFaulty: false,
+};
+
 export class CopyText {
+  /** Returns the writer of the format ndjson. */
+  static ndjson(fields: readonly CopyField[]): CopyText {
+    return new CopyText(fields, NDJSON);
+  }
+
   readonly #fields: readonly CopyField[];
   readonly #options: CopySettings;
   readonly #writers: readonly WriteCell[];

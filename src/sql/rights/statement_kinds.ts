@@ -44,6 +44,7 @@ import type {
   DropViewStatement,
   DropWebhookStatement,
   ExplainSubscribeStatement,
+  ExportStatement,
   KillStatement,
   PolicyDefinition,
   RestoreStatement,
@@ -119,6 +120,7 @@ export type AdministeringStatement =
   | DropUserStatement
   | SecretDefinition
   | BackupStatement
+  | ExportStatement
   | RestoreStatement
   | DropTopicStatement
   | ClearTopicStatement
@@ -265,6 +267,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "show tokens": SHOW_SECRETS,
   "show invitations": SHOW_SECRETS,
   "show manifest": SHOW,
+  "show export": { right: "export", home: "show", work: "show" },
   describe: SHOW,
   "describe topic": SHOW_TOPICS,
   show: SHOW,
@@ -284,6 +287,7 @@ const KINDS: Readonly<{ [Type in Statement["type"]]: StatementKind<HomeOf<Type>>
   "drop invitation": USER,
   backup: COPY,
   restore: COPY,
+  "export user data": { right: "export", home: "utility", work: "job" },
 };
 
 /** The type of every statement. */

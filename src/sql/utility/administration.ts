@@ -22,6 +22,7 @@ import {
 } from "../rights/statement_kinds.ts";
 import {
   copyDatabase,
+  exportUserData,
   JOB_COLUMNS,
   killJob,
   type MaintenanceDeps,
@@ -71,6 +72,7 @@ const SHOWS_OF_ALL: ReadonlySet<ShowStatement["type"]> = new Set<ShowStatement["
   "show webhooks",
   "show tokens",
   "show invitations",
+  "show export",
 ]);
 
 /** The dependencies of these statements. */
@@ -142,6 +144,7 @@ export class Administration {
         return;
       case "backup":
       case "restore":
+      case "export user data":
       case "kill":
         // These statements refer to no object in the catalog, or to one that is known only when
         // they run.
@@ -173,6 +176,8 @@ export class Administration {
           await copyDatabase(this.#deps, node, principal.userId),
           asUser,
         );
+      case "export user data":
+        return rowsResult(JOB_COLUMNS, await exportUserData(this.#deps, principal), asUser);
       case "drop topic":
       case "clear topic":
         return rowsResult(JOB_COLUMNS, await removeMessages(this.#deps, node, call), asUser);

@@ -87,6 +87,8 @@ function subjectOf(
       const isNamespace = kind === "namespace";
       return { target: isNamespace ? name.name : `${name.schema ?? namespace}.${name.name}` };
     }
+    case "export user data":
+      return { target: principal.userId, subject: principal.userId };
     case "execute as":
       return { target: node.user.name, subject: node.user.name };
     default: {

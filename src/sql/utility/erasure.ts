@@ -1,5 +1,6 @@
 /**
- * Erases the data of dropped accounts: rows, history, files, stored responses and dead letters.
+ * Erases the data of dropped accounts: rows, history, files, exports, stored responses and dead
+ * letters.
  *
  *     DROP USER ──► dropped ──30 days, PURGE, or the name is used again──► due ──job──► erased
  *
@@ -29,7 +30,7 @@ const OWN_TABLE_IDS: readonly number[] = [ANSWERS_TABLE.tableId, DEAD_LETTERS_TA
 /** The dependencies of an erasure. */
 export type ErasureDeps = Pick<
   SqlEnvironment,
-  "blobs" | "catalog" | "clock" | "jobs" | "log" | "store" | "topics"
+  "blobs" | "catalog" | "clock" | "exports" | "jobs" | "log" | "store" | "topics"
 >;
 
 /** Starts the jobs of all due erasures that are not running. */
@@ -116,6 +117,7 @@ async function erase(
   }
   if (job.isCancelled) return { status: "cancelled", message: "it starts again within an hour" };
   versions += await deleteUnownedLetters(deps.store, userId);
+  await deps.exports.removeOwner(owner);
   const files = await removeFiles(deps, owner);
   const [failure] = failures;
   if (failure !== undefined) throw failure;

@@ -1,6 +1,6 @@
 /**
- * Runs STORAGE FLUSH and COMPACT, BACKUP, RESTORE, DROP USER … PURGE and KILL JOB, whose work may
- * outlast the statement.
+ * Runs STORAGE FLUSH and COMPACT, BACKUP, RESTORE, EXPORT USER DATA, DROP USER … PURGE and KILL
+ * JOB, whose work may outlast the statement.
  *
  * A statement starts its jobs, and returns when all of them have ended or after a few seconds, with
  * the state of the jobs at that time. The jobs of one statement run one after another.
@@ -28,6 +28,7 @@ import type {
   StorageTableStatement,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BegunJob } from "../ports/ports.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn } from "../result/result.ts";
 import { type AskedErasure, type ErasureDeps, eraseName } from "./erasure.ts";
@@ -134,10 +135,23 @@ export async function copyDatabase(
   node: BackupStatement | RestoreStatement,
   userId: string,
 ): Promise<Row[]> {
-  const { isNew, job } =
+  const begun =
     node.type === "backup"
       ? backups.backUp(node.target, userId)
       : backups.restore(node.source, { createdBy: userId, to: node.to });
+  return await rowsOf(begun, clock);
+}
+
+/** Starts an export of the caller's own data. @returns Its job row. @throws {DatabaseError} */
+export async function exportUserData(
+  { clock, exports }: Pick<SqlEnvironment, "clock" | "exports">,
+  principal: Principal,
+): Promise<Row[]> {
+  return await rowsOf(exports.begin(principal), clock);
+}
+
+/** Returns the row of a single job. @throws The error of the job. */
+async function rowsOf({ isNew, job }: BegunJob, clock: Clock): Promise<Row[]> {
   if (!isNew)
     return [jobRow(job, undefined, { status: "skipped", message: `one is ${job.status}` })];
   await settled(clock, [{ job }]);

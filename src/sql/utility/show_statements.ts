@@ -14,12 +14,13 @@ import type {
   ShowTopicsStatement,
   ShowVariableStatement,
 } from "../parse/ast/ast.ts";
-import type { StatementResult } from "../ports/engine.ts";
+import type { ServerAddress, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { ShownSetting } from "../ports/ports.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
 import { type PlainColumn, rowsResult } from "../result/result.ts";
 import type { ShowStatement } from "../rights/statement_kinds.ts";
+import { exportRows, SHOW_EXPORT_COLUMNS } from "../system/export_rows.ts";
 import { type ManifestDeps, manifestRows, SHOW_MANIFEST_COLUMNS } from "../system/manifest_rows.ts";
 import { policyRows, SHOW_POLICIES_COLUMNS } from "../system/policy_views.ts";
 import {
@@ -65,11 +66,13 @@ export interface ShowDeps
     TokenViewDeps,
     TopicViewDeps,
     WebhookViewDeps,
-    Pick<SqlEnvironment, "live" | "settings"> {}
+    Pick<SqlEnvironment, "clock" | "exports" | "live" | "settings"> {}
 
 interface ShowCall {
   readonly principal: Principal;
   readonly namespace: string;
+  /** The server's address as the caller sees it, for SHOW EXPORT. */
+  readonly server: ServerAddress | undefined;
   /** The settings changed by SET. */
   readonly requestSettings: readonly ShownSetting[];
 }
@@ -85,7 +88,7 @@ const SETTING_COLUMNS: readonly PlainColumn[] = ["name", "value", "description",
 export function show(
   deps: ShowDeps,
   node: ShowStatement,
-  { namespace, principal, requestSettings }: ShowCall,
+  { namespace, principal, requestSettings, server }: ShowCall,
 ): StatementResult {
   const { catalog, systemViews } = deps;
   const asUser = principal.userId;
@@ -126,14 +129,14 @@ export function show(
       return rowsResult(SHOW_STORAGES_COLUMNS, rows, asUser);
     }
     default:
-      return showOthers(deps, node, { principal, requestSettings });
+      return showOthers(deps, node, { principal, requestSettings, server });
   }
 }
 
 function showOthers(
   deps: ShowDeps,
   node: ShowSimpleStatement | ShowVariableStatement,
-  { principal, requestSettings }: Pick<ShowCall, "principal" | "requestSettings">,
+  { principal, requestSettings, server }: Omit<ShowCall, "namespace">,
 ): StatementResult {
   const asUser = principal.userId;
   switch (node.type) {
@@ -143,6 +146,8 @@ function showOthers(
       return rowsResult(SHOW_TOKENS_COLUMNS, tokenRows(deps), asUser);
     case "show invitations":
       return rowsResult(SHOW_INVITATIONS_COLUMNS, invitationRows(deps), asUser);
+    case "show export":
+      return rowsResult(SHOW_EXPORT_COLUMNS, exportRows(deps, { principal, server }), asUser);
     default:
       return settingsOf(node, shownSettings(deps.settings(), principal, requestSettings), asUser);
   }

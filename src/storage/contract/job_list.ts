@@ -1,6 +1,6 @@
 /**
  * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, index
- * builds, backups, restores, the erasure of accounts, and the removal of dropped topics.
+ * builds, backups, restores, exports, the erasure of accounts, and the removal of dropped topics.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
@@ -17,6 +17,9 @@ import { DatabaseError, isExpected } from "../../base/errors.ts";
 /** The maximum number of ended jobs in the list. */
 const ENDED_MAX = 1000;
 
+/** The number of ids that jobs can take in a millisecond. */
+const IDS_PER_MS = 1000;
+
 /** The kinds of jobs that the store itself runs. The store ends these jobs when it closes. */
 type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
 
@@ -24,7 +27,7 @@ type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
  * The kinds of jobs that higher layers run. These jobs need an open store, so they must end before
  * it closes.
  */
-type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index";
+type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index" | "export";
 
 export type JobKind = StoreJobKind | JobKindAbove;
 
@@ -46,6 +49,7 @@ const KINDS: Readonly<{
   purge: { letters: "PU", isOfStore: false },
   clear: { letters: "CL", isOfStore: false },
   index: { letters: "IX", isOfStore: false },
+  export: { letters: "EX", isOfStore: false },
 };
 
 export interface NewJob {
@@ -191,7 +195,7 @@ export class JobList {
 
   begin(job: NewJob): Job {
     // The numbers start from the clock, so that ids from an earlier process are not repeated.
-    this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * 1000);
+    this.#lastNumber = Math.max(this.#lastNumber + 1, this.#clock.nowMs() * IDS_PER_MS);
     const begun = new Job(`${KINDS[job.kind].letters}${this.#lastNumber}`, job, {
       clock: this.#clock,
       onBug: this.onBug,
@@ -261,6 +265,11 @@ export class JobList {
       this.#jobs.delete(job.jobId);
     }
   }
+}
+
+/** Returns the time at which a job began, in Unix milliseconds, by its id. */
+export function beganAtMs(jobId: string): number {
+  return Math.floor(Number(jobId.slice(2)) / IDS_PER_MS);
 }
 
 function pathOf({ kind, tableId }: Pick<Job, "kind" | "tableId">): string {

@@ -6,7 +6,7 @@
  *     LOCK  format.json  ballast  wal/0000000001.wal  wal/HWM  wal/IDS
  *     segments/<table id>/<segment id>.seg  segments/<table id>/<segment id>.<generation>.dv
  *     segments/<table id>/<segment id>.<index id>.idx
- *     files/<table id>/<owner>/<sub>/<stored name>  tmp/  lost+found/
+ *     files/<table id>/<owner>/<sub>/<stored name>  exports/<owner>/<job id>.zip  tmp/  lost+found/
  *
  * If a table has another storage, its segments are in that storage (`storage/storages.ts`):
  *
@@ -27,6 +27,7 @@ export interface DataPaths {
   readonly highWater: string;
   readonly ids: string;
   readonly segments: string;
+  readonly exports: string;
   readonly tmp: string;
   readonly lostAndFound: string;
   readonly ballast: string;
@@ -56,6 +57,7 @@ export function dataPathsOf(root: string): DataPaths {
     highWater: `${root}/wal/HWM`,
     ids: `${root}/wal/IDS`,
     segments: `${root}/segments`,
+    exports: `${root}/exports`,
     tmp: `${root}/tmp`,
     lostAndFound: `${root}/lost+found`,
     ballast: `${root}/ballast`,

@@ -328,6 +328,8 @@ export class StatementGenerator {
       `SUBSCRIBE TO ${table} WHERE ${this.expression()} OPTIONS (last_rows = 5)`,
       `SUBSCRIBE TO SELECT a FROM ${table} OPTIONS (from_seq_id = 7)`,
       "BACKUP DATABASE TO 'd'",
+      "EXPORT USER DATA",
+      "SHOW EXPORT",
       "RESTORE DATABASE FROM 'd' TO SEQ 123456789012345678",
       `DROP VIEW IF EXISTS ${table} RESTRICT`,
     ]);

@@ -680,6 +680,8 @@ test.each<[string, Tree]>([
     },
   ],
   ["BACKUP DATABASE TO 'd'", { type: "backup", target: "d" }],
+  ["EXPORT USER DATA", { type: "export user data" }],
+  ["SHOW EXPORT", { type: "show export" }],
   [
     "RESTORE DATABASE FROM 'd' TO SEQ 9007199254740993",
     { type: "restore", source: "d", to: { type: "seq", text: "9007199254740993" } },

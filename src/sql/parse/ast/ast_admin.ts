@@ -53,6 +53,7 @@ export type AdminStatement =
   | KillStatement
   | SubscribeStatement
   | BackupStatement
+  | ExportStatement
   | RestoreStatement;
 
 /** BEGIN and START TRANSACTION. The parser refuses SERIALIZABLE. */
@@ -238,7 +239,7 @@ export interface ShowVariableStatement extends AstNode {
   readonly variable: Name;
 }
 
-/** One of SHOW NAMESPACES, STORAGES, WEBHOOKS, MANIFEST and ALL. */
+/** A SHOW without operands, such as SHOW NAMESPACES. */
 export interface ShowSimpleStatement extends AstNode {
   readonly type:
     | "show namespaces"
@@ -247,6 +248,7 @@ export interface ShowSimpleStatement extends AstNode {
     | "show tokens"
     | "show invitations"
     | "show manifest"
+    | "show export"
     | "show all";
 }
 
@@ -317,6 +319,11 @@ export interface SubscribeStatement extends AstNode {
   /** The offset in the text of the request at which `source` would begin. */
   readonly sourceStart: number;
   readonly options?: readonly OptionEntry[] | undefined;
+}
+
+/** The statement EXPORT USER DATA. */
+export interface ExportStatement extends AstNode {
+  readonly type: "export user data";
 }
 
 export interface BackupStatement extends AstNode {

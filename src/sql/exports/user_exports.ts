@@ -1,0 +1,264 @@
+/**
+ * Exports of users: EXPORT USER DATA starts a job that writes an archive, which its user downloads.
+ *
+ *     tmp/{job id}.zip              while the job runs; a start of the server empties tmp/
+ *     exports/{owner}/{job id}.zip  complete
+ *
+ * - An archive is listed by its name alone: the owner number says whose it is, and the id of the
+ *   job says when it was begun. So nothing else has to be kept consistent with the files.
+ * - A user has at most one open export and one archive. A new archive replaces the previous one.
+ * - The jobs of all users run one after another, so that they take the time of at most one query.
+ * - An archive expires. From then on nobody finds it, and the next sweep removes it.
+ * - No archive appears after its user was dropped: both are decided in one tick.
+ */
+import { dirname } from "node:path";
+import { mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
+import { defined } from "../../base/assert.ts";
+import { removeTreeSoon } from "../../base/copy_file.ts";
+import type { Disk } from "../../base/disk.ts";
+import { DatabaseError } from "../../base/errors.ts";
+import { pauser } from "../../base/pauser.ts";
+import { WorkLine } from "../../base/work_line.ts";
+import { beganAtMs, type Job, type JobEnd, runJob } from "../../storage/mod.ts";
+import type { SqlEnvironment } from "../ports/environment.ts";
+import type { BegunJob, ExportAccess, ExportState } from "../ports/ports.ts";
+import { type ArchiveDeps, writeArchive } from "./user_archive.ts";
+import { ZipFile } from "./zip_file.ts";
+
+/** The bytes that an archive grows by between two looks at the free space. */
+const LOOK_BYTES: number = 8 * 1024 * 1024;
+
+/** The free space that is left for the log, besides the reserve. */
+const SPARE_BYTES: number = 64 * 1024 * 1024;
+
+/** The name of a complete archive. */
+const ARCHIVE = /^(EX\d{1,17})\.zip$/;
+
+export interface UserExportsOptions
+  extends ArchiveDeps,
+    Pick<SqlEnvironment, "clock" | "jobs" | "log"> {
+  readonly disk: Disk;
+  /** The directory of complete archives, below an existing one. */
+  readonly directory: string;
+  /** The directory of archives that are being written. */
+  readonly temporary: string;
+  /** The time for which an archive can be downloaded, in milliseconds. */
+  readonly keepMs: number;
+  /** The space that must stay free. */
+  readonly minFreeBytes: number;
+}
+
+/** Names an archive, as its URL does. */
+export interface ArchivePath {
+  readonly userId: string;
+  readonly exportId: string;
+}
+
+/** The archives that callers download. */
+export interface ArchiveAccess {
+  /** @throws {DatabaseError} PERMISSION_DENIED, EXPORT_NOT_FOUND */
+  open(principal: Principal, path: ArchivePath): Blob;
+}
+
+interface ExportingUser {
+  readonly userId: string;
+  /** The number that owns the user's rows. */
+  readonly owner: number;
+}
+
+export class UserExports implements ArchiveAccess, ExportAccess {
+  readonly #options: UserExportsOptions;
+  readonly #line = new WorkLine();
+
+  constructor(options: UserExportsOptions) {
+    this.#options = options;
+  }
+
+  begin({ userId }: Principal): BegunJob {
+    const { catalog, jobs } = this.#options;
+    // A user who has never written gets the number that rows would get, and an empty archive.
+    const owner = defined(catalog.ownerNumber(userId, { create: true }), "it was created");
+    const open = this.#jobsOf(owner).find((job) => !job.isEnded);
+    if (open !== undefined) return { job: open, isNew: false };
+    const job = jobs.begin({ kind: "export", createdBy: userId, parameters: { owner } });
+    void this.#line.run(() => this.#run(job, { owner, userId }));
+    return { job, isNew: true };
+  }
+
+  list({ owner }: Principal): readonly ExportState[] {
+    if (owner === undefined) return [];
+    const archives = new Set(this.#archivesOf(owner));
+    const known = this.#jobsOf(owner);
+    const states = known
+      // The archive of a completed job may have been replaced, or have expired.
+      .filter((job) => job.status !== "completed" || archives.has(job.jobId))
+      .map(({ createdAtMs, error, jobId, message, status }): ExportState => {
+        const shown = error?.message ?? message;
+        return { jobId, status, createdAtMs, message: shown, hasArchive: archives.has(jobId) };
+      });
+    for (const jobId of archives) {
+      if (known.some((job) => job.jobId === jobId)) continue;
+      const createdAtMs = beganAtMs(jobId);
+      const message = undefined;
+      states.push({ jobId, status: "completed", createdAtMs, message, hasArchive: true });
+    }
+    // Ids ascend with time, and have equally many digits.
+    return states.toSorted((left, right) => (left.jobId < right.jobId ? 1 : -1));
+  }
+
+  open(principal: Principal, { exportId, userId }: ArchivePath): Blob {
+    requireRun(principal, "export", { action: "download an export" });
+    if (!mayReadFilesOf(principal, userId)) {
+      throw new DatabaseError(
+        "PERMISSION_DENIED",
+        "Cannot download the export of another user: this requires role dba or system",
+      );
+    }
+    const { catalog, disk } = this.#options;
+    const owner = userId === principal.userId ? principal.owner : catalog.ownerNumber(userId);
+    if (owner === undefined || !this.#archivesOf(owner).includes(exportId)) {
+      throw notFound(exportId);
+    }
+    return disk.blob(this.#pathOf(owner, exportId));
+  }
+
+  async removeOwner(owner: number): Promise<void> {
+    const { directory, disk } = this.#options;
+    await removeTreeSoon(disk, `${directory}/${owner}`);
+  }
+
+  async removeExpired(): Promise<number> {
+    const { directory, disk } = this.#options;
+    if (!disk.exists(directory)) return 0;
+    let count = 0;
+    for (const { name } of disk.list(directory)) {
+      for (const jobId of this.#namesIn(`${directory}/${name}`)) {
+        if (!this.#isExpired(jobId)) continue;
+        await disk.removeSoon(`${directory}/${name}/${jobId}.zip`);
+        count += 1;
+      }
+    }
+    return count;
+  }
+
+  async #run(job: Job, user: ExportingUser): Promise<void> {
+    const { log } = this.#options;
+    const { error } = await runJob<JobEnd>(job, async () => {
+      if (!this.#isWanted(job, user)) return { status: "cancelled" };
+      job.start();
+      return await this.#write(job, user);
+    });
+    if (error === undefined) return;
+    log.warn("an export failed", { user: user.userId, error: error.message });
+  }
+
+  /** Writes the archive and puts it in its place. */
+  async #write(job: Job, user: ExportingUser): Promise<JobEnd> {
+    const { disk, store, temporary } = this.#options;
+    store.requireFreeSpace();
+    const path = `${temporary}/${job.jobId}.zip`;
+    try {
+      const message = await this.#writeTo(path, job, user);
+      // In one tick: no archive may appear after the drop of its user.
+      this.#requireWanted(job, user);
+      await this.#publish(path, this.#pathOf(user.owner, job.jobId));
+      return { status: "completed", message };
+    } catch (error) {
+      if (disk.exists(path)) disk.remove(path);
+      if (!this.#isWanted(job, user)) return { status: "cancelled" };
+      throw error;
+    }
+  }
+
+  /** Returns a message that says what the archive contains. */
+  async #writeTo(path: string, job: Job, user: ExportingUser): Promise<string> {
+    const { clock, disk } = this.#options;
+    const onGrow = growthWatch(this.#options);
+    const zip = new ZipFile({ disk, path, timeMs: clock.nowMs(), onGrow });
+    try {
+      const { files, rows, tables } = await writeArchive(zip, this.#options, {
+        ...user,
+        pause: pauser(clock, { check: () => this.#requireWanted(job, user) }),
+        onDone: (share) => job.advance(share),
+      });
+      const bytes = await zip.finish();
+      return `${rows} row(s) of ${tables} table(s) and ${files} file(s), ${bytes} bytes`;
+    } catch (error) {
+      zip.discard();
+      throw error;
+    }
+  }
+
+  /** Makes an archive the only one of its user. */
+  async #publish(from: string, target: string): Promise<void> {
+    const { directory, disk } = this.#options;
+    const own = dirname(target);
+    const earlier = this.#namesIn(own);
+    disk.makeDirectory(own);
+    disk.rename(from, target);
+    for (const path of [dirname(directory), directory, own]) await disk.syncDirectorySoon(path);
+    for (const jobId of earlier) await disk.removeSoon(`${own}/${jobId}.zip`);
+  }
+
+  /** @throws {DatabaseError} CANCELLED */
+  #requireWanted(job: Job, user: ExportingUser): void {
+    if (this.#isWanted(job, user)) return;
+    throw new DatabaseError("CANCELLED", "Cannot finish the export: the job was killed");
+  }
+
+  /** Whether the job was neither killed nor its user dropped. */
+  #isWanted(job: Job, { owner, userId }: ExportingUser): boolean {
+    return !job.isCancelled && this.#options.catalog.ownerNumber(userId) === owner;
+  }
+
+  #jobsOf(owner: number): Job[] {
+    return this.#options.jobs
+      .all()
+      .filter((job) => job.kind === "export" && job.parameters?.["owner"] === owner);
+  }
+
+  /** Returns the ids of the archives that can be downloaded. */
+  #archivesOf(owner: number): string[] {
+    const names = this.#namesIn(`${this.#options.directory}/${owner}`);
+    return names.filter((jobId) => !this.#isExpired(jobId));
+  }
+
+  #namesIn(directory: string): string[] {
+    const { disk } = this.#options;
+    if (!disk.exists(directory)) return [];
+    return disk.list(directory).flatMap(({ name }) => ARCHIVE.exec(name)?.[1] ?? []);
+  }
+
+  #isExpired(jobId: string): boolean {
+    const { clock, keepMs } = this.#options;
+    return clock.nowMs() >= beganAtMs(jobId) + keepMs;
+  }
+
+  #pathOf(owner: number, jobId: string): string {
+    return `${this.#options.directory}/${owner}/${jobId}.zip`;
+  }
+}
+
+function growthWatch({
+  disk,
+  minFreeBytes,
+  temporary,
+}: Pick<UserExportsOptions, "disk" | "minFreeBytes" | "temporary">): (bytes: number) => void {
+  let bytesToLook = 0;
+  return (bytes) => {
+    bytesToLook -= bytes;
+    if (bytesToLook > 0) return;
+    bytesToLook = LOOK_BYTES;
+    if (disk.freeBytes(temporary) >= minFreeBytes + SPARE_BYTES) return;
+    throw new DatabaseError(
+      "DISK_FULL",
+      "Cannot finish the export: the disk has too little free space for its archive",
+    );
+  };
+}
+
+function notFound(exportId: string): DatabaseError {
+  return new DatabaseError("EXPORT_NOT_FOUND", `Export ${exportId} not found`, {
+    hint: "SHOW EXPORT lists your exports",
+  });
+}

@@ -1,0 +1,45 @@
+/**
+ * Reads an uploaded file from the disk. A reader that reaches the end has got exactly the bytes
+ * that were uploaded.
+ */
+import { DatabaseError } from "../../base/errors.ts";
+import type { FileEntry } from "../../catalog/mod.ts";
+
+/**
+ * Yields the bytes of a file in pieces.
+ *
+ * @param bytes The stored bytes; undefined if they are missing.
+ * @throws {DatabaseError} DATA_DAMAGED, at the latest after the last piece, if the bytes are not
+ *   those that were uploaded.
+ */
+export async function* verifiedPieces(
+  entry: FileEntry,
+  bytes: Blob | undefined,
+): AsyncGenerator<Uint8Array, void> {
+  if (bytes === undefined) throw damaged(entry, "its bytes are missing");
+  const hasher = new Bun.CryptoHasher("sha256");
+  let size = 0;
+  try {
+    for await (const piece of bytes.stream()) {
+      hasher.update(piece);
+      size += piece.length;
+      yield piece;
+    }
+  } catch (error) {
+    // The error contains the system's reason: the file is unreadable, or was removed after it was
+    // found.
+    throw damaged(entry, `its bytes cannot be read (${String(error)})`);
+  }
+  if (size !== entry.size) throw damaged(entry, `it has ${size} bytes, not ${entry.size}`);
+  if (hasher.digest("hex") !== entry.sha256) throw damaged(entry, "its checksum does not match");
+}
+
+/** Reads a file to its end. @throws {DatabaseError} DATA_DAMAGED */
+export async function readWhole(entry: FileEntry, bytes: Blob | undefined): Promise<void> {
+  const pieces = verifiedPieces(entry, bytes);
+  for (let next = await pieces.next(); next.done !== true; ) next = await pieces.next();
+}
+
+function damaged({ fileId, name }: FileEntry, what: string): DatabaseError {
+  return new DatabaseError("DATA_DAMAGED", `Cannot read file ${fileId} ("${name}"): ${what}`);
+}
