@@ -14,7 +14,7 @@ import { join } from "node:path";
 import type { Log } from "./base/log.ts";
 import { SOURCE_FOLDER } from "./base/sources.ts";
 import type { UiAsset, UiAssets } from "./server/mod.ts";
-import { bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
+import { BASE_MARK, bundleUi, NONCE_MARK, type UiPack } from "./ui_bundle.ts";
 
 const UI_DIRECTORY = join(SOURCE_FOLDER, "../ui");
 const UI_ENTRY = join(UI_DIRECTORY, "src/main.tsx");
@@ -60,8 +60,9 @@ class LazyUi implements UiAssets {
     return (await this.#load())?.assets.get(path);
   }
 
-  async page(nonce: string): Promise<string> {
-    return (await this.#load())?.page.replaceAll(NONCE_MARK, nonce) ?? PAGE_FAILED;
+  async page(nonce: string, basePath: string): Promise<string> {
+    const page = (await this.#load())?.page;
+    return page?.replaceAll(NONCE_MARK, nonce).replaceAll(BASE_MARK, basePath) ?? PAGE_FAILED;
   }
 
   #load(): Promise<ReadyUi | undefined> {

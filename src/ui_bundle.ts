@@ -8,7 +8,10 @@
 
 /** The whole page, in the form in which a build writes it to its file. */
 export interface UiPack {
-  /** The document, with {@linkcode NONCE_MARK} in place of the nonce of each response. */
+  /**
+   * The document, with {@linkcode NONCE_MARK} in place of the nonce of each response, and
+   * {@linkcode BASE_MARK} in place of the path below which the browser reaches the server.
+   */
   readonly page: string;
   readonly assets: readonly UiPackAsset[];
 }
@@ -21,6 +24,8 @@ export interface UiPackAsset {
 }
 
 export const NONCE_MARK = "{{nonce}}";
+
+export const BASE_MARK = "{{base}}";
 
 const NAMING = "[name]-[hash].[ext]";
 
@@ -36,7 +41,6 @@ export async function bundleUi(entry: string): Promise<UiPack> {
     target: "browser",
     minify: true,
     splitting: true,
-    publicPath: "/ui/",
     naming: { entry: NAMING, chunk: NAMING, asset: NAMING },
     define: { "process.env.NODE_ENV": '"production"' },
     throw: false,
@@ -66,8 +70,8 @@ function pageOf(script: string, style: string): string {
 <meta name="color-scheme" content="light dark">
 <title>Tidemark</title>
 <link rel="icon" href="${ICON}">
-<link rel="stylesheet" href="/ui/${style}" nonce="${NONCE_MARK}">
-<script type="module" src="/ui/${script}"></script>
+<link rel="stylesheet" href="${BASE_MARK}/ui/${style}" nonce="${NONCE_MARK}">
+<script type="module" src="${BASE_MARK}/ui/${script}"></script>
 </head>
 <body>
 <div id="root"></div>

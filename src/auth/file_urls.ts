@@ -56,13 +56,13 @@ export function fileUrlKey(
  * @param until Unix seconds, from which the URL is expired.
  */
 export function signedFileUrl(
-  { key, session }: Pick<FileUrlKey, "key" | "session">,
+  { basePath = "", key, session }: Omit<FileUrlKey, "secondsMax">,
   { fileId, name, until }: { fileId: string; name: string; until: number },
 ): string {
   const access = signedAccess({ key, session }, { fileId, until });
   const safeName = name.toWellFormed().replaceAll(/[/\\\0]/g, "_");
   const segment = /^\.*$/.test(safeName) ? "file" : encodeURIComponent(safeName);
-  return `/v1/files/${fileId}/${segment}?access=${access}`;
+  return `${basePath}/v1/files/${fileId}/${segment}?access=${access}`;
 }
 
 /** Returns the name under which the download of an export is signed. No file has this name. */

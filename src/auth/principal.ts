@@ -21,6 +21,8 @@ export interface FileUrlKey {
   /** The session, in the form in which the URL contains it. */
   readonly session: string;
   readonly key: string;
+  /** The path below which the caller reaches the server; absent for the root. */
+  readonly basePath?: string;
   /** The maximum validity of a URL, in seconds. */
   readonly secondsMax: number;
 }

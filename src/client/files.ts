@@ -53,7 +53,9 @@ export function filesBy(url: string, { query }: Pick<Statements, "query">): File
       const text = typeof file === "string" ? file : JSON.stringify(file);
       const sql = "SELECT FILE_URL($1::TEXT, $2::DOUBLE) AS url";
       const [row] = await query<RowObject & { url: string }>(sql, [text, given.seconds ?? 3600]);
-      return `${url}${row?.url ?? ""}${given.download === true ? "&download=1" : ""}`;
+      // The server's path may begin with the base path, which the address also ends with.
+      const path = row?.url.slice(row.url.lastIndexOf("/v1/files/")) ?? "";
+      return `${url}${path}${given.download === true ? "&download=1" : ""}`;
     },
   };
 }

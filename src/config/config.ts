@@ -420,14 +420,14 @@ function unknownKey(path: string): string {
   const section = path.slice(0, path.lastIndexOf("."));
   const name = path.slice(section.length + 1);
   const keys = [...KEYS.values()];
+  const elsewhere = keys.find((key) => key.name === name);
+  if (elsewhere !== undefined) {
+    return `unknown key "${name}" in [${section}]; did you mean "${name}" in [${elsewhere.section}]?`;
+  }
   const nearest = nearestKey(
     name,
     keys.filter((key) => key.section === section).map((key) => key.name),
   );
-  const elsewhere = keys.find((key) => key.name === name);
-  if (nearest === undefined && elsewhere !== undefined) {
-    return `unknown key "${name}" in [${section}]; did you mean "${name}" in [${elsewhere.section}]?`;
-  }
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
   return `unknown key "${name}" in [${section}]${hint}`;
 }

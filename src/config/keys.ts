@@ -6,6 +6,7 @@
  * would be a false promise.
  */
 import { isIPv6 } from "node:net";
+import { isBasePath } from "../base/base_path.ts";
 import { rangeFromText } from "../base/ip_address.ts";
 import { COMMIT_BYTES_MAX } from "../base/limits.ts";
 import type { LogLevel } from "../base/log.ts";
@@ -25,6 +26,12 @@ const HOST: TextForm = {
 const ORIGIN: TextForm = {
   pattern: /^https?:\/\/(?:[\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i,
   expected: "like https://db.example.com or http://127.0.0.1:2900",
+};
+const BASE_PATH: TextForm = {
+  pattern: /^\//,
+  isFitting: isBasePath,
+  expected:
+    "a path like /db, without a slash at its end; it may not begin with /api, /health, /metrics, /ui or /v1",
 };
 const ORIGIN_OR_ANY: TextForm = {
   pattern:
@@ -75,6 +82,7 @@ const RULES = {
     public_origin: maybe("Origin under which browsers reach this server through a proxy", {
       form: ORIGIN,
     }),
+    base_path: maybe("Path below which a proxy offers this server, like /db", { form: BASE_PATH }),
     tls_cert: maybe("PEM file of the certificate; requires tls_key"),
     tls_key: maybe("PEM file of the private key; requires tls_cert"),
     ui_enabled: flag(true, "Whether /ui serves the admin page"),

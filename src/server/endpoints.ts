@@ -59,7 +59,7 @@ const ROOT: Route = {
   method: "GET",
   shape: "A",
   operation: UI_OPERATIONS.root,
-  handle: (exchange) => empty(exchange, 302, { Location: "/ui" }),
+  handle: (exchange) => empty(exchange, 302, { Location: `${exchange.basePath}/ui` }),
 };
 
 /** @throws {DatabaseError} INVALID_OPTION if an address list cannot be read. */

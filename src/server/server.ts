@@ -125,11 +125,13 @@ class HttpServer implements RunningServer {
     this.#exchanges = {
       network: {
         trustedProxies: rangesFrom("security.trusted_proxies", config.security.trusted_proxies),
+        hasProxies: config.security.trusted_proxies.length > 0,
         allowedHosts: new Set(config.security.allowed_hosts.map((host) => host.toLowerCase())),
         onStranger: strangersWarning(options.log),
       },
       requestIds: new RequestIds(options),
       publicOrigin: config.server.public_origin,
+      basePath: config.server.base_path ?? "",
       ownUrl: () => this.url,
       idleSeconds: config.performance.keepalive_timeout,
       peers: {

@@ -45,6 +45,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
     "server.host": "127.0.0.1",
     "server.port": 2900,
     "server.public_origin": undefined,
+    "server.base_path": undefined,
     "server.tls_cert": undefined,
     "server.tls_key": undefined,
     "server.ui_enabled": true,

@@ -1,39 +1,63 @@
 /**
  * Goal: behind nginx and Caddy as docs/operations.md configures them, requests, WebSockets and
  * server-sent events arrive whole and without delay. Method: the real programs, with the snippet
- * exactly as written there; only ports are replaced.
+ * exactly as written there; only ports are replaced, and a host that has one.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createClient } from "../../src/client/mod.ts";
 import { SocketClient } from "../support/client.ts";
 import { programMissing, testUnless } from "../support/requirements.ts";
-import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import {
+  ADMIN,
+  PASSWORD,
+  type ServerProcess,
+  startReadyServer,
+} from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 import { blocksOf } from "./snippets.ts";
 
 let server: ServerProcess;
+/** The server below a sub-path, as operations.md configures it, which also trusts the proxy. */
+let below: ServerProcess;
 let folder: string;
 
 beforeAll(async () => {
-  server = await startReadyServer();
+  [server, below] = await Promise.all([
+    startReadyServer(),
+    startReadyServer({
+      config: {
+        server: { ui_enabled: true },
+        security: { trusted_proxies: ["127.0.0.1"] },
+        auth: { setup_code: false },
+      },
+      env: { TIDEMARK_SERVER_BASE_PATH: "/db" },
+    }),
+  ]);
   folder = mkdtempSync(join(tmpdir(), "tidemark-proxy-"));
-  await server.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
+  for (const each of [server, below]) {
+    await each.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
+  }
 });
 
 afterAll(async () => {
-  await server.stop();
+  await Promise.all([server.stop(), below.stop()]);
   rmSync(folder, { recursive: true });
 });
 
-/** Returns the only block of operations.md in a language, with the addresses of this run. */
-function snippet(language: string, writtenPort: string, port: number): string {
-  const [block, ...more] = blocksOf("docs/operations.md").filter((it) => it.language === language);
-  expect(more).toEqual([]);
-  const address = server.url.replace(/^http:\/\//, "");
-  expect(block?.text).toContain(writtenPort);
+/** Returns the block of operations.md that contains a port, with the addresses of this run. */
+function snippet(
+  language: string,
+  { port, to, writtenPort }: { writtenPort: string; port: number; to: ServerProcess },
+): string {
+  const [block, ...more] = blocksOf("docs/operations.md").filter(
+    (it) => it.language === language && it.text.includes(writtenPort),
+  );
+  expect([block?.language, more]).toEqual([language, []]);
+  const address = to.url.replace(/^http:\/\//, "");
   return (block?.text ?? "")
     .replaceAll("127.0.0.1:2900", address)
     .replace(writtenPort, String(port));
@@ -49,17 +73,21 @@ async function freePort(): Promise<number> {
 }
 
 /** Checks once that everything that clients use passes a proxy. */
-async function expectPasses(url: string, command: readonly string[]): Promise<void> {
+async function expectPasses(
+  to: ServerProcess,
+  url: string,
+  command: readonly string[],
+): Promise<void> {
   const proxy = Bun.spawn([...command], { stdout: "ignore", stderr: "pipe" });
   try {
     await until(async () => {
       const answer = await fetch(`${url}/health/live`).catch(() => undefined);
       return answer?.ok === true;
     });
-    const headers = { Authorization: `Bearer ${server.token}` };
-    await server.rows("DELETE FROM app.t");
+    const headers = { Authorization: `Bearer ${to.token}` };
+    await to.rows("DELETE FROM app.t");
 
-    const client = await SocketClient.connect(url, { token: server.token });
+    const client = await SocketClient.connect(url, { token: to.token });
     await client.expect("auth_success");
     client.send({ type: "subscribe", subscription: { id: "a", sql: "SELECT id FROM app.t" } });
     await client.expect("subscription_ack");
@@ -84,27 +112,76 @@ async function expectPasses(url: string, command: readonly string[]): Promise<vo
     await hasCome("event: change");
     client.close();
     await reader?.cancel();
+    if (to === below) await expectBelow(url);
   } finally {
     proxy.kill();
     await proxy.exited;
   }
 }
 
+/** Checks that what the server names lies below the path of a URL, and is reached there. */
+async function expectBelow(url: string): Promise<void> {
+  const { origin, pathname: path } = new URL(url);
+  const root = await fetch(`${url}/`, { redirect: "manual" });
+  expect([root.status, root.headers.get("location")]).toEqual([302, `${path}/ui`]);
+  const page = await (await fetch(`${url}/ui`)).text();
+  const parts = [...page.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, part]) => part ?? "");
+  expect(parts.length).toBe(2);
+  for (const part of parts) expect((await fetch(origin + part)).status).toBe(200);
+  const login = await fetch(`${url}/v1/api/auth/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Origin: origin },
+    body: JSON.stringify({ user: ADMIN, password: PASSWORD }),
+  });
+  const cookies = login.headers.getSetCookie().join("\n");
+  expect(cookies).toContain(`Path=${path}/;`);
+  expect(cookies).toContain(`Path=${path}/v1/api/auth;`);
+  const db = createClient({ url, auth: { token: below.token } });
+  expect(await (await fetch(await db.account.exportData())).bytes()).not.toHaveLength(0);
+  const [row] = await db.query<{ ws_url: string }>("SUBSCRIBE TO app.t");
+  expect(row?.ws_url).toBe(`${url.replace("http", "ws")}/v1/ws`);
+  db.close();
+}
+
+/** Writes a configuration of nginx around a snippet. Returns the command that runs it. */
+function nginxWith(name: string, text: string): string[] {
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (each) => `${each}_temp_path ${join(folder, `${name}.${each}`)};`,
+  );
+  const file = join(folder, `${name}.conf`);
+  writeFileSync(
+    file,
+    `daemon off; pid ${join(folder, `${name}.pid`)}; error_log stderr; events {}
+http { access_log off; ${paths.join(" ")}
+${text}}`,
+  );
+  return ["nginx", "-c", file, "-p", folder];
+}
+
+function caddyWith(name: string, text: string): string[] {
+  const file = join(folder, name);
+  writeFileSync(file, `{\n  admin off\n}\n${text}`);
+  return ["caddy", "run", "--config", file, "--adapter", "caddyfile"];
+}
+
 testUnless(programMissing("nginx", "nginx"))(
   "nginx passes requests, sockets and events on",
   async () => {
     const port = await freePort();
-    const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
-      (name) => `${name}_temp_path ${join(folder, name)};`,
+    const text = snippet("nginx", { writtenPort: "8080", port, to: server });
+    await expectPasses(server, `http://127.0.0.1:${port}`, nginxWith("root", text));
+  },
+);
+
+testUnless(programMissing("nginx", "nginx"))(
+  "nginx offers a server below a sub-path that the configuration names",
+  async () => {
+    const port = await freePort();
+    const text = snippet("nginx", { writtenPort: "8082", port, to: below }).replace(
+      "proxy_set_header Host $host;",
+      "proxy_set_header Host $http_host;",
     );
-    const file = join(folder, "nginx.conf");
-    writeFileSync(
-      file,
-      `daemon off; pid ${join(folder, "nginx.pid")}; error_log stderr; events {}
-http { access_log off; ${paths.join(" ")}
-${snippet("nginx", "8080", port)}}`,
-    );
-    await expectPasses(`http://127.0.0.1:${port}`, ["nginx", "-c", file, "-p", folder]);
+    await expectPasses(below, `http://127.0.0.1:${port}/db`, nginxWith("below", text));
   },
 );
 
@@ -112,15 +189,22 @@ testUnless(programMissing("caddy", "caddy"))(
   "Caddy passes requests, sockets and events on",
   async () => {
     const port = await freePort();
-    const file = join(folder, "Caddyfile");
-    writeFileSync(file, `{\n  admin off\n}\n${snippet("caddyfile", "8081", port)}`);
-    await expectPasses(`http://127.0.0.1:${port}`, [
-      "caddy",
-      "run",
-      "--config",
-      file,
-      "--adapter",
-      "caddyfile",
-    ]);
+    const text = snippet("caddyfile", { writtenPort: "8081", port, to: server });
+    await expectPasses(server, `http://127.0.0.1:${port}`, caddyWith("root.caddy", text));
+  },
+);
+
+testUnless(programMissing("caddy", "caddy"))(
+  "Caddy offers a server below a sub-path that it names",
+  async () => {
+    const port = await freePort();
+    const text = snippet("caddyfile", { writtenPort: "8083", port, to: below });
+    // The header wins over the configuration.
+    const elsewhere = text.replaceAll("/db", "/other");
+    await expectPasses(
+      below,
+      `http://127.0.0.1:${port}/other`,
+      caddyWith("below.caddy", elsewhere),
+    );
   },
 );

@@ -48,8 +48,11 @@ export interface WatchedPage {
   readonly close: () => Promise<void>;
 }
 
+/** A server, or a path below which it is offered. */
+type Served = Pick<ServerProcess, "url">;
+
 /** Opens a server's admin page in its own browser profile. */
-export async function openPage(browser: Browser, server: ServerProcess): Promise<WatchedPage> {
+export async function openPage(browser: Browser, server: Served): Promise<WatchedPage> {
   const context = await newProfile(browser);
   const watched = await watchedPage(context, server);
   await watched.page.goto(`${server.url}/ui`);
@@ -60,7 +63,7 @@ function newProfile(browser: Browser): Promise<BrowserContext> {
   return browser.newContext({ permissions: ["clipboard-read", "clipboard-write"] });
 }
 
-async function watchedPage(context: BrowserContext, server: ServerProcess): Promise<WatchedPage> {
+async function watchedPage(context: BrowserContext, server: Served): Promise<WatchedPage> {
   const page = await context.newPage();
   page.setDefaultTimeout(ACTION_MS_MAX);
   let faults: string[] = [];
@@ -87,7 +90,7 @@ async function watchedPage(context: BrowserContext, server: ServerProcess): Prom
 }
 
 /** The profile in which the first administrator of a server is logged in, by server. */
-const profiles = new WeakMap<ServerProcess, Promise<BrowserContext>>();
+const profiles = new WeakMap<Served, Promise<BrowserContext>>();
 
 interface WorkbenchOptions {
   readonly colorScheme?: "dark";
@@ -102,7 +105,7 @@ interface WorkbenchOptions {
  */
 export async function openWorkbench(
   browser: Browser,
-  server: ServerProcess,
+  server: Served,
   { colorScheme, reducedMotion, viewport }: WorkbenchOptions = {},
 ): Promise<WatchedPage> {
   let profile = profiles.get(server);
@@ -116,7 +119,7 @@ export async function openWorkbench(
   if (viewport !== undefined) await page.setViewportSize(viewport);
   const devTools = await page.context().newCDPSession(page);
   await devTools.send("Storage.clearDataForOrigin", {
-    origin: server.url,
+    origin: new URL(server.url).origin,
     storageTypes: "local_storage",
   });
   await page.goto(`${server.url}/ui`);

@@ -9,10 +9,10 @@ import { loadUi } from "../../src/ui_assets.ts";
 
 test("the page names assets that exist, for ever, and carries its nonce", async () => {
   const ui = defined(loadUi(silentLog), "the packages of the page are installed");
-  const page = await ui.page("n0nce");
+  const page = await ui.page("n0nce", "/db");
   expect(page).toContain('nonce="n0nce"');
   expect(page).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
-  const names = [...page.matchAll(/"\/ui\/([^"]+)"/g)].map(([, name]) => name ?? "");
+  const names = [...page.matchAll(/"\/db\/ui\/([^"]+)"/g)].map(([, name]) => name ?? "");
   expect(names.map((name) => name.split(".").at(-1))).toEqual(["css", "js"]);
   for (const name of names) {
     const asset = defined(await ui.get(name), "an asset that the page names exists");
@@ -20,6 +20,8 @@ test("the page names assets that exist, for ever, and carries its nonce", async 
     expect(name).toMatch(/-[a-z0-9]{8}\./);
     // The editor and the grid are loaded later.
     expect(asset.bytes.length).toBeLessThan(300_000);
+    // Parts name one another relatively, so that they load below any path.
+    expect(new TextDecoder().decode(asset.bytes)).not.toContain("/ui/");
   }
   expect(await ui.get("nothing.js")).toBeUndefined();
 });

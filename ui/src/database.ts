@@ -4,7 +4,7 @@ import { type Client, createClient } from "../../src/client/mod.ts";
 let signedOut: () => void = () => undefined;
 
 export const db: Client = createClient({
-  url: location.origin,
+  url: location.origin + basePathOf(location.pathname),
   session: "cookie",
   // The page formats cells itself, according to their types and with microseconds.
   values: "wire",
@@ -12,6 +12,11 @@ export const db: Client = createClient({
   maxRetries: 0,
   onSignedOut: () => signedOut(),
 });
+
+/** Returns the path below which the browser has reached the server; empty for the root. */
+function basePathOf(path: string): string {
+  return /^(.*)\/ui(?:\/.*)?$/.exec(path)?.[1] ?? "";
+}
 
 /** Calls back when the session ends without a log-out. */
 export function whenSignedOut(callback: () => void): void {

@@ -28,6 +28,7 @@ export interface ServerConfig {
     /** The port to listen on; 0 selects any free port. */
     readonly port: number;
     readonly public_origin?: string | undefined;
+    readonly base_path?: string | undefined;
     readonly tls_cert?: string | undefined;
     readonly tls_key?: string | undefined;
     readonly ui_enabled: boolean;
@@ -121,8 +122,13 @@ export interface UiAssets {
    * none.
    */
   get(path: string): UiAsset | undefined | Promise<UiAsset | undefined>;
-  /** Returns the HTML of the page with its style nonce. */
-  page(nonce: string): string | Promise<string>;
+  /**
+   * Returns the HTML of the page.
+   *
+   * @param nonce The nonce of its styles.
+   * @param basePath The path below which the browser reaches the server; empty for the root.
+   */
+  page(nonce: string, basePath: string): string | Promise<string>;
 }
 
 export interface UiAsset {

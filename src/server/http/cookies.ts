@@ -7,10 +7,18 @@ import type { LoginBody } from "../../protocol/mod.ts";
 
 export type CookieName = "tidemark_auth" | "tidemark_refresh";
 
+/** The paths of the cookies, below the base path. */
 const PATHS: Readonly<Record<CookieName, string>> = {
   tidemark_auth: "/",
   tidemark_refresh: "/v1/api/auth",
 };
+
+export interface CookieOptions {
+  /** Whether the cookies are sent over https only. */
+  readonly isSecure: boolean;
+  /** The path below which the browser reaches the server; empty for the root. */
+  readonly basePath: string;
+}
 
 /** Returns the value of a request's cookie; undefined if it is absent. */
 export function cookieOf(request: Request, name: CookieName): string | undefined {
@@ -24,18 +32,18 @@ export function cookieOf(request: Request, name: CookieName): string | undefined
 export function setSessionCookies(
   headers: Headers,
   login: LoginBody,
-  { isSecure }: { isSecure: boolean },
+  options: CookieOptions,
 ): void {
   const { access_token, expires_at, refresh_token, refresh_expires_at } = login;
-  const end = { expires: new Date(expires_at), isSecure };
+  const end = { expires: new Date(expires_at), ...options };
   headers.append("Set-Cookie", cookie("tidemark_auth", access_token, end));
-  const refreshEnd = { expires: new Date(refresh_expires_at), isSecure };
+  const refreshEnd = { expires: new Date(refresh_expires_at), ...options };
   headers.append("Set-Cookie", cookie("tidemark_refresh", refresh_token, refreshEnd));
 }
 
 /** Makes the browser delete both cookies. */
-export function expireSessionCookies(headers: Headers, { isSecure }: { isSecure: boolean }): void {
-  const end = { expires: new Date(0), isSecure };
+export function expireSessionCookies(headers: Headers, options: CookieOptions): void {
+  const end = { expires: new Date(0), ...options };
   headers.append("Set-Cookie", cookie("tidemark_auth", "", end));
   headers.append("Set-Cookie", cookie("tidemark_refresh", "", end));
 }
@@ -43,10 +51,10 @@ export function expireSessionCookies(headers: Headers, { isSecure }: { isSecure:
 function cookie(
   name: CookieName,
   value: string,
-  { expires, isSecure }: { expires: Date; isSecure: boolean },
+  { basePath, expires, isSecure }: CookieOptions & { readonly expires: Date },
 ): string {
   const sent = new Bun.Cookie(name, value, {
-    path: PATHS[name],
+    path: basePath + PATHS[name],
     expires,
     httpOnly: true,
     sameSite: "strict",

@@ -7,6 +7,7 @@ import { type Clock, shownMs } from "../../base/clock.ts";
 import { type IpRanges, ipFromText } from "../../base/ip_address.ts";
 import type { Random } from "../../base/random.ts";
 import type { Peer } from "../../base/received_bytes.ts";
+import { basePathFrom, pathBelow } from "../admission/base_path.ts";
 import { isHostAllowed, isSecureRequest, type Origin, originOf } from "../admission/origin.ts";
 
 /** Used as the address of a connection that is already closed. */
@@ -33,6 +34,8 @@ export interface NetworkRules {
   readonly trustedProxies: IpRanges;
   /** The allowed host names, in lower case. */
   readonly allowedHosts: ReadonlySet<string>;
+  /** Whether there is a trusted proxy. */
+  readonly hasProxies: boolean;
   /** Called if a peer that is not a trusted proxy sends a forwarding header. */
   readonly onStranger: (address: string, header: string) => void;
 }
@@ -46,6 +49,8 @@ export interface ExchangeOptions {
   readonly idleSeconds: number;
   /** The scheme, host and port from the configuration, if set. */
   readonly publicOrigin: string | undefined;
+  /** The base path from the configuration; empty if it is not set. */
+  readonly basePath: string;
   /** The scheme, host and port on which the server listens, for requests without a Host. */
   readonly ownUrl: () => string;
 }
@@ -56,8 +61,10 @@ export interface ExchangeOptions {
  */
 export class Exchange implements Caller {
   readonly request: Request;
-  /** The path of the URL, percent-encoded and without the query. */
+  /** The path of the URL below the base path, percent-encoded and without the query. */
   readonly path: string;
+  /** The path below which the client reaches the server; empty for the root. */
+  readonly basePath: string;
   /** The part of the URL after the question mark; empty if the URL has no query. */
   readonly query: string;
   readonly startedMs: number;
@@ -76,7 +83,9 @@ export class Exchange implements Caller {
     // path.
     const pathStart = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", 8));
     const queryStart = url.indexOf("?", pathStart);
-    this.path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
+    const path = queryStart < 0 ? url.slice(pathStart) : url.slice(pathStart, queryStart);
+    this.basePath = this.#proxysBasePath() ?? options.basePath;
+    this.path = pathBelow(this.basePath, path);
     this.query = queryStart < 0 ? "" : url.slice(queryStart + 1);
   }
 
@@ -123,8 +132,12 @@ export class Exchange implements Caller {
     return isSecureRequest(url, this.#peer(), headers, this.#network.trustedProxies);
   }
 
-  /** The scheme, host and port with which the client reaches this server. */
+  /** The URL with which the client reaches this server: scheme, host, port and base path. */
   get publicUrl(): string {
+    return this.#publicOrigin() + this.basePath;
+  }
+
+  #publicOrigin(): string {
     const { ownUrl, publicOrigin } = this.#options;
     if (publicOrigin !== undefined) return publicOrigin;
     const origin = URL.parse(this.request.url)?.origin;
@@ -171,6 +184,15 @@ export class Exchange implements Caller {
     if (signal.aborted) callback();
     else signal.addEventListener("abort", callback, { once: true });
     return () => signal.removeEventListener("abort", callback);
+  }
+
+  /** Returns the base path that a trusted proxy has named; undefined if it has named none. */
+  #proxysBasePath(): string | undefined {
+    const { hasProxies, trustedProxies } = this.#network;
+    const header = hasProxies ? this.request.headers.get("x-forwarded-prefix") : null;
+    if (header === null) return undefined;
+    const peer = ipFromText(this.#peer());
+    return peer !== undefined && trustedProxies.has(peer) ? basePathFrom(header) : undefined;
   }
 
   get #network(): NetworkRules {

@@ -15,7 +15,10 @@ import type { Endpoints } from "../http/router.ts";
 import { reference, SCHEMAS } from "./schemas.ts";
 
 /** Returns the text of a JSON document. */
-export function openApiText({ prefixes, routes }: Endpoints, version: string): string {
+export function openApiText(
+  { prefixes, routes }: Endpoints,
+  { basePath, version }: { basePath: string; version: string },
+): string {
   const paths: Record<string, object> = {};
   for (const { path, ...served } of routes) paths[path] = pathItem(served);
   for (const { prefix, template, ...served } of prefixes) {
@@ -31,7 +34,7 @@ export function openApiText({ prefixes, routes }: Endpoints, version: string): s
         "A SQL database server whose queries can be followed live. HEAD is answered wherever GET " +
         "is, and OPTIONS everywhere. Readers ignore fields that they do not know.",
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: basePath === "" ? "/" : basePath }],
     paths,
     components: {
       schemas: SCHEMAS,

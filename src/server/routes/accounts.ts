@@ -11,7 +11,13 @@ import { HttpError } from "../http/http_error.ts";
 import { json } from "../http/responses.ts";
 import type { Route, RouteFunction } from "../http/route.ts";
 import { ACCOUNT_OPERATIONS } from "../openapi/account_operations.ts";
-import { type AuthRouteOptions, bearerOf, bodyOf, isSecure, loggedIn } from "./auth_requests.ts";
+import {
+  type AuthRouteOptions,
+  bearerOf,
+  bodyOf,
+  cookieOptions,
+  loggedIn,
+} from "./auth_requests.ts";
 
 const PASSWORD_NAMES = ["pass", "pwd", "passwd", "secret"];
 const EMAIL_NAMES = ["mail", "e_mail"];
@@ -97,7 +103,7 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
   const answer = await options.auth.ownAccount.delete(principal, body, exchange);
   const response = json(exchange, 200, answer);
   if (options.mayUseCookies(exchange.request)) {
-    expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
+    expireSessionCookies(response.headers, cookieOptions(exchange, options));
   }
   return response;
 }

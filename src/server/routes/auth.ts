@@ -13,7 +13,7 @@ import {
   type AuthRouteOptions,
   bearerOf,
   bodyOf,
-  isSecure,
+  cookieOptions,
   loggedIn,
   optionalFields,
 } from "./auth_requests.ts";
@@ -114,7 +114,7 @@ async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Re
   options.auth.logout(bearerOf(request) ?? cookie, exchange, { all: all === true });
   const response = json(exchange, 200, { message: "Logged out" });
   if (mayUseCookies) {
-    expireSessionCookies(response.headers, { isSecure: isSecure(exchange, options) });
+    expireSessionCookies(response.headers, cookieOptions(exchange, options));
   }
   return response;
 }

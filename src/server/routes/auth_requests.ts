@@ -5,7 +5,7 @@
 import type { Auth } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
 import type { BodyLedger } from "../http/body_ledger.ts";
-import { setSessionCookies } from "../http/cookies.ts";
+import { type CookieOptions, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type FieldNames, misplacedInQuery, unknownFieldOf } from "../http/field_names.ts";
 import { HttpError } from "../http/http_error.ts";
@@ -58,7 +58,7 @@ export function loggedIn(
 ): Response {
   const response = json(exchange, 200, login);
   if (options.mayUseCookies(exchange.request)) {
-    setSessionCookies(response.headers, login, { isSecure: isSecure(exchange, options) });
+    setSessionCookies(response.headers, login, cookieOptions(exchange, options));
   }
   return response;
 }
@@ -121,6 +121,9 @@ export function bearerOf(request: Request): string | undefined {
   return /^bearer +(\S+)$/i.exec(header)?.[1];
 }
 
-export function isSecure(exchange: Exchange, { areCookiesSecure }: AuthRouteOptions): boolean {
-  return areCookiesSecure && exchange.isSecure;
+export function cookieOptions(
+  { basePath, isSecure }: Exchange,
+  { areCookiesSecure }: AuthRouteOptions,
+): CookieOptions {
+  return { basePath, isSecure: areCookiesSecure && isSecure };
 }

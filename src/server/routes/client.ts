@@ -55,7 +55,7 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
           // Deno, and editors that support this header, use it to find the types.
-          "X-TypeScript-Types": "/v1/client.d.ts",
+          "X-TypeScript-Types": `${exchange.basePath}/v1/client.d.ts`,
         }),
     },
     {

@@ -14,6 +14,7 @@ import type { OnBug } from "../../base/bugs.ts";
 import type { Clock } from "../../base/clock.ts";
 import { wireErrorOf } from "../../protocol/mod.ts";
 import type { AnswerStream, CopyBody, SqlEngine, SqlRequest, SqlResponse } from "../../sql/mod.ts";
+import { callerBelow } from "../admission/base_path.ts";
 import type { ServerConfig } from "../contract/options.ts";
 import type { BodyLedger } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
@@ -98,7 +99,8 @@ class CopyRoute {
       transaction: headers.get("tidemark-transaction") ?? undefined,
     };
     try {
-      const response = await sql.execute(principal, request);
+      const caller = callerBelow(exchange.basePath, principal);
+      const response = await sql.execute(caller, request);
       if (body.refusal !== undefined) throw body.refusal;
       if (response.error !== undefined) await body.drain(this.#options.clock);
       return await this.#response(exchange, principal, response);

@@ -18,15 +18,18 @@ export interface OpenApiRouteOptions {
 const HEADERS = apiHeaders("application/json; charset=utf-8");
 
 export function openApiRoute({ endpoints, mayCompress, version }: OpenApiRouteOptions): Route {
-  let text: string | undefined;
+  let made: { readonly basePath: string; readonly text: string } | undefined;
   return {
     path: "/v1/openapi.json",
     method: "GET",
     shape: "A",
     operation: PROBE_OPERATIONS.openapi,
     handle(exchange) {
-      text ??= openApiText(endpoints(), version);
-      return textResponse(exchange, text, { status: 200, headers: HEADERS, mayCompress });
+      const { basePath } = exchange;
+      if (made?.basePath !== basePath) {
+        made = { basePath, text: openApiText(endpoints(), { basePath, version }) };
+      }
+      return textResponse(exchange, made.text, { status: 200, headers: HEADERS, mayCompress });
     },
   };
 }

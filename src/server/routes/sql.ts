@@ -19,6 +19,7 @@ import type {
   SqlResponse,
   StatementResult,
 } from "../../sql/mod.ts";
+import { callerBelow } from "../admission/base_path.ts";
 import type { ServerConfig } from "../contract/options.ts";
 import { type BodyLedger, SHORT_BODY_BYTES } from "../http/body_ledger.ts";
 import { type Exchange, tookMs } from "../http/exchange.ts";
@@ -195,7 +196,8 @@ class SqlRoute {
     if ((request.timeoutMs ?? this.#defaultTimeoutMs) > this.#silentMsMax) {
       exchange.liftIdleTimeout();
     }
-    const answer = this.#options.sql.execute(principal, request);
+    const caller = callerBelow(exchange.basePath, principal);
+    const answer = this.#options.sql.execute(caller, request);
     if (!(answer instanceof Promise)) return this.#response(format, exchange, principal, answer);
     return answer.then((response) => {
       if (request.sqlUtf8 !== undefined && response.stream === undefined) {

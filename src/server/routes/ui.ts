@@ -48,7 +48,7 @@ async function page(exchange: Exchange, options: UiRouteOptions): Promise<Respon
   const nonce = Buffer.from(options.random.bytes(18)).toString("base64");
   const headers = uiHeaders("text/html; charset=utf-8", ` 'nonce-${nonce}'`);
   headers.set("Cache-Control", "no-store");
-  const body = (await options.assets?.page(nonce)) ?? PAGE_NOT_BUILT;
+  const body = (await options.assets?.page(nonce, exchange.basePath)) ?? PAGE_NOT_BUILT;
   return await textResponse(exchange, body, {
     status: 200,
     headers,

@@ -1,0 +1,15 @@
+/** The form of base paths: paths below which a proxy offers a server, such as `/db`. */
+
+/** The first segments of the server's own paths, with which no base path begins. */
+const OWN_SEGMENTS = "api|health|metrics|ui|v1";
+
+/** Neither "." nor "..", and no character that a header or a document would have to escape. */
+const SEGMENT = String.raw`\/(?!\.{1,2}(?:\/|$))[\w.~-]+`;
+
+const BASE_PATH = new RegExp(`^(?!\\/(?:${OWN_SEGMENTS})(?:\\/|$))(?:${SEGMENT})+$`);
+
+const LENGTH_MAX = 256;
+
+export function isBasePath(text: string): boolean {
+  return text.length <= LENGTH_MAX && BASE_PATH.test(text);
+}
