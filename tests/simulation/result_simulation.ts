@@ -366,7 +366,8 @@ function isAt(follower: ResultFollower, seq: number): boolean {
 async function selected(plan: ResultPlan, at: Seq | undefined): Promise<string | undefined> {
   try {
     const { rows } = await plan.evaluate(at).result;
-    return sortedText(rows);
+    // Behind its fields, a row may have the seq of its last change.
+    return sortedText(rows.map((row) => row.slice(0, plan.fields.length)));
   } catch (error) {
     if (error instanceof DatabaseError) return undefined;
     throw error;

@@ -11,6 +11,7 @@ import type { Principal } from "../../auth/mod.ts";
 import type { OnBug } from "../../base/bugs.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
+import { FewItems } from "../../base/few_items.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { EndCode, ErrorMessage, SubscriptionSpec } from "../../protocol/mod.ts";
@@ -27,6 +28,7 @@ import type {
 import type { Store } from "../../storage/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
+import type { QuerySpec } from "../delivery/groups.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import type { FedGroup, ResultFeed } from "./result_feed.ts";
 import { StepMessages, withReasons } from "./result_messages.ts";
@@ -92,9 +94,10 @@ const REFRESH_MS = 1000;
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
+  /** The query as the subscribers sent it. */
+  readonly asked: QuerySpec;
   readonly #host: ResultHost;
-  /** Members may leave during an iteration, and a Set still visits each of the others once. */
-  readonly #members = new Set<ResultMember>();
+  readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
   /**
    * Computes the result from the changes of the tables. Absent before it has been planned, and if
@@ -127,8 +130,9 @@ export class ResultGroup implements Evaluated, FedGroup {
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
 
-  constructor(host: ResultHost, plan: ResultPlan) {
+  constructor(host: ResultHost, plan: ResultPlan, asked: QuerySpec) {
     this.#host = host;
+    this.asked = asked;
     this.#plan = plan;
     this.#shape = shapeOf(plan);
   }

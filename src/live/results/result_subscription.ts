@@ -14,7 +14,6 @@
  */
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
-import { wallMsAt } from "../../base/clock.ts";
 import { isExpected, stackOf } from "../../base/errors.ts";
 import type { Seq } from "../../base/seq.ts";
 import type {
@@ -25,15 +24,22 @@ import type {
 } from "../../protocol/mod.ts";
 import type { LiveRow } from "../../sql/mod.ts";
 import type { LiveSubscription, SubscriptionState } from "../contract/live.ts";
-import { ending, endingFor } from "../contract/live_errors.ts";
+import { endingFor } from "../contract/live_errors.ts";
 import type { ConnectionBackpressure } from "../delivery/connection_backpressure.ts";
 import { ackMessage, changeMessage, shared, sharedBatch } from "../delivery/messages.ts";
 import { ChangeTally } from "../measures/change_tally.ts";
 import type { Advancing } from "../scheduler/scheduler.ts";
 import type { TickBudget } from "../scheduler/tick_budget.ts";
 import type { BatchStep, LoadReader } from "../subscription/load_reader.ts";
-import { Loading } from "../subscription/loading.ts";
+import type { Loading } from "../subscription/loading.ts";
 import type { SubscriptionHost } from "../subscription/subscription.ts";
+import {
+  countSent,
+  lagMsOf,
+  liveIdOf,
+  liveRowOf,
+  loadingBy,
+} from "../subscription/subscription_parts.ts";
 import type { ResultGroup, ResultMember, ResultStep } from "./result_group.ts";
 import { newestState } from "./result_reader.ts";
 import { type ResultState, schemaOf } from "./result_state.ts";
@@ -70,7 +76,11 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   readonly principal: Principal;
   readonly backpressure: ConnectionBackpressure;
   readonly group: ResultGroup;
-  readonly #options: ResultSubscriptionOptions;
+  readonly #host: ResultSubscriptionHost;
+  readonly #number: number;
+  readonly #options: SubscriptionSpec["options"];
+  /** The newest visible seq when the subscription began. */
+  readonly #boundary: Seq;
   readonly #createdMs: number;
   #state: SubscriptionState = "loading";
   #loading: Loading | undefined;
@@ -83,7 +93,10 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   #tally: ChangeTally | undefined;
 
   constructor(options: ResultSubscriptionOptions) {
-    this.#options = options;
+    this.#host = options.host;
+    this.#number = options.number;
+    this.#options = options.spec.options;
+    this.#boundary = options.boundary;
     this.id = options.spec.id;
     this.principal = options.principal;
     this.backpressure = options.backpressure;
@@ -93,11 +106,13 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   get liveId(): string {
-    return this.#options.number.toString(16).padStart(12, "0");
+    return liveIdOf(this.#number);
   }
 
+  /** The specification as the client sent it. The query is stored once for the group. */
   get spec(): SubscriptionSpec {
-    return this.#options.spec;
+    const options = this.#options;
+    return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
   }
 
   get state(): SubscriptionState {
@@ -124,24 +139,25 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     if (reader !== undefined) {
       const lastSeq = position ?? null;
       this.#acknowledge({ has_more: true, status: "loading", last_seq_id: lastSeq });
-      this.#loading = this.#loadingBy(reader);
+      const end = (message: ErrorMessage): void => this.end(message);
+      this.#loading = loadingBy(reader, { ...this.#host, id: this.id, end });
     }
-    this.#options.host.run(this);
+    this.#host.run(this);
   }
 
   /** Continues loading after rows have arrived. */
   arrived(): void {
-    if (this.#state === "loading") this.#options.host.enqueue(this);
+    if (this.#state === "loading") this.#host.enqueue(this);
   }
 
   nextBatch(): void {
     if (this.#loading === undefined) return;
     this.#loading.request();
-    this.#options.host.run(this);
+    this.#host.run(this);
   }
 
   drained(): void {
-    for (const each of this.backpressure.drained()) this.#options.host.enqueue(each);
+    for (const each of this.backpressure.drained()) this.#host.enqueue(each);
   }
 
   take({ after, before, messages }: ResultStep): void {
@@ -157,7 +173,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   wake(): void {
-    if (this.#state === "loading" || this.#state === "behind") this.#options.host.enqueue(this);
+    if (this.#state === "loading" || this.#state === "behind") this.#host.enqueue(this);
   }
 
   advance(budget: TickBudget): boolean {
@@ -177,7 +193,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.#delivered = undefined;
     this.backpressure.forget(this);
     this.group.leave(this);
-    this.#options.host.forget(this);
+    this.#host.forget(this);
   }
 
   end(message: ErrorMessage): void {
@@ -188,8 +204,9 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
 
   fail(error: unknown): void {
     const message = endingFor(this.id, error, "reading");
-    const { host, spec } = this.#options;
-    const fields = { live_id: this.liveId, user: this.principal.userId, sql: spec.sql };
+    const host = this.#host;
+    const { sql } = this.group.asked;
+    const fields = { live_id: this.liveId, user: this.principal.userId, sql };
     if (message.code === "SUBSCRIPTION_FAILED") {
       if (isExpected(error))
         host.log.error("a live query ended", { ...fields, cause: stackOf(error) });
@@ -199,39 +216,24 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   row(): LiveRow {
-    const { clock } = this.#options.host;
-    const { sink } = this.backpressure;
-    const { spec } = this;
-    const tally = this.#tally;
-    return {
-      liveId: this.liveId,
-      subscriptionId: this.id,
-      userId: this.principal.userId,
-      tableIds: this.group.plan.tables.map(({ tableId }) => tableId),
-      query: spec.sql,
-      options: spec.options,
-      status: this.#state === "following" ? "ready" : this.#state,
-      changes: tally?.count ?? 0,
-      lastSeq: tally?.lastSeq,
-      createdAtMs: wallMsAt(clock, this.#createdMs),
-      lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
-      connectionId: sink.connectionId,
+    const { asked, plan, stateBytes } = this.group;
+    return liveRowOf(this, {
+      clock: this.#host.clock,
+      createdMs: this.#createdMs,
+      tableIds: plan.tables.map(({ tableId }) => tableId),
+      query: asked.sql,
+      options: this.#options,
       position: this.position,
-      lagMs: this.lagMs,
-      queuedBytes: sink.queuedBytes,
-      changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
-      stateBytes: this.group.stateBytes,
-    };
+      stateBytes,
+      tally: this.#tally,
+    });
   }
 
   /**
    * Returns the age of the position relative to the newest commit; undefined without a position.
    */
   get lagMs(): number | undefined {
-    const { position } = this;
-    if (position === undefined) return undefined;
-    const { store } = this.#options.host;
-    return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
+    return lagMsOf(this.#host.store, this.position);
   }
 
   #guarded(work: () => void): void {
@@ -263,15 +265,6 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     this.backpressure.send(shared(message));
   }
 
-  #loadingBy(reader: LoadReader): Loading {
-    const { clock, loadingTimeoutMs } = this.#options.host;
-    const onTimeout = (): void => {
-      const what = "the client did not request a batch in time";
-      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
-    };
-    return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
-  }
-
   /** Records the state that the client will have after loading. */
   noteLoaded(state: ResultState): void {
     this.#delivered = state;
@@ -301,7 +294,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
 
   /** A live-only subscription begins at the first state that is not older than its boundary. */
   #beginLiveOnly(): void {
-    const state = newestState(this.group, this.#options.boundary);
+    const state = newestState(this.group, this.#boundary);
     if (state === undefined) return;
     this.#acknowledge({ has_more: false, status: "ready", last_seq_id: state.seq });
     this.#delivered = state;
@@ -355,16 +348,9 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   #count({ changeCount, seq }: ResultStep["messages"], isByTime: boolean): void {
-    const { clock, store, times } = this.#options.host;
-    const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
-    this.#tally.add(seq, changeCount, nowMs);
-    // A change that is caused by time has no commit from which a delay could be measured.
-    if (isByTime) return;
-    const ageMs = clock.nowMs() - store.commitMs(seq);
-    // Commit times have millisecond precision.
-    if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(changeCount);
-    else times.delivered(changeCount, ageMs);
+    const sent = { count: changeCount, lastSeq: seq, createdMs: this.#createdMs, isByTime };
+    countSent(this.#tally, sent, this.#host);
   }
 
   #stopLoading(): void {

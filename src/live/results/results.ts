@@ -5,6 +5,7 @@
 import type { Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
 import type { ChangedPartition } from "../../storage/mod.ts";
+import type { QuerySpec } from "../delivery/groups.ts";
 import type { Start } from "../subscription/subscribe_options.ts";
 import { type Evaluated, Evaluations } from "./evaluations.ts";
 import { ResultFeed } from "./result_feed.ts";
@@ -74,7 +75,7 @@ export class FollowedResults {
 
   /** Opens a subscription; {@linkcode begin} starts it. */
   open({ plan, ...options }: NewResultSubscription): ResultSubscription {
-    const group = this.#joinable(plan) ?? this.#newGroup(plan);
+    const group = this.#joinable(plan) ?? this.#newGroup(plan, options.spec);
     const subscription = new ResultSubscription({ ...options, group });
     this.#subscriptions.add(subscription);
     return subscription;
@@ -138,8 +139,13 @@ export class FollowedResults {
     }
   }
 
-  #newGroup(plan: ResultPlan): ResultGroup {
-    const group = new ResultGroup(this.#host, plan);
+  #newGroup(plan: ResultPlan, { namespace_id, params, sql }: QuerySpec): ResultGroup {
+    const asked: QuerySpec = {
+      sql,
+      ...(params !== undefined && { params }),
+      ...(namespace_id !== undefined && { namespace_id }),
+    };
+    const group = new ResultGroup(this.#host, plan, asked);
     this.#all.add(group);
     this.#groups.set(plan.fingerprint, group);
     this.#watch(group, plan.tables);

@@ -18,7 +18,7 @@
 import type { Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
-import { type Clock, wallMsAt } from "../../base/clock.ts";
+import type { Clock } from "../../base/clock.ts";
 import { isExpected, stackOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -26,7 +26,7 @@ import type { BatchControl, ErrorMessage, SubscriptionSpec } from "../../protoco
 import type { LiveRow } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import type { LiveSubscription, SharedMessage, SubscriptionState } from "../contract/live.ts";
-import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
+import { endingFor, resumeExpired } from "../contract/live_errors.ts";
 import type { ConnectionBackpressure } from "../delivery/connection_backpressure.ts";
 import type { GroupChangeFeed, GroupMember, Reach, SubscriptionGroup } from "../delivery/groups.ts";
 import {
@@ -42,7 +42,8 @@ import type { LiveChange } from "../program/live_program.ts";
 import type { Advancing } from "../scheduler/scheduler.ts";
 import { READ_ROWS_MAX, type TickBudget } from "../scheduler/tick_budget.ts";
 import type { BatchStep, LoadReader } from "./load_reader.ts";
-import { Loading } from "./loading.ts";
+import type { Loading } from "./loading.ts";
+import { countSent, lagMsOf, liveIdOf, liveRowOf, loadingBy } from "./subscription_parts.ts";
 
 /** The part of the engine that a subscription uses. */
 export interface SubscriptionHost {
@@ -118,7 +119,7 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   get liveId(): string {
-    return this.#number.toString(16).padStart(12, "0");
+    return liveIdOf(this.#number);
   }
 
   /** The specification as the client sent it. The query itself is stored once, in the group. */
@@ -150,10 +151,7 @@ export class Subscription implements LiveSubscription, GroupMember {
    * position.
    */
   get lagMs(): number | undefined {
-    const position = this.#reachedSeq;
-    if (position === undefined) return undefined;
-    const { store } = this.#host;
-    return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
+    return lagMsOf(this.#host.store, this.#reachedSeq);
   }
 
   /** Sends the ack and, unless the subscription is live only, the first batch. */
@@ -171,7 +169,8 @@ export class Subscription implements LiveSubscription, GroupMember {
       assert(this.#cursor !== undefined, "a live-only subscription begins at the boundary");
       this.#state = "behind";
     } else {
-      this.#loading = this.#loadingBy(reader);
+      const end = (message: ErrorMessage): void => this.end(message);
+      this.#loading = loadingBy(reader, { ...this.#host, id: this.id, end });
     }
     this.#host.run(this);
   }
@@ -250,36 +249,16 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   row(): LiveRow {
-    const { clock } = this.#host;
-    const tally = this.#tally;
-    return {
-      liveId: this.liveId,
-      subscriptionId: this.id,
-      userId: this.principal.userId,
+    return liveRowOf(this, {
+      clock: this.#host.clock,
+      createdMs: this.#createdMs,
       tableIds: [this.feed.tableId],
       query: this.group.asked.sql,
       options: this.#options,
-      status: this.#state === "following" ? "ready" : this.#state,
-      changes: tally?.count ?? 0,
-      lastSeq: tally?.lastSeq,
-      createdAtMs: wallMsAt(clock, this.#createdMs),
-      lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
-      connectionId: this.backpressure.sink.connectionId,
       position: this.#reachedSeq,
-      lagMs: this.lagMs,
-      queuedBytes: this.backpressure.sink.queuedBytes,
-      changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
       stateBytes: undefined,
-    };
-  }
-
-  #loadingBy(reader: LoadReader): Loading {
-    const { clock, loadingTimeoutMs } = this.#host;
-    const onTimeout = (): void => {
-      const what = "the client did not request a batch in time";
-      this.end(ending(this.id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
-    };
-    return new Loading(reader, { clock, timeoutMs: loadingTimeoutMs, onTimeout });
+      tally: this.#tally,
+    });
   }
 
   /** Serves the open requests. Returns whether the budget stopped it. */
@@ -393,14 +372,8 @@ export class Subscription implements LiveSubscription, GroupMember {
   }
 
   #sendChanges(message: SharedMessage, lastSeq: Seq, count: number): void {
-    const { clock, store, times } = this.#host;
-    const nowMs = clock.monotonicMs();
     this.#tally ??= new ChangeTally();
-    this.#tally.add(lastSeq, count, nowMs);
-    const ageMs = clock.nowMs() - store.commitMs(lastSeq);
-    // Commit times have millisecond precision.
-    if (ageMs >= nowMs - this.#createdMs + 1) times.replayed(count);
-    else times.delivered(count, ageMs);
+    countSent(this.#tally, { count, lastSeq, createdMs: this.#createdMs }, this.#host);
     this.backpressure.send(message);
   }
 

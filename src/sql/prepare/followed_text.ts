@@ -80,7 +80,7 @@ export interface FollowedText {
   readonly clockTerms: ClockTerms;
   /** Whether a user may read the rows now. */
   readonly mayRead: (principal: Principal) => boolean;
-  readonly maintained: Pick<MaintainedPlans, "planFor">;
+  readonly maintained: Pick<MaintainedPlans, "newContexts" | "planFor">;
 }
 
 /** Everything on which a text depends, apart from the definitions. */

@@ -39,8 +39,6 @@ export interface MaintainedPlan {
   readonly shared: SharedPlan;
   /** The partition of the changes that concerns the subscriber. */
   readonly partition: string;
-  /** Creates the contexts of a step, with the values of the subscriber. */
-  readonly newContexts: () => StepContexts;
 }
 
 /** A prepared statement, and its text for readers in other threads. */
@@ -97,8 +95,7 @@ export class MaintainedPlans {
     const context = this.#contextOf(subscriber);
     const known = this.#values === undefined ? undefined : this.#known(this.#values, subscriber);
     const shared = known ?? this.#newPlan(subscriber, context);
-    const partition = shared.query.partitionOf(context);
-    return { shared, partition, newContexts: () => this.#newContexts(subscriber) };
+    return { shared, partition: shared.query.partitionOf(context) };
   }
 
   #known(values: MaintainedQuery["values"], subscriber: Subscriber): SharedPlan | undefined {
@@ -118,7 +115,7 @@ export class MaintainedPlans {
       store: this.#deps.store,
       indexes: indexesOver(this.#deps.store),
       context,
-      newContexts: () => this.#newContexts(subscriber),
+      newContexts: () => this.newContexts(subscriber),
       isOfCaller: (name: string) => FIXED_FUNCTIONS.has(name),
     };
     const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey });
@@ -145,7 +142,7 @@ export class MaintainedPlans {
   }
 
   /** Creates the contexts of one step, which share the time that the step may take. */
-  #newContexts({ principal, slots }: Subscriber): StepContexts {
+  newContexts({ principal, slots }: Subscriber): StepContexts {
     const { namespace } = this.#options;
     const deps = this.#deps;
     const contexts = new Map<Seq, StatementContext>();

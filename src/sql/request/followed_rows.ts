@@ -11,6 +11,7 @@ import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { IndexedChanges } from "../maintain/join_changes.ts";
 import type { MaintainedResult } from "../maintain/maintained_result.ts";
+import type { StepContexts } from "../maintain/query_at.ts";
 import type {
   IndexInMemory,
   JoinChanges,
@@ -141,7 +142,9 @@ class Maintainer implements ResultMaintainer {
     this.#query = query;
     this.#plan = plan;
     this.#request = request;
-    this.#result = plan.shared.query.newResult(plan.partition, plan.newContexts);
+    const { slots, principal, text } = query;
+    const newContexts = (): StepContexts => text.maintained.newContexts({ principal, slots });
+    this.#result = plan.shared.query.newResult(plan.partition, newContexts);
   }
 
   get source(): IndexedChanges {

@@ -44,6 +44,7 @@ const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => F
   [2, (sources) => plain(scalarQuery(sources))],
   [2, (sources) => plain(lateralQuery(sources))],
   [2, (sources) => plain(windowQuery(sources))],
+  [4, (sources) => plain(partitionQuery(sources))],
   [1, (sources) => plain(withQuery(sources))],
   [1, (sources) => plain(recursiveQuery(sources))],
   [2, (sources) => plain(callerQuery(sources))],
@@ -277,9 +278,12 @@ function scalarQuery(sources: Sources): string {
   const from = joined(sources, INNER_JOINS, 1);
   const inner = itemOf(sources.tables, chance, "e");
   const call = chance.pick(["count(*)", "sum(e.i)", "min(e.t)", "max(e.m)", "avg(e.j)"]);
+  const exists = `EXISTS (SELECT 1 FROM ${inner.text} WHERE ${equality(from, inner, chance)})`;
   const scalar = `(SELECT ${call} FROM ${inner.text} WHERE ${equality(from, inner, chance)})`;
   const other = `(SELECT e.t FROM ${inner.text} WHERE ${equality(from, inner, chance)} ORDER BY e.id LIMIT 1)`;
-  return `SELECT a.id, ${chance.pick([scalar, other])} FROM ${from.text}${where(from, chance)}`;
+  const value = chance.pick([scalar, other, exists]);
+  if (chance.below(4) === 0) return `SELECT a.id FROM ${from.text} WHERE a.b OR ${exists}`;
+  return `SELECT a.id, ${value} FROM ${from.text}${where(from, chance)}`;
 }
 
 /** Returns the first rows of another table for each row of a table. */
@@ -288,6 +292,10 @@ function lateralQuery(sources: Sources): string {
   const from = itemOf(sources.tables, chance, "a");
   const inner = itemOf(sources.tables, chance, "e");
   const order = `${chance.pick(["e.id", "e.i", "e.ts"])}${chance.pick([" DESC", ""])}, e.id`;
+  if (chance.below(3) === 0) {
+    const own = `SELECT count(*), max(e.j) FROM ${inner.text} WHERE ${equality(from, inner, chance)}`;
+    return `SELECT a.id, l.n, l.m FROM ${from.text} CROSS JOIN LATERAL (${own}) AS l(n, m)`;
+  }
   const query = `SELECT e.id, e.t FROM ${inner.text} WHERE ${equality(from, inner, chance)} ORDER BY ${order} LIMIT ${1 + chance.below(3)}`;
   const [word, on] = chance.pick([
     [" CROSS JOIN ", ""],
@@ -303,6 +311,46 @@ function windowQuery(sources: Sources): string {
   const list = [...from.ids, ...calls.map(({ call }) => textOf(call))];
   const windows = typeof clause === "string" ? clause : textOf(clause);
   return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}${windows}`;
+}
+
+/** Calls whose results do not depend on the order of equal rows, over the rows of a partition. */
+const PARTITION_CALLS: readonly string[] = [
+  "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, a.id)",
+  "sum(a.j) OVER (PARTITION BY $)",
+  "count(*) OVER (PARTITION BY $)",
+  "lag(a.u) OVER (PARTITION BY $ ORDER BY a.id)",
+  "max(a.m) OVER (PARTITION BY $ ORDER BY a.id ROWS 2 PRECEDING)",
+  "rank() OVER (PARTITION BY $, a.b ORDER BY a.j)",
+];
+
+/** Aggregates that cannot forget a row. */
+const KEPT_AGGREGATES: readonly string[] = [
+  "string_agg(a.t, ',' ORDER BY a.id, a.t)",
+  "array_agg(a.id ORDER BY a.id)",
+  "count(DISTINCT a.j)",
+  "sum(DISTINCT a.j)",
+  "sum((a.j % 9)::double precision)",
+];
+
+/** Returns rows that depend on the other rows with the same key. An index often finds these. */
+function partitionQuery(sources: Sources): string {
+  const { chance } = sources;
+  const from = joined(sources, INNER_JOINS, chance.below(3) === 0 ? 2 : 1);
+  const key = chance.pick(["a.i", "a.j", "a.t"]);
+  const some = (calls: readonly string[]): string =>
+    Array.from({ length: 1 + chance.below(2) }, () => chance.pick(calls).replace("$", key)).join(
+      ", ",
+    );
+  switch (chance.below(4)) {
+    case 0:
+      return `SELECT ${key}, ${some(KEPT_AGGREGATES)} FROM ${from.text}${where(from, chance)} GROUP BY ${key}`;
+    case 1: {
+      const order = [key, chance.pick(["a.m", "a.ts", "a.j DESC"]), ...from.ids].join(", ");
+      return `SELECT DISTINCT ON (${key}) ${key}, ${from.ids.join(", ")}, a.u FROM ${from.text}${where(from, chance)} ORDER BY ${order}`;
+    }
+    default:
+      return `SELECT ${from.ids.join(", ")}, ${some(PARTITION_CALLS)} FROM ${from.text}${where(from, chance)}`;
+  }
 }
 
 function withQuery(sources: Sources): string {

@@ -1,0 +1,35 @@
+/**
+ * A set that mostly has one item, for objects of which there are many: the first item needs no
+ * table. Invariant: an iteration visits each item that is neither added nor removed meanwhile once.
+ */
+
+export class FewItems<Item extends object> {
+  #only: Item | undefined;
+  /** All items, once there has been a second one. */
+  #all: Set<Item> | undefined;
+
+  get size(): number {
+    return this.#all?.size ?? (this.#only === undefined ? 0 : 1);
+  }
+
+  add(item: Item): void {
+    if (this.#all !== undefined) {
+      this.#all.add(item);
+    } else if (this.#only === undefined || this.#only === item) {
+      this.#only = item;
+    } else {
+      this.#all = new Set([this.#only, item]);
+      this.#only = undefined;
+    }
+  }
+
+  delete(item: Item): void {
+    this.#all?.delete(item);
+    if (this.#only === item) this.#only = undefined;
+  }
+
+  *[Symbol.iterator](): Generator<Item> {
+    if (this.#all !== undefined) yield* this.#all;
+    else if (this.#only !== undefined) yield this.#only;
+  }
+}

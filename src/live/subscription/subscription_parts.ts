@@ -1,0 +1,113 @@
+/**
+ * The parts that subscriptions of rows and subscriptions of whole results have in common: their id,
+ * how they load, count and report.
+ */
+import type { Principal } from "../../auth/mod.ts";
+import { type Clock, wallMsAt } from "../../base/clock.ts";
+import type { Seq } from "../../base/seq.ts";
+import type { ErrorMessage } from "../../protocol/mod.ts";
+import type { LiveRow } from "../../sql/mod.ts";
+import type { Store } from "../../storage/mod.ts";
+import type { LiveSubscription } from "../contract/live.ts";
+import { ending } from "../contract/live_errors.ts";
+import type { ConnectionBackpressure } from "../delivery/connection_backpressure.ts";
+import type { ChangeTally } from "../measures/change_tally.ts";
+import type { DeliveryTimes } from "../measures/delivery_times.ts";
+import type { LoadReader } from "./load_reader.ts";
+import { Loading } from "./loading.ts";
+
+/** Returns the id of a live query as text. Only the number is stored: it needs less memory. */
+export function liveIdOf(number: number): string {
+  return number.toString(16).padStart(12, "0");
+}
+
+/** Begins to load. The subscription ends if its client does not request a batch in time. */
+export function loadingBy(
+  reader: LoadReader,
+  {
+    clock,
+    end,
+    id,
+    loadingTimeoutMs: timeoutMs,
+  }: {
+    readonly clock: Clock;
+    readonly loadingTimeoutMs: number;
+    readonly id: string;
+    readonly end: (message: ErrorMessage) => void;
+  },
+): Loading {
+  const onTimeout = (): void => {
+    const what = "the client did not request a batch in time";
+    end(ending(id, "SUBSCRIPTION_FAILED", `The subscription ended: ${what}`));
+  };
+  return new Loading(reader, { clock, timeoutMs, onTimeout });
+}
+
+/** Returns the age of a position relative to the newest commit; undefined without a position. */
+export function lagMsOf(
+  store: Pick<Store, "commitMs" | "visibleSeq">,
+  position: Seq | undefined,
+): number | undefined {
+  if (position === undefined) return undefined;
+  return Math.max(0, store.commitMs(store.visibleSeq) - store.commitMs(position));
+}
+
+export interface SentChanges {
+  readonly count: number;
+  readonly lastSeq: Seq;
+  /** The creation of the subscription on the monotonic clock. */
+  readonly createdMs: number;
+  /** Whether time changed the rows, so that no commit tells how late they are. */
+  readonly isByTime?: boolean;
+}
+
+/** Counts changes as they are sent, and how long after their commit that is. */
+export function countSent(
+  tally: ChangeTally,
+  { count, createdMs, isByTime = false, lastSeq }: SentChanges,
+  { clock, store, times }: { clock: Clock; store: Pick<Store, "commitMs">; times: DeliveryTimes },
+): void {
+  const nowMs = clock.monotonicMs();
+  tally.add(lastSeq, count, nowMs);
+  if (isByTime) return;
+  const ageMs = clock.nowMs() - store.commitMs(lastSeq);
+  // Commit times are known only to the millisecond.
+  if (ageMs >= nowMs - createdMs + 1) times.replayed(count);
+  else times.delivered(count, ageMs);
+}
+
+/** The part of a subscription that its row in `system.live` shows. */
+export interface Shown extends Pick<LiveSubscription, "id" | "state"> {
+  readonly liveId: string;
+  readonly principal: Principal;
+  readonly backpressure: ConnectionBackpressure;
+  readonly lagMs: number | undefined;
+}
+
+export interface ShownMore extends Pick<LiveRow, "options" | "position" | "query" | "stateBytes"> {
+  readonly clock: Clock;
+  readonly createdMs: number;
+  readonly tableIds: readonly number[];
+  readonly tally: ChangeTally | undefined;
+}
+
+export function liveRowOf(
+  { backpressure: { sink }, id, lagMs, liveId, principal, state }: Shown,
+  { clock, createdMs, tally, ...more }: ShownMore,
+): LiveRow {
+  return {
+    liveId,
+    subscriptionId: id,
+    userId: principal.userId,
+    status: state === "following" ? "ready" : state,
+    changes: tally?.count ?? 0,
+    lastSeq: tally?.lastSeq,
+    createdAtMs: wallMsAt(clock, createdMs),
+    lastUpdateMs: tally === undefined ? undefined : wallMsAt(clock, tally.lastMs),
+    connectionId: sink.connectionId,
+    lagMs,
+    queuedBytes: sink.queuedBytes,
+    changesPerSecond: tally?.perSecond(clock.monotonicMs()) ?? 0,
+    ...more,
+  };
+}
