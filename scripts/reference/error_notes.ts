@@ -103,7 +103,8 @@ export const SUBSCRIPTION_NOTES: Readonly<Record<SubscriptionCode, string>> = {
     "The server never issued this position, or lost it. Subscribe without a position.",
   RESUME_EXPIRED:
     "The history before this position is gone; `earliest_seq` is the oldest position left. Subscribe without a position.",
-  SCHEMA_CHANGED: "A definition changed under the query. Subscribe again.",
+  SCHEMA_CHANGED:
+    "A definition changed under the query, or the connection was renewed with other claims. Subscribe again.",
   KILLED: "An operator ended the subscription or the connection.",
   SUBSCRIPTION_FAILED: "The query failed while it ran; the message says why.",
   CONVERSION_ERROR: "A value could not be converted for the query's expressions.",

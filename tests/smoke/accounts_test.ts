@@ -486,6 +486,42 @@ describe("an address", () => {
     },
   );
 
+  test("that is verified renews an open connection, whose queries begin again", async () => {
+    const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
+    await server.rows(
+      `CREATE TABLE ${table} (email TEXT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); ` +
+        `CREATE POLICY invited ON ${table} FOR SELECT USING (email = CLAIM('email')); ` +
+        `INSERT INTO ${table} VALUES ('${email}')`,
+    );
+    await post("signup", { user, email, password: PASSWORD });
+    const { token: link } = await noticeTo(email, "verify_email");
+    const { access_token: before } = await server.login(user);
+    const socket = await SocketClient.connect(server.url, { token: before });
+    await socket.expect("auth_success");
+    const subscription = { id: "s", sql: `SELECT email FROM ${table}` };
+    socket.send({ type: "subscribe", subscription });
+    await socket.expect("subscription_ack");
+    expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [] });
+
+    const { access_token: same } = await server.login(user);
+    socket.send({ type: "authenticate", method: "jwt", token: same });
+    await socket.expect("auth_success");
+    await post("verify", { token: link });
+    const { access_token: token } = await server.login(user);
+    socket.send({ type: "authenticate", method: "jwt", token });
+    await socket.expect("auth_success");
+    // The renewal with the same claims has not ended the query, but this one does.
+    expect(await socket.expect("error")).toMatchObject({
+      subscription_id: "s",
+      code: "SCHEMA_CHANGED",
+      ended: true,
+    });
+    socket.send({ type: "subscribe", subscription });
+    await socket.expect("subscription_ack");
+    expect(await socket.expect("initial_data_batch")).toMatchObject({ rows: [{ email }] });
+    socket.close();
+  });
+
   test("that an administrator sets over an unverified one is a claim", async () => {
     const [user, email] = [newName(), `${newName()}@example.com`];
     await post("signup", { user, email, password: PASSWORD });

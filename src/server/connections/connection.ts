@@ -430,7 +430,8 @@ export class Connection
   /**
    * Continues with a newer token, because the connection would otherwise end when its old token
    * expires. If the token is refused, the connection ends at once, as it does when the first token
-   * is refused.
+   * is refused. If the token has other claims, the client has to subscribe again: policies may
+   * permit other rows, and a position says nothing about rows that were hidden before.
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));
@@ -439,8 +440,20 @@ export class Connection
       this.#refuseAuthentication(answer);
       return;
     }
-    this.#principal = answer;
+    this.#principal = answer.principal;
     this.#sendIdentity();
+    if (!answer.hasOtherClaims) return;
+    const message = "The claims of the token have changed, so other rows may be visible";
+    for (const id of this.#subscriptions.ids()) {
+      this.#subscriptions.close(id);
+      this.end({
+        type: "error",
+        subscription_id: id,
+        code: "SCHEMA_CHANGED",
+        message,
+        ended: true,
+      });
+    }
   }
 
   #refuseAuthentication(code: string): void {

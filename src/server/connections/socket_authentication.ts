@@ -97,26 +97,41 @@ export function authFailure(code: string): AuthFailure {
   return { type: "auth_error", message: MESSAGES[code] ?? "Authentication failed", code: word };
 }
 
+/** The user with a newer token. */
+export interface Renewal {
+  readonly principal: Principal;
+  /**
+   * Whether the new token has other claims than the old one, as after the user has verified an
+   * address. Policies may then permit other rows.
+   */
+  readonly hasOtherClaims: boolean;
+}
+
 /**
  * Authenticates an open connection again, with a newer token of the same user.
  *
- * @returns The user with the new token, or the error code.
+ * @returns The renewal, or the error code.
  */
 export function renewed(
   before: Principal,
   bearer: string,
   { auth, caller }: { readonly auth: Auth; readonly caller: Caller },
-): Principal | string {
-  const answer = principalOrCode(auth, bearer, caller);
-  if (typeof answer === "string") return answer;
-  return identityOf(answer) === identityOf(before) ? answer : "OTHER_USER";
+): Renewal | string {
+  const principal = principalOrCode(auth, bearer, caller);
+  if (typeof principal === "string") return principal;
+  if (identityOf(principal) !== identityOf(before)) return "OTHER_USER";
+  return { principal, hasOtherClaims: claimsOf(principal) !== claimsOf(before) };
 }
 
-/** Returns everything on which the rows of a subscription depend, for a comparison. */
-function identityOf({ claims = {}, role, tokenScope, userId }: Principal): string {
-  const scopeName = tokenScope?.tokenName ?? "";
+/** Returns who a connection belongs to, for a comparison. */
+function identityOf({ role, tokenScope, userId }: Principal): string {
+  return JSON.stringify([userId, role, tokenScope?.tokenName]);
+}
+
+/** Returns the claims of a token, for a comparison. */
+function claimsOf({ claims = {} }: Principal): string {
   const claimed = Object.entries(claims).map(([name, value]) => `${name}=${value}`);
-  return JSON.stringify([userId, role, scopeName, claimed.toSorted()]);
+  return JSON.stringify(claimed.toSorted());
 }
 
 function principalOrCode(auth: Auth, bearer: string, caller: Caller): Principal | string {
