@@ -8,6 +8,7 @@
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import type { AlterTableStatement, Name, QName, Statement } from "../parse/ast/ast.ts";
+import { actedForIn } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 
 /**
@@ -209,7 +210,8 @@ function ownNames(node: Statement): readonly DefinedName[] {
     case "drop user":
       return [named("user", node.name)];
     case "execute as":
-      return [named("user", node.user)];
+    case "explain":
+      return optional("user", node.user);
     case "create storage":
     case "alter storage":
     case "drop storage":
@@ -239,7 +241,8 @@ function namesBesideObject(node: Statement): readonly DefinedName[] {
 
 function namesRelations(node: Statement): boolean {
   if (node.type === "set" || node.type === "show") return false;
-  return node.type === "execute as" || node.type === "alter owner" || ownNames(node).length === 0;
+  const isOfUser = actedForIn(node) !== undefined || node.type === "alter owner";
+  return isOfUser || ownNames(node).length === 0;
 }
 
 function named(kind: Kind, { name }: Name): DefinedName {

@@ -16,6 +16,7 @@ import type {
   SubscribeStatement,
   UseNamespaceStatement,
 } from "./ast/ast.ts";
+import { copySourceNode, isQueryNode } from "./ast/query_nodes.ts";
 import type { Cursor } from "./cursor.ts";
 import { parseNamespaceName, parseNamespaceOf } from "./ddl.ts";
 import { parseFollowed } from "./errors.ts";
@@ -322,19 +323,32 @@ export function parseExplain(
     made.analyze = cursor.accept("analyze");
     made.verbose = cursor.accept("verbose");
   }
+  if (cursor.is("execute") && cursor.isAhead(1, "as")) {
+    const { statement, user } = parseExecuteAs(cursor, cursor.token);
+    requireExplained(cursor, statement);
+    return { type: "explain", ...made, user, statement, _location: cursor.since(start) };
+  }
   if (!cursor.beginsChange && !beginsQuery(cursor)) {
     cursor.couldBe("select", "insert", "update", "delete", "merge", "with", "values");
-    cursor.couldBe("subscribe");
+    cursor.couldBe("subscribe", "execute");
     cursor.unexpected("a query, INSERT, UPDATE, DELETE or MERGE");
   }
   const statement = cursor.grammar.statement(cursor);
+  requireExplained(cursor, statement);
+  return { type: "explain", ...made, statement, _location: cursor.since(start) };
+}
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE */
+function requireExplained(cursor: Cursor, statement: Statement): void {
   if (statement.type === "select for") {
     cursor.refuse("EXPLAIN of a locking SELECT", "EXPLAIN it without the locking clause");
   }
   if (statement.type === "create table as") {
     cursor.refuse("EXPLAIN of SELECT INTO", "EXPLAIN it without INTO");
   }
-  return { type: "explain", ...made, statement, _location: cursor.since(start) };
+  if (!isQueryNode(statement) || copySourceNode(statement) !== undefined) {
+    cursor.refuse("EXPLAIN of this statement", "EXPLAIN a query or a change");
+  }
 }
 
 function parseExplainOptions(

@@ -23,7 +23,13 @@ import {
   type RequestLedger,
 } from "../execute/context/request_ledger.ts";
 import type { CopyFormat, Statement } from "../parse/ast/ast.ts";
-import { copyToNode, isBegin, isSelectNode, rowsNode } from "../parse/ast/query_nodes.ts";
+import {
+  actedForIn,
+  copyToNode,
+  isBegin,
+  isSelectNode,
+  rowsNode,
+} from "../parse/ast/query_nodes.ts";
 import type { SqlRequest, SqlResponse, StatementResult } from "../ports/engine.ts";
 import { messageResult, rowsResult } from "../result/result.ts";
 import { isShow } from "../rights/statement_kinds.ts";
@@ -204,7 +210,7 @@ export class RequestRunner {
       this.#statementIndex = index;
       await this.#pause();
       const { node } = unit;
-      this.#running.asUser = node.type === "execute as" ? node.user.name : this.#principal.userId;
+      this.#running.asUser = actedForIn(node)?.name ?? this.#principal.userId;
       let result: StatementResult;
       try {
         result = await this.#timed(() => this.#measured(unit, parameters));

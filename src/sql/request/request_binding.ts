@@ -18,7 +18,7 @@ import type { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { atName, findNamespace } from "../names/table_names.ts";
 import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
-import { copySourceNode, isQueryNode, rowsNode } from "../parse/ast/query_nodes.ts";
+import { actedForIn, copySourceNode, isQueryNode, rowsNode } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { requireNoGap, typedParameters } from "../ports/parameters.ts";
@@ -149,7 +149,7 @@ export class RequestBinding {
     const { code } = error;
     // A definition may give the user as whom a statement runs access to a table, but not the
     // caller, whose role does not change.
-    const runsRows = node.type === "execute as" && rowsNode(node) !== undefined;
+    const runsRows = actedForIn(node) !== undefined && rowsNode(node) !== undefined;
     const mayBeGranted = runsRows && runsAs !== undefined;
     if (isDenial(error) && !mayBeGranted) return false;
     return this.#defined.mayMend(node, code, this.namespace);
@@ -231,8 +231,9 @@ export class RequestBinding {
   /** Returns the user as whom a statement runs. */
   principalOf(node: Statement): Principal {
     const { principal, deps } = this.#options;
-    if (node.type !== "execute as") return principal;
-    return atName(node.user, () => deps.auth.executeAs(principal, node.user.name));
+    const user = actedForIn(node);
+    if (user === undefined) return principal;
+    return atName(user, () => deps.auth.executeAs(principal, user.name));
   }
 
   *#prepare(unit: BoundUnit, runsAs: Principal): Generator<void, void> {

@@ -421,7 +421,7 @@ export class UnitRunner {
     parameters: readonly Value[],
   ): Promise<StatementResult> {
     const prepared = defined(unit.prepared, "the explained statement has been prepared");
-    const principal = this.#principal;
+    const principal = this.#binding.principalOf(node);
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const profile = node.analyze ? new Profile(clock) : undefined;

@@ -8,6 +8,7 @@ import { type DatabaseError, isDenial } from "../../base/errors.ts";
 import { strangersText } from "../activity/query_text.ts";
 import type { AuditLog } from "../own_tables/audit_log.ts";
 import type { QName, Statement } from "../parse/ast/ast.ts";
+import { actedForIn } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest } from "../ports/engine.ts";
 
 interface Subject {
@@ -49,7 +50,7 @@ function auditEventOf(
   const denied = error !== undefined && (isDenial(error) || error.code === "MANAGED_BY_CONFIG");
   return {
     ...about,
-    action: node.type,
+    action: actedForIn(node) === undefined ? node.type : "execute as",
     actor: principal.actorId,
     outcome: error === undefined ? "ok" : denied ? "denied" : "failed",
     address: origin?.address,
@@ -90,6 +91,8 @@ function subjectOf(
     case "export user data":
       return { target: principal.userId, subject: principal.userId };
     case "execute as":
+    case "explain":
+      if (node.user === undefined) return undefined;
       return { target: node.user.name, subject: node.user.name };
     default: {
       const target = targetOf(node, namespace);

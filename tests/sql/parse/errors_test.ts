@@ -159,6 +159,12 @@ test.each([
     "",
   ],
   ["SELECT 1 INTO TEMP t FROM u", "SELECT INTO TEMP", "DROP TABLE"],
+  [
+    "EXPLAIN EXECUTE AS USER 'u' (DROP TABLE t)",
+    "EXPLAIN of this statement",
+    "a query or a change",
+  ],
+  ["EXPLAIN EXECUTE AS u (COPY t FROM STDIN)", "EXPLAIN of this statement", "a query or a change"],
   ["EXPLAIN SELECT 1 INTO t FROM u", "EXPLAIN of SELECT INTO", "without INTO"],
   ["SELECT a FROM t QUALIFY rank() OVER () = 1", "QUALIFY", "outer query"],
   [

@@ -280,6 +280,7 @@ export class StatementGenerator {
       `EXECUTE AS 'u' (${this.delete()})`,
       `EXPLAIN ANALYZE VERBOSE ${this.query()}`,
       `EXPLAIN (FORMAT JSON, ANALYZE) ${this.query()}`,
+      `EXPLAIN EXECUTE AS USER 'u' (${this.query()})`,
       "SHOW TABLES IN app",
       `SHOW COLUMNS FROM ${table}`,
       `SHOW STATS FOR TABLE ${table}`,

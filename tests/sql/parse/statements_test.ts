@@ -610,6 +610,17 @@ test.each<[string, Tree]>([
     { type: "explain", analyze: false, verbose: false, format: "text", statement: one },
   ],
   [
+    "EXPLAIN VERBOSE EXECUTE AS USER 'U 1' (SELECT 1)",
+    {
+      type: "explain",
+      analyze: false,
+      verbose: true,
+      format: "text",
+      user: name("U 1"),
+      statement: one,
+    },
+  ],
+  [
     "EXPLAIN SUBSCRIBE TO t OPTIONS (last_rows = 5)",
     {
       type: "explain subscribe",

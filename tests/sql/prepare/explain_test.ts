@@ -255,3 +255,79 @@ describe("EXPLAIN", () => {
     expect(await engine.failure("TABLE w")).toStartWith("TABLE_NOT_FOUND");
   });
 });
+
+describe("EXPLAIN EXECUTE AS", () => {
+  beforeAll(async () => {
+    await engine.run(
+      "CREATE USER dan WITH INTERNAL; CREATE USER sam WITH INTERNAL ROLE service;" +
+        "CREATE TABLE members (room INT, member TEXT, PRIMARY KEY (room, member));" +
+        "INSERT INTO members VALUES (1, 'dan');" +
+        "CREATE TABLE posts (id INT PRIMARY KEY, room INT, author TEXT, body TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED');" +
+        "INSERT INTO posts SELECT g, g % 5, 'dan', 'p' || g FROM generate_series(1, 200) g;" +
+        "CREATE POLICY authors ON posts FOR UPDATE USING (author = CURRENT_USER());" +
+        "CREATE POLICY readers ON posts FOR SELECT USING (author = CURRENT_USER() AND room > 0)",
+    );
+  });
+
+  async function linesOf(sql: string): Promise<string> {
+    return (await engine.rows(sql)).join("\n");
+  }
+
+  test("shows the conditions of the policies that apply to the user as filters", async () => {
+    const query = "SELECT body FROM posts WHERE id < 50";
+    const own = await linesOf(`EXPLAIN ${query}`);
+    expect(own).not.toContain("author");
+    const others = await linesOf(`EXPLAIN EXECUTE AS USER 'dan' (${query})`);
+    expect(others).toMatch(/filter: .*author = current_user\(\).*/i);
+    expect(others).toContain("room > 0");
+    const change = await linesOf("EXPLAIN EXECUTE AS USER dan (UPDATE posts SET body = 'x')");
+    expect(change).toMatch(/author = current_user\(\)/i);
+  });
+
+  test("shows a policy by membership as a part of the plan", async () => {
+    await engine.run(
+      "ALTER POLICY readers ON posts USING (EXISTS (SELECT 1 FROM members m WHERE m.room = room AND m.member = CURRENT_USER()))",
+    );
+    const text = await linesOf("EXPLAIN EXECUTE AS USER 'dan' (SELECT body FROM posts)");
+    expect(text).toContain("members");
+    const key = await linesOf(
+      "EXPLAIN EXECUTE AS USER 'dan' (SELECT body FROM posts WHERE id = 1)",
+    );
+    expect(key).toContain("members");
+  });
+
+  test("ANALYZE runs the statement with the rights of the user", async () => {
+    const query = "SELECT body FROM posts";
+    const [[json] = []] = await engine.rows(
+      `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE AS USER 'dan' (${query})`,
+    );
+    const seen = await engine.rows(`EXECUTE AS USER 'dan' (${query})`);
+    expect(seen.length).toBe(40);
+    expect((JSON.parse(String(json)) as { rows: number }).rows).toBe(seen.length);
+    const failure = await engine.failure("EXPLAIN EXECUTE AS USER 'dan' (SELECT 1 FROM members)");
+    expect(failure).toStartWith("TABLE_NOT_FOUND");
+    expect(await engine.failure("EXPLAIN EXECUTE AS USER 'nobody' (SELECT 1)")).toStartWith(
+      "USER_NOT_FOUND",
+    );
+  });
+
+  test.each(["dan", "sam"])("is refused to %s, as EXPLAIN is", async (user) => {
+    engine.userId = user;
+    try {
+      const failure = await engine.failure(
+        "EXPLAIN EXECUTE AS USER 'dan' (SELECT body FROM posts)",
+      );
+      expect(failure).toStartWith("PERMISSION_DENIED");
+    } finally {
+      engine.userId = "root";
+    }
+  });
+
+  test("is audited as EXECUTE AS", async () => {
+    await engine.run("EXPLAIN EXECUTE AS USER 'dan' (SELECT count(*) FROM posts WHERE id = 77)");
+    const rows = await engine.rows(
+      "SELECT DISTINCT actor_user_id, target FROM system.audit_log WHERE action = 'execute as' AND outcome = 'ok'",
+    );
+    expect(rows).toEqual([["root", "dan"]]);
+  });
+});

@@ -180,6 +180,8 @@ export interface ExplainStatement extends AstNode {
   readonly analyze: boolean;
   readonly verbose: boolean;
   readonly format: "text" | "json";
+  /** The user of `EXPLAIN EXECUTE AS USER …`; absent if the statement is the caller's own. */
+  readonly user?: UserName;
   /** The explained statement: a query, INSERT, UPDATE or DELETE. */
   readonly statement: Statement;
 }

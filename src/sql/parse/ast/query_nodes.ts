@@ -11,6 +11,7 @@ import type {
   SelectFromStatement,
   SelectStatement,
   Statement,
+  UserName,
 } from "./ast.ts";
 
 /** The types of nodes that are queries, whether as a statement or in an expression. */
@@ -96,6 +97,11 @@ export function rowsNode(node: Statement): QueryStatement | undefined {
   const isAround = node.type === "execute as" || node.type === "explain";
   if (isAround && isQueryNode(node.statement)) return node.statement;
   return undefined;
+}
+
+/** Returns the user as whom EXECUTE AS runs a statement; undefined if the caller runs it. */
+export function actedForIn(node: Statement): UserName | undefined {
+  return node.type === "execute as" || node.type === "explain" ? node.user : undefined;
 }
 
 /** Returns a COPY TO: the statement itself, or the one inside EXECUTE AS. */

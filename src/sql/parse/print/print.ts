@@ -10,6 +10,7 @@ import type {
   DeallocateStatement,
   DefinitionStatement,
   ExecutePreparedStatement,
+  ExplainStatement,
   PrepareStatement,
   QueryStatement,
   RestoreStatement,
@@ -21,6 +22,7 @@ import type {
   SetTransactionStatement,
   Statement,
   TruncateStatement,
+  UserName,
 } from "../ast/ast.ts";
 import { isChangeNode, isSelectNode } from "../ast/query_nodes.ts";
 import { type CursorStatement, cursorText } from "./print_cursors.ts";
@@ -48,17 +50,12 @@ export function statementToSql(statement: Statement): string {
   if (isCursor(statement)) return cursorText(statement);
   if (isPrepared(statement)) return preparedText(statement);
   switch (statement.type) {
-    case "execute as": {
-      const inner = statementToSql(statement.statement);
-      return `EXECUTE AS USER ${stringText(statement.user.name)} (${inner})`;
-    }
+    case "execute as":
+      return executeAsText(statement.user, statement.statement);
     case "copy to":
       return copyToText(statement);
-    case "explain": {
-      const parts = [`ANALYZE ${statement.analyze}`, `VERBOSE ${statement.verbose}`];
-      const head = `${parts.join(", ")}, FORMAT ${statement.format}`.toUpperCase();
-      return `EXPLAIN (${head}) ${statementToSql(statement.statement)}`;
-    }
+    case "explain":
+      return explainText(statement);
     case "explain subscribe":
       return `EXPLAIN ${statementToSql(statement.subscribe)}`;
     case "set":
@@ -81,6 +78,16 @@ export function statementToSql(statement: Statement): string {
     default:
       return simpleText(statement);
   }
+}
+
+function executeAsText({ name }: UserName, statement: Statement): string {
+  return `EXECUTE AS USER ${stringText(name)} (${statementToSql(statement)})`;
+}
+
+function explainText({ analyze, format, statement, user, verbose }: ExplainStatement): string {
+  const head = `ANALYZE ${analyze}, VERBOSE ${verbose}, FORMAT ${format}`.toUpperCase();
+  const explained = user === undefined ? statementToSql(statement) : executeAsText(user, statement);
+  return `EXPLAIN (${head}) ${explained}`;
 }
 
 type SimpleStatement = Exclude<
