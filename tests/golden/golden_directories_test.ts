@@ -20,6 +20,7 @@ import {
   openGolden,
   unpack,
 } from "../support/golden_directory.ts";
+import { maintain } from "../support/maintenance.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 import { principalFor } from "../support/principal_for.ts";
 import { formatIn, WRITTEN_FORMATS } from "../support/segment_files.ts";
@@ -134,6 +135,45 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_POLICIES))(
   },
   30_000,
 );
+
+/** The first format whose directory has inverted indexes. */
+const FIRST_WITH_SEARCHES = 13;
+
+test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_SEARCHES))(
+  "the inverted indexes of %s find the same rows, and none is written again",
+  async (format) => {
+    const directory = copyOf(format);
+    const files = invertedIn(directory);
+    expect(files).toHaveLength(4);
+    const database = await openGolden(directory, laterClock());
+    const principal = principalFor(database, "root");
+    const found = async (condition: string): Promise<unknown> => {
+      const sql = `SELECT id FROM app.letters WHERE ${condition} ORDER BY id`;
+      const { error, results } = await database.sql.execute(principal, { sql, params: [] });
+      return error?.message ?? results[0]?.rows;
+    };
+    expect(await found("to_tsvector('english', body) @@ to_tsquery('english', 'turn')")).toEqual([
+      [1],
+      [4],
+    ]);
+    expect(await found("body LIKE '%ship%'")).toEqual([[2], [4]]);
+    expect(await found(`doc @> '{"to": "ada"}'`)).toEqual([[1], [4]]);
+    expect(await found("tags @> '{ship}'")).toEqual([[4]]);
+    await database.close();
+    expect(invertedIn(directory)).toEqual(files);
+    const { text } = maintain("verify", [directory]);
+    expect(text).not.toContain(".idx");
+  },
+);
+
+/** Returns the contents of the files of inverted indexes, which begin with their magic. */
+function invertedIn(directory: string): readonly (readonly [string, string])[] {
+  return Object.entries(filesIn(directory)).filter(
+    ([name, content]) =>
+      name.endsWith(".idx") &&
+      Buffer.from(content, "base64").subarray(0, 8).toString("latin1") === "TIDETRM1",
+  );
+}
 
 describe.each(FORMATS)("the golden directory of %s", (format) => {
   test("has the rows, the history, the definitions and the users that it was written with", async () => {

@@ -89,6 +89,7 @@ export async function writeGolden(directory: string): Promise<unknown> {
   await fillEnums(database, run);
   await fillDomains(database, run);
   await fillPolicies(run);
+  await fillSearches(database, run);
   const contents = await contentsOf(database);
   await database.close();
   return contents;
@@ -267,6 +268,25 @@ async function fillPolicies(run: Run): Promise<void> {
        USING (EXISTS (SELECT 1 FROM app.guests g WHERE g.room = room AND g.guest = CURRENT_USER()));
      INSERT INTO app.rooms VALUES (1, 'hall', 'eve'), (2, 'attic', 'eve');
      ALTER TABLE app.guests RENAME COLUMN guest TO person`,
+  );
+}
+
+/** Creates files of inverted indexes over words, trigrams, documents and arrays. */
+async function fillSearches(database: Database, run: Run): Promise<void> {
+  await run(
+    `CREATE SHARED TABLE app.letters (id INT PRIMARY KEY, body TEXT, doc JSONB, tags TEXT[]);
+     CREATE INDEX ON app.letters USING gin (to_tsvector('english', body));
+     CREATE INDEX ON app.letters USING gin (body gin_trgm_ops);
+     CREATE INDEX ON app.letters USING gin (doc); CREATE INDEX ON app.letters USING gin (tags);
+     INSERT INTO app.letters VALUES
+       (1, 'The tides were turning', '{"to": "ada", "pages": [1, 2]}', '{sea,old}'),
+       (2, 'A letter about über-ships', '{"to": "bob"}', '{ship,NULL}'), (3, NULL, NULL, NULL)`,
+  );
+  await database.store.flush(tableIdOf(database, "letters"));
+  await settled();
+  await run(
+    `INSERT INTO app.letters VALUES (4, 'Turn the ship', '{"to": "ada"}', '{ship}');
+     UPDATE app.letters SET tags = '{new}' WHERE id = 2`,
   );
 }
 
