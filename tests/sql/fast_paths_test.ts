@@ -237,3 +237,35 @@ describe("values", () => {
     ]);
   });
 });
+
+describe("a read by a key of a plain index", () => {
+  /** The number of rows with each key: none, few, and more than are read without operators. */
+  const COUNTS = [0, 1, 3, 16, 17, 64, 65, 200];
+
+  test("finds the rows that a scan finds, however many there are", async () => {
+    await engine.run("CREATE TABLE keyed (id INT PRIMARY KEY, n INT, v TEXT)");
+    await engine.run("CREATE INDEX ON keyed (n)");
+    for (const [key, count] of COUNTS.entries()) {
+      const from = 1000 * key;
+      await engine.run(
+        `INSERT INTO keyed SELECT g, ${key}, 'v' || g FROM generate_series(${from + 1}, ${from + count}) g`,
+      );
+      if (key % 2 === 0) await engine.run("STORAGE FLUSH TABLE keyed");
+    }
+    await engine.run(
+      "UPDATE keyed SET v = 'new' WHERE id % 9 = 1; DELETE FROM keyed WHERE id % 7 = 2",
+    );
+    const found = async (column: string, key: number | null): Promise<string> => {
+      const sql = `SELECT v, id FROM keyed WHERE ${column} = $1`;
+      const rows = await engine.rows(sql, { params: [key] });
+      return rows.map(String).toSorted().join();
+    };
+    for (const key of [...COUNTS.keys(), null]) {
+      expect(await found("n", key)).toBe(await found("n + 0", key));
+    }
+    const inside = await engine.run(
+      "BEGIN; UPDATE keyed SET n = 99 WHERE id = 2001; SELECT id FROM keyed WHERE n = 99; ROLLBACK",
+    );
+    expect(inside[2]?.rows).toEqual([[2001]]);
+  });
+});

@@ -139,16 +139,16 @@ function isSingle({ constants, isNull, items, lists }: KeyPart): boolean {
 }
 
 /**
- * If a condition consists of exactly one equality for each column of a unique index, plus the
- * condition of the index, returns the key in key order.
+ * If a condition consists of exactly one equality for each column of an index, plus the condition
+ * of the index, returns the key in key order.
  */
-export function uniqueKeyIn(
+export function wholeKeyIn(
   table: TableEntry,
   condition: BoundExpression,
   { guards, index }: IndexAccess,
 ): readonly BoundExpression[] | undefined {
-  const { columnIds, isUnique } = index;
-  if (!isUnique || guards.length > 0) return undefined;
+  const { columnIds } = index;
+  if (isInverted(index) || guards.length > 0) return undefined;
   const equalities = withoutCondition(table, index, conjunctsOf(condition)).map((each) =>
     equalityIn(asKeysOf(each, { table, index }, [])),
   );

@@ -207,7 +207,7 @@ export class StatementRunner {
   }
 
   /**
-   * Runs a query by key, which reads one row and so never takes long. Returns undefined if the
+   * Runs a query by key, which reads few rows and so never takes long. Returns undefined if the
    * query has to be run by operators.
    */
   #queryByKey(
@@ -215,9 +215,10 @@ export class StatementRunner {
     options: RunOptions,
     readRow: NonNullable<PreparedQuery["readRow"]>,
   ): StatementResult | undefined {
-    const row = readRow(this.#newQuery(prepared, options, { mayLeave: false }));
-    if (row === NOT_READ) return undefined;
-    return queryResult(prepared, row === undefined ? [] : [prepared.cells.cellsOf(row)], options);
+    const rows = readRow(this.#newQuery(prepared, options, { mayLeave: false }));
+    if (rows === NOT_READ) return undefined;
+    const cells = rows.map((row) => prepared.cells.cellsOf(row));
+    return queryResult(prepared, cells, options);
   }
 
   /** Waits for a reader, and then begins with the definitions and rows of that tick. */

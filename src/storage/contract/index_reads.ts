@@ -106,6 +106,11 @@ export interface IndexLookupOptions {
   readonly key: Row;
   readonly upTo: Seq;
   readonly columnIds: readonly number[];
+  /**
+   * The number of row versions with the key that may be visited. If there are more, `lookupIndex`
+   * returns undefined. Absent if all of them are visited.
+   */
+  readonly versionsMax?: number;
 }
 
 /** A selection of rows through secondary indexes or primary keys. */

@@ -8,7 +8,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { MergeHeap } from "../../base/merge_heap.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
-import { type Row, vectorFromValues } from "../../types/mod.ts";
+import { type Row, slice, vectorFromValues } from "../../types/mod.ts";
 import type { IndexScanOptions, IndexSpan } from "../contract/index_reads.ts";
 import type { OrderedScan, ScanBatch } from "../contract/scans.ts";
 import type { IndexOrder } from "../segment/index_order.ts";
@@ -23,6 +23,9 @@ import { columnTypeOf } from "./segment_scan.ts";
 
 /** The maximum number of rows that are visited in one step. */
 const LOOKS_MAX = 16_384;
+
+/** The maximum number of versions with one key that are looked up when a scan is opened. */
+const FOUND_MAX = 16;
 
 /** A piece, and the position that the merge has reached in it. */
 interface IndexHead {
@@ -44,19 +47,16 @@ export function openIndexScan(
   const index = table.readyIndex(options.indexId);
   if (index === undefined || table.historyAt(options.upTo).length > 0) return undefined;
   const key = onlyKeyIn(options.spans, index);
-  if (key === undefined) return new IndexScan(table, index, options);
   const { after = SEQ_ZERO } = options;
-  return new FoundRow(table, options, lookupIndex(table, { ...options, key }, after) ?? []);
+  const found = key && lookupIndex(table, { ...options, key, versionsMax: FOUND_MAX }, after);
+  if (found === undefined) return new IndexScan(table, index, options);
+  return new KnownRows(table, options, found);
 }
 
-/**
- * If the scan requests a single key of a unique index, returns that key, which at most one row has.
- */
-function onlyKeyIn(spans: readonly IndexSpan[], { order, stored }: TableIndex): Row | undefined {
+/** If the scan requests a single whole key without NULL, returns that key. */
+function onlyKeyIn(spans: readonly IndexSpan[], { order }: TableIndex): Row | undefined {
   const [{ max, min } = {}] = spans;
-  if (spans.length !== 1 || !stored.isUnique || min === undefined || max === undefined) {
-    return undefined;
-  }
+  if (spans.length !== 1 || min === undefined || max === undefined) return undefined;
   const { values } = min;
   if (values.length !== order.columns.length || values.includes(null)) return undefined;
   const isOne =
@@ -67,11 +67,11 @@ function onlyKeyIn(spans: readonly IndexSpan[], { order, stored }: TableIndex): 
   return isOne ? values : undefined;
 }
 
-/** The row with a unique key, which was found when the scan was opened. */
-class FoundRow implements OrderedScan {
+/** The few rows with one key, which were found when the scan was opened. */
+class KnownRows implements OrderedScan {
   readonly rowCount: number;
   rowsPassed = 0;
-  readonly #batch: ScanBatch;
+  readonly #columns: ScanBatch["columns"];
 
   constructor(
     table: StoredTable,
@@ -79,32 +79,33 @@ class FoundRow implements OrderedScan {
     rows: readonly Row[],
   ) {
     this.rowCount = rows.length;
-    const columns = columnIds.map((columnId, at) =>
+    this.#columns = columnIds.map((columnId, at) =>
       vectorFromValues(
         columnTypeOf(table, columnId),
         rows.map((row) => row[at] ?? null),
       ),
     );
-    this.#batch = { rowCount: rows.length, columns };
   }
 
-  next(): ScanBatch | undefined {
-    return this.#isTaken() ? undefined : this.#batch;
+  next(rowsMax: number): ScanBatch | undefined {
+    const start = this.rowsPassed;
+    const rowCount = this.skip(rowsMax);
+    if (rowCount === undefined) return undefined;
+    const columns =
+      rowCount === this.rowCount
+        ? this.#columns
+        : this.#columns.map((column) => slice(column, start, start + rowCount));
+    return { rowCount, columns };
   }
 
-  skip(): number | undefined {
-    return this.#isTaken() ? undefined : this.rowCount;
+  skip(rowsMax: number): number | undefined {
+    const count = Math.min(rowsMax, this.rowCount - this.rowsPassed);
+    this.rowsPassed += count;
+    return count === 0 ? undefined : count;
   }
 
   close(): void {
     // No file is pinned.
-  }
-
-  /** Whether the row has been read or skipped, or no row has the key. */
-  #isTaken(): boolean {
-    const isTaken = this.rowsPassed === this.rowCount;
-    this.rowsPassed = this.rowCount;
-    return isTaken;
   }
 }
 

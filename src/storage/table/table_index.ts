@@ -156,42 +156,49 @@ interface KeyedRead {
   readonly upTo: number;
   /** Rows up to this seq have expired. */
   readonly expiredSeq: number;
+  readonly versionsMax: number;
 }
 
 /** Implements `IndexReads.lookupIndex`. Rows up to `expiredSeq` have expired. */
 export function lookupIndex(
   table: StoredTable,
-  { columnIds, indexId, key, owner, upTo }: IndexLookupOptions,
+  options: IndexLookupOptions,
   expiredSeq: number,
 ): Row[] | undefined {
+  const { columnIds, indexId, upTo, versionsMax = Number.POSITIVE_INFINITY } = options;
   const index = table.readyIndex(indexId);
   if (index === undefined || table.historyAt(upTo).length > 0) return undefined;
   const { enforcedSeq = 0, isUnique } = index.stored;
   // Before the index was enforced, several live rows may have had the same key.
   const isSingle = isUnique && upTo >= enforcedSeq;
   const rows: Row[] = [];
-  for (const version of rowsWithKey(table, index, { owner, key, upTo, expiredSeq })) {
+  const versions = rowsWithKey(table, index, { ...options, expiredSeq, versionsMax });
+  for (let next = versions.next(); ; next = versions.next()) {
+    if (next.done === true) return next.value ? rows : undefined;
+    const version = next.value;
     rows.push(columnIds.map((columnId) => table.valueAt(version, columnId)));
-    if (isSingle) break;
+    if (isSingle) return rows;
   }
-  return rows;
 }
 
 /**
  * Moves a cursor to each live row with a key, newest first. Each position is valid until the next
- * one.
+ * one. Returns false if it ended early, because too many versions have the key.
  */
 function* rowsWithKey(
   table: StoredTable,
   index: TableIndex,
-  { expiredSeq, key: values, owner, upTo }: KeyedRead,
-): Generator<VersionCursor, void> {
+  { expiredSeq, key: values, owner, upTo, versionsMax }: KeyedRead,
+): Generator<VersionCursor, boolean> {
   const found = new VersionCursor();
+  let visitedCount = 0;
   const key = keyOfValues(values);
   for (const memtable of table.memtables().toReversed()) {
     const rows = memIndexOf(memtable, index);
     rows.catchUp();
     for (let row = rows.newestOf(owner, key); row !== -1; row = rows.olderOf(row)) {
+      visitedCount += 1;
+      if (visitedCount > versionsMax) return false;
       const seq = memtable.seqs[row] ?? 0;
       const replacedBy = memtable.replacedBy[row] ?? 0;
       if (seq > upTo || seq <= expiredSeq || (replacedBy !== 0 && replacedBy <= upTo)) continue;
@@ -206,12 +213,15 @@ function* rowsWithKey(
     const keys = segment.index(index);
     for (let place = keys.placeOf(span, values, false); place < span.end; place += 1) {
       if (!keys.isKeyAt(place, values)) break;
+      visitedCount += 1;
+      if (visitedCount > versionsMax) return false;
       const row = keys.rowAt(place);
       if (!isLiveAt(segment, row, { expiredSeq, upTo })) continue;
       found.standInSegment(segment, row);
       yield found;
     }
   }
+  return true;
 }
 
 /** Whether a row of a segment is live at a seq. */

@@ -21,7 +21,7 @@ import {
 import type { BoundExpression } from "../../bind/bound_expressions.ts";
 import { hasSubquery } from "../../bind/walk.ts";
 import { areListed } from "../../plan/access.ts";
-import { uniqueKeyIn } from "../../plan/index_access.ts";
+import { wholeKeyIn } from "../../plan/index_access.ts";
 import type { OrderedIndex } from "../../plan/ordered_input.ts";
 import type { PlanNode, PlannedRange, ScanNode } from "../../plan/plan.ts";
 import type { RuntimeFilter } from "../../plan/runtime_filter.ts";
@@ -54,12 +54,15 @@ import { runtimeOf } from "./table_runtime.ts";
 /** Returned if a run cannot read the row directly, so that the operators have to run. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
-/** Reads the only row that a query can yield, in the form of its output columns. */
-export type RowRead = (context: ExecutionContext) => Row | undefined | typeof NOT_READ;
+/** Reads the few rows that a query yields, in the form of its output columns. */
+export type RowRead = (context: ExecutionContext) => readonly Row[] | typeof NOT_READ;
+
+/** The number of versions with one key of an index that are visited without operators. */
+const VERSIONS_MAX = 64;
 
 /**
- * Compiles a plan that only reads columns of one row by its key. This is the most frequent kind of
- * read, and it needs no operators. Returns undefined for every other plan.
+ * Compiles a plan that only reads columns of the rows with one key. This is the most frequent kind
+ * of read, and it needs no operators. Returns undefined for every other plan.
  */
 export function buildRowRead(root: PlanNode): RowRead | undefined {
   if (root.kind !== "project") return undefined;
@@ -75,8 +78,11 @@ export function buildRowRead(root: PlanNode): RowRead | undefined {
     const compute = (): Value[] => parts.map((part) => part(context));
     const values = index === undefined ? compute() : attempted(compute);
     if (values === undefined) return NOT_READ;
-    if (values.includes(null)) return undefined;
-    if (index === undefined) return readRow(context, table, { key: values, columnIds, past });
+    if (values.includes(null)) return [];
+    if (index === undefined) {
+      const row = readRow(context, table, { key: values, columnIds, past });
+      return row === undefined ? [] : [row];
+    }
     return readByIndex(context, table, { indexId: index.indexId, key: values, columnIds });
   };
 }
@@ -98,19 +104,19 @@ function keyBelow(input: PlanNode):
   if (input.kind !== "filter" || input.input.kind !== "scan") return undefined;
   const { indexes: [access] = [], table, withTombstones } = input.input;
   if (access === undefined || withTombstones) return undefined;
-  const key = uniqueKeyIn(table, input.condition, access);
+  const key = wholeKeyIn(table, input.condition, access);
   return key === undefined ? undefined : { table, key, index: access.index };
 }
 
 /**
- * Reads the row that has a key in a unique index. The index does not contain rows that a
- * transaction has staged.
+ * Reads the rows that have a key in an index, if they are few. The index does not contain rows that
+ * a transaction has staged.
  */
 function readByIndex(
   context: ExecutionContext,
   table: TableEntry,
   read: { indexId: number; key: Row; columnIds: readonly number[] },
-): Row | undefined | typeof NOT_READ {
+): readonly Row[] | typeof NOT_READ {
   if (context.staged?.hasStaged(table.tableId) === true) return NOT_READ;
   if (read.columnIds.includes(DELETED_COLUMN_ID)) return NOT_READ;
   const owner = ownerOf(context.principal, table);
@@ -119,9 +125,11 @@ function readByIndex(
       ...read,
       owner,
       upTo: context.snapshotSeq,
+      versionsMax: VERSIONS_MAX,
     });
-    // A snapshot may be older than the index, which may then contain several rows with the key.
-    return rows === undefined || rows.length > 1 ? NOT_READ : rows[0];
+    if (rows === undefined) return NOT_READ;
+    context.checkResultRows(rows.length);
+    return rows;
   } catch (error) {
     throw droppedMeanwhile(error, table);
   }

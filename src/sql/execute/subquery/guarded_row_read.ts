@@ -46,11 +46,20 @@ export function buildGuardedRowRead(root: PlanNode): RowRead | undefined {
   const outputs = root.expressions.flatMap((expression) =>
     expression.kind === "column" ? expression.column : [],
   );
-  return outputs.length < root.expressions.length ? undefined : rowReadOf(root.input, outputs);
+  if (outputs.length < root.expressions.length) return undefined;
+  const read = rowReadOf(root.input, outputs);
+  if (read === undefined) return undefined;
+  return (context) => {
+    const row = read(context);
+    return row === undefined ? [] : [row];
+  };
 }
 
+/** Returns the row with a key; undefined if there is none, or a condition does not hold. */
+type GuardedRowRead = (context: ExecutionContext) => Row | undefined;
+
 /** @param outputs The columns of the row that is returned. */
-function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): RowRead | undefined {
+function rowReadOf(input: PlanNode, outputs: readonly BoundColumn[]): GuardedRowRead | undefined {
   const found = scanBelow(input);
   if (found === undefined) return undefined;
   const { conditions, key, scan } = found;
