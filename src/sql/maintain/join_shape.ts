@@ -8,7 +8,8 @@
  *     last conditions            WHERE conditions that read a column of a left join or of a query
  *     partition                  conditions `expression of the core = value of the subscriber`
  *
- * Derived tables and views without grouping, order or limit become part of the joins around them.
+ * Derived tables and views without grouping, order or limit become part of the joins around them. A
+ * join with groups becomes LATERAL (`grouped_joins.ts`).
  * Invariants: a source is one mention of a table, and its columns have ids that no other source
  * has. The sources of the core come first, followed by the sources of the parts, in the order of
  * the parts.
@@ -36,6 +37,7 @@ import {
   readsColumn,
 } from "../bind/walk.ts";
 import { isExactQuery } from "./exactness.ts";
+import { groupsAsLateral } from "./grouped_joins.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
@@ -156,7 +158,8 @@ class ShapeReader {
   readonly #parts: OpenPart[] = [];
   /** The expressions behind the columns of derived tables. */
   readonly #values = new Map<number, BoundExpression>();
-  readonly #queries = new Set<BoundSelect>();
+  /** The parts of FROM that were read. An entry of WITH has one, however often it is read. */
+  readonly #read = new Set<BoundFrom>();
   /** The columns that queries compute for each row. */
   readonly #computed: BoundColumn[] = [];
   /** The computed columns that stand for queries in expressions. */
@@ -170,6 +173,8 @@ class ShapeReader {
   read(from: BoundFrom, into: SourceGroup): void {
     if (from.kind === "relation") return this.#readRelation(from.relation, into);
     if (from.outerReferences !== undefined) return this.#readLateral(from, into);
+    const lateral = into === this.core ? groupsAsLateral(from) : undefined;
+    if (lateral !== undefined) return this.#readLateral(lateral, into);
     switch (from.join) {
       case "full":
         throw new NotMaintained("it has a full join");
@@ -243,6 +248,7 @@ class ShapeReader {
     if (query.from === undefined || isNested || expressionsIn(query).some(hasSubquery)) {
       throw new NotMaintained("it has a subquery within another");
     }
+    this.#noteRead(query.from);
     const part = newPart(made);
     const values = new Map(outer.map(({ id, value }) => [id, value]));
     this.read(query.from, part);
@@ -307,12 +313,16 @@ class ShapeReader {
     }
   }
 
+  #noteRead(from: BoundFrom): void {
+    if (this.#read.has(from)) throw new NotMaintained("it reads an entry of WITH twice");
+    this.#read.add(from);
+  }
+
   #readQuery(query: BoundSelect, columns: readonly BoundColumn[], into: SourceGroup): void {
     if (!isPlainSelect(query) || query.from === undefined) {
       throw new NotMaintained("it reads a derived table with grouping, order or limit");
     }
-    if (this.#queries.has(query)) throw new NotMaintained("it reads an entry of WITH twice");
-    this.#queries.add(query);
+    this.#noteRead(query.from);
     this.read(query.from, into);
     this.#addConditions(query.where, into, "a condition of a derived table");
     for (const [index, { id }] of columns.entries()) {

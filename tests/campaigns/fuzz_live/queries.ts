@@ -39,7 +39,7 @@ const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => F
   [5, (sources) => plain(groupQuery(sources))],
   [4, (sources) => plain(windowOfRows(sources))],
   [2, (sources) => plain(distinctQuery(sources))],
-  [2, (sources) => plain(setQuery(sources))],
+  [4, (sources) => plain(setQuery(sources))],
   [3, (sources) => plain(matchQuery(sources))],
   [2, (sources) => plain(scalarQuery(sources))],
   [2, (sources) => plain(lateralQuery(sources))],
@@ -241,9 +241,12 @@ function distinctQuery(sources: Sources): string {
 function setQuery(sources: Sources): string {
   const { chance } = sources;
   const sorts = Array.from({ length: 1 + chance.below(2) }, () => chance.pick(SORTS));
+  const isSimple = chance.below(2) === 0;
   const block = (): string => {
-    const from = joined(sources, INNER_JOINS, 1 + chance.below(2));
-    const list = sorts.map((sort) => textOf(expressionOf(sort, 1, scopeOf(from, chance))));
+    const from = joined(sources, INNER_JOINS, isSimple ? 1 : 1 + chance.below(2));
+    const list = isSimple
+      ? [`a.${chance.pick(["id", "i", "j"])}`]
+      : sorts.map((sort) => textOf(expressionOf(sort, 1, scopeOf(from, chance))));
     return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}`;
   };
   const word = chance.pick([
@@ -254,7 +257,10 @@ function setQuery(sources: Sources): string {
     "EXCEPT",
     "EXCEPT ALL",
   ]);
-  return `${block()} ${word} ${block()}`;
+  const pair = `${block()} ${word} ${block()}`;
+  return chance.below(4) === 0
+    ? `(${pair}) ${chance.pick(["UNION", "EXCEPT ALL"])} ${block()}`
+    : pair;
 }
 
 /** Returns rows that have, or do not have, a match in another table. */

@@ -323,6 +323,21 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
     "SELECT id, name FROM shop.users u WHERE (SELECT sum(total) FROM shop.orders o WHERE o.user_id = u.id) > 10 OR u.city = 'oslo'",
   ],
   [
+    "a join with groups",
+    `SELECT u.id, g.n, g.total FROM (SELECT user_id, count(*) AS n, sum(total) AS total FROM shop.orders GROUP BY user_id) g
+     JOIN shop.users u ON u.id = g.user_id`,
+  ],
+  [
+    "a left join with groups of WITH",
+    `WITH g AS (SELECT order_id, sum(n) AS n FROM shop.items GROUP BY order_id)
+     SELECT o.id, g.n FROM shop.orders o LEFT JOIN g ON g.order_id = o.id AND g.n > 1`,
+  ],
+  [
+    "groups of a join with groups",
+    `SELECT g.n, count(*) AS users FROM shop.users u
+     JOIN (SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id HAVING count(*) > 0) g ON g.user_id = u.id GROUP BY g.n`,
+  ],
+  [
     "UNION ALL",
     "SELECT id, total FROM shop.orders WHERE total > 5 UNION ALL SELECT i.order_id, i.n FROM shop.items i JOIN shop.orders o ON o.id = i.order_id",
   ],

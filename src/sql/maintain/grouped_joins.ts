@@ -1,0 +1,89 @@
+/**
+ * Writes a join with groups as LATERAL, so that only the group that a row needs is computed:
+ *
+ *     a JOIN (SELECT k, count(*) AS n FROM b GROUP BY k) g ON g.k = a.id
+ *     a JOIN LATERAL (SELECT k, count(*) AS n FROM b WHERE k = a.id GROUP BY k) g ON g.k = a.id
+ */
+import type { BoundFrom, BoundJoin, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression, OuterReference } from "../bind/bound_expressions.ts";
+import { compared } from "../bind/change/index_terms.ts";
+import { columnIdsIn, conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+
+interface GroupedSide {
+  readonly rest: BoundFrom;
+  readonly columns: BoundRelation["columns"];
+  readonly query: BoundSelect;
+}
+
+/** Returns the join as LATERAL; undefined if no side has groups whose key the condition gives. */
+export function groupsAsLateral(from: BoundJoin): BoundJoin | undefined {
+  const { condition, join, left, outerReferences, right } = from;
+  if (join === "full" || outerReferences !== undefined) return undefined;
+  const sides = [groupedSide(left, right), join === "left" ? undefined : groupedSide(right, left)];
+  for (const side of sides) {
+    const lateral = side && lateralOf(side, conjunctsOf(condition));
+    if (lateral === undefined) continue;
+    return { kind: "join", join: join === "left" ? "left" : "inner", condition, ...lateral };
+  }
+  return undefined;
+}
+
+function groupedSide(rest: BoundFrom, from: BoundFrom): GroupedSide | undefined {
+  if (from.kind !== "relation") return undefined;
+  const { relation } = from;
+  if (relation.kind !== "query" && relation.kind !== "cte") return undefined;
+  const query = relation.kind === "query" ? relation.query : relation.cte.query;
+  return isGrouped(query) ? { rest, columns: relation.columns, query } : undefined;
+}
+
+/** Whether each row of a query is computed from one group. */
+function isGrouped(query: BoundSelect): boolean {
+  const { distinct, expansions, groupBy, groupingSets, limit, offset, windows } = query;
+  const isLimited = limit !== undefined || offset !== undefined;
+  const isPlain = windows.length === 0 && expansions.length === 0 && distinct === "none";
+  return groupBy.length > 0 && groupingSets === undefined && isPlain && !isLimited;
+}
+
+function lateralOf(
+  { columns, query, rest }: GroupedSide,
+  conditions: readonly BoundExpression[],
+): Pick<BoundJoin, "left" | "outerReferences" | "right"> | undefined {
+  const outerReferences: OuterReference[] = [];
+  const keys: BoundExpression[] = [];
+  for (const condition of conditions) {
+    const key = keyIn(condition, { columns, query, rest });
+    if (key === undefined) continue;
+    // The ids of references in a statement are not negative.
+    const id = -1 - outerReferences.length;
+    outerReferences.push({ id, value: key.value });
+    keys.push(compared("=", key.key, { kind: "outer", type: key.key.type, id }));
+  }
+  if (keys.length === 0) return undefined;
+  const where = conjunctionOf([...conjunctsOf(query.where), ...keys]);
+  const relation = { kind: "query", query: { ...query, where }, alias: "", columns } as const;
+  return { left: rest, right: { kind: "relation", relation }, outerReferences };
+}
+
+/** Returns the key of a condition `key of the groups = value of the other side`. */
+function keyIn(
+  condition: BoundExpression,
+  { columns, query }: GroupedSide,
+): { readonly key: BoundExpression; readonly value: BoundExpression } | undefined {
+  if (condition.kind !== "compare" || condition.operator !== "=") return undefined;
+  const { left, right } = condition;
+  for (const [column, value] of [
+    [left, right],
+    [right, left],
+  ] as const) {
+    if (column.kind !== "column") continue;
+    const index = columns.findIndex(({ id }) => id === column.column.id);
+    const output = query.outputs[index]?.expression;
+    if (output?.kind !== "column") continue;
+    const group = query.groupBy.find((each) => each.column.id === output.column.id);
+    const read = columnIdsIn(value);
+    if (group !== undefined && !columns.some(({ id }) => read.has(id))) {
+      return { key: group.expression, value };
+    }
+  }
+  return undefined;
+}
