@@ -105,7 +105,7 @@ export function accountsBy(session: Session, exportData: AccountCalls["exportDat
 async function signUp(session: Session, fields: SignUpFields): Promise<Identity | undefined> {
   // A guest sends its token, so that it keeps its account.
   if (session.accessToken === undefined) await session.postOpenly(`${API}/signup`, fields);
-  else await session.post(`${API}/signup`, fields);
+  else await session.postReplacing(`${API}/signup`, fields);
   const { password, user } = fields;
   if (user === undefined) return undefined;
   try {

@@ -195,7 +195,7 @@ export class Session {
   ): Promise<Identity> {
     await this.#cookiesSet();
     const answer = isByToken
-      ? await this.#post(path, { body })
+      ? await this.#post(path, { body }, { isReplacing: true })
       : await this.#requests.call("POST", path, { body });
     const login = this.#loginFrom(answer);
     // A later attempt that is refused or pending does not invalidate this one.
@@ -271,6 +271,11 @@ export class Session {
     return (await this.call(path, body, options)).fields;
   }
 
+  /** Sends a request that replaces the session of its user. @internal */
+  async postReplacing(path: string, body: object): Promise<void> {
+    await this.#post(path, { body }, { isReplacing: true });
+  }
+
   /** Sends a request without a token. @throws {ServerError | ConnectionError} @internal */
   async postOpenly(path: string, body: object): Promise<void> {
     await this.#requests.call("POST", path, { body });
@@ -315,16 +320,26 @@ export class Session {
     return this.#requests.broken(cause);
   }
 
-  async #post(path: string, options: CallOptions): Promise<RequestAnswer> {
+  /** @param options.isReplacing Whether the request itself replaces the session. */
+  async #post(
+    path: string,
+    options: CallOptions,
+    { isReplacing = false }: { isReplacing?: boolean } = {},
+  ): Promise<RequestAnswer> {
     const epoch = this.#epoch;
     if (this.mustLogIn) await this.#renewed();
     if (epoch !== this.#epoch) throw replaced();
+    const userId = this.#userId;
     try {
       return await this.#authorized(path, options);
     } catch (error) {
       if (!(error instanceof ServerError) || !TOKEN_REFUSALS.has(error.code)) throw error;
-      if (epoch === this.#epoch) await this.#renewed();
-      if (epoch !== this.#epoch) throw replaced();
+      // A sign-up or a new password ends the session before its user has the next one.
+      if (!isReplacing) await Promise.all([this.#loggingIn, this.#replacing]);
+      if (epoch === this.#epoch) {
+        await this.#renewed();
+        if (epoch !== this.#epoch) throw replaced();
+      } else if (this.#accessToken === undefined || this.#userId !== userId) throw replaced();
       // A stream has been read, so the caller has to send it again.
       if (options.body instanceof RequestData && options.body.isStream) throw error;
       return await this.#authorized(path, options);

@@ -147,6 +147,42 @@ test("a guest becomes a user by its token, and its live queries go on", async ()
   expect(told(events)).not.toContain("ended");
 });
 
+test("requests during the sign-up of a guest are repeated with the token of the user", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  const login = Promise.withResolvers<void>();
+  server.answer = async (path, { headers }) => {
+    if (path.endsWith("/refresh")) return expired("unauthorized");
+    if (path.endsWith("/login")) await login.promise;
+    if (path.endsWith("/login")) return ok(loginBody("t2"));
+    if (path.endsWith("/signup")) return ok({ message: "done" });
+    if (headers["Authorization"] === "Bearer t1") return expired("INVALID_CREDENTIALS");
+    return ok({ results: [], status: "success", took: 1 });
+  };
+  const signedUp = client.account.signUp({ user: "eve", password: "x" });
+  const query = client.query("SELECT 1");
+  await Bun.sleep(0);
+  login.resolve();
+  await signedUp;
+  expect(await query).toEqual([]);
+  const tokens = server.requests
+    .filter(({ path }) => path.endsWith("/sql"))
+    .map(({ request }) => request.headers["Authorization"]);
+  expect(tokens).toEqual(["Bearer t1", "Bearer t2"]);
+  expect(server.requests.some(({ path }) => path.endsWith("/refresh"))).toBe(false);
+});
+
+test("a request is not repeated as another user who has logged in during it", async () => {
+  const server = new FakeServer();
+  const client = await loggedIn(server);
+  server.answer = (path) =>
+    path.endsWith("/login") ? ok(loginBody("b", "bob")) : expired("INVALID_CREDENTIALS");
+  const query = client.query("SELECT 1").catch((error: unknown) => error);
+  await client.session.login("bob", "x");
+  expect(await query).toMatchObject({ code: "unauthorized" });
+  expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
+});
+
 test("account.beginAsGuest and account.changePassword begin the sessions of their responses", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", environment: server });
