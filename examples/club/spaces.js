@@ -14,6 +14,8 @@ export class Spaces {
   #open;
   #rows;
   #shown;
+  /** A space that was just made, and whose row may not have arrived yet. */
+  #made;
   #close = () => undefined;
   #badges = new Map();
 
@@ -77,7 +79,9 @@ export class Spaces {
       });
       return space.id;
     });
-    location.hash = String(id);
+    this.#made = String(id);
+    location.hash = this.#made;
+    this.#showChosen();
   }
 
   #take(rows) {
@@ -120,6 +124,9 @@ export class Spaces {
   #showChosen() {
     if (this.#rows === undefined) return;
     const chosen = location.hash.slice(1);
+    const isThere = this.#rows.some((row) => String(row.id) === chosen);
+    if (chosen === this.#made && !isThere) return;
+    this.#made = undefined;
     const space = this.#rows.find((row) => String(row.id) === chosen) ?? this.#rows[0];
     if (space !== undefined && String(space.id) !== chosen) {
       history.replaceState(null, "", `#${space.id}`);

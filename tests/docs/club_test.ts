@@ -278,7 +278,7 @@ describeUnless(chromiumMissing)("the club", () => {
     async () => {
       const cleo = await join("cleopatra", "chat.html");
       const dirk = await join("dirkje", "chat.html");
-      await dirk.makeSpace("Home");
+      for (const name of ["Bay", "Cove", "Home"]) await dirk.makeSpace(name);
       await cleo.makeSpace("Harbour");
       await cleo.add(dirk);
       await dirk.space("Harbour").waitFor();
