@@ -14,7 +14,7 @@
  *              of a command could not be printed
  */
 import { tmpdir, totalmem } from "node:os";
-import { isLoopbackHost, keptSecret, missingSecretText } from "./auth/mod.ts";
+import { keptSecret, missingSecretText } from "./auth/mod.ts";
 import { bringInThread, requireArchive } from "./backup/mod.ts";
 import { StateInDoubtError } from "./base/bugs.ts";
 import { bunDisk } from "./base/bun_disk.ts";
@@ -24,6 +24,7 @@ import { descriptorGauge } from "./base/descriptors.ts";
 import { unreadableText } from "./base/disk_reasons.ts";
 import { DatabaseError, DiskError, isExpected, stackOf } from "./base/errors.ts";
 import { settleGlobals } from "./base/globals.ts";
+import { isLoopbackHost } from "./base/ip_address.ts";
 import { type Log, type LogFields, silentLog } from "./base/log.ts";
 import { LogWriter } from "./base/log_writer.ts";
 import { findMemoryLimit } from "./base/memory_limit.ts";

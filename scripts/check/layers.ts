@@ -41,6 +41,7 @@ const HOMES: Readonly<Record<string, string>> = {
   "bun:sqlite": "src/catalog/",
   "node:fs": "src/base/",
   "node:fs/promises": "src/base/",
+  jose: "src/auth/",
   msgpackr: "src/server/",
   "smol-toml": "src/config/",
 };

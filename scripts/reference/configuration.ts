@@ -4,7 +4,7 @@
  */
 
 import type { KeyRule } from "../../src/config/key_rule.ts";
-import { KEYS, SECTIONS } from "../../src/config/keys.ts";
+import { KEYS, providerKeys, SECTIONS } from "../../src/config/keys.ts";
 import { shareText } from "../../src/config/memory.ts";
 import { REREAD } from "../../src/reread_settings.ts";
 import { code, GENERATED, markdownTable } from "./markdown.ts";
@@ -17,9 +17,14 @@ const UNITS: readonly (readonly [size: number, name: string])[] = [
   [1024, "KiB"],
 ];
 
+/** The section of each provider. */
+const PROVIDERS = "oidc.providers.<name>";
+
 export function configurationPage(): string {
-  const parts = SECTIONS.map((section) => {
-    const keys = [...KEYS.values()].filter((key) => key.section === section);
+  const all = [...KEYS.values(), ...providerKeys("<name>")];
+  const sections = SECTIONS.flatMap((name) => (name === "oidc" ? [name, PROVIDERS] : [name]));
+  const parts = sections.map((section) => {
+    const keys = all.filter((key) => key.section === section);
     const rows = keys.map(({ name, path, rule }) => [
       code(name),
       initialText(rule),

@@ -157,6 +157,7 @@ export const HTTP_NOTES: Readonly<Record<string, string>> = {
   RATE_LIMIT_EXCEEDED: "Too many requests; wait for `Retry-After` seconds.",
   rate_limited: "Too many logins or setups; wait for `Retry-After` seconds.",
   setup_required: "The server has no administrator yet; do the first-time setup.",
+  AUTHENTICATION_ERROR: "The keys of the token's issuer cannot be fetched; try again later.",
   TOKEN_EXPIRED: "The token has expired. Refresh it.",
   TOO_MANY_CONNECTIONS: "The server or the address has too many connections.",
   unauthorized: "The name, the password or the token is wrong.",
@@ -166,6 +167,9 @@ export const HTTP_NOTES: Readonly<Record<string, string>> = {
   invalid_invitation: "The invitation is missing, unknown, used up or expired.",
   invalid_link: "The token of the link was used, has expired, or was replaced by a newer password.",
   invalid_setup_code: "Setup requires the code that the server printed when it started.",
-  user_exists: "A user of this name exists.",
+  user_exists:
+    "A user of this name exists, or the login of the provider belongs to another account.",
+  unknown_user: "Nobody here belongs to the login of the provider.",
+  invalid_code: "The code of a login was used, has expired, or belongs to another page.",
   weak_password: "The password breaks a rule of `auth`.",
 };

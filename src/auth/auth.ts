@@ -20,20 +20,26 @@ import type { AccountSettings, OnNotice } from "./account_settings.ts";
 import type { Caller } from "./answers.ts";
 import type { OnAudit } from "./audit.ts";
 import { Bearers } from "./bearers.ts";
+import { ExternalTokens } from "./external_tokens.ts";
 import { type CreateInvitationRequest, Invitations } from "./invitations.ts";
 import { LastSeen } from "./last_seen.ts";
 import { AuthBucket, LoginGuard, type LoginTrouble } from "./login_guard.ts";
 import { Logins } from "./logins.ts";
+import type { OidcSettings } from "./oidc/oidc_settings.ts";
+import { Providers } from "./oidc/providers.ts";
 import { OwnAccount } from "./own_account.ts";
 import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs, requireMessages, requireTokenToAct } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
+import { ProviderLogins } from "./provider_logins.ts";
+import { ProviderUsers } from "./provider_users.ts";
 import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
 import { Sessions, unauthorized } from "./sessions.ts";
 import { Setup } from "./setup.ts";
+import { SignUpRate } from "./sign_up_rate.ts";
 import { SignUps } from "./sign_ups.ts";
-import { Tokens } from "./token.ts";
+import { bearerTokenIn, Tokens } from "./token.ts";
 import { type AlterUserRequest, type CreateUserRequest, UserAdmin } from "./user_admin.ts";
 
 export interface AuthSettings {
@@ -53,6 +59,7 @@ export interface AuthSettings {
   readonly loginFailuresMax: number;
   readonly lockoutSeconds: number;
   readonly accounts: AccountSettings;
+  readonly oidc: OidcSettings;
 }
 
 export interface AuthOptions {
@@ -94,6 +101,9 @@ export class Auth {
   readonly links: AccountLinks;
   /** The operations that users may perform on their own accounts. */
   readonly ownAccount: OwnAccount;
+  /** Logins in the browser through providers. */
+  readonly providerLogins: ProviderLogins;
+  readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;
 
   constructor({ settings, ...given }: AuthOptions) {
@@ -125,19 +135,18 @@ export class Auth {
     this.#sessions = new Sessions({ ...shared, accessLifetimeSeconds, refreshLifetimeSeconds });
     this.#serviceTokens = new ServiceTokens(shared);
     this.#invitations = new Invitations(shared);
-    const [sessions, serviceTokens, lastSeen] = [
-      this.#sessions,
-      this.#serviceTokens,
-      this.#lastSeen,
-    ];
-    this.#bearers = new Bearers({
+    const { accounts, jwtSecret: secret } = settings;
+    const known = {
       ...shared,
-      sessions,
-      serviceTokens,
-      lastSeen,
-      secret: settings.jwtSecret,
+      ...externalParts(settings, shared),
+      sessions: this.#sessions,
+      serviceTokens: this.#serviceTokens,
+      lastSeen: this.#lastSeen,
+      secret,
       refreshLifetimeSeconds,
-    });
+    };
+    this.#externalTokens = known.externalTokens;
+    this.#bearers = new Bearers(known);
     this.#setup = new Setup({
       ...shared,
       isRemoteAllowed: settings.allowRemoteSetup,
@@ -145,16 +154,15 @@ export class Auth {
       takeAttempt: (caller) => this.#bucket.takeAttempt(caller),
     });
     this.#users = new UserAdmin(shared);
-    const { isEmailLogin } = settings.accounts;
-    this.#logins = new Logins({ ...shared, sessions, isEmailLogin });
+    this.#logins = new Logins({ ...known, isEmailLogin: accounts.isEmailLogin });
     const forAccounts = {
-      ...shared,
-      settings: settings.accounts,
-      sessions,
+      ...known,
+      settings: accounts,
       logins: this.#logins,
       invitations: this.#invitations,
       users: this.#users,
     };
+    this.providerLogins = new ProviderLogins({ ...forAccounts, mayLink: settings.oidc.mayLink });
     this.links = new AccountLinks(forAccounts);
     this.#signUps = new SignUps({ ...forAccounts, links: this.links });
     this.ownAccount = new OwnAccount(forAccounts);
@@ -171,7 +179,7 @@ export class Auth {
   }
 
   status(): AuthStatusBody {
-    return this.#setup.status();
+    return { ...this.#setup.status(), oidc_providers: this.providerLogins.listed };
   }
 
   /**
@@ -232,12 +240,27 @@ export class Auth {
     caller: Pick<Caller, "address" | "requestId">,
     { all = false }: { all?: boolean } = {},
   ): void {
-    if (token !== undefined) this.#sessions.logout(token, { isAll: all, caller });
+    if (token === undefined) return;
+    const options = { isAll: all, caller };
+    if (!this.#bearers.logoutExternal(token, options)) this.#sessions.logout(token, options);
   }
 
   /** @throws {AuthError} unauthorized */
-  me(token: string | undefined): MeBody {
-    return this.#bearers.me(token);
+  me(token: string | undefined, caller: Caller): MeBody {
+    return this.#bearers.me(token, caller);
+  }
+
+  /**
+   * Verifies the token of an `Authorization` header if another issuer may have signed it, so that
+   * {@linkcode authenticateHeader} knows it. Returns undefined if there is nothing to wait for. The
+   * promise rejects only if the keys of the issuer cannot be had.
+   *
+   * @throws {AuthError} AUTHENTICATION_ERROR
+   */
+  checkExternal(header: string | null | undefined): Promise<void> | undefined {
+    if (header === null || header === undefined) return undefined;
+    const token = bearerTokenIn(header);
+    return token === undefined ? undefined : this.#externalTokens.check(token);
   }
 
   /**
@@ -448,6 +471,26 @@ export class Auth {
   onRevoked(listener: OnRevoked): () => void {
     return this.#sessionEnds.onRevoked(listener);
   }
+}
+
+/** Returns the parts that know other issuers and their users. */
+function externalParts(
+  { accounts, oidc }: AuthSettings,
+  shared: Pick<AuthOptions, "catalog" | "clock" | "log" | "onAudit">,
+): {
+  externalTokens: ExternalTokens;
+  providers: Providers;
+  providerUsers: ProviderUsers;
+  signUpRate: SignUpRate;
+} {
+  const signUpRate = new SignUpRate({ clock: shared.clock, perHour: accounts.signUpsPerHour });
+  const providers = new Providers(oidc, shared);
+  return {
+    providers,
+    signUpRate,
+    providerUsers: new ProviderUsers({ ...shared, ...oidc, signUpRate }),
+    externalTokens: new ExternalTokens({ providers }),
+  };
 }
 
 function userNotFound(userId: string): DatabaseError {

@@ -15,6 +15,8 @@ export type AuthCode =
   | "invalid_user"
   | "weak_password"
   | "user_exists"
+  | "unknown_user"
+  | "invalid_code"
   | "invalid_invitation"
   | "invalid_setup_code"
   | "invalid_link"
@@ -24,7 +26,8 @@ export type AuthCode =
   | "MISSING_AUTHORIZATION"
   | "TOKEN_EXPIRED"
   | "INVALID_CREDENTIALS"
-  | "RATE_LIMIT_EXCEEDED";
+  | "RATE_LIMIT_EXCEEDED"
+  | "AUTHENTICATION_ERROR";
 
 /**
  * A refusal by authentication. Its message contains no secret and does not reveal whether a user
@@ -127,6 +130,11 @@ export function fileUrlExpired(): AuthError {
     "TOKEN_EXPIRED",
     "The URL has expired: FILE_URL and SHOW EXPORT return new ones",
   );
+}
+
+/** The error for an expired token of another issuer, which this server cannot renew. */
+export function externalTokenExpired(): AuthError {
+  return new AuthError("TOKEN_EXPIRED", "The token has expired: its issuer returns a new one");
 }
 
 /** Returns the error for an expired service token, which cannot be renewed. */

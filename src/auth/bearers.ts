@@ -1,6 +1,6 @@
 /**
- * Identifies the caller of a request by token: either an access token from a login, or a service
- * token.
+ * Identifies the caller of a request by token: an access token from a login, a service token, or a
+ * token of an issuer that the configuration trusts.
  *
  * The result of checking a token is reused only while no account, revocation or service token has
  * changed, so a session ends as soon as the catalog records its end.
@@ -11,6 +11,8 @@ import type { Catalog, ServiceTokenEntry, UserEntry } from "../catalog/mod.ts";
 import type { MeBody } from "../protocol/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi } from "./answers.ts";
 import {
+  AuthError,
+  externalTokenExpired,
   fileUrlExpired,
   invalidCredentials,
   invalidFileUrl,
@@ -19,12 +21,15 @@ import {
   serviceTokenExpired,
   tokenExpired,
 } from "./auth_error.ts";
+import type { ExternalToken, ExternalTokens } from "./external_tokens.ts";
 import { type FileUrlSession, fileAccessFrom, fileUrlKey, isFileSignature } from "./file_urls.ts";
 import type { LastSeen } from "./last_seen.ts";
 import type { AuthBucket } from "./login_guard.ts";
+import { claimTexts, endMsOf, isEarly } from "./oidc/token_claims.ts";
 import type { Principal } from "./principal.ts";
+import type { ProviderUsers } from "./provider_users.ts";
 import { looksLikeServiceToken, type ServiceTokens, scopeOf, sessionOf } from "./service_tokens.ts";
-import { type Sessions, unauthorized } from "./sessions.ts";
+import { type Sessions, type TokenSource, unauthorized } from "./sessions.ts";
 import {
   bearerTokenIn,
   provenEmailOf,
@@ -38,6 +43,8 @@ export interface BearersOptions {
   clock: Clock;
   tokens: Tokens;
   serviceTokens: ServiceTokens;
+  externalTokens: ExternalTokens;
+  providerUsers: ProviderUsers;
   sessions: Sessions;
   bucket: AuthBucket;
   lastSeen: LastSeen;
@@ -52,6 +59,12 @@ export interface BearersOptions {
 
 /** The maximum validity of a file URL, in seconds. */
 const FILE_URL_SECONDS_MAX = 7 * 86_400;
+
+/**
+ * The same for a token of another issuer. The end of its session is remembered for this time after
+ * the token has expired.
+ */
+const EXTERNAL_FILE_URL_SECONDS = 3600;
 
 /**
  * The cached result of checking a token. The account and the revocations are checked again whenever
@@ -71,12 +84,14 @@ interface RecentUse {
   seenMs: number;
 }
 
+type UsedToken = TokenClaims | ServiceTokenEntry | ExternalToken;
+
 /** The precision in milliseconds with which it is recorded when users were last seen. */
 const SEEN_EXACT_MS = 1000;
 
 export class Bearers {
   readonly #options: BearersOptions;
-  readonly #recent = new WeakMap<TokenClaims | ServiceTokenEntry, RecentUse>();
+  readonly #recent = new WeakMap<UsedToken, RecentUse>();
   /** For each principal, the use for which it was created, even if there have been newer uses. */
   readonly #useOf = new WeakMap<Principal, RecentUse>();
 
@@ -85,8 +100,8 @@ export class Bearers {
   }
 
   /** @throws {AuthError} unauthorized */
-  me(token: string | undefined): MeBody {
-    const user = token === undefined ? undefined : this.#userOfToken(token);
+  me(token: string | undefined, caller: Caller): MeBody {
+    const user = token === undefined ? undefined : this.#userOfToken(token, caller);
     if (user === undefined) throw unauthorized();
     return { user: answerFromUser(user), admin_ui_access: hasAdminUi(user.role) };
   }
@@ -113,12 +128,14 @@ export class Bearers {
     if (token !== undefined && looksLikeServiceToken(token)) {
       return this.#byServiceToken(token, caller);
     }
+    const external = token === undefined ? undefined : this.#externalOf(token);
+    if (external !== undefined) return this.#byExternalToken(external, caller);
     if (!/^bearer(?: |$)/i.test(header)) throw bucket.failedToken(notBearer(header), caller);
     throw bucket.failedToken(invalidCredentials(), caller);
   }
 
   /**
-   * Returns the principal for an access token or a service token.
+   * Returns the principal for an access token, a service token or a token of another issuer.
    *
    * @throws {AuthError} TOKEN_EXPIRED, INVALID_CREDENTIALS, RATE_LIMIT_EXCEEDED
    */
@@ -127,7 +144,24 @@ export class Bearers {
     if (looksLikeServiceToken(token)) return this.#byServiceToken(token, caller);
     const claims = tokens.verify(token);
     if (claims !== undefined) return this.#authenticated(claims, caller);
+    const external = this.#externalOf(token);
+    if (external !== undefined) return this.#byExternalToken(external, caller);
     throw bucket.failedToken(invalidCredentials(), caller);
+  }
+
+  /**
+   * Ends the session of a token of another issuer. Returns false if it is none.
+   */
+  logoutExternal(token: string, options: { isAll: boolean; caller: TokenSource }): boolean {
+    const external = this.#externalOf(token);
+    const user =
+      external === undefined ? undefined : this.#options.providerUsers.linkedTo(external.identity);
+    if (external === undefined || user === undefined) return false;
+    const { sessionId, times } = external;
+    const expiresAt = Math.ceil(times.expiresAt) + EXTERNAL_FILE_URL_SECONDS;
+    const claims = { sessionId, expiresAt, userId: user.userId };
+    this.#options.sessions.end({ claims, user }, options);
+    return true;
   }
 
   /**
@@ -250,11 +284,69 @@ export class Bearers {
     });
   }
 
+  #externalOf(token: string): ExternalToken | undefined {
+    return this.#options.externalTokens.find(token);
+  }
+
+  /** @throws {AuthError} */
+  #byExternalToken(token: ExternalToken, caller: Caller): Principal {
+    const { bucket, clock, secret } = this.#options;
+    const { identity, sessionId, times } = token;
+    const nowMs = clock.nowMs();
+    const endMs = endMsOf(times);
+    if (isEarly(times, nowMs)) throw bucket.failedToken(invalidCredentials(), caller);
+    if (nowMs >= endMs) throw bucket.failedToken(externalTokenExpired(), caller);
+    const recent = this.#recentPrincipal(token);
+    if (recent !== undefined) return recent;
+    const user = this.#userOfExternal(token, caller);
+    if (user === undefined) throw bucket.failedToken(invalidCredentials(), caller);
+    const { role, tokenVersion, userId } = user;
+    const external = claimTexts(identity);
+    return this.#begin(token, {
+      isStanding: () => {
+        const now = this.#standingUserOf(token);
+        return now?.userId === userId && now.role === role;
+      },
+      principal: {
+        ...this.#identity(user),
+        claims: publicClaims(
+          { ...user, email: provenEmailOf(user), external },
+          identity.provider.issuer,
+        ),
+        sessionId,
+        tokenEndMs: endMs,
+        fileUrlKey: fileUrlKey(
+          secret,
+          { kind: "login", userId, sessionId, tokenVersion, role },
+          { secondsMax: EXTERNAL_FILE_URL_SECONDS },
+        ),
+      },
+    });
+  }
+
+  /** Returns the user of a token, whose account may be created now. @throws {AuthError} */
+  #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
+    if (this.#options.catalog.isRevoked(token.sessionId)) return undefined;
+    try {
+      return this.#options.providerUsers.admit(token.identity, caller);
+    } catch (error) {
+      if (!(error instanceof AuthError) || error.code !== "rate_limited") throw error;
+      const { message, retryAfterSeconds = 1 } = error;
+      throw new AuthError("RATE_LIMIT_EXCEEDED", message, { retryAfterSeconds });
+    }
+  }
+
+  /** Returns the user of a token whose session stands, whatever its times. */
+  #standingUserOf({ identity, sessionId }: ExternalToken): UserEntry | undefined {
+    const { catalog, providerUsers } = this.#options;
+    return catalog.isRevoked(sessionId) ? undefined : providerUsers.linkedTo(identity);
+  }
+
   /**
    * Returns the principal of an earlier use of the token, if nothing but the time has changed
    * since.
    */
-  #recentPrincipal(token: TokenClaims | ServiceTokenEntry): Principal | undefined {
+  #recentPrincipal(token: UsedToken): Principal | undefined {
     const { catalog, clock, lastSeen } = this.#options;
     const recent = this.#recent.get(token);
     if (recent?.accessVersion !== catalog.accessVersion) return undefined;
@@ -267,7 +359,7 @@ export class Bearers {
   }
 
   #begin(
-    token: TokenClaims | ServiceTokenEntry,
+    token: UsedToken,
     { isStanding, principal }: Pick<RecentUse, "isStanding" | "principal">,
   ): Principal {
     const { catalog, clock, lastSeen } = this.#options;
@@ -290,11 +382,17 @@ export class Bearers {
     };
   }
 
-  #userOfToken(text: string): UserEntry | undefined {
+  #userOfToken(text: string, caller: Caller): UserEntry | undefined {
     const { catalog, serviceTokens, tokens } = this.#options;
     const token = serviceTokens.find(text);
     if (token !== undefined) {
       return serviceTokens.isExpired(token) ? undefined : catalog.user(token.userId);
+    }
+    const external = this.#externalOf(text);
+    if (external !== undefined) {
+      const nowMs = this.#options.clock.nowMs();
+      const isValid = !isEarly(external.times, nowMs) && nowMs < endMsOf(external.times);
+      return isValid ? this.#userOfExternal(external, caller) : undefined;
     }
     const claims = tokens.verify(text);
     if (claims?.tokenType !== "access" || tokens.age(claims) !== "valid") return undefined;

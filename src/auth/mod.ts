@@ -6,6 +6,7 @@ export { Auth, type AuthSettings } from "./auth.ts";
 export { type AuthCode, AuthError } from "./auth_error.ts";
 export { exportAccessName, signedAccess, signedFileUrl } from "./file_urls.ts";
 export type { CreateInvitationRequest } from "./invitations.ts";
+export { isIssuer, type OidcSettings } from "./oidc/oidc_settings.ts";
 export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
   isPolicyFor,
@@ -30,8 +31,8 @@ export {
   type StatementClass,
 } from "./permissions.ts";
 export type { FileUrlKey, Principal, TokenScope } from "./principal.ts";
+export type { LoginStep } from "./provider_logins.ts";
 export {
-  isLoopbackHost,
   keptSecret,
   keptSecretFault,
   keptSecretPath,

@@ -16,6 +16,7 @@
 import { crc32 } from "../base/checksum.ts";
 import type { Disk } from "../base/disk.ts";
 import { CorruptionError } from "../base/errors.ts";
+import { isLoopbackHost } from "../base/ip_address.ts";
 import type { Random } from "../base/random.ts";
 
 /** The minimum size of a good secret, which equals the size of the hash. */
@@ -29,13 +30,6 @@ export interface SecretFault {
   /** Whether the problem must prevent the server from starting. */
   readonly isFatal: boolean;
   readonly message: string;
-}
-
-/** Returns whether an address can be reached only from this machine. */
-export function isLoopbackHost(host: string): boolean {
-  const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
-  return /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(bare);
 }
 
 /**

@@ -26,7 +26,7 @@ import { answerFromUser, type Caller, hasAdminUi, rfc3339 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
 import type { SessionEnds } from "./session_ends.ts";
-import { provenEmailOf, type TokenClaims, type Tokens } from "./token.ts";
+import { type ExternalClaims, provenEmailOf, type TokenClaims, type Tokens } from "./token.ts";
 
 export interface SessionsOptions {
   catalog: Catalog;
@@ -56,7 +56,7 @@ const RETIRED_COUNT_MAX = 10_000;
 const REVOCATION_MARGIN_MS = 5 * 60_000;
 
 /** The origin of a request, limited to the fields that are logged. */
-type TokenSource = Pick<Caller, "address" | "requestId">;
+export type TokenSource = Pick<Caller, "address" | "requestId">;
 
 /** The claims that identify a session. */
 export interface SessionClaims extends Pick<TokenClaims, "sessionId" | "tokenVersion" | "userId"> {
@@ -75,9 +75,14 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** Begins a session for a user who has given the correct password. */
-  async begin(user: UserEntry): Promise<LoginBody> {
-    return this.#answer(this.#withLoginNoted(user), this.#newId());
+  /**
+   * Begins a session for a user who has given the correct password, or whom a provider has
+   * identified.
+   *
+   * @param external The claims of the provider, which all tokens of the session have.
+   */
+  async begin(user: UserEntry, external?: ExternalClaims): Promise<LoginBody> {
+    return this.#answer(this.#withLoginNoted(user), { sessionId: this.#newId(), external });
   }
 
   /**
@@ -111,7 +116,8 @@ export class Sessions {
       throw unauthorized();
     }
     this.#retireParent(claims);
-    return this.#answer(user, claims.sessionId, claims.tokenId);
+    const { external, sessionId, tokenId: parentId } = claims;
+    return this.#answer(user, { sessionId, external, parentId });
   }
 
   /**
@@ -152,12 +158,30 @@ export class Sessions {
    * no session and causes no error.
    */
   logout(token: string, { caller, isAll }: { isAll: boolean; caller: TokenSource }): void {
-    const { catalog, onAudit, sessionEnds, tokens } = this.#options;
-    const claims = tokens.verify(token);
+    const claims = this.#options.tokens.verify(token);
     if (claims === undefined) return;
     // The user is determined before the session ends, because afterwards the token no longer has a
     // user.
     const user = this.userOf(claims);
+    this.end({ claims, user }, { caller, isAll });
+  }
+
+  /**
+   * Ends a session, also one of a token that another issuer has signed.
+   *
+   * @param user The user, if the session still stands.
+   */
+  end(
+    {
+      claims,
+      user,
+    }: {
+      claims: Pick<TokenClaims, "expiresAt" | "sessionId" | "userId">;
+      user: UserEntry | undefined;
+    },
+    { caller, isAll }: { isAll: boolean; caller: TokenSource },
+  ): void {
+    const { catalog, onAudit, sessionEnds } = this.#options;
     this.#endSession(claims);
     if (user !== undefined) {
       const { userId } = user;
@@ -214,25 +238,36 @@ export class Sessions {
     return retiredMs === undefined ? clock.nowMs() - retiredAtMs : clock.monotonicMs() - retiredMs;
   }
 
-  #endSession(claims: TokenClaims): void {
+  #endSession({
+    expiresAt,
+    sessionId,
+    userId,
+  }: Pick<TokenClaims, "expiresAt" | "sessionId" | "userId">): void {
     const { catalog, clock, refreshLifetimeSeconds, sessionEnds } = this.#options;
     const newestEndMs = clock.nowMs() + refreshLifetimeSeconds * 1000;
-    const endMs = Math.max(newestEndMs, claims.expiresAt * 1000);
-    catalog.revoke(claims.sessionId, endMs + REVOCATION_MARGIN_MS);
-    sessionEnds.endSession(claims.userId, claims.sessionId);
+    const endMs = Math.max(newestEndMs, expiresAt * 1000);
+    catalog.revoke(sessionId, endMs + REVOCATION_MARGIN_MS);
+    sessionEnds.endSession(userId, sessionId);
   }
 
   /** @param parentId The refresh token for which the new tokens are issued. */
-  #answer(user: UserEntry, sessionId: string, parentId?: string): LoginBody {
+  #answer(
+    user: UserEntry,
+    {
+      external,
+      parentId,
+      sessionId,
+    }: { sessionId: string; external: ExternalClaims | undefined; parentId?: string },
+  ): LoginBody {
     const { accessLifetimeSeconds, refreshLifetimeSeconds } = this.#options;
     const access = this.#claims(
       user,
-      { sessionId, parentId: undefined, tokenType: "access" },
+      { sessionId, external, parentId: undefined, tokenType: "access" },
       accessLifetimeSeconds,
     );
     const refresh = this.#claims(
       user,
-      { sessionId, parentId, tokenType: "refresh" },
+      { sessionId, external, parentId, tokenType: "refresh" },
       refreshLifetimeSeconds,
     );
     return {
@@ -247,7 +282,7 @@ export class Sessions {
 
   #claims(
     user: UserEntry,
-    kind: Pick<TokenClaims, "parentId" | "sessionId" | "tokenType">,
+    kind: Pick<TokenClaims, "external" | "parentId" | "sessionId" | "tokenType">,
     lifetimeSeconds: number,
   ): TokenClaims {
     const issuedAt = Math.floor(this.#options.clock.nowMs() / 1000);

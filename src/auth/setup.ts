@@ -78,13 +78,12 @@ export class Setup {
     return this.#options.catalog.user(ROOT_USER_ID)?.passwordHash === undefined;
   }
 
-  status(): AuthStatusBody {
+  status(): Omit<AuthStatusBody, "oidc_providers"> {
     const isNeeded = this.isNeeded();
     return {
       needs_setup: isNeeded,
       message: isNeeded ? "Server needs first-time setup" : "Server is configured",
       setup_code_required: this.code !== undefined,
-      oidc_providers: [],
     };
   }
 

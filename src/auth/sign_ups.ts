@@ -29,10 +29,11 @@ import type { AuthBucket } from "./login_guard.ts";
 import { PASSWORD_LENGTH_MAX } from "./logins.ts";
 import { type PasswordHasher, type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
+import { PROVIDER_USER_PREFIX } from "./provider_users.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
-import { SignUpRate } from "./sign_up_rate.ts";
+import type { SignUpRate } from "./sign_up_rate.ts";
 import { steadily } from "./steady_answers.ts";
 
 export interface SignUpsOptions {
@@ -41,6 +42,7 @@ export interface SignUpsOptions {
   random: Random;
   log: Log;
   settings: AccountSettings;
+  signUpRate: SignUpRate;
   policy: PasswordPolicy;
   hasher: PasswordHasher;
   sessions: Sessions;
@@ -77,12 +79,9 @@ const DROPPED_AT_ONCE_MAX = 50;
 
 export class SignUps {
   readonly #options: SignUpsOptions;
-  readonly #rate: SignUpRate;
 
   constructor(options: SignUpsOptions) {
     this.#options = options;
-    const { clock, settings } = options;
-    this.#rate = new SignUpRate({ clock, perHour: settings.signUpsPerHour });
   }
 
   /**
@@ -108,7 +107,7 @@ export class SignUps {
     const guest = isGuest ? sender : undefined;
     const request = this.#read(body, guest);
     this.#requireInvitation(request.invitation);
-    this.#rate.take(caller);
+    this.#options.signUpRate.take(caller);
     const turn = { sender: senderOf(caller.address), isTrusted: false };
     const passwordHash = await hasher.hash(request.password, turn);
     await steadily(clock, () => this.#make(request, { passwordHash, guest, caller }));
@@ -131,7 +130,7 @@ export class SignUps {
         "The server needs first-time setup before guests can use it",
       );
     }
-    this.#rate.take(caller);
+    this.#options.signUpRate.take(caller);
     const userId = GUEST_PREFIX + random.bytes(10).toHex();
     const user = catalog.createUser({ userId, role: "user", authType: "guest" });
     onAudit(ownAction(userId, caller, "create guest"));
@@ -283,6 +282,9 @@ function nameFault(name: string): string | undefined {
   if (name.includes("@")) return 'it should have no @; send an address as "email"';
   if (name.toLowerCase().startsWith(GUEST_PREFIX)) {
     return `it should not begin with "${GUEST_PREFIX}", as the ids of guests do`;
+  }
+  if (name.toLowerCase().startsWith(PROVIDER_USER_PREFIX)) {
+    return `it should not begin with "${PROVIDER_USER_PREFIX}", as the ids of users of providers do`;
   }
   return newUserIdFault(name);
 }

@@ -8,8 +8,8 @@
  *     base64url(header) . base64url(claims) . base64url(HMAC-SHA256(secret, header . claims))
  *
  *     header   {"alg":"HS256","typ":"JWT"} and nothing else; `typ` may be absent
- *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf and prev
- *              may be there, aud must not; each name once
+ *     claims   iss "tidemark", sub, iat, exp, jti, sid, tv, role, email, token_type; nbf, prev and
+ *              ext may be there, aud must not; each name once
  *
  * The cache records only that this server signed a token. `auth.ts` decides whether the token is
  * valid: it checks the expiry on every request, but the user and the revocations only after an
@@ -39,7 +39,12 @@ export interface TokenClaims {
   /** The user's address; null unless {@linkcode provenEmailOf} returns it. */
   readonly email: string | null;
   readonly tokenType: TokenType;
+  /** The claims of the provider that identified the user; undefined after any other login. */
+  readonly external?: ExternalClaims | undefined;
 }
+
+/** Claims of a provider by name. A claim that is not a string is JSON text. */
+export type ExternalClaims = Readonly<Record<string, string>>;
 
 /** Where the current time lies relative to a token's lifetime. */
 export type TokenAge = "valid" | "expired" | "early";
@@ -95,6 +100,7 @@ export class Tokens {
       role: claims.role,
       email: claims.email,
       token_type: claims.tokenType,
+      ...(claims.external === undefined ? {} : { ext: claims.external }),
     });
     return `${HEADER}.${payload}.${this.#signatureOf(HEADER, payload).toString("base64url")}`;
   }
@@ -178,13 +184,24 @@ export function provenEmailOf({ email, isEmailUnproven }: UserEntry): string | n
   return isEmailUnproven === true ? null : (email ?? null);
 }
 
-/** Returns the claims that SQL can read. The other claims identify the token and its session. */
-export function publicClaims({
-  email,
-  role,
-  userId,
-}: Pick<TokenClaims, "email" | "role" | "userId">): Record<string, string> {
-  return { iss: ISSUER, sub: userId, role, ...(email === null ? {} : { email }) };
+/**
+ * Returns the claims that SQL can read. The other claims identify the token and its session.
+ *
+ * No claim of a provider replaces those of the account, except the address, which the provider has
+ * verified.
+ *
+ * @param issuer The issuer of the token, if it is not this server.
+ */
+export function publicClaims(
+  { email, external, role, userId }: Pick<TokenClaims, "email" | "external" | "role" | "userId">,
+  issuer: string = ISSUER,
+): Record<string, string> {
+  return { ...(email === null ? {} : { email }), ...external, iss: issuer, sub: userId, role };
+}
+
+/** Returns true if a text looks like a token of this server. */
+export function isOwnToken(text: string): boolean {
+  return text.startsWith(`${HEADER}.`);
 }
 
 function segmentFrom(value: object): string {
@@ -216,7 +233,8 @@ function claimsFrom(segment: string): TokenClaims | undefined {
   if (nbf !== undefined && !isCount(nbf)) return undefined;
   if (prev !== undefined && !isFilledText(prev)) return undefined;
   if (!isRole(role) || (email !== null && typeof email !== "string")) return undefined;
-  if (!isTokenType(tokenType)) return undefined;
+  const external = externalClaimsIn(claims);
+  if (!isTokenType(tokenType) || external === "malformed") return undefined;
   return {
     userId: sub,
     issuedAt: iat,
@@ -229,7 +247,17 @@ function claimsFrom(segment: string): TokenClaims | undefined {
     role,
     email,
     tokenType,
+    ...(external === undefined ? {} : { external }),
   };
+}
+
+function externalClaimsIn({
+  ext,
+}: Readonly<Record<string, unknown>>): ExternalClaims | undefined | "malformed" {
+  if (ext === undefined) return undefined;
+  if (typeof ext !== "object" || ext === null || Array.isArray(ext)) return "malformed";
+  const isText = Object.values(ext).every((claim) => typeof claim === "string");
+  return isText ? (ext as ExternalClaims) : "malformed";
 }
 
 /** Parses a JSON object in which every name is unique. */

@@ -20,13 +20,17 @@ import { AuthError } from "./auth_error.ts";
 import { type PasswordHasher, type PasswordPolicy, passwordFault } from "./password.ts";
 import { isAtLeast, mayCreateUser, mayManageUser, maySetPassword } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
+import { linkText, pendingLinkText } from "./provider_users.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { EMAIL_LENGTH_MAX } from "./setup.ts";
 
 /** How a new user will authenticate. */
 export type NewCredentials =
   | { readonly kind: "password"; readonly password: string }
-  /** JSON text with the string members `provider` and `subject`. */
+  /**
+   * JSON text with string members `provider` and `subject`, or only `provider`: the first user of
+   * the provider whose claim `user_claim` equals the id then gets the account.
+   */
   | { readonly kind: "oauth"; readonly link: string }
   /** A user that cannot log in. */
   | { readonly kind: "internal" };
@@ -250,9 +254,7 @@ export class UserAdmin {
    */
   #refuseLinked({ authData, userId }: NewUser): void {
     if (authData === undefined) return;
-    const linked = this.#options.catalog
-      .users()
-      .find((user) => user.deletedAtMs === undefined && user.authData === authData);
+    const linked = this.#options.catalog.userByLink(authData);
     if (linked === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",
@@ -331,11 +333,11 @@ function isJsonObject(text: string): boolean {
 
 const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 
-/** Returns the canonical form of the link's text. */
+/** Returns the canonical form of the link's text. @throws {DatabaseError} INVALID_VALUE */
 function oauthLink(userId: string, text: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",
-    `Cannot create user ${userId}: OAUTH should be JSON text with strings "provider" and "subject"`,
+    `Cannot create user ${userId}: OAUTH should be JSON text with a string "provider" and, if it is known, a string "subject"`,
   );
   let link: unknown;
   try {
@@ -345,8 +347,10 @@ function oauthLink(userId: string, text: string): string {
   }
   if (typeof link !== "object" || link === null) throw refused;
   const { provider, subject } = link as Record<string, unknown>;
-  if (typeof provider !== "string" || typeof subject !== "string") throw refused;
-  return JSON.stringify({ provider, subject });
+  if (typeof provider !== "string") throw refused;
+  if (subject === undefined) return pendingLinkText(provider, userId);
+  if (typeof subject !== "string") throw refused;
+  return linkText(provider, subject);
 }
 
 function denied(action: string): DatabaseError {

@@ -111,3 +111,12 @@ export function rangesFrom(key: string, texts: readonly string[]): IpRanges {
 export function isLoopback(address: string): boolean {
   return address.startsWith("127.") || address === "0:0:0:0:0:0:0:1";
 }
+
+/**
+ * Returns true if a host can be reached only from this machine. @param host A name or an address.
+ */
+export function isLoopbackHost(host: string): boolean {
+  const bare = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+  if (bare === "localhost" || bare === "::1" || bare === "0:0:0:0:0:0:0:1") return true;
+  return /^(?:::ffff:)?127(?:\.\d{1,3}){3}$/.test(bare);
+}

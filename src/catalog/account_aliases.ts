@@ -1,6 +1,7 @@
 /**
  * Indexes the active accounts by their aliases: an additional login name, the folded forms of their
- * names, and their addresses. To change an account, callers remove it and add it again.
+ * names, their addresses, and their links to providers. To change an account, callers remove it and
+ * add it again.
  */
 import type { UserEntry } from "./entries.ts";
 import { foldedUserName } from "./name_folding.ts";
@@ -15,6 +16,13 @@ export class AccountAliases {
   /** The accounts by their addresses in lower case. */
   readonly #byEmail = new Map<string, UserEntry[]>();
 
+  /** The accounts by the text of their link to a provider. */
+  readonly #byLink = new Map<string, UserEntry>();
+
+  linked(link: string): UserEntry | undefined {
+    return this.#byLink.get(link);
+  }
+
   named(loginName: string): UserEntry | undefined {
     return this.#byLoginName.get(loginName);
   }
@@ -28,6 +36,7 @@ export class AccountAliases {
   }
 
   add(user: UserEntry): void {
+    if (user.authData !== undefined) this.#byLink.set(user.authData, user);
     if (user.loginName !== undefined) this.#byLoginName.set(user.loginName, user);
     for (const name of namesOf(user)) this.#byFolded.set(foldedUserName(name), user);
     if (user.email === undefined) return;
@@ -36,6 +45,7 @@ export class AccountAliases {
   }
 
   remove(user: UserEntry): void {
+    if (user.authData !== undefined) this.#byLink.delete(user.authData);
     if (user.loginName !== undefined) this.#byLoginName.delete(user.loginName);
     for (const name of namesOf(user)) {
       const folded = foldedUserName(name);

@@ -98,7 +98,7 @@ export class Accounts {
    */
   readonly #unerased = new Map<number, AccountRecord>();
   readonly #active = new Map<string, AccountRecord>();
-  /** The active accounts by their additional names and addresses. */
+  /** The active accounts by their additional names, addresses and links. */
   readonly #aliases = new AccountAliases();
   /** The token version of the newest dropped account of each name. */
   readonly #droppedVersions = new Map<string, number>();
@@ -134,6 +134,10 @@ export class Accounts {
 
   userByLogin(name: string): UserEntry | undefined {
     return this.#active.get(name) ?? this.#aliases.named(name);
+  }
+
+  userByLink(link: string): UserEntry | undefined {
+    return this.#aliases.linked(link);
   }
 
   usersByEmail(email: string): readonly UserEntry[] {
@@ -348,6 +352,7 @@ export class Accounts {
       authType: change.authType ?? before.authType,
       ...(loginName === undefined ? {} : { loginName }),
       ...(change.metadata === undefined ? {} : { metadata: change.metadata }),
+      ...(change.authData === undefined ? {} : { authData: change.authData }),
       passwordHash: change.passwordHash ?? before.passwordHash,
       tokenVersion: Math.max(change.tokenVersion ?? 0, before.tokenVersion + (endsTokens ? 1 : 0)),
       lastLoginAtMs: change.lastLoginAtMs ?? before.lastLoginAtMs,

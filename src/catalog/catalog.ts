@@ -39,7 +39,7 @@ export interface NewUser {
   readonly authType: UserEntry["authType"];
   readonly passwordHash?: string;
   readonly metadata?: string;
-  /** The OAuth link as JSON text. */
+  /** See {@linkcode UserEntry.authData}. */
   readonly authData?: string;
 }
 
@@ -57,6 +57,7 @@ export interface UserChange {
   readonly loginName?: string;
   readonly authType?: UserEntry["authType"];
   readonly metadata?: string;
+  readonly authData?: string;
   readonly passwordHash?: string;
   readonly tokenVersion?: number;
   readonly lastLoginAtMs?: number;
@@ -246,6 +247,8 @@ export interface Catalog {
   userDroppedSeq(userId: string): number;
   /** Returns the user with a login name, which is an id or a `loginName` in Unicode form NFC. */
   userByLogin(name: string): UserEntry | undefined;
+  /** Returns the user with a link to a provider. @param link The text of `authData`. */
+  userByLink(link: string): UserEntry | undefined;
   /**
    * Returns the users that have an address, whether or not it is verified. Case does not matter.
    */

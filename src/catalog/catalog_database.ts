@@ -397,6 +397,10 @@ export class CatalogDatabase implements Catalog {
     return this.#accounts.userByLogin(name);
   }
 
+  userByLink(link: string): UserEntry | undefined {
+    return this.#accounts.userByLink(link);
+  }
+
   usersByEmail(email: string): readonly UserEntry[] {
     return this.#accounts.usersByEmail(email);
   }

@@ -516,7 +516,10 @@ export interface UserEntry {
   readonly passwordHash: string | undefined;
   /** The token version. Every event that invalidates all tokens of the user increments it. */
   readonly tokenVersion: number;
-  /** The OAuth link as JSON text. */
+  /**
+   * The link to a provider (OpenID Connect) as JSON text: `provider` and `subject`, or `provider`
+   * and `user` before the first login. At most one account has a given link.
+   */
   readonly authData?: string | undefined;
   readonly lastLoginAtMs: number | undefined;
   /**

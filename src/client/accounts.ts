@@ -1,10 +1,11 @@
 /**
  * Defines the operations with which people manage their own accounts: sign-up, guest accounts,
- * password changes, deletion, links sent by mail, and the export of their data. The server refuses
- * each of them but the export until its configuration enables it.
+ * password changes, deletion, links sent by mail, logins through providers, and the export of their
+ * data. The server refuses each of them but the export until its configuration enables it.
  */
 import { type Call, FILLED_TEXT, requireOptions, requireRule, TEXT } from "./checks.ts";
 import { ServerError } from "./errors.ts";
+import { type ProviderCalls, providerLoginsBy } from "./provider_logins.ts";
 import type { Identity, Session } from "./session.ts";
 
 export interface SignUpFields {
@@ -16,7 +17,7 @@ export interface SignUpFields {
   readonly invitation?: string;
 }
 
-export interface AccountCalls {
+export interface AccountCalls extends ProviderCalls {
   /**
    * Creates an account, or turns the guest account of this session into one with a login, and logs
    * in.
@@ -56,8 +57,12 @@ const SIGN_UP: Call = {
 
 const API = "/v1/api/auth";
 
-export function accountsBy(session: Session, exportData: AccountCalls["exportData"]): AccountCalls {
+export function accountsBy(
+  session: Session,
+  { exportData, serverUrl }: { serverUrl: string; exportData: AccountCalls["exportData"] },
+): AccountCalls {
   return {
+    ...providerLoginsBy(session, serverUrl),
     exportData,
     signUp(fields) {
       requireOptions(SIGN_UP, fields, {

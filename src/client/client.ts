@@ -194,7 +194,10 @@ export function createClient(options: ClientOptions): Client {
   const retries = { environment, maxRetries: options.maxRetries ?? RETRIES };
   return {
     session,
-    account: accountsBy(session, () => exportData(url, statements, environment)),
+    account: accountsBy(session, {
+      serverUrl: url,
+      exportData: () => exportData(url, statements, environment),
+    }),
     files: filesBy(url, statements),
     ...statements,
     ...copiesBy(session),

@@ -32,6 +32,14 @@ export type { LiveEvent, LiveOptions, LiveStatus } from "./live_options.ts";
 export type { Parameter } from "./parameters.ts";
 export type { PositionStorage } from "./positions.ts";
 export type { Person, Presence, PresenceOptions } from "./presence.ts";
+export type {
+  BeginOptions,
+  BegunProviderLogin,
+  EndedLoginOptions,
+  LinkOptions,
+  ProviderCalls,
+  ProviderChoice,
+} from "./provider_logins.ts";
 export type { Duration } from "./repeats.ts";
 export { type CompareRows, columnOf, comparerOf, type OrderTerm, orderFrom } from "./row_order.ts";
 export type { Identity, PostOptions, Session, SetupFields } from "./session.ts";

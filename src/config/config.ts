@@ -15,10 +15,16 @@ import type { MemoryLimit } from "../base/memory_limit.ts";
 import { type Environment, environmentValues, type ReadFile } from "./environment_variables.ts";
 import {
   type Config,
+  type ConfigKey,
   isToCome,
   KEY_SYNONYMS,
   KEYS,
   KEYS_WITHOUT_EFFECT,
+  keyAt,
+  PROVIDER_KEY_NAMES,
+  providerKeys,
+  providerOfSection,
+  providerSection,
   SECTION_SYNONYMS,
   SECTIONS,
 } from "./keys.ts";
@@ -101,8 +107,8 @@ export function parseConfig(
 
 /** Returns every key with its value, for `system.settings`. Secrets are hidden. */
 export function settingsOf(config: Config): readonly Setting[] {
-  return [...KEYS.values()].map(({ path, section, name, rule }) => {
-    const value = sectionOf(config, section)[name];
+  return keysOf(config).map(({ path, section, name, rule }) => {
+    const value = sectionOf(config, section)?.[name];
     const isHidden = rule.isSecret === true && value !== undefined;
     return {
       name: path,
@@ -115,11 +121,17 @@ export function settingsOf(config: Config): readonly Setting[] {
   });
 }
 
+/** Lists the keys of the fixed sections, then those of the configured providers. */
+function keysOf({ oidc }: Config): readonly ConfigKey[] {
+  return [...KEYS.values(), ...Object.keys(oidc.providers).flatMap(providerKeys)];
+}
+
 /** Lists the keys whose values differ, by their names in the file. */
 export function changedKeys(before: Config, after: Config): readonly string[] {
-  return [...KEYS.values()]
+  const keys = new Map([...keysOf(before), ...keysOf(after)].map((key) => [key.path, key]));
+  return [...keys.values()]
     .filter(({ name, section }) => {
-      const [old, now] = [before, after].map((config) => sectionOf(config, section)[name]);
+      const [old, now] = [before, after].map((config) => sectionOf(config, section)?.[name]);
       return settingText(old) !== settingText(now);
     })
     .map(({ path }) => path);
@@ -127,7 +139,7 @@ export function changedKeys(before: Config, after: Config): readonly string[] {
 
 /** Returns the auth settings. `jwtSecret` is the configured secret, or the stored one. */
 export function authSettingsFrom(
-  { auth, limits, security, server }: Config,
+  { auth, limits, oidc, security, server }: Config,
   jwtSecret: Uint8Array,
 ): AuthSettings {
   const isBehindProxy = server.public_origin !== undefined || security.trusted_proxies.length > 0;
@@ -152,6 +164,31 @@ export function authSettingsFrom(
       isEmailLogin: auth.email_login,
       signUpsPerHour: limits.signups_per_hour,
     },
+    oidc: oidcSettingsFrom(oidc, auth.jwt_trusted_issuers),
+  };
+}
+
+function oidcSettingsFrom(
+  oidc: Config["oidc"],
+  trustedIssuers: readonly string[],
+): AuthSettings["oidc"] {
+  return {
+    providers: Object.entries(oidc.providers).map(([name, provider]) => ({
+      name,
+      issuer: provider.issuer ?? "",
+      clientId: provider.client_id,
+      clientSecret: provider.client_secret,
+      audience: provider.audience ?? provider.client_id,
+      userClaim: provider.user_claim,
+      label: provider.label ?? name,
+      scopes: provider.scopes,
+      claims: provider.claims,
+    })),
+    trustedIssuers,
+    autoProvisions: oidc.auto_provision,
+    defaultRole: oidc.default_role,
+    mayLink: oidc.linking,
+    keysFreshSeconds: oidc.jwks_cache_secs,
   };
 }
 
@@ -186,7 +223,8 @@ class FileReader {
     } else if (isTable(table)) {
       for (const [key, value] of Object.entries(table)) {
         const isSection = SECTIONS.includes(`${section}.${key}`);
-        if (isSection) this.#readSection([...written, key], value);
+        if (`${section}.${key}` === "oidc.providers") this.#readProviders([...written, key], value);
+        else if (isSection) this.#readSection([...written, key], value);
         else this.#readKey([...written, key], section, value);
       }
     } else {
@@ -194,11 +232,32 @@ class FileReader {
     }
   }
 
+  #readProviders(written: readonly string[], providers: unknown): void {
+    if (!isTable(providers)) {
+      this.#fault(written, "[oidc.providers] is not a section, but should be one");
+      return;
+    }
+    for (const [name, table] of Object.entries(providers)) {
+      const place = [...written, name];
+      const section = providerSection(name);
+      if (section === undefined) {
+        const fault = `the provider ${JSON.stringify(name)} should have a name of 1 to 32 characters from a-z, 0-9 and -`;
+        this.#fault(place, fault);
+      } else if (isTable(table)) {
+        for (const [key, value] of Object.entries(table)) {
+          this.#readKey([...place, key], section, value);
+        }
+      } else {
+        this.#fault(place, `[${section}] is not a section, but should be one`);
+      }
+    }
+  }
+
   #readKey(written: readonly string[], section: string, value: unknown): void {
     const name = written.at(-1) ?? "";
     const given = `${section}.${name}`;
     const path = KEY_SYNONYMS.get(given) ?? given;
-    const key = KEYS.get(path);
+    const key = keyAt(path);
     if (key === undefined) {
       if (KEYS_WITHOUT_EFFECT.has(path)) {
         this.warnings.push(`${this.#place(written)}: ${path} has no effect`);
@@ -238,6 +297,7 @@ function configFrom(
     target[name] = values.has(path) ? values.get(path) : defaultOf(rule, memoryBytes);
   }
   const config: Record<string, unknown> = { sources };
+  sections.set("oidc", { ...sections.get("oidc"), providers: providersFrom(values) });
   for (const [name, section] of sections) {
     const [outer = "", inner] = name.split(".");
     Object.freeze(section);
@@ -246,6 +306,20 @@ function configFrom(
   }
   // Every key of every section exists, with a value that has been checked by the rule of the key.
   return Object.freeze(config) as unknown as Config;
+}
+
+function providersFrom(values: ReadonlyMap<string, unknown>): Readonly<Record<string, unknown>> {
+  const names = [...values.keys()].flatMap(
+    (path) => providerOfSection(path.slice(0, path.lastIndexOf("."))) ?? [],
+  );
+  const providers = [...new Set(names)].map((name) => {
+    const entries = providerKeys(name).map(({ path, name: key, rule }) => [
+      key,
+      values.has(path) ? values.get(path) : rule.initial,
+    ]);
+    return [name, Object.freeze(Object.fromEntries(entries))] as const;
+  });
+  return Object.freeze(Object.fromEntries(providers));
 }
 
 interface Findings {
@@ -304,6 +378,7 @@ function faultsBetween(
     `is ${cluster.node_id}, but should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
   );
   checkNotices(auth, { demand, warnings, placeOf });
+  checkProviders(config, { demand, warnings, placeOf });
   const weak = rootPasswordFault(auth);
   demand(weak === undefined, "auth.root_password", `is not good enough: ${weak}`);
   const secret = secretFault(auth.jwt_secret, server.host);
@@ -324,19 +399,49 @@ function faultsBetween(
   return { faults, warnings };
 }
 
+interface FindingParts {
+  readonly demand: (isMet: boolean, path: string, message: string) => void;
+  readonly placeOf: (path: string) => string;
+  readonly warnings: string[];
+}
+
+/** Checks the sections of providers. */
+function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: FindingParts): void {
+  const nameOfIssuer = new Map<string, string>();
+  for (const [name, provider] of Object.entries(oidc.providers)) {
+    const { audience, client_id: clientId, client_secret: secret, issuer, scopes } = provider;
+    const section = `oidc.providers.${name}`;
+    demand(issuer !== undefined, `${section}.issuer`, "is missing, but every provider needs it");
+    const other = nameOfIssuer.get(issuer ?? "");
+    const isTwice = `is also that of oidc.providers.${other}, but should be that of one provider`;
+    demand(other === undefined, `${section}.issuer`, isTwice);
+    if (issuer !== undefined) nameOfIssuer.set(issuer, name);
+    demand(
+      secret === undefined || clientId !== undefined,
+      `${section}.client_secret`,
+      `is set alone, but ${section}.client_id should be set, too`,
+    );
+    demand(
+      scopes.includes("openid"),
+      `${section}.scopes`,
+      `is ${JSON.stringify(scopes)}, but should contain "openid"`,
+    );
+    if (audience === undefined && clientId === undefined) {
+      const key = `${section}.audience`;
+      warnings.push(
+        `${placeOf(`${section}.issuer`)}: ${key} is not set: tokens that this issuer made for other programs are accepted, too`,
+      );
+    }
+  }
+  if (auth.jwt_trusted_issuers.length > 0) {
+    warnings.push(
+      `${placeOf("auth.jwt_trusted_issuers")}: tokens that these issuers made for other programs are accepted, too; a section in oidc.providers checks the audience`,
+    );
+  }
+}
+
 /** Checks that links can be sent if any feature requires them. */
-function checkNotices(
-  auth: Config["auth"],
-  {
-    demand,
-    placeOf,
-    warnings,
-  }: {
-    demand: (isMet: boolean, path: string, message: string) => void;
-    placeOf: (path: string) => string;
-    warnings: string[];
-  },
-): void {
+function checkNotices(auth: Config["auth"], { demand, placeOf, warnings }: FindingParts): void {
   const isDelivered = auth.notice_url !== undefined || auth.notices_in_log;
   for (const [path, isOn] of [
     ["auth.password_reset", auth.password_reset],
@@ -421,13 +526,14 @@ function unknownKey(path: string): string {
   const name = path.slice(section.length + 1);
   const keys = [...KEYS.values()];
   const elsewhere = keys.find((key) => key.name === name);
+  const names =
+    providerOfSection(section) === undefined
+      ? keys.filter((key) => key.section === section).map((key) => key.name)
+      : PROVIDER_KEY_NAMES;
   if (elsewhere !== undefined) {
     return `unknown key "${name}" in [${section}]; did you mean "${name}" in [${elsewhere.section}]?`;
   }
-  const nearest = nearestKey(
-    name,
-    keys.filter((key) => key.section === section).map((key) => key.name),
-  );
+  const nearest = nearestKey(name, names);
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
   return `unknown key "${name}" in [${section}]${hint}`;
 }
@@ -438,7 +544,9 @@ function isTable(value: unknown): value is Record<string, unknown> {
   );
 }
 
-function sectionOf(config: Config, name: string): Readonly<Record<string, unknown>> {
+function sectionOf(config: Config, name: string): Readonly<Record<string, unknown>> | undefined {
+  const provider = providerOfSection(name);
+  if (provider !== undefined) return config.oidc.providers[provider];
   const section = name === "security.cors" ? config.security.cors : config[name as "server"];
   return section;
 }

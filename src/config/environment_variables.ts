@@ -6,8 +6,19 @@
  * file is empty also counts as unset, but causes a warning, because a file is named in order to set
  * a value. A variable that matches no key causes a warning, because it may be meant for another
  * program.
+ *
+ * The provider `my-idp` has the variables `TIDEMARK_OIDC_PROVIDERS_MY_IDP_<KEY>`.
  */
-import { isToCome, KEY_SYNONYMS, KEYS, KEYS_WITHOUT_EFFECT, SECTION_SYNONYMS } from "./keys.ts";
+import {
+  isToCome,
+  KEY_SYNONYMS,
+  KEYS,
+  KEYS_WITHOUT_EFFECT,
+  keyAt,
+  PROVIDER_KEY_NAMES,
+  providerSection,
+  SECTION_SYNONYMS,
+} from "./keys.ts";
 import { nearestKey } from "./names.ts";
 import { checkedFromText } from "./values.ts";
 
@@ -34,18 +45,19 @@ export function environmentValues(env: Environment, readFile: ReadFile): Environ
   const warnings: string[] = [];
   for (const variable of Object.keys(env).toSorted()) {
     if (!variable.startsWith(PREFIX) || env[variable] === "") continue;
-    const named = VARIABLES.get(variable) ?? VARIABLES.get(variable.replace(/_FILE$/, ""));
+    const own = namedBy(variable);
+    const named = own ?? namedBy(variable.replace(/_FILE$/, ""));
     if (named === undefined) {
       const unknown = unknownVariable(variable);
       (unknown.isFault ? faults : warnings).push(unknown.message);
       continue;
     }
-    const key = KEYS.get(named.path);
+    const key = keyAt(named.path);
     if (key === undefined) {
       warnings.push(`environment: ${variable} has no effect`);
       continue;
     }
-    const isFile = !VARIABLES.has(variable);
+    const isFile = own === undefined;
     const text = textOf(env, { variable, isFile, readFile });
     if (typeof text === "object") faults.push(text.fault);
     if (isFile && text === "") {
@@ -83,6 +95,21 @@ const VARIABLES: ReadonlyMap<string, { readonly path: string; readonly isShort: 
     return variables;
   })();
 
+const PROVIDER_VARIABLE = new RegExp(
+  `^${PREFIX}OIDC_PROVIDERS_([A-Z0-9_]+)_(${PROVIDER_KEY_NAMES.map((name) => name.toUpperCase()).join("|")})$`,
+);
+
+/** Returns the key that a variable sets; undefined if it sets none. */
+function namedBy(
+  variable: string,
+): { readonly path: string; readonly isShort: boolean } | undefined {
+  const [, name, key] = PROVIDER_VARIABLE.exec(variable) ?? [];
+  if (name === undefined || key === undefined) return VARIABLES.get(variable);
+  const section = providerSection(name.toLowerCase().replaceAll("_", "-"));
+  if (section === undefined) return undefined;
+  return { path: `${section}.${key.toLowerCase()}`, isShort: false };
+}
+
 function textOf(
   env: Environment,
   { variable, isFile, readFile }: { variable: string; isFile: boolean; readFile: ReadFile },
@@ -106,7 +133,6 @@ function unknownVariable(variable: string): { isFault: boolean; message: string 
   const path = variable
     .slice(PREFIX.length)
     .toLowerCase()
-    .replace(/^oidc_providers_/, "oidc.providers.")
     .replace(/^cluster_/, "cluster.");
   if (isToCome(path)) {
     return { isFault: true, message: `environment: ${variable} is not available yet` };

@@ -6,6 +6,7 @@
  * would be a false promise.
  */
 import { isIPv6 } from "node:net";
+import { isIssuer } from "../auth/mod.ts";
 import { isBasePath } from "../base/base_path.ts";
 import { rangeFromText } from "../base/ip_address.ts";
 import { COMMIT_BYTES_MAX } from "../base/limits.ts";
@@ -70,6 +71,23 @@ const MIME: TextForm = {
   pattern: /^[a-z0-9!#$&^_.+-]+\/(?:\*|[a-z0-9!#$&^_.+-]+)$/i,
   expected: "a media type like image/png or image/*",
 };
+
+const ISSUER: TextForm = {
+  pattern: /^https?:\/\/[!-~]{1,500}$/,
+  isFitting: isIssuer,
+  expected:
+    "the URL that its tokens have as iss, like https://accounts.google.com, with https or on this machine",
+};
+const CLAIM_NAME: TextForm = { pattern: /^[!-~]{1,128}$/, expected: "the name of a claim" };
+const KEPT_CLAIM: TextForm = {
+  ...CLAIM_NAME,
+  isFitting: (name) => !OWN_CLAIMS.has(name),
+  expected: "the name of a claim other than iss, sub, role and email",
+};
+const SCOPE: TextForm = { pattern: /^[!#-[\]-~]{1,128}$/, expected: "a scope like profile" };
+
+/** The claims of this server's own tokens, which no provider may set. */
+const OWN_CLAIMS: ReadonlySet<string> = new Set(["iss", "sub", "role", "email"]);
 
 const LATER: { readonly isUnavailable: true } = { isUnavailable: true };
 
@@ -346,10 +364,10 @@ const RULES = {
       [0.01, 8760],
       "Hours until a refresh token expires; not below jwt_expiry_hours",
     ),
-    jwt_trusted_issuers: list("Issuers whose tokens are accepted without a provider section", {
-      ...LATER,
-      environment: "TIDEMARK_JWT_TRUSTED_ISSUERS",
-    }),
+    jwt_trusted_issuers: list(
+      "Issuers whose tokens are accepted without a section in oidc.providers, for whatever audience",
+      { form: ISSUER, environment: "TIDEMARK_JWT_TRUSTED_ISSUERS" },
+    ),
     cookie_secure: flag(true, "Whether cookies are sent over https only", {
       environment: "TIDEMARK_COOKIE_SECURE",
     }),
@@ -472,9 +490,14 @@ const RULES = {
     ),
   },
   oidc: {
-    auto_provision: flag(false, "Whether unknown users of a provider get an account", LATER),
-    default_role: word("user", ["user"], "Role of automatically created accounts", LATER),
-    jwks_cache_secs: whole(3600, [60, 86_400], "How long the keys of a provider are cached", LATER),
+    auto_provision: flag(false, "Whether unknown users of a provider get an account"),
+    default_role: word("user", ["user"], "Role of automatically created accounts"),
+    jwks_cache_secs: whole(
+      3600,
+      [60, 86_400],
+      "How long the keys of a provider are used before they are fetched again; up to twice as long if that fails",
+    ),
+    linking: flag(false, "Whether users may link their own account to a provider"),
   },
   cluster: {
     node_bits: whole(0, [0, 6], "Number of bits of _seq for the node id; can only grow"),
@@ -482,6 +505,22 @@ const RULES = {
       environment: "TIDEMARK_NODE_ID",
     }),
   },
+};
+
+/** The keys of each section `oidc.providers.<name>`. */
+const PROVIDER_RULES = {
+  issuer: maybe("Issuer of the provider's tokens; required", { form: ISSUER }),
+  client_id: maybe("Id that the provider has given to this server; turns on browser logins"),
+  client_secret: maybe("Secret that the provider has given to this server", { isSecret: true }),
+  audience: maybe("Audience that a bearer token must name; by default client_id"),
+  user_claim: text(
+    "sub",
+    "Claim with the id of the account at a first login, if the link of the account has no subject; email must be verified",
+    { form: CLAIM_NAME },
+  ),
+  label: maybe("Name of the provider on the login page; by default the name of the section"),
+  scopes: listOf(["openid", "email"], "Scopes that a browser login requests", { form: SCOPE }),
+  claims: list("Claims of the provider that CLAIM() returns", { form: KEPT_CLAIM }),
 };
 
 type ValuesOf<Section> = {
@@ -493,10 +532,14 @@ type ValuesOf<Section> = {
  * the file.
  */
 export type Config = {
-  readonly [Name in Exclude<keyof typeof RULES, "security" | "security.cors">]: ValuesOf<
+  readonly [Name in Exclude<keyof typeof RULES, "oidc" | "security" | "security.cors">]: ValuesOf<
     (typeof RULES)[Name]
   >;
 } & {
+  readonly oidc: ValuesOf<typeof RULES.oidc> & {
+    /** The sections `oidc.providers.<name>` by their names. */
+    readonly providers: Readonly<Record<string, ValuesOf<typeof PROVIDER_RULES>>>;
+  };
   readonly security: ValuesOf<typeof RULES.security> & {
     readonly cors: ValuesOf<(typeof RULES)["security.cors"]>;
   };
@@ -524,6 +567,41 @@ export const KEYS: ReadonlyMap<string, ConfigKey> = new Map(
   ),
 );
 
+const PROVIDER_SECTION = "oidc.providers.";
+
+const PROVIDER_NAME = /^[a-z0-9-]{1,32}$/;
+
+/** Returns the section of a provider; undefined if the name is not one. */
+export function providerSection(name: string): string | undefined {
+  return PROVIDER_NAME.test(name) ? PROVIDER_SECTION + name : undefined;
+}
+
+/** Returns the provider of a section; undefined for any other section. */
+export function providerOfSection(section: string): string | undefined {
+  return section.startsWith(PROVIDER_SECTION) ? section.slice(PROVIDER_SECTION.length) : undefined;
+}
+
+/** The names of the keys of a provider. */
+export const PROVIDER_KEY_NAMES: readonly string[] = Object.keys(PROVIDER_RULES);
+
+/** Returns the keys of a provider. @param name The name, or a placeholder for it. */
+export function providerKeys(name: string): readonly ConfigKey[] {
+  const section = PROVIDER_SECTION + name;
+  return Object.entries(PROVIDER_RULES as Record<string, KeyRule>).map(([key, rule]) => ({
+    path: `${section}.${key}`,
+    section,
+    name: key,
+    rule,
+  }));
+}
+
+/** Returns the key with a path, of a fixed section or of a provider. */
+export function keyAt(path: string): ConfigKey | undefined {
+  const provider = providerOfSection(path.slice(0, path.lastIndexOf(".")));
+  if (provider === undefined) return KEYS.get(path);
+  return providerKeys(provider).find((key) => key.path === path);
+}
+
 /** The section names. */
 export const SECTIONS: readonly string[] = Object.keys(RULES);
 
@@ -547,9 +625,7 @@ export const KEYS_WITHOUT_EFFECT: ReadonlySet<string> = new Set([
 
 /** Returns whether an unknown path belongs to a feature that does not exist yet. */
 export function isToCome(path: string): boolean {
-  return (
-    path === "oidc.providers" || path.startsWith("oidc.providers.") || path.startsWith("cluster.")
-  );
+  return path.startsWith("cluster.");
 }
 
 type Extra = Pick<KeyRule, "form" | "environment" | "isSecret" | "isUnavailable" | "share">;
@@ -604,7 +680,15 @@ function maybeFlag(description: string): KeyRule<boolean | undefined> {
 }
 
 function list(description: string, extra: Extra = {}): KeyRule<readonly string[]> {
-  return { type: "list", initial: [], description, ...extra };
+  return listOf([], description, extra);
+}
+
+function listOf(
+  initial: readonly string[],
+  description: string,
+  extra: Extra = {},
+): KeyRule<readonly string[]> {
+  return { type: "list", initial, description, ...extra };
 }
 
 function levels(description: string, extra: Extra): KeyRule<Readonly<Record<string, LogLevel>>> {

@@ -214,6 +214,20 @@ export interface DeleteRequestBody {
   readonly password?: string | null;
 }
 
+/** The request body of `POST /v1/api/auth/oidc/token`. */
+export interface ProviderCodeRequestBody {
+  /** The code with which the login ended, which works once and for a minute. */
+  readonly code: string;
+  /** The text whose SHA-256 began the login. */
+  readonly verifier: string;
+}
+
+/** The request body of `POST /v1/api/auth/oidc/link`. */
+export interface ProviderLinkRequestBody extends ProviderCodeRequestBody {
+  /** The password of the account; absent for a guest, who has no password. */
+  readonly password?: string | null;
+}
+
 /** The request body of `POST /v1/api/auth/reset_link`. */
 export interface ResetLinkRequestBody {
   /** A login name or an address. */

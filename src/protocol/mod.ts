@@ -26,6 +26,8 @@ export type {
   MessageBody,
   PasswordRequestBody,
   PlainErrorBody,
+  ProviderCodeRequestBody,
+  ProviderLinkRequestBody,
   ReadinessBody,
   RefreshRequestBody,
   ResetLinkRequestBody,

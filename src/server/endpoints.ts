@@ -18,7 +18,6 @@ import { UI_OPERATIONS } from "./openapi/asset_operations.ts";
 import { fileOperation, SOCKET_OPERATION } from "./openapi/operations.ts";
 import { accountRoutes } from "./routes/accounts.ts";
 import { authRoutes } from "./routes/auth.ts";
-import type { AuthRouteOptions } from "./routes/auth_requests.ts";
 import { clientRoutes } from "./routes/client.ts";
 import { copyRoute } from "./routes/copy.ts";
 import { exportPaths } from "./routes/exports.ts";
@@ -26,6 +25,11 @@ import { type FileRouteOptions, fileResponse } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { liveRoute } from "./routes/live.ts";
 import { openApiRoute } from "./routes/openapi.ts";
+import {
+  type ProviderRouteOptions,
+  providerPaths,
+  providerRoutes,
+} from "./routes/provider_logins.ts";
 import { sqlRoute } from "./routes/sql.ts";
 import { topicRoutes } from "./routes/topics.ts";
 import { transactionPaths, transactionRoute } from "./routes/transactions.ts";
@@ -84,14 +88,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
   const { nextNumber, url } = parts;
   const { bodies, largeBodies, sendBudget } = clientMemory;
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
-  const forAuth: AuthRouteOptions = {
-    auth,
-    bodies,
-    bodyBytesMax: config.limits.max_body_bytes,
-    areCookiesSecure: config.auth.cookie_secure,
-    mayUseCookies,
-    mayAct: (request) => cors.mayAct(request),
-  };
+  const forAuth = authOptionsOf(options, parts);
   const userRate = new UserRate(clock, config.limits.queries_per_sec_per_user);
   return [
     sqlRoute({ auth, sql, config, clock, bodies, largeBodies, userRate, onBug, beginStream }),
@@ -111,6 +108,7 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
     ...topicRoutes({ auth, bodies, config, topics: options.topics }),
     ...authRoutes(forAuth),
     ...accountRoutes(forAuth),
+    ...providerRoutes(forAuth),
     ...healthRoutes({
       auth,
       metrics,
@@ -140,10 +138,9 @@ function routesOf(options: ServerOptions, parts: ServerParts): readonly Route[] 
 }
 
 /** Returns the routes of whole subtrees: files, exports and, if it is enabled, the admin page. */
-function prefixesOf(
-  options: ServerOptions,
-  { clientMemory: { bodies }, cors }: ServerParts,
-): readonly PrefixRoute[] {
+function prefixesOf(options: ServerOptions, parts: ServerParts): readonly PrefixRoute[] {
+  const { clientMemory, cors } = parts;
+  const { bodies } = clientMemory;
   const { auth, config, exports, files: access, sql } = options;
   const mayUseCookies = (request: Request): boolean => cors.mayUseCookies(request);
   const forFiles: FileRouteOptions = { auth, files: access, mayUseCookies };
@@ -157,9 +154,25 @@ function prefixesOf(
     exportPaths({ auth, exports, mayUseCookies }),
     { ...files, prefix: "/v1/files/", operation: fileOperation("file") },
     { ...files, prefix: "/api/v1/files/", operation: fileOperation("fileByAlias") },
+    ...providerPaths(authOptionsOf(options, parts)),
     ...transactionPaths({ auth, bodies, config, sql }),
     ...(config.server.ui_enabled ? [uiAssets(options)] : []),
   ];
+}
+
+function authOptionsOf(
+  { auth, config }: ServerOptions,
+  { clientMemory: { bodies }, cors }: ServerParts,
+): ProviderRouteOptions {
+  return {
+    auth,
+    bodies,
+    bodyBytesMax: config.limits.max_body_bytes,
+    areCookiesSecure: config.auth.cookie_secure,
+    mayUseCookies: (request) => cors.mayUseCookies(request),
+    mayAct: (request) => cors.mayAct(request),
+    mayReceiveLogin: (origin, request) => cors.mayReceiveLogin(origin, request),
+  };
 }
 
 function uiPage(options: ServerOptions): Route {

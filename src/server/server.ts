@@ -385,7 +385,12 @@ class HttpServer implements RunningServer {
     const { method } = exchange.request;
     this.#protect(exchange);
     if (found === undefined) throw this.#router.notFound(exchange.path);
-    if (isAllowed(method, found.method)) return found.handle(exchange);
+    if (isAllowed(method, found.method)) {
+      const { auth } = this.#options;
+      const checked = auth.checkExternal(exchange.request.headers.get("authorization"));
+      if (checked === undefined) return found.handle(exchange);
+      return checked.then(() => found.handle(exchange));
+    }
     if (method === "OPTIONS") return this.#options204(exchange, found);
     throw methodNotAllowed(exchange, found);
   }

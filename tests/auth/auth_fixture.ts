@@ -12,7 +12,7 @@ import { systemRandom } from "../../src/base/random.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
 import type { CatalogDatabase, Role } from "../../src/catalog/mod.ts";
 import { freshPath, openCatalog } from "../catalog/catalog_fixture.ts";
-import { NO_ACCOUNTS } from "../support/http.ts";
+import { NO_ACCOUNTS, NO_PROVIDERS } from "../support/http.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
 /** The events that Auth reported in all tests of a file. */
@@ -51,6 +51,7 @@ function settingsOf(change: Partial<AuthSettings> = {}): AuthSettings {
     lockoutSeconds: 900,
     hasSetupCode: false,
     accounts: NO_ACCOUNTS,
+    oidc: NO_PROVIDERS,
     ...change,
   };
 }

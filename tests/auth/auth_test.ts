@@ -46,7 +46,7 @@ test("Auth.login returns the fields and times of the contract", async () => {
   expect(answer.admin_ui_access).toBeTrue();
   expect(answer.user).toMatchObject({ id: "ada", role: "dba", email: null });
   expect(answer.user.created_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-  expect(auth.me(answer.access_token)).toEqual({ user: answer.user, admin_ui_access: true });
+  expect(auth.me(answer.access_token, LOCAL)).toEqual({ user: answer.user, admin_ui_access: true });
 });
 
 test("Auth.login gives the admin page to dba and system only", async () => {
@@ -392,7 +392,7 @@ test("Auth.refresh accepts only refresh tokens, and nothing else accepts them", 
   expect(await failureOf(() => auth.authenticate(refresh_token, LOCAL))).toBe(
     "INVALID_CREDENTIALS",
   );
-  expect(await failureOf(() => auth.me(refresh_token))).toBe("unauthorized");
+  expect(await failureOf(() => auth.me(refresh_token, LOCAL))).toBe("unauthorized");
   clock.advance((7 * 24 * 3600 + 60) * 1000);
   expect(await failureOf(() => auth.refresh(refresh_token, LOCAL))).toBe("unauthorized");
 });
@@ -409,7 +409,7 @@ test('Auth.logout ends one session, or with "all" every session, and reports no 
   auth.logout(first.refresh_token, LOCAL);
 
   expect(await codeOf(first.access_token)).toBe("INVALID_CREDENTIALS");
-  expect(await failureOf(() => auth.me(first.access_token))).toBe("unauthorized");
+  expect(await failureOf(() => auth.me(first.access_token, LOCAL))).toBe("unauthorized");
   expect(await codeOf(second.access_token)).toBeUndefined();
   auth.logout(second.access_token, LOCAL, { all: true });
   expect(await codeOf(third.access_token)).toBe("INVALID_CREDENTIALS");

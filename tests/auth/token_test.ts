@@ -72,6 +72,20 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
   expect(await codeOf(withClaims({ extra: { nested: [1, '"a":'] } }))).toBeUndefined();
 });
 
+test("Auth.authenticate takes over the claims of a provider, and none that the account has", async () => {
+  const given = { groups: "[1]", email: "ada@example.com" };
+  const token = withClaims({ ext: { ...given, iss: "x", sub: "root", role: "system" } });
+  expect(auth.authenticate(token, LOCAL).claims).toEqual({
+    ...given,
+    iss: "tidemark",
+    sub: "ada",
+    role: "dba",
+  });
+  for (const ext of [null, "x", 1, [], ["a"], { a: 1 }, { a: null }]) {
+    expect(await codeOf(withClaims({ ext })), JSON.stringify(ext)).toBe("INVALID_CREDENTIALS");
+  }
+});
+
 test("Auth.authenticate refuses every header but its own, even with the right signature", async () => {
   const headers: readonly unknown[] = [
     { alg: "none" },

@@ -86,8 +86,10 @@ test("Auth.createUser checks password, email and OAuth link", async () => {
     "5",
     "null",
     "{}",
-    '{"provider":"g"}',
+    '{"provider":"g","subject":1}',
+    '{"provider":"g","subject":null}',
     '{"provider":1,"subject":"s"}',
+    '{"subject":"s"}',
   ]) {
     expect(await create({ credentials: { kind: "oauth", link } }), link).toBe("INVALID_VALUE");
   }
@@ -116,6 +118,9 @@ test("Auth.createUser refuses a link to a provider and subject of another accoun
     message: "Cannot create user pim: user pip is linked to this provider and subject",
   });
   await create("pam", '{"provider":"g","subject":"t"}');
+  // Accounts whose subject is unknown differ by their ids.
+  await create("paul", '{"provider":"g"}');
+  await create("pete", '{"provider":"g"}');
   auth.dropUser(as("d"), "pip");
   await create("pim", link);
 });

@@ -1,7 +1,12 @@
 /** Goal: an address has one text form, and a range contains only addresses of its family. */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
-import { ipFromText, rangeFromText, rangesFrom } from "../../src/base/ip_address.ts";
+import {
+  ipFromText,
+  isLoopbackHost,
+  rangeFromText,
+  rangesFrom,
+} from "../../src/base/ip_address.ts";
 
 test.each([
   "",
@@ -82,4 +87,29 @@ test("rangesFrom names the key of a text that is not a range", () => {
   expect(() => rangesFrom("security.metrics_allow", ["10.0.0.1", "host"])).toThrow(
     'Cannot read security.metrics_allow: "host" should be an address or a range like 10.0.0.0/8',
   );
+});
+
+test("isLoopbackHost recognises this machine in every spelling, and nothing else", () => {
+  for (const host of [
+    "127.0.0.1",
+    "127.8.9.10",
+    "::1",
+    "[::1]",
+    "localhost",
+    "LocalHost",
+    "::ffff:127.0.0.1",
+  ]) {
+    expect(isLoopbackHost(host), host).toBeTrue();
+  }
+  for (const host of [
+    "0.0.0.0",
+    "::",
+    "10.0.0.1",
+    "128.0.0.1",
+    "127.0.0.1.example.com",
+    "localhost.example.com",
+    "",
+  ]) {
+    expect(isLoopbackHost(host), host).toBeFalse();
+  }
 });

@@ -10,6 +10,7 @@ import {
   authSettingsFrom,
   type Config,
   ConfigError,
+  changedKeys,
   parseConfig,
   readerCountMax,
   settingsOf,
@@ -160,6 +161,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
     "oidc.auto_provision": false,
     "oidc.default_role": "user",
     "oidc.jwks_cache_secs": 3600,
+    "oidc.linking": false,
     "cluster.node_bits": 0,
     "cluster.node_id": 0,
   };
@@ -519,10 +521,7 @@ test("parseConfig enforces the rules that tie keys together", () => {
 
 test("parseConfig refuses features that are not available yet, but accepts their defaults", () => {
   const later = [
-    "auth.jwt_trusted_issuers = ['https://a.b']",
     "logging.targets = { live = 'debug' }",
-    "oidc.auto_provision = true",
-    "oidc.providers.google.issuer = 'https://accounts.google.com'",
     "cluster.peers = ['a']",
     "cluster.enabled = true",
   ];
@@ -531,15 +530,112 @@ test("parseConfig refuses features that are not available yet, but accepts their
     expect(faults, toml).toHaveLength(1);
     expect(faults[0], toml).toContain("is not available yet");
   }
-  expect(faultsOf("storage.allowed_roots = []\noidc.auto_provision = false")).toEqual([]);
-  for (const variable of [
-    "TIDEMARK_CLUSTER_PEERS",
-    "TIDEMARK_OIDC_PROVIDERS_X_ISSUER",
-    "TIDEMARK_FILES_STAGING_PATH",
-  ]) {
+  expect(faultsOf("storage.allowed_roots = []\nlogging.targets = {}")).toEqual([]);
+  for (const variable of ["TIDEMARK_CLUSTER_PEERS", "TIDEMARK_FILES_STAGING_PATH"]) {
     const [fault] = faultsOf("", { ...QUIET, [variable]: "x" });
     expect(fault, variable).toContain(`${variable} is not available yet`);
   }
+});
+
+test("parseConfig reads the providers of OpenID Connect, each key with its default", () => {
+  const toml = `
+[oidc]
+auto_provision = true
+[oidc.providers.google]
+issuer = "https://accounts.google.com"
+client_id = "db"
+[oidc.providers.my-idp]
+issuer = "http://localhost:8080/realms/a"
+audience = "api"
+claims = ["groups"]
+label = "Ours"`;
+  const env = {
+    ...QUIET,
+    TIDEMARK_OIDC_PROVIDERS_GOOGLE_CLIENT_SECRET: "s3cret",
+    TIDEMARK_OIDC_PROVIDERS_MY_IDP_SCOPES: "openid, profile",
+    TIDEMARK_OIDC_PROVIDERS_THIRD_ISSUER_FILE: "/issuer",
+  };
+  const readFile = (): string => "https://third.example.com\n";
+  const { config, warnings } = parseConfig(toml, "c.toml", { env, readFile });
+  expect(config.oidc.providers).toEqual({
+    google: {
+      issuer: "https://accounts.google.com",
+      client_id: "db",
+      client_secret: "s3cret",
+      audience: undefined,
+      user_claim: "sub",
+      label: undefined,
+      scopes: ["openid", "email"],
+      claims: [],
+    },
+    "my-idp": {
+      issuer: "http://localhost:8080/realms/a",
+      client_id: undefined,
+      client_secret: undefined,
+      audience: "api",
+      user_claim: "sub",
+      label: "Ours",
+      scopes: ["openid", "profile"],
+      claims: ["groups"],
+    },
+    third: expect.objectContaining({ issuer: "https://third.example.com" }),
+  });
+  expect(warnings).toEqual([expect.stringContaining("oidc.providers.third.audience is not set")]);
+  const shown = settingsOf(config).filter(({ name }) => name.startsWith("oidc.providers.google."));
+  expect(shown.find(({ name }) => name.endsWith("client_secret"))).toMatchObject({
+    value: "***",
+    source: "environment",
+    category: "oidc.providers.google",
+  });
+  const { oidc } = authSettingsFrom(config, new Uint8Array(32));
+  expect(oidc.providers[0]).toMatchObject({ audience: "db", label: "google" });
+  const other = parseConfig(toml.replace("Ours", "Other"), "c.toml", { env, readFile }).config;
+  expect(changedKeys(config, other)).toEqual(["oidc.providers.my-idp.label"]);
+  const fewer = parseConfig("", "c.toml", { env: QUIET }).config;
+  expect(changedKeys(config, fewer)).toContain("oidc.providers.google.issuer");
+});
+
+test.each([
+  ["a = 1", "[oidc.providers.a] is not a section"],
+  ["a.issuer = 5", "oidc.providers.a.issuer is a whole number, but should be the URL"],
+  ["a.issuer = 'http://idp.example.com'", "oidc.providers.a.issuer is"],
+  ["a.issuer = 'https://u:p@idp.example.com'", "oidc.providers.a.issuer is"],
+  ["a.issuer = 'https://idp.example.com/?a=b'", "oidc.providers.a.issuer is"],
+  ["a.issuer = 'idp.example.com'", "oidc.providers.a.issuer is"],
+  ["a.client_id = 'x'", "oidc.providers.a.issuer is missing"],
+  [
+    "a = { issuer = 'https://a.b', client_secret = 'x', audience = 'x' }",
+    "client_secret is set alone",
+  ],
+  [
+    "a = { issuer = 'https://a.b', client_id = 'x', scopes = ['email'] }",
+    'should contain "openid"',
+  ],
+  [
+    "a = { issuer = 'https://a.b', client_id = 'x', claims = ['role'] }",
+    "other than iss, sub, role and email",
+  ],
+  [
+    "a = { issuer = 'https://a.b', client_id = 'x', isuer = 'y' }",
+    'unknown key "isuer" in [oidc.providers.a]; did you mean "issuer"?',
+  ],
+  ["A.issuer = 'https://a.b'", "should have a name of 1 to 32 characters"],
+  [
+    "a = { issuer = 'https://a.b', client_id = 'x' }\nb = { issuer = 'https://a.b', client_id = 'y' }",
+    "is also that of oidc.providers.a",
+  ],
+])("parseConfig refuses the provider %s", (toml, expected) => {
+  const faults = faultsOf(`[oidc.providers]\n${toml}`);
+  expect(faults).toEqual([expect.stringContaining(expected)]);
+});
+
+test("parseConfig refuses providers that are no section, and trusted issuers without TLS", () => {
+  expect(faultsOf("oidc.providers = 5")[0]).toContain("[oidc.providers] is not a section");
+  const [fault] = faultsOf("auth.jwt_trusted_issuers = ['http://a.b']");
+  expect(fault).toContain("auth.jwt_trusted_issuers is");
+  expect(faultsOf("auth.jwt_trusted_issuers = ['https://a.b', 'http://127.0.0.1:9/x']")).toEqual(
+    [],
+  );
 });
 
 test("parseConfig gives precedence to the environment, and to short names over long ones", () => {

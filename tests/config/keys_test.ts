@@ -39,14 +39,19 @@ function otherValue({ rule }: ConfigKey): string {
 function handedOn(): Set<string> {
   const { config } = parseConfig("", "config.toml", { env: ENVIRONMENT });
   const asked = new Set<string>();
-  const watched = (name: "auth" | "limits"): object =>
+  const watched = (name: "auth" | "limits" | "oidc"): object =>
     new Proxy(config[name], {
       get(section: object, key: string): unknown {
         asked.add(`${name}.${key}`);
         return Reflect.get(section, key);
       },
     });
-  const watching = { ...config, auth: watched("auth"), limits: watched("limits") };
+  const watching = {
+    ...config,
+    auth: watched("auth"),
+    limits: watched("limits"),
+    oidc: watched("oidc"),
+  };
   authSettingsFrom(watching as typeof config, new Uint8Array(32));
   return asked;
 }

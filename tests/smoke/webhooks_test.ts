@@ -8,10 +8,9 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { certificateFor, hasOpenssl } from "../support/certificates.ts";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
-
-const hasOpenssl = Bun.which("openssl") !== null;
 
 const SECRET = "a secret of the receiver";
 
@@ -284,11 +283,7 @@ test.skipIf(!hasOpenssl)(
   async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-webhook-"));
     stack.defer(() => rmSync(directory, { recursive: true }));
-    const certificates = ["localhost", "hooks.example.com"].map((name) => {
-      const made = { cert: join(directory, `${name}.cert`), key: join(directory, `${name}.key`) };
-      makeCertificate(name, made);
-      return { cert: readFileSync(made.cert, "utf8"), key: readFileSync(made.key, "utf8") };
-    });
+    const certificates = ["localhost", "hooks.example.com"].map(certificateFor);
     const trusted = join(directory, "trusted");
     writeFileSync(trusted, certificates.map(({ cert }) => cert).join(""));
     const { server } = await start({ env: { NODE_EXTRA_CA_CERTS: trusted } });
@@ -316,13 +311,6 @@ test.skipIf(!hasOpenssl)(
     expect(paths).toEqual(["/0"]);
   },
 );
-
-function makeCertificate(name: string, { cert, key }: { cert: string; key: string }): void {
-  const ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  const names = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`];
-  const args = ["req", "-x509", ...ec, "-days", "2", ...names, "-keyout", key, "-out", cert];
-  expect(Bun.spawnSync(["openssl", ...args]).exitCode).toBe(0);
-}
 
 test("CREATE WEBHOOK is refused for a host that is not listed, and for an invalid URL", async () => {
   const { server } = await start({ hosts: ["localhost", "hooks.example.com"] });

@@ -7,7 +7,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type AccountSettings, Auth, type Principal } from "../../src/auth/mod.ts";
+import {
+  type AccountSettings,
+  Auth,
+  type OidcSettings,
+  type Principal,
+} from "../../src/auth/mod.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { systemRandom } from "../../src/base/random.ts";
@@ -315,6 +320,16 @@ export const NO_ACCOUNTS: AccountSettings = {
   signUpsPerHour: 1000,
 };
 
+/** The configuration without any other issuer. */
+export const NO_PROVIDERS: OidcSettings = {
+  providers: [],
+  trustedIssuers: [],
+  autoProvisions: false,
+  defaultRole: "user",
+  mayLink: false,
+  keysFreshSeconds: 3600,
+};
+
 export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"] {
   return {
     jwtSecret: new TextEncoder().encode("a secret of more than thirty-two bytes"),
@@ -328,6 +343,7 @@ export function authSettings(): ConstructorParameters<typeof Auth>[0]["settings"
     lockoutSeconds: 900,
     hasSetupCode: false,
     accounts: NO_ACCOUNTS,
+    oidc: NO_PROVIDERS,
   };
 }
 

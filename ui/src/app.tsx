@@ -5,7 +5,7 @@
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { type Identity, ServerError } from "../../src/client/mod.ts";
-import { LoginForm, SetupForm } from "./auth_forms.tsx";
+import { LoginForm, type Providers, SetupForm } from "./auth_forms.tsx";
 import { Broken } from "./broken.tsx";
 import { db, whenSignedOut } from "./database.ts";
 import { Header } from "./header.tsx";
@@ -16,24 +16,52 @@ import { strings } from "./strings.ts";
 const Rights = lazy(async () => ({ default: (await import("./rights.tsx")).Rights }));
 const Workbench = lazy(async () => ({ default: (await import("./workbench.tsx")).Workbench }));
 
+interface LoginScreen {
+  readonly kind: "login";
+  readonly notice?: string;
+}
+
 type Screen =
   | { readonly kind: "loading" | "unreachable" }
   | { readonly kind: "setup"; readonly asksForCode: boolean }
-  | { readonly kind: "login"; readonly notice?: string }
+  | LoginScreen
   | { readonly kind: "work"; readonly identity: Identity };
 
-/** Finds the first screen. @throws {ConnectionError} */
-async function firstScreen(): Promise<Screen> {
+/** The log-in screen with the failure that has led to this page, if one has. */
+const failedLogin = providerFailure();
+
+/** Finds the first screen, and the providers for the log-in. @throws {ConnectionError} */
+async function firstScreen(): Promise<[Screen, Providers]> {
   const status = await db.session.status();
-  if (status.needs_setup) return { kind: "setup", asksForCode: status.setup_code_required };
-  if (!hadSession()) return { kind: "login" };
+  const { oidc_providers: providers } = status;
+  if (status.needs_setup) {
+    return [{ kind: "setup", asksForCode: status.setup_code_required }, providers];
+  }
+  if (!hadSession()) return [failedLogin ?? { kind: "login" }, providers];
   try {
-    return screenOf(await db.session.refresh());
+    return [screenOf(await db.session.refresh()), providers];
   } catch (error) {
     if (!(error instanceof ServerError)) throw error;
     rememberSession(false);
-    return { kind: "login" };
+    return [{ kind: "login" }, providers];
   }
+}
+
+/** Returns the log-in screen if a log-in through a provider has just failed. */
+function providerFailure(): LoginScreen | undefined {
+  const failure = new URLSearchParams(location.search).get("error");
+  if (failure === null) return undefined;
+  rememberSession(false);
+  // The failure must not come back when the page is loaded again.
+  history.replaceState(history.state, "", location.pathname.replace(/\/login$/, ""));
+  const { failed, failures } = strings.login;
+  return { kind: "login", notice: failures.get(failure) ?? failed };
+}
+
+/** Leaves the page for a provider, which sends the browser back with a session, or a failure. */
+function goToProvider(url: string): void {
+  rememberSession(true);
+  location.assign(url);
 }
 
 function screenOf(identity: Identity): Screen {
@@ -51,15 +79,27 @@ function logOutAtServer(): void {
   db.session.logout().catch(() => undefined);
 }
 
-export function App(): ReactNode {
+interface StartedScreen {
+  readonly screen: Screen;
+  readonly setScreen: (screen: Screen) => void;
+  /** The providers for the log-in. */
+  readonly providers: Providers;
+  /** Finds the first screen again. */
+  readonly begin: () => void;
+}
+
+/** Shows the first screen, and the log-in when the session ends. */
+function useScreen(): StartedScreen {
   const [screen, setScreen] = useState<Screen>({ kind: "loading" });
-  const { page, setPage, turnTo } = usePage();
-  /** The previous user of this page, whose text may still be in the address. */
-  const lastUser = useRef<string>(undefined);
+  const [providers, setProviders] = useState<Providers>([]);
 
   const begin = useCallback(() => {
     setScreen({ kind: "loading" });
-    firstScreen().then(setScreen, () => setScreen({ kind: "unreachable" }));
+    const show = ([first, offered]: Awaited<ReturnType<typeof firstScreen>>): void => {
+      setProviders(offered);
+      setScreen(first);
+    };
+    firstScreen().then(show, () => setScreen({ kind: "unreachable" }));
   }, []);
 
   useEffect(() => {
@@ -69,6 +109,15 @@ export function App(): ReactNode {
     });
     begin();
   }, [begin]);
+
+  return { screen, setScreen, providers, begin };
+}
+
+export function App(): ReactNode {
+  const { begin, providers, screen, setScreen } = useScreen();
+  const { page, setPage, turnTo } = usePage();
+  /** The previous user of this page, whose text may still be in the address. */
+  const lastUser = useRef<string>(undefined);
 
   const logIn = async (user: string, password: string): Promise<void> => {
     const identity = await db.session.login(user, password);
@@ -106,7 +155,14 @@ export function App(): ReactNode {
             onTaken={() => setScreen({ kind: "login", notice: strings.setup.taken })}
           />
         )}
-        {screen.kind === "login" && <LoginForm notice={screen.notice} onLogin={logIn} />}
+        {screen.kind === "login" && (
+          <LoginForm
+            notice={screen.notice}
+            providers={providers}
+            onLogin={logIn}
+            onProvider={goToProvider}
+          />
+        )}
         {identity !== undefined && (
           <Broken>
             <Suspense fallback={<p role="status">{strings.loading}</p>}>

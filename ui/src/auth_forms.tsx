@@ -4,6 +4,7 @@
  */
 import { type ReactNode, type SubmitEvent, useId, useState } from "react";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
+import type { AuthStatusBody } from "../../src/protocol/mod.ts";
 import { db } from "./database.ts";
 import { SoftButton } from "./soft_button.tsx";
 import { strings } from "./strings.ts";
@@ -173,12 +174,20 @@ export function SetupForm({
   );
 }
 
+/** The providers through which people may log in. */
+export type Providers = AuthStatusBody["oidc_providers"];
+
 export function LoginForm({
   notice,
+  providers,
   onLogin,
+  onProvider,
 }: {
   readonly notice: string | undefined;
+  readonly providers: Providers;
   readonly onLogin: (user: string, password: string) => Promise<void>;
+  /** Called with the address at which the log-in begins. The page then leaves. */
+  readonly onProvider: (url: string) => void;
 }): ReactNode {
   const { failure, isBusy, submit } = useForm((field) => onLogin(field("user"), field("password")));
   const { login } = strings;
@@ -203,6 +212,11 @@ export function LoginForm({
       />
       <FormFailure failure={failure} />
       <SubmitButton isBusy={isBusy} texts={login} />
+      {providers.map(({ label, login_url: url, name }) => (
+        <button key={name} type="button" onClick={() => onProvider(url)}>
+          {login.by(label)}
+        </button>
+      ))}
     </form>
   );
 }

@@ -50,6 +50,18 @@ export const strings = {
     password: "Password",
     submit: "Log in",
     busy: "Logging in …",
+    by: (provider: string): string => `Log in with ${provider}`,
+    failures: new Map([
+      ["denied", "The login was not permitted at the provider."],
+      ["state_mismatch", "The login did not begin in this browser, or took too long. Try again."],
+      ["exchange_failed", "The provider cannot be reached, or refused the login. Try again."],
+      ["token_invalid", "The provider's answer is not valid. The server's log has the reason."],
+      [
+        "unknown_user",
+        "Nobody here belongs to this login. An administrator can create the account.",
+      ],
+    ]),
+    failed: "The login failed.",
     notAdmin: "This page is for administrators: your role may not open it.",
     ended: "Your session has ended. Log in again.",
     retryAfter: (seconds: number): string =>

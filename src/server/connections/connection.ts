@@ -7,6 +7,9 @@
  *            │                                                                 ▲
  *            └─ wrong token, no token in time ─────────────────────────────────┘
  *
+ * While the token of another issuer is checked, which may take a request to the issuer, further
+ * messages wait.
+ *
  *     event \ state    unauthenticated            authenticated             closing
  *     authenticate     one attempt, or closing    a newer token, or closing ignored
  *     ping             pong                       pong                      ignored
@@ -19,7 +22,7 @@
  * bounded queue. One connection can therefore occupy at most the size of that budget, one message
  * per subscription, and the bounded queue.
  */
-import type { Caller, Principal } from "../../auth/mod.ts";
+import { AuthError, type Caller, type Principal } from "../../auth/mod.ts";
 import { assert } from "../../base/assert.ts";
 import { type LiveSink, type SharedMessage, SubscriptionError } from "../../live/mod.ts";
 import type {
@@ -105,6 +108,8 @@ export class Connection
   /** The topic consumers; created with the first message about a topic. */
   #consumers: TopicConsumersOfSocket | undefined;
   #state: ConnectionPhase = "unauthenticated";
+  /** Whether the token of another issuer is being checked. */
+  #isChecking = false;
   #format: FrameFormat;
   #principal: Principal | undefined;
   readonly #openedMs: number;
@@ -186,7 +191,7 @@ export class Connection
     const { slices } = this.#parts;
     if (retryAfterMs > 0 && !isFull) {
       this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages a second`);
-    } else if (isFull || this.#intake?.hasWaiting === true || !slices.hasTime) {
+    } else if (isFull || this.#isChecking || this.#intake?.hasWaiting === true || !slices.hasTime) {
       this.#wait(frame, isFull);
     } else {
       slices.serve(this, frame);
@@ -330,7 +335,7 @@ export class Connection
 
   get #canServeWaiting(): boolean {
     const hasWaiting = this.#state !== "closing" && this.#intake?.hasWaiting === true;
-    return hasWaiting && !this.#outbox.isOverBudget;
+    return hasWaiting && !this.#isChecking && !this.#outbox.isOverBudget;
   }
 
   /** Keeps a message until the socket has drained, or until other connections have been served. */
@@ -414,6 +419,36 @@ export class Connection
   }
 
   #authenticate(bearer: string): void {
+    this.#onceChecked(bearer, () => this.#authenticateNow(bearer));
+  }
+
+  /** Calls back at once, unless another issuer has to be asked about the token. */
+  #onceChecked(bearer: string, proceed: () => void): void {
+    const checked = this.#parts.auth.checkExternal(bearer);
+    if (checked === undefined) proceed();
+    else void this.#afterCheck(checked, proceed);
+  }
+
+  async #afterCheck(checked: Promise<void>, proceed: () => void): Promise<void> {
+    this.#isChecking = true;
+    try {
+      await checked;
+      if (this.#state !== "closing") proceed();
+    } catch (error) {
+      if (error instanceof AuthError) {
+        this.#refuseAuthentication(error.code);
+      } else {
+        this.#parts.onBug(error, "a connection");
+        this.failed();
+      }
+    }
+    this.#isChecking = false;
+    if (this.#state === "closing") return;
+    this.#outbox.flush();
+    if (this.#canServeWaiting) this.#parts.slices.enqueue(this);
+  }
+
+  #authenticateNow(bearer: string): void {
     const pending = this.#pending;
     assert(pending !== undefined, "a connection authenticates only once");
     this.#pending = undefined;
@@ -435,6 +470,10 @@ export class Connection
    */
   #renew(before: Principal, decoded: Decoded): void {
     const bearer = bearerFrom(readAuthenticate(decoded));
+    this.#onceChecked(bearer, () => this.#renewNow(before, bearer));
+  }
+
+  #renewNow(before: Principal, bearer: string): void {
     const answer = renewed(before, bearer, { auth: this.#parts.auth, caller: this.#caller });
     if (typeof answer === "string") {
       this.#refuseAuthentication(answer);

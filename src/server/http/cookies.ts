@@ -1,14 +1,19 @@
 /**
- * Handles the two cookies of a browser session. Only the auth endpoints, file downloads and event
- * streams read them. Every other endpoint requires the header, so that a page from another origin
- * cannot use the cookies. Code that reads or sets a cookie must also check the origin of the page.
+ * Handles the cookies of a browser: two of its session, and one between the beginning and the end
+ * of a login through a provider.
+ *
+ * Only the auth endpoints, file downloads and event streams read the cookies of the session. Every
+ * other endpoint requires the header, so that a page from another origin cannot use the cookies.
+ * Code that reads or sets a cookie of the session must also check the origin of the page.
  */
 import type { LoginBody } from "../../protocol/mod.ts";
 
-export type CookieName = "tidemark_auth" | "tidemark_refresh";
+type SessionCookie = "tidemark_auth" | "tidemark_refresh";
+
+export type CookieName = SessionCookie | "tidemark_oidc";
 
 /** The paths of the cookies, below the base path. */
-const PATHS: Readonly<Record<CookieName, string>> = {
+const PATHS: Readonly<Record<SessionCookie, string>> = {
   tidemark_auth: "/",
   tidemark_refresh: "/v1/api/auth",
 };
@@ -48,8 +53,30 @@ export function expireSessionCookies(headers: Headers, options: CookieOptions): 
   headers.append("Set-Cookie", cookie("tidemark_refresh", "", end));
 }
 
+/**
+ * Sets the cookie of a begun login, or makes the browser forget it. The provider sends the browser
+ * back from another site, to which the cookies of the session are not sent.
+ *
+ * @param value Undefined to forget the cookie.
+ * @param options.path The path of the cookie below the base path.
+ */
+export function setLoginCookie(
+  headers: Headers,
+  value: string | undefined,
+  { basePath, isSecure, maxAge, path }: CookieOptions & { maxAge: number; path: string },
+): void {
+  const sent = new Bun.Cookie("tidemark_oidc", value ?? "", {
+    path: basePath + path,
+    maxAge: value === undefined ? 0 : maxAge,
+    httpOnly: true,
+    sameSite: "lax",
+    secure: isSecure,
+  });
+  headers.append("Set-Cookie", sent.serialize());
+}
+
 function cookie(
-  name: CookieName,
+  name: SessionCookie,
   value: string,
   { basePath, expires, isSecure }: CookieOptions & { readonly expires: Date },
 ): string {

@@ -108,6 +108,17 @@ export class Cors {
     return false;
   }
 
+  /**
+   * Whether a login may end at a page of an origin: the server's own, or one that is listed by
+   * itself. `*` lists none, because the page gets a code for the session.
+   */
+  mayReceiveLogin(origin: string, request: Request): boolean {
+    if (this.#isOwn(origin, request)) return true;
+    if (!this.#origins.hasAll && this.#isListed(originAsSent(origin))) return true;
+    this.#noteRefused(origin);
+    return false;
+  }
+
   /** Whether the request comes from one of this server's pages, or not from a page at all. */
   #isOfOwnPage(request: Request): boolean {
     // Browsers set this header themselves, so it is correct even if a proxy has changed Host.

@@ -151,7 +151,7 @@ function failedResponse(
  * failure that was logged where it occurred.
  */
 export function isWorthLogging(error: unknown): boolean {
-  if (error instanceof HttpError) return false;
+  if (error instanceof HttpError || error instanceof AuthError) return false;
   if (error instanceof CorruptionError) return !error.isLogged;
   if (error instanceof DatabaseError) return !LOGGED_BELOW.has(error.code);
   return true;
@@ -211,6 +211,8 @@ const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   invalid_user: 400,
   weak_password: 400,
   user_exists: 409,
+  unknown_user: 401,
+  invalid_code: 403,
   invalid_invitation: 403,
   invalid_setup_code: 403,
   invalid_link: 403,
@@ -221,6 +223,7 @@ const AUTH_STATUS: Readonly<Record<AuthCode, number>> = {
   TOKEN_EXPIRED: 401,
   INVALID_CREDENTIALS: 401,
   RATE_LIMIT_EXCEEDED: 429,
+  AUTHENTICATION_ERROR: 503,
 };
 
 interface HttpFailure {

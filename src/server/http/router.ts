@@ -11,9 +11,6 @@ import { type ErrorShape, HttpError } from "./http_error.ts";
 import type { Operation } from "./operation.ts";
 import type { Method, Route, RouteFunction } from "./route.ts";
 
-/** Paths that the wire contract reserves for a later version. */
-const PLANNED_PATHS: readonly string[] = ["/v1/api/auth/oidc/"];
-
 /**
  * All paths that begin with a prefix. The route function gets the path after the prefix, without
  * the suffix.
@@ -71,8 +68,6 @@ export class Router {
 
   /** Returns the error for an unknown path, which names the nearest known path. */
   notFound(path: string): HttpError {
-    const isPlanned = PLANNED_PATHS.some((planned) => path.startsWith(planned));
-    if (isPlanned) return new HttpError(404, "not_found", `${path} is not available yet`);
     const nearest = nearestEndpoint(path, this.#endpoints);
     const help =
       nearest === undefined

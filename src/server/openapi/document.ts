@@ -140,6 +140,7 @@ function errorsOf({
   // The auth endpoints use "unauthorized" instead.
   if (operation.access.startsWith("bearer") && shape !== "A") {
     add(401, ["MISSING_AUTHORIZATION", "TOKEN_EXPIRED", "INVALID_CREDENTIALS"]);
+    add(503, ["AUTHENTICATION_ERROR"]);
   }
   if (operation.access === "local") add(403, ["forbidden", "host_not_allowed"]);
   if (method === "POST") {

@@ -24,7 +24,11 @@ export function inPath(
   return { name, in: "path", description, schema, required: true };
 }
 
-function inQuery(name: string, description: string, schema: Schema = TEXT): OperationParameter {
+export function inQuery(
+  name: string,
+  description: string,
+  schema: Schema = TEXT,
+): OperationParameter {
   return { name, in: "query", description, schema };
 }
 

@@ -17,6 +17,8 @@ import type {
   MessageBody,
   PasswordRequestBody,
   PlainErrorBody,
+  ProviderCodeRequestBody,
+  ProviderLinkRequestBody,
   ReadinessBody,
   RefreshRequestBody,
   ResetLinkRequestBody,
@@ -63,6 +65,8 @@ export type SchemaName =
   | "Message"
   | "PasswordRequest"
   | "PlainError"
+  | "ProviderCodeRequest"
+  | "ProviderLinkRequest"
   | "Readiness"
   | "RefreshRequest"
   | "ResetLinkRequest"
@@ -220,6 +224,19 @@ const CLUSTER_NODE: Schema = bodyOf<ClusterNodeBody>({
   uptime_human: TEXT_OR_NULL,
 });
 
+/** The password of the caller. */
+const OWN_PASSWORD = optional({
+  type: ["string", "null"],
+  format: "password",
+  maxLength: 4096,
+  description: "A guest has none",
+});
+
+const PROVIDER_CODE = {
+  code: { ...TEXT, maxLength: 256, description: "The value of tidemark_code in the fragment" },
+  verifier: { ...TEXT, maxLength: 256, description: "The text whose SHA-256 began the login" },
+};
+
 /** All named schemas. */
 export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   Alive: bodyOf<AliveBody>({ status: { type: "string", const: "alive" } }),
@@ -256,12 +273,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   }),
   ClusterNode: CLUSTER_NODE,
   DeleteRequest: strictBodyOf<DeleteRequestBody>({
-    password: optional({
-      type: ["string", "null"],
-      format: "password",
-      maxLength: 4096,
-      description: "A guest has none",
-    }),
+    password: OWN_PASSWORD,
   }),
   Error: ERROR,
   Health: bodyOf<HealthBody>({
@@ -296,6 +308,11 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     new_password: PASSWORD,
   }),
   PlainError: PLAIN_ERROR,
+  ProviderCodeRequest: strictBodyOf<ProviderCodeRequestBody>(PROVIDER_CODE),
+  ProviderLinkRequest: strictBodyOf<ProviderLinkRequestBody>({
+    ...PROVIDER_CODE,
+    password: OWN_PASSWORD,
+  }),
   Readiness: bodyOf<ReadinessBody>({
     status: { type: "string", enum: ["ready", "draining"] },
     read_only: optional({

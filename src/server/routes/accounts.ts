@@ -3,8 +3,7 @@
  * password, the account itself, and links sent by mail. The routes leave all decisions to the
  * `auth` layer.
  */
-import type { Principal } from "../../auth/mod.ts";
-import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
+import { expireSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { FieldNames } from "../http/field_names.ts";
 import { HttpError } from "../http/http_error.ts";
@@ -13,10 +12,11 @@ import type { Route, RouteFunction } from "../http/route.ts";
 import { ACCOUNT_OPERATIONS } from "../openapi/account_operations.ts";
 import {
   type AuthRouteOptions,
-  bearerOf,
   bodyOf,
+  callerOf,
   cookieOptions,
   loggedIn,
+  tokenOf,
 } from "./auth_requests.ts";
 
 const PASSWORD_NAMES = ["pass", "pwd", "passwd", "secret"];
@@ -117,18 +117,4 @@ async function deleteAccount(exchange: Exchange, options: AuthRouteOptions): Pro
 function requireOwnPage({ request }: Exchange, { mayAct }: AuthRouteOptions): void {
   if (mayAct(request)) return;
   throw new HttpError(403, "forbidden", "Sign-up is not open to web pages from other origins");
-}
-
-function tokenOf({ request }: Exchange, { mayUseCookies }: AuthRouteOptions): string | undefined {
-  const cookie = mayUseCookies(request) ? cookieOf(request, "tidemark_auth") : undefined;
-  return bearerOf(request) ?? cookie;
-}
-
-/** Returns the caller, identified by header or cookie. @throws {AuthError} */
-function callerOf(exchange: Exchange, options: AuthRouteOptions): Principal {
-  const { auth } = options;
-  const token = tokenOf(exchange, options);
-  if (token !== undefined) return auth.authenticate(token, exchange);
-  const header = exchange.request.headers.get("authorization");
-  return auth.authenticateHeader(header, exchange, { mayBeCookie: true });
 }

@@ -2,6 +2,7 @@
  * The routes of `/v1/api/auth/…` for setup, login, refresh, logout, me and status. They leave all
  * decisions to the `auth` layer, and only handle bodies, cookies and headers.
  */
+import type { AuthStatusBody } from "../../protocol/mod.ts";
 import { cookieOf, expireSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { FieldNames } from "../http/field_names.ts";
@@ -16,6 +17,7 @@ import {
   cookieOptions,
   loggedIn,
   optionalFields,
+  tokenOf,
 } from "./auth_requests.ts";
 
 const USER_NAMES = ["name", "login", "user_name", "userid", "user_id"];
@@ -43,24 +45,29 @@ const LOGOUT_FIELDS: FieldNames = { all: ["everything", "everywhere", "all_sessi
 export function authRoutes(options: AuthRouteOptions): readonly Route[] {
   const { auth } = options;
   return [
-    route("GET", "status", (exchange) => json(exchange, 200, auth.status())),
+    route("GET", "status", (exchange) => json(exchange, 200, statusBelow(exchange, auth.status()))),
     route("POST", "setup", (exchange) => setUp(exchange, options)),
     route("POST", "login", (exchange) => logIn(exchange, options)),
     route("POST", "refresh", (exchange) => refresh(exchange, options)),
     route("POST", "logout", (exchange) => logOut(exchange, options)),
-    route("GET", "me", (exchange) => {
-      const { request } = exchange;
-      const cookie = options.mayUseCookies(request)
-        ? cookieOf(request, "tidemark_auth")
-        : undefined;
-      return json(exchange, 200, auth.me(bearerOf(request) ?? cookie));
-    }),
+    route("GET", "me", (exchange) =>
+      json(exchange, 200, auth.me(tokenOf(exchange, options), exchange)),
+    ),
   ];
 }
 
 function route(method: Method, name: keyof typeof AUTH_OPERATIONS, handle: RouteFunction): Route {
   const operation = AUTH_OPERATIONS[name];
   return { path: `/v1/api/auth/${name}`, method, shape: "A", operation, handle };
+}
+
+/** Returns the state with the addresses of logins as a page below the base path needs them. */
+function statusBelow({ basePath }: Exchange, status: AuthStatusBody): AuthStatusBody {
+  const providers = status.oidc_providers.map((each) => ({
+    ...each,
+    login_url: basePath + each.login_url,
+  }));
+  return { ...status, oidc_providers: providers };
 }
 
 async function setUp(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {

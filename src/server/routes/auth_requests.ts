@@ -2,10 +2,10 @@
  * Reads the bodies of `/v1/api/auth/…` requests and the tokens in their headers and cookies, and
  * sets the cookies of their responses.
  */
-import type { Auth } from "../../auth/mod.ts";
+import type { Auth, Principal } from "../../auth/mod.ts";
 import type { LoginBody } from "../../protocol/mod.ts";
 import type { BodyLedger } from "../http/body_ledger.ts";
-import { type CookieOptions, setSessionCookies } from "../http/cookies.ts";
+import { type CookieOptions, cookieOf, setSessionCookies } from "../http/cookies.ts";
 import type { Exchange } from "../http/exchange.ts";
 import { type FieldNames, misplacedInQuery, unknownFieldOf } from "../http/field_names.ts";
 import { HttpError } from "../http/http_error.ts";
@@ -119,6 +119,24 @@ async function bytesOf(
 export function bearerOf(request: Request): string | undefined {
   const header = request.headers.get("authorization") ?? "";
   return /^bearer +(\S+)$/i.exec(header)?.[1];
+}
+
+/** Returns the token of a request: that of the header, or that of the cookie. */
+export function tokenOf(
+  { request }: Exchange,
+  { mayUseCookies }: AuthRouteOptions,
+): string | undefined {
+  const cookie = mayUseCookies(request) ? cookieOf(request, "tidemark_auth") : undefined;
+  return bearerOf(request) ?? cookie;
+}
+
+/** Returns the caller, by header or cookie. @throws {AuthError} */
+export function callerOf(exchange: Exchange, options: AuthRouteOptions): Principal {
+  const { auth } = options;
+  const token = tokenOf(exchange, options);
+  if (token !== undefined) return auth.authenticate(token, exchange);
+  const header = exchange.request.headers.get("authorization");
+  return auth.authenticateHeader(header, exchange, { mayBeCookie: true });
 }
 
 export function cookieOptions(

@@ -227,6 +227,8 @@ test("a body whose schema names all its members is refused with any other", asyn
       "delete",
       "login",
       "logout",
+      "oidc/link",
+      "oidc/token",
       "password",
       "refresh",
       "reset",

@@ -1,0 +1,152 @@
+/**
+ * Bearer tokens of trusted issuers.
+ *
+ * Requests are authenticated in one step, without waiting. The signature of an external token takes
+ * longer, and its keys may have to be fetched. The server therefore calls `check` first, which
+ * remembers a verified token, and `find` then knows it:
+ *
+ *     check(token) ──nothing to wait for──► find(token)
+ *                  └──keys, signature──► remembered ──► find(token)
+ *
+ * Invariants:
+ * - A token is found only if its issuer signed it for this server. Its times are for the caller.
+ * - A token is verified again when the keys of its issuer have been fetched again, so it ends with
+ *   its key.
+ * - The key of the memory is the whole token, so a token with another signature is another token.
+ *   The id of the session is that of the signed part, because some signatures have two spellings,
+ *   and a log-out has to end both.
+ */
+import { decodeJwt } from "jose";
+import { putNewest } from "../base/newest.ts";
+import { AuthError } from "./auth_error.ts";
+import type { IssuerKeys, VerifiedToken } from "./oidc/issuer.ts";
+import { ProviderError, type ProviderObject } from "./oidc/provider_fetch.ts";
+import type { Provider, Providers } from "./oidc/providers.ts";
+import {
+  type ExternalIdentity,
+  identityFrom,
+  isFor,
+  type TokenTimes,
+  timesFrom,
+} from "./oidc/token_claims.ts";
+import { isOwnToken } from "./token.ts";
+
+/** A token that a trusted issuer signed for this server. */
+export interface ExternalToken {
+  readonly identity: ExternalIdentity;
+  readonly times: TokenTimes;
+  readonly sessionId: string;
+}
+
+interface Verified {
+  readonly token: ExternalToken;
+  readonly provider: Provider;
+  readonly keys: IssuerKeys;
+}
+
+/** The longest token. Tokens with many groups have several kilobytes. */
+const TOKEN_LENGTH_MAX = 16_384;
+
+/** The number of remembered tokens, which take a few megabytes. */
+const REMEMBERED_MAX = 4096;
+
+export class ExternalTokens {
+  readonly #providers: Providers;
+  readonly #verified = new Map<string, Verified>();
+
+  constructor({ providers }: { providers: Providers }) {
+    this.#providers = providers;
+  }
+
+  /**
+   * Verifies a token if it may be one of a trusted issuer. Returns undefined if there is nothing to
+   * wait for. The promise rejects only if the keys of the issuer cannot be had.
+   *
+   * @throws {AuthError} AUTHENTICATION_ERROR
+   */
+  check(token: string): Promise<void> | undefined {
+    if (this.#providers.isEmpty || !mayBeExternal(token)) return undefined;
+    const key = hashOf(token);
+    const known = this.#verified.get(key);
+    if (known?.provider.keys.isCurrent(known.keys) === true) return undefined;
+    const provider = this.#providers.ofIssuer(issuerIn(token) ?? "");
+    return provider === undefined ? undefined : this.#verify(provider, { token, key });
+  }
+
+  /** Returns a token that `check` has verified. */
+  find(token: string): ExternalToken | undefined {
+    if (this.#verified.size === 0 || !mayBeExternal(token)) return undefined;
+    return this.#verified.get(hashOf(token))?.token;
+  }
+
+  async #verify(provider: Provider, { key, token }: { token: string; key: string }): Promise<void> {
+    const verified = await verifiedBy(provider, token);
+    const { keys, payload } = verified ?? {};
+    const found = payload === undefined ? undefined : acceptedToken(provider, { token, payload });
+    if (keys === undefined || found === undefined) {
+      this.#verified.delete(key);
+      return;
+    }
+    putNewest(this.#verified, [key, { token: found, provider, keys }], REMEMBERED_MAX);
+  }
+}
+
+async function verifiedBy({ keys }: Provider, token: string): Promise<VerifiedToken | undefined> {
+  try {
+    return await keys.verified(token);
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    throw new AuthError(
+      "AUTHENTICATION_ERROR",
+      "The token cannot be checked, because the keys of its issuer cannot be fetched: try again later",
+      { retryAfterSeconds: RETRY_SECONDS },
+    );
+  }
+}
+
+/** The delay after which a client may try again. */
+const RETRY_SECONDS = 10;
+
+function mayBeExternal(token: string): boolean {
+  return token.startsWith("eyJ") && token.length <= TOKEN_LENGTH_MAX && !isOwnToken(token);
+}
+
+function acceptedToken(
+  provider: Provider,
+  { payload, token }: { token: string; payload: ProviderObject },
+): ExternalToken | undefined {
+  const { audience } = provider.settings ?? {};
+  const times = timesFrom(payload);
+  const identity = identityFrom(payload, provider);
+  const isAcceptable =
+    payload["iss"] === provider.issuer &&
+    (audience === undefined || isFor(payload, audience)) &&
+    // A token that is bound to a key of its holder proves nothing without that key.
+    payload["cnf"] === undefined &&
+    // Tokens with events report a log-out or a change of an account.
+    payload["events"] === undefined;
+  if (!isAcceptable || times === undefined || identity === undefined) return undefined;
+  const signedPart = token.slice(0, token.lastIndexOf("."));
+  return { identity, times, sessionId: EXTERNAL_SESSION + hashOf(signedPart) };
+}
+
+/** The beginning of the ids of these sessions. The id of a login has no blank. */
+const EXTERNAL_SESSION = "external ";
+
+/** Returns true if a session belongs to a token of another issuer. */
+export function isExternalSession(sessionId: string): boolean {
+  return sessionId.startsWith(EXTERNAL_SESSION);
+}
+
+function issuerIn(token: string): string | undefined {
+  try {
+    return decodeJwt(token).iss;
+  } catch {
+    // A text that is not a token has no issuer. The caller reports that.
+    return undefined;
+  }
+}
+
+function hashOf(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest().toString("base64url");
+}

@@ -1,0 +1,41 @@
+/**
+ * What a browser keeps between the beginning of a login at a provider and its end, in a cookie that
+ * the server has signed. The server itself stores nothing, so that strangers who begin logins cost
+ * no memory, and a login survives a restart.
+ *
+ *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { LoginSecrets } from "./oidc/code_flow.ts";
+
+export interface BegunLogin extends LoginSecrets {
+  readonly provider: string;
+  /** The page to which the browser returns: a path of the admin page, or a URL. */
+  readonly returnTo: string;
+  /** The challenge of the application that exchanges a code; undefined for the admin page. */
+  readonly challenge: string | undefined;
+  /** Unix milliseconds. */
+  readonly untilMs: number;
+}
+
+/** How long a login may take. */
+export const LOGIN_SECONDS = 600;
+
+export function sealedLogin(secret: Uint8Array, login: BegunLogin): string {
+  const text = Buffer.from(JSON.stringify(login)).toString("base64url");
+  return `${text}.${signatureOf(secret, text).toString("base64url")}`;
+}
+
+/** Returns the login that a text contains; undefined if this server has not sealed the text. */
+export function unsealedLogin(secret: Uint8Array, sealed: string): BegunLogin | undefined {
+  const [text = "", signature = ""] = sealed.split(".");
+  const given = Buffer.from(signature, "base64url");
+  const made = signatureOf(secret, text);
+  if (given.length !== made.length || !timingSafeEqual(given, made)) return undefined;
+  // The signature proves that this server wrote the JSON.
+  return JSON.parse(Buffer.from(text, "base64url").toString()) as BegunLogin;
+}
+
+function signatureOf(secret: Uint8Array, text: string): Buffer {
+  return new Bun.CryptoHasher("sha256", secret).update(`provider login\n${text}`).digest();
+}

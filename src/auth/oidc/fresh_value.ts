@@ -1,0 +1,104 @@
+/**
+ * A value of a provider that is fetched again when it is no longer fresh.
+ *
+ *     none ──get──► loading ──► fresh ──freshMs──► old ──get──► loading ──► fresh
+ *                      │                                           │
+ *                      └─ fails: the callers fail                  └─ fails: the old value serves
+ *                                                                     until 2 × freshMs
+ *
+ * - Concurrent callers share one fetch.
+ * - After a failure, no fetch begins for {@linkcode RETRY_MS}, so a slow provider delays one
+ *   request in a while, and not all of them.
+ */
+import type { Clock } from "../../base/clock.ts";
+
+/** The pause after a failed fetch. */
+const RETRY_MS = 10_000;
+
+/** The shortest time between two fetches that unknown keys cause. */
+const RENEW_MS = 30_000;
+
+export interface FreshValueOptions<Value> {
+  readonly clock: Clock;
+  readonly freshMs: number;
+  /** Fetches the value. */
+  readonly load: () => Promise<Value>;
+  /** Receives each failure once, because many callers may share it. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export class FreshValue<Value> {
+  readonly #options: FreshValueOptions<Value>;
+  #held: { readonly value: Value; readonly loadedMs: number } | undefined;
+  #failure: { readonly error: unknown; readonly atMs: number } | undefined;
+  #loading: Promise<Value> | undefined;
+  /** The beginning of the last fetch that `renewed` caused. */
+  #renewedMs = -Infinity;
+
+  constructor(options: FreshValueOptions<Value>) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the value that can be used without waiting; undefined if there is none. An old value is
+   * one of them during the pause after a failure.
+   */
+  get current(): Value | undefined {
+    const { freshMs } = this.#options;
+    const ageMs = this.#ageMs;
+    const isUsable = ageMs < freshMs || (ageMs < 2 * freshMs && this.#recentFailure !== undefined);
+    return isUsable ? this.#held?.value : undefined;
+  }
+
+  /** Returns the value, fetched if necessary. @throws The failure of the fetch. */
+  async get(): Promise<Value> {
+    const { current } = this;
+    if (current !== undefined) return current;
+    const failure = this.#recentFailure;
+    if (failure !== undefined) throw failure.error;
+    return await this.#load();
+  }
+
+  /** Fetches the value now, but seldom. @throws The failure of the fetch. */
+  async renewed(): Promise<Value> {
+    if (this.#loading !== undefined) return await this.#loading;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (nowMs - this.#renewedMs < RENEW_MS) return await this.get();
+    this.#renewedMs = nowMs;
+    return await this.#load();
+  }
+
+  #load(): Promise<Value> {
+    this.#loading ??= this.#fetched().finally(() => {
+      this.#loading = undefined;
+    });
+    return this.#loading;
+  }
+
+  async #fetched(): Promise<Value> {
+    const { clock, freshMs, load, onFailure } = this.#options;
+    try {
+      const value = await load();
+      this.#held = { value, loadedMs: clock.monotonicMs() };
+      this.#failure = undefined;
+      return value;
+    } catch (error) {
+      this.#failure = { error, atMs: clock.monotonicMs() };
+      onFailure(error);
+      if (this.#held === undefined || this.#ageMs >= 2 * freshMs) throw error;
+      return this.#held.value;
+    }
+  }
+
+  get #ageMs(): number {
+    const { clock } = this.#options;
+    return this.#held === undefined ? Infinity : clock.monotonicMs() - this.#held.loadedMs;
+  }
+
+  get #recentFailure(): { readonly error: unknown } | undefined {
+    const failure = this.#failure;
+    if (failure === undefined) return undefined;
+    const isRecent = this.#options.clock.monotonicMs() - failure.atMs < RETRY_MS;
+    return isRecent ? failure : undefined;
+  }
+}

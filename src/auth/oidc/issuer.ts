@@ -1,0 +1,198 @@
+/**
+ * One issuer of tokens: its discovery document, its keys, and the check of its signatures.
+ *
+ *     {issuer}/.well-known/openid-configuration ──jwks_uri──► keys ──kid──► signature
+ *
+ * - Only the keys that the issuer publishes verify its tokens. Keys, addresses and certificates in
+ *   the header of a token are ignored.
+ * - Only algorithms with a private key count, so nobody can sign with a published key.
+ * - An unknown `kid` fetches the keys again, which makes a rotation work at once, but at most every
+ *   30 seconds, so that strangers cannot make the server ask the provider all the time.
+ */
+import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors } from "jose";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { FreshValue } from "./fresh_value.ts";
+import { isPrivate } from "./oidc_settings.ts";
+import {
+  objectFromJson,
+  ProviderError,
+  type ProviderFetch,
+  type ProviderObject,
+} from "./provider_fetch.ts";
+
+/** The parts of a discovery document that the server uses. */
+export interface Discovery {
+  readonly authorizationEndpoint: string | undefined;
+  readonly tokenEndpoint: string | undefined;
+  readonly userInfoEndpoint: string | undefined;
+  readonly jwksUri: string;
+  /** The ways in which a client may prove its identity; undefined if the document lists none. */
+  readonly clientProofs: readonly string[] | undefined;
+  /** Whether the response to a login names the issuer, as RFC 9207 defines it. */
+  readonly namesIssuer: boolean;
+}
+
+/** The keys of an issuer at a time. A new object replaces it when the keys are fetched again. */
+export interface IssuerKeys {
+  readonly find: ReturnType<typeof createLocalJWKSet>;
+}
+
+export interface VerifiedToken {
+  readonly payload: ProviderObject;
+  readonly keys: IssuerKeys;
+}
+
+export interface IssuerOptions {
+  readonly url: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly fetch: ProviderFetch;
+  readonly freshMs: number;
+}
+
+const ALGORITHMS: string[] = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+];
+
+/** The types of tokens that identify a user. Other types have other purposes, such as a log-out. */
+const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
+
+export class Issuer {
+  readonly url: string;
+  readonly #log: Log;
+  readonly #discovery: FreshValue<Discovery>;
+  readonly #keys: FreshValue<IssuerKeys>;
+
+  constructor({ clock, fetch, freshMs, log, url }: IssuerOptions) {
+    this.url = url;
+    this.#log = log;
+    const onFailure = (error: unknown): void => {
+      log.warn("a provider cannot be asked", {
+        issuer: url,
+        error: String(error),
+      });
+    };
+    const shared = { clock, freshMs, onFailure };
+    const discoveryUrl = `${url.replace(/\/$/, "")}/.well-known/openid-configuration`;
+    this.#discovery = new FreshValue({
+      ...shared,
+      load: async () => discoveryFrom(await fetch(discoveryUrl, { method: "GET" }), url),
+    });
+    this.#keys = new FreshValue({
+      ...shared,
+      load: async () => {
+        const { jwksUri } = await this.#discovery.get();
+        return keysFrom(await fetch(jwksUri, { method: "GET" }));
+      },
+    });
+  }
+
+  /** @throws {ProviderError} */
+  discovery(): Promise<Discovery> {
+    return this.#discovery.get();
+  }
+
+  /** Returns true if the keys that verified a token are still those of the issuer. */
+  isCurrent(keys: IssuerKeys): boolean {
+    return this.#keys.current === keys;
+  }
+
+  /**
+   * Verifies the signature of a token, and nothing else.
+   *
+   * @returns Undefined if the issuer has not signed the token.
+   * @throws {ProviderError} If the keys cannot be fetched.
+   */
+  async verified(token: string): Promise<VerifiedToken | undefined> {
+    if (!hasUsableHeader(token)) return undefined;
+    const keys = await this.#keys.get();
+    try {
+      return await this.#verifiedBy(keys, token);
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey)) return this.#refused(error);
+    }
+    const renewed = await this.#keys.renewed();
+    if (renewed === keys) return undefined;
+    try {
+      return await this.#verifiedBy(renewed, token);
+    } catch (error) {
+      return this.#refused(error);
+    }
+  }
+
+  async #verifiedBy(keys: IssuerKeys, token: string): Promise<VerifiedToken | undefined> {
+    const { payload } = await compactVerify(token, keys.find, { algorithms: ALGORITHMS });
+    const claims = objectFromJson(Buffer.from(payload).toString());
+    return claims === undefined ? undefined : { payload: claims, keys };
+  }
+
+  /**
+   * A token that cannot be verified is refused whatever the reason is: a wrong signature, or a key
+   * that the runtime cannot use. Operators find the reason in the log.
+   */
+  #refused(error: unknown): undefined {
+    this.#log.debug("refused a token of a provider", { issuer: this.url, error: String(error) });
+  }
+}
+
+function hasUsableHeader(token: string): boolean {
+  try {
+    const { kid, typ } = decodeProtectedHeader(token);
+    const type = typ?.toLowerCase();
+    return typeof kid === "string" && (type === undefined || TYPES.has(type));
+  } catch {
+    // A text without a readable header is not a token. The caller reports that.
+    return false;
+  }
+}
+
+/** @throws {ProviderError} */
+function discoveryFrom(document: ProviderObject, issuer: string): Discovery {
+  if (document["issuer"] !== issuer) {
+    throw new ProviderError(`the discovery document of ${issuer} names another issuer`);
+  }
+  const endpoint = (name: string): string | undefined => {
+    const value = document[name];
+    if (value === undefined) return undefined;
+    const url = typeof value === "string" ? URL.parse(value) : null;
+    const isAllowed =
+      url !== null && isPrivate(url) && (url.protocol === "https:" || issuer.startsWith("http:"));
+    if (isAllowed) return url.href;
+    throw new ProviderError(`the discovery document of ${issuer} has no usable ${name}`);
+  };
+  const jwksUri = endpoint("jwks_uri");
+  if (jwksUri === undefined) {
+    throw new ProviderError(`the discovery document of ${issuer} has no jwks_uri`);
+  }
+  const proofs = document["token_endpoint_auth_methods_supported"];
+  return {
+    authorizationEndpoint: endpoint("authorization_endpoint"),
+    tokenEndpoint: endpoint("token_endpoint"),
+    userInfoEndpoint: endpoint("userinfo_endpoint"),
+    jwksUri,
+    clientProofs: Array.isArray(proofs) ? proofs.map(String) : undefined,
+    namesIssuer: document["authorization_response_iss_parameter_supported"] === true,
+  };
+}
+
+/** @throws {ProviderError} */
+function keysFrom(document: ProviderObject): IssuerKeys {
+  const { keys } = document;
+  if (!Array.isArray(keys)) throw new ProviderError("the key set of the provider has no keys");
+  try {
+    return { find: createLocalJWKSet({ keys }) };
+  } catch (error) {
+    throw new ProviderError(`the key set of the provider cannot be read: ${String(error)}`);
+  }
+}

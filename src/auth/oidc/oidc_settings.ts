@@ -1,0 +1,53 @@
+/**
+ * The settings of OpenID Connect: the issuers whose tokens the server accepts, and what it does
+ * with their users. Nothing else is trusted, and no other host is asked for anything.
+ */
+import { isLoopbackHost } from "../../base/ip_address.ts";
+import type { Role } from "../../catalog/mod.ts";
+
+/** A section `oidc.providers.<name>` of the configuration. */
+export interface ProviderSettings {
+  readonly name: string;
+  readonly issuer: string;
+  /** The id of this server at the provider; undefined if there are no browser logins. */
+  readonly clientId: string | undefined;
+  readonly clientSecret: string | undefined;
+  /** The audience that a bearer token must name; undefined for any audience. */
+  readonly audience: string | undefined;
+  /** The claim that names the account of a user whose link has no subject yet. */
+  readonly userClaim: string;
+  /** The name on the login page. */
+  readonly label: string;
+  readonly scopes: readonly string[];
+  /** The claims that CLAIM() returns. */
+  readonly claims: readonly string[];
+}
+
+export interface OidcSettings {
+  readonly providers: readonly ProviderSettings[];
+  /** Issuers without a section, whose tokens are accepted for any audience. */
+  readonly trustedIssuers: readonly string[];
+  /** Whether unknown users get an account. */
+  readonly autoProvisions: boolean;
+  /** The role of such an account. */
+  readonly defaultRole: Role;
+  /** Whether users may link their own account to a provider. */
+  readonly mayLink: boolean;
+  /** How long keys are used before they are fetched again. */
+  readonly keysFreshSeconds: number;
+}
+
+/**
+ * Returns true if a text can be an issuer: a URL with https, or with http on this machine, where
+ * nobody can listen on the way.
+ */
+export function isIssuer(text: string): boolean {
+  const url = URL.parse(text);
+  if (url === null || url.search !== "" || url.hash !== "") return false;
+  return url.username === "" && url.password === "" && isPrivate(url);
+}
+
+/** Returns true if nobody on the way can read or change what is sent to a URL. */
+export function isPrivate({ hostname, protocol }: URL): boolean {
+  return protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
+}

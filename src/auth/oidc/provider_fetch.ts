@@ -1,0 +1,119 @@
+/**
+ * Requests to a provider, bounded in time and size, because a provider may be slow, dead or hostile
+ * while the server has other users to serve.
+ *
+ * - Only URLs with https are requested, or http on this machine. The certificate proves the host.
+ * - Redirects are not followed, because they could lead anywhere.
+ * - A proxy that the environment names is not used, as for webhooks.
+ */
+import type { Clock } from "../../base/clock.ts";
+import { ignoreProxies } from "../../base/outbound_hosts.ts";
+import { isPrivate } from "./oidc_settings.ts";
+
+/** The time for a whole request, including the body. */
+const TIMEOUT_MS = 5000;
+
+/** The largest response. The key sets of large providers have some 20 KiB. */
+const BYTES_MAX = 256 * 1024;
+
+/** A failure of the provider or of the way to it. The message contains no secret. */
+export class ProviderError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "ProviderError";
+  }
+}
+
+export type ProviderObject = Readonly<Record<string, unknown>>;
+
+export interface ProviderRequest {
+  readonly method: "GET" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export type ProviderFetch = (url: string, request: ProviderRequest) => Promise<ProviderObject>;
+
+/** Returns a function that requests a JSON object. It throws a {@linkcode ProviderError}. */
+export function providerFetch(clock: Clock): ProviderFetch {
+  ignoreProxies();
+  return async (url, request) => {
+    const target = URL.parse(url);
+    if (target === null || !isPrivate(target)) {
+      throw new ProviderError(`${url} should be a URL with https, or with http on this machine`);
+    }
+    const where = target.origin + target.pathname;
+    const timeout = new AbortController();
+    const cancelTimer = clock.after(TIMEOUT_MS, () => timeout.abort());
+    try {
+      return await requested(target, { ...request, signal: timeout.signal });
+    } catch (error) {
+      if (error instanceof ProviderError) throw new ProviderError(`${where} ${error.message}`);
+      if (timeout.signal.aborted) {
+        throw new ProviderError(`${where} did not respond within ${TIMEOUT_MS / 1000} s`);
+      }
+      // Any other failure is one of the network or of the provider's TLS.
+      throw new ProviderError(`${where} cannot be reached: ${codeOf(error)}`);
+    } finally {
+      cancelTimer();
+    }
+  };
+}
+
+async function requested(
+  target: URL,
+  { body, headers = {}, method, signal }: ProviderRequest & { signal: AbortSignal },
+): Promise<ProviderObject> {
+  const response = await fetch(target, {
+    method,
+    headers: { Accept: "application/json", "User-Agent": "Tidemark", ...headers },
+    redirect: "manual",
+    signal,
+    ...(body === undefined ? {} : { body }),
+  });
+  if (!response.ok) {
+    const text = await boundedText(response);
+    throw new ProviderError(`responded with status ${response.status}${errorCodeIn(text)}`);
+  }
+  const value = objectFromJson(await boundedText(response));
+  if (value === undefined) throw new ProviderError("did not respond with a JSON object");
+  return value;
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    // Leaving the loop cancels the rest of the body.
+    if (length > BYTES_MAX) {
+      throw new ProviderError(`responded with more than ${BYTES_MAX / 1024} KiB`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Returns the JSON object of a text; undefined if the text is anything else. */
+export function objectFromJson(text: string): ProviderObject | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The caller reports a text that is not JSON.
+    return undefined;
+  }
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as ProviderObject) : undefined;
+}
+
+/** Returns the error code of a refused request, as OAuth defines it, for the message. */
+function errorCodeIn(text: string): string {
+  const code = objectFromJson(text)?.["error"];
+  return typeof code === "string" && /^[\w.-]{1,64}$/.test(code) ? ` (${code})` : "";
+}
+
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return "code" in error && typeof error.code === "string" ? error.code : error.name;
+}

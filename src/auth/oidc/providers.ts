@@ -1,0 +1,64 @@
+/** The issuers that the configuration trusts, found by the `iss` of a token or by their name. */
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { Issuer } from "./issuer.ts";
+import type { OidcSettings, ProviderSettings } from "./oidc_settings.ts";
+import { type ProviderFetch, providerFetch } from "./provider_fetch.ts";
+import type { TrustedIssuer } from "./token_claims.ts";
+
+/** A trusted issuer, with its keys. */
+export interface Provider extends TrustedIssuer {
+  readonly keys: Issuer;
+}
+
+/** A provider with browser logins. */
+export interface LoginProvider extends Provider {
+  readonly settings: ProviderSettings & { readonly clientId: string };
+}
+
+export class Providers {
+  /** Requests to the providers. */
+  readonly fetch: ProviderFetch;
+  readonly #byIssuer = new Map<string, Provider>();
+  readonly #byName = new Map<string, LoginProvider>();
+
+  constructor(settings: OidcSettings, { clock, log }: { clock: Clock; log: Log }) {
+    this.fetch = providerFetch(clock);
+    const freshMs = settings.keysFreshSeconds * 1000;
+    const shared = { clock, log, fetch: this.fetch, freshMs };
+    for (const each of settings.providers) {
+      const { clientId, issuer, name } = each;
+      const keys = new Issuer({ ...shared, url: issuer });
+      const provider = { link: name, shortName: name, issuer, settings: each, keys };
+      this.#byIssuer.set(issuer, provider);
+      if (clientId === undefined) continue;
+      this.#byName.set(name, { ...provider, settings: { ...each, clientId } });
+    }
+    for (const issuer of settings.trustedIssuers) {
+      if (this.#byIssuer.has(issuer)) continue;
+      const keys = new Issuer({ ...shared, url: issuer });
+      const shortName = new URL(issuer).host;
+      this.#byIssuer.set(issuer, { link: issuer, shortName, issuer, settings: undefined, keys });
+    }
+  }
+
+  /** True if no issuer is trusted but the server itself. */
+  get isEmpty(): boolean {
+    return this.#byIssuer.size === 0;
+  }
+
+  /** Returns the provider that has exactly this issuer. */
+  ofIssuer(issuer: string): Provider | undefined {
+    return this.#byIssuer.get(issuer);
+  }
+
+  /** Returns the provider of browser logins with a name. */
+  named(name: string): LoginProvider | undefined {
+    return this.#byName.get(name);
+  }
+
+  /** The providers of browser logins, in the order of the configuration. */
+  get logins(): readonly LoginProvider[] {
+    return [...this.#byName.values()];
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The claims of a token that another issuer has signed, and what the server believes of them.
+ *
+ * - The identity is the pair of issuer and subject. An address can change its owner, so it
+ *   identifies nobody by itself.
+ * - An address counts only if `email_verified` is true.
+ * - The role is never taken from a token.
+ */
+import type { ProviderSettings } from "./oidc_settings.ts";
+import type { ProviderObject } from "./provider_fetch.ts";
+
+/** The times of a token, in Unix seconds. */
+export interface TokenTimes {
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  readonly notBefore: number | undefined;
+}
+
+/** An issuer that the configuration trusts. */
+export interface TrustedIssuer {
+  /** The name in the links of accounts: that of the section or, without one, the issuer itself. */
+  readonly link: string;
+  /** The name in the ids of new accounts. */
+  readonly shortName: string;
+  readonly issuer: string;
+  readonly settings: ProviderSettings | undefined;
+}
+
+/** A person, as an issuer identifies it. */
+export interface ExternalIdentity {
+  readonly provider: TrustedIssuer;
+  readonly subject: string;
+  /** The address, if the issuer has verified it. */
+  readonly email: string | undefined;
+  /** The value of the claim `user_claim`. */
+  readonly userName: string | undefined;
+  /** The claims that the configuration takes over. */
+  readonly claims: ProviderObject;
+}
+
+/** The longest subject, as OpenID Connect defines it. */
+const SUBJECT_LENGTH_MAX = 255;
+
+const EMAIL_LENGTH_MAX = 320;
+
+/** The largest size of all kept claims, because a browser drops cookies of more than 4 KiB. */
+const CLAIMS_BYTES_MAX = 1024;
+
+/** The allowed difference between the clocks of two machines, in seconds. */
+const LEEWAY_SECONDS = 60;
+
+/** Returns the times of a token; undefined if a required time is missing or malformed. */
+export function timesFrom({ exp, iat, nbf }: ProviderObject): TokenTimes | undefined {
+  if (!isTime(exp) || !isTime(iat)) return undefined;
+  if (nbf !== undefined && !isTime(nbf)) return undefined;
+  return { issuedAt: iat, expiresAt: exp, notBefore: nbf };
+}
+
+/** Returns the time from which a token is expired, in Unix milliseconds. */
+export function endMsOf({ expiresAt }: TokenTimes): number {
+  return Math.floor((expiresAt + LEEWAY_SECONDS) * 1000);
+}
+
+/** Returns true if a token is not valid yet. */
+export function isEarly({ issuedAt, notBefore = issuedAt }: TokenTimes, nowMs: number): boolean {
+  return Math.max(issuedAt, notBefore) > nowMs / 1000 + LEEWAY_SECONDS;
+}
+
+/** Returns true if a token is meant for an audience. */
+export function isFor({ aud }: ProviderObject, audience: string): boolean {
+  return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
+}
+
+/** Returns the person whom a token identifies; undefined if it has no usable subject. */
+export function identityFrom(
+  payload: ProviderObject,
+  provider: TrustedIssuer,
+): ExternalIdentity | undefined {
+  const { email, email_verified: isVerified, sub } = payload;
+  if (typeof sub !== "string" || sub === "" || sub.length > SUBJECT_LENGTH_MAX) return undefined;
+  if (!sub.isWellFormed()) return undefined;
+  const isUsable =
+    isVerified === true && typeof email === "string" && email.length <= EMAIL_LENGTH_MAX;
+  const address = isUsable ? email : undefined;
+  const { claims = [], userClaim = "sub" } = provider.settings ?? {};
+  const named = userClaim === "email" ? address : payload[userClaim];
+  return {
+    provider,
+    subject: sub,
+    email: address,
+    userName: typeof named === "string" && named !== "" ? named : undefined,
+    claims: claimsFrom(payload, claims),
+  };
+}
+
+/** Returns the claims for CLAIM(), as text, with the address if it is verified. */
+export function claimTexts({ claims, email }: ExternalIdentity): Record<string, string> {
+  const entries = Object.entries(claims).map(([name, value]) => [name, textOf(value)]);
+  return { ...Object.fromEntries(entries), ...(email === undefined ? {} : { email }) };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Returns the listed claims, as many as fit. */
+function claimsFrom(payload: ProviderObject, names: readonly string[]): ProviderObject {
+  const kept: Record<string, unknown> = {};
+  let left = CLAIMS_BYTES_MAX;
+  for (const name of names) {
+    if (!Object.hasOwn(payload, name)) continue;
+    const value = payload[name];
+    if (value === undefined || value === null) continue;
+    left -= Buffer.byteLength(JSON.stringify([name, textOf(value)]));
+    if (left < 0) break;
+    kept[name] = value;
+  }
+  return kept;
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}

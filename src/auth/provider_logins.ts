@@ -1,0 +1,358 @@
+/**
+ * Logins in the browser through a provider (OpenID Connect).
+ *
+ *     login ──► provider ──► callback ──admin page──► session in cookies
+ *                               │
+ *                               └──application──► one-time code ──token──► session
+ *                                                       └────────link──► link of an account
+ *
+ * Invariants:
+ * - A callback counts only in the browser that began the login: `state` equals that of the signed
+ *   cookie. It counts only for the provider of that login, which also `iss` says (RFC 9207).
+ * - A code for an application is used once, within a minute, and only with the verifier of the page
+ *   that began the login. A link that somebody else sends therefore logs nobody in.
+ * - A failed login says only which step failed. The reason is in the log.
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { putNewest } from "../base/newest.ts";
+import type { Random } from "../base/random.ts";
+import type { Catalog, UserEntry } from "../catalog/mod.ts";
+import type { AuthStatusBody, LoginBody, MessageBody } from "../protocol/mod.ts";
+import { turnedOff } from "./account_settings.ts";
+import { bodyFields, type Caller, textField } from "./answers.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
+import { isExternalSession } from "./external_tokens.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import { type BegunLogin, LOGIN_SECONDS, sealedLogin, unsealedLogin } from "./login_seal.ts";
+import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
+import {
+  authorizationUrl,
+  challengeOf,
+  exchangedCode,
+  identityFromIdToken,
+} from "./oidc/code_flow.ts";
+import { ProviderError } from "./oidc/provider_fetch.ts";
+import type { LoginProvider, Providers } from "./oidc/providers.ts";
+import { claimTexts, type ExternalIdentity } from "./oidc/token_claims.ts";
+import type { Principal } from "./principal.ts";
+import type { ProviderUsers } from "./provider_users.ts";
+import { isServiceSession } from "./service_tokens.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface ProviderLoginsOptions {
+  catalog: Catalog;
+  clock: Clock;
+  random: Random;
+  log: Log;
+  providers: Providers;
+  providerUsers: ProviderUsers;
+  sessions: Sessions;
+  logins: Logins;
+  bucket: AuthBucket;
+  /** The key of the server's signatures. */
+  secret: Uint8Array;
+  /** Whether users may link their own account to a provider. */
+  mayLink: boolean;
+  onAudit: OnAudit;
+}
+
+/** The wish of a page that begins a login. The server has checked it. */
+export interface LoginWish {
+  /** A path of the admin page, or the URL of a page of an application without a fragment. */
+  readonly returnTo: string;
+  /** The PKCE challenge of an application; undefined for the admin page. */
+  readonly challenge: string | undefined;
+  /** The URL to which the provider sends the browser. */
+  readonly callbackUrl: string;
+}
+
+/** What a browser sends to the callback. */
+export interface LoginReturn {
+  readonly query: URLSearchParams;
+  /** The cookie of the login. */
+  readonly sealed: string | undefined;
+  readonly callbackUrl: string;
+}
+
+/** The next step of the browser. */
+export interface LoginStep {
+  readonly location: string;
+  /** The value of the cookie of the login, if one begins. */
+  readonly sealed?: string;
+  /** The session, if the admin page gets one. */
+  readonly login?: LoginBody;
+}
+
+type LoginFailure =
+  | "denied"
+  | "state_mismatch"
+  | "exchange_failed"
+  | "token_invalid"
+  | "unknown_user";
+
+/** The error codes with which a provider says that the user, or nobody, agreed. */
+const DENIALS: ReadonlySet<string> = new Set([
+  "access_denied",
+  "consent_required",
+  "interaction_required",
+  "login_required",
+]);
+
+interface OneTimeCode {
+  readonly identity: ExternalIdentity;
+  readonly challenge: string;
+  /** On the monotonic clock. */
+  readonly untilMs: number;
+}
+
+const CODE_MS = 60_000;
+
+/** The number of codes that wait, a few megabytes. The oldest is given up. */
+const CODES_MAX = 10_000;
+
+const CODE_LENGTH_MAX = 256;
+
+export class ProviderLogins {
+  readonly #options: ProviderLoginsOptions;
+  readonly #codes = new Map<string, OneTimeCode>();
+
+  constructor(options: ProviderLoginsOptions) {
+    this.#options = options;
+  }
+
+  /** The providers, for the login page. */
+  get listed(): AuthStatusBody["oidc_providers"] {
+    return this.#options.providers.logins.map(({ settings: { label, name } }) => ({
+      name,
+      label,
+      login_url: `/v1/api/auth/oidc/${name}/login`,
+    }));
+  }
+
+  /**
+   * Begins a login. Returns undefined if there is no such provider.
+   *
+   * @throws {AuthError} rate_limited
+   */
+  async begin(name: string, wish: LoginWish, caller: Caller): Promise<LoginStep | undefined> {
+    const { bucket, clock, providers, secret } = this.#options;
+    bucket.takeAttempt(caller);
+    const provider = providers.named(name);
+    if (provider === undefined) return undefined;
+    const { callbackUrl: redirectUri, challenge, returnTo } = wish;
+    const secrets = { state: this.#newText(), nonce: this.#newText(), verifier: this.#newText() };
+    try {
+      const discovery = await provider.keys.discovery();
+      const location = authorizationUrl(provider, discovery, { ...secrets, redirectUri });
+      const untilMs = clock.nowMs() + LOGIN_SECONDS * 1000;
+      const begun: BegunLogin = { ...secrets, provider: name, returnTo, challenge, untilMs };
+      return { location, sealed: sealedLogin(secret, begun) };
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      return this.#failed("exchange_failed", { provider: name, returnTo, why: error.message });
+    }
+  }
+
+  /**
+   * Ends a login, when the provider has sent the browser back. Returns undefined if there is no
+   * such provider.
+   *
+   * @throws {AuthError} rate_limited
+   */
+  async end(name: string, back: LoginReturn, caller: Caller): Promise<LoginStep | undefined> {
+    const { bucket, providers } = this.#options;
+    bucket.takeAttempt(caller);
+    const provider = providers.named(name);
+    if (provider === undefined) return undefined;
+    const begun = this.#begun(name, back);
+    const answer = begun === undefined ? undefined : { ...back, begun };
+    const about = { provider: name, returnTo: begun?.returnTo };
+    if (answer === undefined) {
+      return this.#failed("state_mismatch", { ...about, why: "this browser began no such login" });
+    }
+    try {
+      const found = await this.#identityOf(provider, answer);
+      if (typeof found !== "object") return this.#failed(found, about);
+      return await this.#ended(found, answer.begun, caller);
+    } catch (error) {
+      if (!(error instanceof ProviderError)) throw error;
+      return this.#failed("exchange_failed", { ...about, why: error.message });
+    }
+  }
+
+  /** Exchanges the code of an application for a session. @throws {AuthError} */
+  async exchange(body: unknown, caller: Caller): Promise<LoginBody> {
+    this.#options.bucket.takeAttempt(caller);
+    const identity = this.#taken(body);
+    const login = await this.#loggedIn(identity, caller);
+    if (login !== undefined) return login;
+    throw new AuthError(
+      "unknown_user",
+      "Nobody here belongs to this login: an administrator creates the account, or oidc.auto_provision does",
+    );
+  }
+
+  /**
+   * Links the caller's own account to the person of a code. A user with a password gives it again,
+   * because the link is a second way into the account.
+   *
+   * @throws {AuthError}
+   */
+  async link(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, logins, mayLink, providerUsers } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!mayLink) throw turnedOff("Linking accounts is off", "oidc.linking = true");
+    const before = catalog.user(principal.userId);
+    const { authType } = before ?? {};
+    const { sessionId } = principal;
+    const isLogin = !isServiceSession(sessionId) && !isExternalSession(sessionId);
+    if (!isLogin || (authType !== "password" && authType !== "guest")) {
+      throw new AuthError(
+        "forbidden",
+        "Only a guest, or a user who has logged in with a password, can link the account",
+      );
+    }
+    const fields = bodyFields(body);
+    if (authType === "password") {
+      const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+      await logins.check({ userId: principal.userId, password }, caller, {
+        action: "link account",
+      });
+    }
+    const identity = this.#taken(body);
+    const user = catalog.user(principal.userId);
+    const linked = providerUsers.linkedTo(identity);
+    if (user === undefined || user.authType !== authType) throw invalidCode();
+    if (linked !== undefined && linked.userId !== user.userId) {
+      throw new AuthError("user_exists", "This login of the provider belongs to another account");
+    }
+    providerUsers.link(user, identity, caller);
+    return { message: `The account is linked to ${identity.provider.settings?.label ?? "it"}` };
+  }
+
+  /** Returns the login that this browser began, if the callback belongs to it. */
+  #begun(name: string, { query, sealed }: LoginReturn): BegunLogin | undefined {
+    const { clock, secret } = this.#options;
+    const begun = sealed === undefined ? undefined : unsealedLogin(secret, sealed);
+    if (begun === undefined || begun.provider !== name) return undefined;
+    const isSame = isSameText(query.get("state") ?? "", begun.state);
+    return isSame && clock.nowMs() < begun.untilMs ? begun : undefined;
+  }
+
+  /** Returns the person who has logged in, or the failure. @throws {ProviderError} */
+  async #identityOf(
+    provider: LoginProvider,
+    { begun, callbackUrl, query }: LoginReturn & { begun: BegunLogin },
+  ): Promise<ExternalIdentity | LoginFailure> {
+    const { clock, log, providers } = this.#options;
+    const discovery = await provider.keys.discovery();
+    const issuer = query.get("iss");
+    if (issuer === null ? discovery.namesIssuer : issuer !== provider.issuer) {
+      log.warn("refused a login: another provider responded", { provider: begun.provider });
+      return "state_mismatch";
+    }
+    const error = query.get("error");
+    if (error !== null) return DENIALS.has(error) ? "denied" : "exchange_failed";
+    const code = query.get("code");
+    if (code === null) return "exchange_failed";
+    const { nonce, verifier } = begun;
+    const { fetch } = providers;
+    const exchange = { code, verifier, redirectUri: callbackUrl, fetch };
+    const tokens = await exchangedCode(provider, discovery, exchange);
+    const nowMs = clock.nowMs();
+    const check = { ...tokens, nonce, nowMs, fetch };
+    return (await identityFromIdToken(provider, discovery, check)) ?? "token_invalid";
+  }
+
+  async #ended(
+    identity: ExternalIdentity,
+    { challenge, provider, returnTo }: BegunLogin,
+    caller: Caller,
+  ): Promise<LoginStep> {
+    if (challenge === undefined) {
+      const login = await this.#loggedIn(identity, caller);
+      if (login === undefined) return this.#failed("unknown_user", { provider, returnTo });
+      return { location: returnTo, login };
+    }
+    const code = this.#newText();
+    const untilMs = this.#options.clock.monotonicMs() + CODE_MS;
+    putNewest(this.#codes, [code, { identity, challenge, untilMs }], CODES_MAX);
+    return { location: `${returnTo}#tidemark_code=${code}` };
+  }
+
+  async #loggedIn(identity: ExternalIdentity, caller: Caller): Promise<LoginBody | undefined> {
+    const { providerUsers, sessions } = this.#options;
+    const user = providerUsers.admit(identity, caller);
+    this.#audit(identity, user, caller);
+    if (user === undefined) return undefined;
+    const external = claimTexts(identity);
+    return await sessions.begin(user, Object.keys(external).length === 0 ? undefined : external);
+  }
+
+  /**
+   * Returns the person of a one-time code. The code is used up, even if the verifier is wrong.
+   *
+   * @throws {AuthError} invalid_request, invalid_code
+   */
+  #taken(body: unknown): ExternalIdentity {
+    const fields = bodyFields(body);
+    const code = textField(fields, ["code"], CODE_LENGTH_MAX);
+    const verifier = textField(fields, ["verifier"], CODE_LENGTH_MAX);
+    const found = this.#codes.get(code);
+    this.#codes.delete(code);
+    const isUsable =
+      found !== undefined &&
+      this.#options.clock.monotonicMs() < found.untilMs &&
+      isSameText(challengeOf(verifier), found.challenge);
+    if (!isUsable) throw invalidCode();
+    return found.identity;
+  }
+
+  #failed(
+    failure: LoginFailure,
+    { provider, returnTo, why }: { provider: string; returnTo?: string | undefined; why?: string },
+  ): LoginStep {
+    const { log } = this.#options;
+    log.warn("a login through a provider failed", {
+      provider,
+      failure,
+      ...(why === undefined ? {} : { why }),
+    });
+    const isApplication = returnTo !== undefined && !returnTo.startsWith("/");
+    const page = isApplication ? `${returnTo}#tidemark_error=` : "/ui/login?error=";
+    return { location: page + failure };
+  }
+
+  #audit(
+    { provider, subject }: ExternalIdentity,
+    user: UserEntry | undefined,
+    caller: Caller,
+  ): void {
+    const { link } = provider;
+    const name = user?.userId ?? `${link} ${subject}`;
+    const about = { actor: name, target: name, subject: name };
+    const outcome = user === undefined ? "failed" : "ok";
+    const source = sourceOf(caller, { provider: link });
+    this.#options.onAudit({ ...source, ...about, action: "login", outcome });
+  }
+
+  #newText(): string {
+    return this.#options.random.bytes(32).toBase64({ alphabet: "base64url", omitPadding: true });
+  }
+}
+
+function invalidCode(): AuthError {
+  return new AuthError(
+    "invalid_code",
+    "The code is no longer valid: it was used, has expired or belongs to another page; log in again",
+  );
+}
+
+function isSameText(given: string, expected: string): boolean {
+  const [left, right] = [given, expected].map((text) => Buffer.from(text));
+  if (left === undefined || right === undefined || left.length !== right.length) return false;
+  return timingSafeEqual(left, right);
+}

@@ -1,0 +1,140 @@
+/**
+ * The accounts of people whom a provider identifies.
+ *
+ *     1. the account that is linked to the provider and the subject
+ *     2. the account whose link has no subject yet, and whose id equals the claim `user_claim`;
+ *        the link gets the subject
+ *     3. with `oidc.auto_provision`, a new account with `oidc.default_role`
+ *
+ * Invariants:
+ * - An account is found by the provider and the subject, never by an address or a name alone.
+ * - An account that was dropped is not created again by a login, because DROP USER would have no
+ *   effect on a user who comes back.
+ */
+import type { Log } from "../base/log.ts";
+import { type Catalog, newUserIdFault, type Role, type UserEntry } from "../catalog/mod.ts";
+import type { Caller } from "./answers.ts";
+import { type OnAudit, ownAction, sourceOf } from "./audit.ts";
+import type { ExternalIdentity } from "./oidc/token_claims.ts";
+import type { SignUpRate } from "./sign_up_rate.ts";
+
+export interface ProviderUsersOptions {
+  catalog: Catalog;
+  log: Log;
+  signUpRate: SignUpRate;
+  /** Whether unknown users get an account. */
+  autoProvisions: boolean;
+  /** The role of such an account. */
+  defaultRole: Role;
+  onAudit: OnAudit;
+}
+
+/** The beginning of the ids of accounts that logins create. No sign-up may choose such a name. */
+export const PROVIDER_USER_PREFIX = "oidc:";
+
+/** Returns the text of a link, as an account stores it. */
+export function linkText(provider: string, subject: string): string {
+  return JSON.stringify({ provider, subject });
+}
+
+/** Returns the text of the link of an account that no user of the provider has used yet. */
+export function pendingLinkText(provider: string, userId: string): string {
+  return JSON.stringify({ provider, user: userId });
+}
+
+export class ProviderUsers {
+  readonly #options: ProviderUsersOptions;
+
+  constructor(options: ProviderUsersOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the account that is linked to a person. */
+  linkedTo({ provider, subject }: ExternalIdentity): UserEntry | undefined {
+    return this.#options.catalog.userByLink(linkText(provider.link, subject));
+  }
+
+  /**
+   * Returns the account of a person, which may be created now; undefined if there is none.
+   *
+   * @throws {AuthError} rate_limited, if too many accounts are created.
+   */
+  admit(identity: ExternalIdentity, caller: Caller): UserEntry | undefined {
+    const { autoProvisions } = this.#options;
+    const known = this.linkedTo(identity) ?? this.#claimed(identity, caller);
+    if (known !== undefined || !autoProvisions) return known;
+    return this.#provisioned(identity, caller);
+  }
+
+  /** Gives an account the link to a person, in place of an earlier link. */
+  link(user: UserEntry, { provider, subject }: ExternalIdentity, caller: Caller): UserEntry {
+    const { catalog } = this.#options;
+    const authData = linkText(provider.link, subject);
+    const isGuest = user.authType === "guest";
+    const changed = catalog.changeUser(user.userId, {
+      authData,
+      ...(isGuest ? { authType: "oauth" } : {}),
+    });
+    this.#note(changed, { action: "link account", provider: provider.link }, caller);
+    return changed;
+  }
+
+  #claimed(identity: ExternalIdentity, caller: Caller): UserEntry | undefined {
+    const { provider, userName } = identity;
+    if (userName === undefined) return undefined;
+    const pending = pendingLinkText(provider.link, userName.normalize("NFC"));
+    const user = this.#options.catalog.userByLink(pending);
+    return user === undefined ? undefined : this.link(user, identity, caller);
+  }
+
+  #provisioned(identity: ExternalIdentity, caller: Caller): UserEntry | undefined {
+    const { catalog, defaultRole: role, log, signUpRate } = this.#options;
+    const { email, provider, subject } = identity;
+    const ids = idsFor(identity);
+    const dropped = ids.find((id) => catalog.wasDropped(id));
+    if (dropped !== undefined) {
+      log.warn("refused a user of a provider whose account was dropped", { user: dropped });
+      return undefined;
+    }
+    const userId = ids.find(
+      (id) => newUserIdFault(id) === undefined && catalog.userLike(id) === undefined,
+    );
+    if (userId === undefined) return undefined;
+    signUpRate.take(caller);
+    const user = catalog.createUser({
+      userId,
+      role,
+      authType: "oauth",
+      authData: linkText(provider.link, subject),
+      ...(email === undefined ? {} : { email }),
+      ...metadataFrom(identity),
+    });
+    log.info("user of a provider got an account", { user: userId, request: caller.requestId });
+    this.#note(user, { action: "create user", provider: provider.link }, caller);
+    return user;
+  }
+
+  #note(
+    { userId }: UserEntry,
+    { action, provider }: { action: string; provider: string },
+    caller: Caller,
+  ): void {
+    const source = sourceOf(caller, { provider });
+    this.#options.onAudit({ ...ownAction(userId, caller, action), ...source });
+  }
+}
+
+/**
+ * Returns the ids that a new account may have: one with the subject, and one for a subject that
+ * cannot be part of an id, or whose id would look like that of another user.
+ */
+function idsFor({ provider: { issuer, shortName }, subject }: ExternalIdentity): string[] {
+  const start = `${PROVIDER_USER_PREFIX}${shortName}:`;
+  const hash = new Bun.CryptoHasher("sha256").update(`${issuer}\n${subject}`).digest();
+  return [start + subject, `${start}~${hash.subarray(0, 15).toString("hex")}`];
+}
+
+/** The kept claims become the metadata of a new account, where administrators see them. */
+function metadataFrom({ claims }: ExternalIdentity): { metadata?: string } {
+  return Object.keys(claims).length === 0 ? {} : { metadata: JSON.stringify(claims) };
+}

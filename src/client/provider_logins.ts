@@ -1,0 +1,200 @@
+/**
+ * Logins through a provider (OpenID Connect), for pages that the server does not deliver.
+ *
+ *     page ──beginProviderLogin: a verifier is kept──► server ──► provider ──► server ──code──► page
+ *     page ──finishProviderLogin: code and verifier──► session, or link of the account
+ *
+ * The verifier never leaves the page before the end, so a code that somebody else sends, or sees,
+ * is of no use.
+ */
+import {
+  type Call,
+  FILLED_TEXT,
+  kindOf,
+  requireOptions,
+  requireRule,
+  TEXT,
+  type ValueRule,
+} from "./checks.ts";
+import { ServerError } from "./errors.ts";
+import { type PositionStorage, STORAGE } from "./positions.ts";
+import type { Identity, Session } from "./session.ts";
+
+/** A provider that the server offers. */
+export interface ProviderChoice {
+  readonly name: string;
+  /** The text of a button. */
+  readonly label: string;
+}
+
+export interface BeginOptions {
+  /**
+   * The page to which the login returns, whose origin the server lists in
+   * `security.cors.allowed_origins`; the page's own address, without its fragment, if left out.
+   */
+  readonly returnTo?: string;
+}
+
+export interface BegunProviderLogin {
+  /** The address to open. */
+  readonly url: string;
+  /** The secret for `finishProviderLogin`, for a runtime without `sessionStorage`. */
+  readonly verifier: string;
+}
+
+export interface EndedLoginOptions {
+  /** The verifier of the begun login, if the runtime has no `sessionStorage`. */
+  readonly verifier?: string;
+}
+
+export interface LinkOptions extends EndedLoginOptions {
+  /** The password of the account; a guest has none. */
+  readonly password?: string;
+}
+
+export interface ProviderCalls {
+  /** Returns the providers for the buttons of a login page. */
+  providers(): Promise<readonly ProviderChoice[]>;
+  /** Begins a login. The page then opens the address: `location.href = url`. */
+  beginProviderLogin(provider: string, options?: BeginOptions): Promise<BegunProviderLogin>;
+  /**
+   * Ends a login, if the address of the page says that one has ended, and begins the session.
+   *
+   * @param url The address; that of the page if left out.
+   * @returns Undefined if no login has ended.
+   * @throws {ServerError} If the login failed: `denied`, `unknown_user`, `invalid_code` …
+   */
+  finishProviderLogin(url?: string, options?: EndedLoginOptions): Promise<Identity | undefined>;
+  /**
+   * Like `finishProviderLogin`, but links the login to the account of this session.
+   *
+   * @returns Whether a login has ended.
+   */
+  linkProviderLogin(url?: string, options?: LinkOptions): Promise<boolean>;
+}
+
+const API = "/v1/api/auth/oidc";
+
+/** The key of the verifier in `sessionStorage`. */
+const VERIFIER_KEY = "tidemark provider login";
+
+const BEGIN: Call = {
+  doing: "begin a login",
+  example: 'db.account.beginProviderLogin("google", { returnTo })',
+};
+
+const FINISH: Call = {
+  doing: "finish a login",
+  example: "db.account.finishProviderLogin(location.href)",
+};
+
+const PROVIDER_NAME: ValueRule = {
+  should: "the name of a provider",
+  holds: (value) => typeof value === "string" && /^[a-z0-9-]{1,32}$/.test(value),
+};
+
+/** What a failed login says in the address, as a sentence. */
+const FAILURES: Readonly<Record<string, string>> = {
+  denied: "The login was not permitted at the provider",
+  state_mismatch: "The login did not begin in this browser, or took too long: log in again",
+  exchange_failed: "The provider cannot be reached, or refused the login: try again",
+  token_invalid: "The provider's answer is not valid: its operator or yours has to look into it",
+  unknown_user: "Nobody here belongs to this login: an administrator can create the account",
+};
+
+export function providerLoginsBy(session: Session, serverUrl: string): ProviderCalls {
+  return {
+    async providers() {
+      const { oidc_providers: providers } = await session.status();
+      return providers.map(({ label, name }) => ({ name, label }));
+    },
+    async beginProviderLogin(provider, options = {}) {
+      requireRule("the provider", provider, PROVIDER_NAME);
+      requireOptions(BEGIN, options, { returnTo: FILLED_TEXT });
+      const returnTo = options.returnTo ?? pageAddress(BEGIN).replace(/#.*/, "");
+      const verifier = base64Url(crypto.getRandomValues(new Uint8Array(32)));
+      const query = new URLSearchParams({
+        return_to: returnTo,
+        challenge: await challengeOf(verifier),
+      });
+      storage()?.setItem(VERIFIER_KEY, verifier);
+      return { url: `${serverUrl}${API}/${provider}/login?${query.toString()}`, verifier };
+    },
+    async finishProviderLogin(url, options = {}) {
+      requireOptions(FINISH, options, { verifier: FILLED_TEXT });
+      const code = codeIn(url);
+      if (code === undefined) return undefined;
+      const verifier = takenVerifier(options.verifier);
+      return await session.loginBy(`${API}/token`, { code, verifier });
+    },
+    async linkProviderLogin(url, { password, ...options } = {}) {
+      requireOptions(FINISH, options, { verifier: FILLED_TEXT });
+      if (password !== undefined) requireRule("the password", password, TEXT);
+      const code = codeIn(url);
+      if (code === undefined) return false;
+      const verifier = takenVerifier(options.verifier);
+      const body = { code, verifier, ...(password === undefined ? {} : { password }) };
+      await session.post(`${API}/link`, body);
+      return true;
+    },
+  };
+}
+
+/** Returns the code in an address. @throws {ServerError} If the address tells a failure. */
+function codeIn(url: string | undefined): string | undefined {
+  if (url !== undefined) requireRule("the address", url, TEXT);
+  const address = url ?? pageAddress(FINISH);
+  const start = address.indexOf("#");
+  const fragment = new URLSearchParams(start < 0 ? "" : address.slice(start + 1));
+  const failure = fragment.get("tidemark_error");
+  if (failure !== null) {
+    const message = FAILURES[failure] ?? "The login failed";
+    throw new ServerError(failure, message, { status: 401 });
+  }
+  return fragment.get("tidemark_code") ?? undefined;
+}
+
+/**
+ * Returns the verifier of the login that this page began, and forgets it.
+ *
+ * @throws {ServerError} If the page began none: somebody else may have sent the address.
+ */
+function takenVerifier(given: string | undefined): string {
+  const kept = storage();
+  const verifier = given ?? kept?.getItem(VERIFIER_KEY) ?? undefined;
+  kept?.removeItem(VERIFIER_KEY);
+  if (verifier !== undefined) return verifier;
+  const message = "This page began no login: log in again";
+  throw new ServerError("invalid_code", message, { status: 403 });
+}
+
+function storage(): PositionStorage | undefined {
+  const { sessionStorage } = globalThis as { sessionStorage?: unknown };
+  return STORAGE.holds(sessionStorage) ? (sessionStorage as PositionStorage) : undefined;
+}
+
+/** @throws {TypeError} Outside of a page. */
+function pageAddress({ doing, example }: Call): string {
+  const { location } = globalThis as { location?: { readonly href?: unknown } };
+  if (typeof location?.href === "string") return location.href;
+  throw new TypeError(
+    `Cannot ${doing}: this runtime has no page, as location is ${kindOf(location)}; write ${example} with an address`,
+  );
+}
+
+/** @throws {TypeError} If the page was not delivered over https. */
+async function challengeOf(verifier: string): Promise<string> {
+  const { subtle } = crypto as { subtle?: typeof crypto.subtle };
+  if (subtle === undefined) {
+    throw new TypeError(
+      "Cannot begin a login: this page has no crypto.subtle; browsers offer it over https and on localhost",
+    );
+  }
+  const digest = await subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  return base64Url(new Uint8Array(digest));
+}
+
+function base64Url(bytes: Uint8Array): string {
+  const text = btoa(String.fromCharCode(...bytes));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}

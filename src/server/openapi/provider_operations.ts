@@ -1,0 +1,86 @@
+/** The operations of `/v1/api/auth/oidc/…`: logins through providers (OpenID Connect). */
+import type { Operation } from "../http/operation.ts";
+import { inPath, inQuery, SESSION_COOKIES } from "./operations.ts";
+import { jsonOf } from "./schemas.ts";
+
+const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
+
+const PROVIDER = inPath("provider", "The name of a section oidc.providers of the configuration");
+
+export const PROVIDER_OPERATIONS: Readonly<
+  Record<"callback" | "link" | "login" | "token", Operation>
+> = {
+  login: {
+    id: "beginProviderLogin",
+    tag: "auth",
+    summary: "Send the browser to a provider",
+    access: "anyone",
+    parameters: [
+      PROVIDER,
+      inQuery(
+        "return_to",
+        "A path below /ui, or the URL of a page whose origin security.cors.allowed_origins lists",
+      ),
+      inQuery("challenge", "For a page outside /ui: the SHA-256 of its verifier in base64url"),
+    ],
+    answers: {
+      302: {
+        description: "To the provider, or to the page with an error",
+        headers: { "Set-Cookie": "tidemark_oidc, HttpOnly, for ten minutes" },
+      },
+    },
+    errors: { 400: ["invalid_request"], 403: ["forbidden"], 404: ["not_found"], ...LIMITED },
+  },
+  callback: {
+    id: "endProviderLogin",
+    tag: "auth",
+    summary: "Receive the browser from a provider",
+    description:
+      "Below /ui, the page gets the cookies of a session; a failure leads to /ui/login?error=. Any " +
+      "other page gets #tidemark_code= or #tidemark_error=.",
+    access: "anyone",
+    parameters: [PROVIDER],
+    answers: { 302: { description: "To the page that began the login", headers: SESSION_COOKIES } },
+    errors: { 404: ["not_found"], ...LIMITED },
+  },
+  token: {
+    id: "exchangeProviderCode",
+    tag: "auth",
+    summary: "Exchange the code of a login through a provider for tokens, once",
+    access: "anyone",
+    body: {
+      content: jsonOf("ProviderCodeRequest"),
+      required: true,
+      example: { code: "…", verifier: "…" },
+    },
+    answers: {
+      200: { description: "Tokens", content: jsonOf("Login"), headers: SESSION_COOKIES },
+    },
+    errors: {
+      400: ["invalid_request"],
+      401: ["unknown_user"],
+      403: ["invalid_code"],
+      ...LIMITED,
+    },
+  },
+  link: {
+    id: "linkAccount",
+    tag: "auth",
+    summary: "Link the caller's own account to the login of a provider",
+    description: "Needs oidc.linking. A guest sends no password and keeps its account and rows.",
+    access: "bearer or cookie",
+    body: {
+      content: jsonOf("ProviderLinkRequest"),
+      required: true,
+      example: { code: "…", verifier: "…", password: "…" },
+    },
+    answers: { 200: { description: "Done", content: jsonOf("Message") } },
+    errors: {
+      400: ["invalid_request"],
+      401: ["unauthorized", "account_locked"],
+      403: ["forbidden", "invalid_code"],
+      409: ["user_exists"],
+      ...LIMITED,
+    },
+  },
+};

@@ -1,0 +1,181 @@
+/**
+ * `/v1/api/auth/oidc/…`: logins in the browser through providers (OpenID Connect). The `auth` layer
+ * makes all decisions; these routes handle redirects, the cookie of a begun login, and the pages to
+ * which a login may return.
+ *
+ *     GET  {provider}/login      to the provider
+ *     GET  {provider}/callback   from the provider, to the page that began the login
+ *     POST token, link           the code of an application, for a session or for a link
+ */
+import type { LoginStep } from "../../auth/mod.ts";
+import { pathBelow } from "../admission/base_path.ts";
+import { cookieOf, setLoginCookie, setSessionCookies } from "../http/cookies.ts";
+import type { Exchange } from "../http/exchange.ts";
+import type { FieldNames } from "../http/field_names.ts";
+import { HttpError } from "../http/http_error.ts";
+import { empty, json } from "../http/responses.ts";
+import type { Route, RouteFunction } from "../http/route.ts";
+import type { PrefixRoute } from "../http/router.ts";
+import { PROVIDER_OPERATIONS } from "../openapi/provider_operations.ts";
+import {
+  type AuthRouteOptions,
+  bodyOf,
+  callerOf,
+  cookieOptions,
+  loggedIn,
+} from "./auth_requests.ts";
+
+const PATH = "/v1/api/auth/oidc/";
+
+/** The time for which a browser keeps the cookie of a begun login. */
+const COOKIE_SECONDS = 600;
+
+/** A path of the admin page, without characters that a header cannot contain. */
+const UI_PATH = /^\/ui(?:[/?#][!-~]*)?$/;
+
+/** The URL of a page of an application. A fragment would take the place of the code. */
+const PAGE = /^([a-z][a-z0-9+.-]*:\/\/[^/?#@\\]+)(?:[/?][!-"$-[\]-~]*)?$/i;
+
+const RETURN_LENGTH_MAX = 1024;
+
+/** The SHA-256 of a PKCE verifier in base64url. */
+const CHALLENGE = /^[\w-]{43}$/;
+
+const CODE_FIELDS: FieldNames = { code: ["tidemark_code"], verifier: ["code_verifier"] };
+
+const LINK_FIELDS: FieldNames = { ...CODE_FIELDS, password: ["pass", "pwd", "passwd", "secret"] };
+
+export interface ProviderRouteOptions extends AuthRouteOptions {
+  /** Whether a login may end at a page of an origin. */
+  readonly mayReceiveLogin: (origin: string, request: Request) => boolean;
+}
+
+export function providerRoutes(options: ProviderRouteOptions): readonly Route[] {
+  const { providerLogins } = options.auth;
+  return [
+    route("token", async (exchange) => {
+      const body = await bodyOf(exchange, { ...options, names: CODE_FIELDS });
+      return loggedIn(exchange, await providerLogins.exchange(body, exchange), options);
+    }),
+    route("link", async (exchange) => {
+      const body = await bodyOf(exchange, { ...options, names: LINK_FIELDS });
+      const principal = callerOf(exchange, options);
+      return json(exchange, 200, await providerLogins.link(principal, body, exchange));
+    }),
+  ];
+}
+
+function route(name: "link" | "token", handle: RouteFunction): Route {
+  const operation = PROVIDER_OPERATIONS[name];
+  return { path: PATH + name, method: "POST", shape: "A", operation, handle };
+}
+
+export function providerPaths(options: ProviderRouteOptions): readonly PrefixRoute[] {
+  const shared = { prefix: PATH, method: "GET", shape: "A" } as const;
+  return [
+    {
+      ...shared,
+      suffix: "/login",
+      template: "{provider}/login",
+      operation: PROVIDER_OPERATIONS.login,
+      handle: (exchange, name) => beginLogin(exchange, name, options),
+    },
+    {
+      ...shared,
+      suffix: "/callback",
+      template: "{provider}/callback",
+      operation: PROVIDER_OPERATIONS.callback,
+      handle: (exchange, name) => endLogin(exchange, name, options),
+    },
+  ];
+}
+
+async function beginLogin(
+  exchange: Exchange,
+  name: string,
+  options: ProviderRouteOptions,
+): Promise<Response> {
+  const { providerLogins } = options.auth;
+  const wish = { ...pageWish(exchange, options), callbackUrl: callbackUrl(exchange, name) };
+  const step = await providerLogins.begin(name, wish, exchange);
+  if (step === undefined) throw unknownProvider(name);
+  return redirect(exchange, step, { ...options, name });
+}
+
+async function endLogin(
+  exchange: Exchange,
+  name: string,
+  options: ProviderRouteOptions,
+): Promise<Response> {
+  const query = new URLSearchParams(exchange.query);
+  const sealed = cookieOf(exchange.request, "tidemark_oidc");
+  const back = { query, sealed, callbackUrl: callbackUrl(exchange, name) };
+  const step = await options.auth.providerLogins.end(name, back, exchange);
+  if (step === undefined) throw unknownProvider(name);
+  return redirect(exchange, step, { ...options, name });
+}
+
+/** The address must equal the one that the operator has given to the provider. */
+function callbackUrl({ publicUrl }: Exchange, name: string): string {
+  return `${publicUrl}${PATH}${name}/callback`;
+}
+
+/** @throws {HttpError} invalid_request, forbidden */
+function pageWish(
+  { basePath, query, request }: Exchange,
+  { mayReceiveLogin }: ProviderRouteOptions,
+): { readonly returnTo: string; readonly challenge: string | undefined } {
+  const parameters = new URLSearchParams(query);
+  const returnTo = pathBelow(basePath, parameters.get("return_to") ?? "/ui");
+  if (returnTo.length <= RETURN_LENGTH_MAX && UI_PATH.test(returnTo)) {
+    return { returnTo, challenge: undefined };
+  }
+  const [, origin] = returnTo.length <= RETURN_LENGTH_MAX ? (PAGE.exec(returnTo) ?? []) : [];
+  if (origin === undefined) {
+    throw new HttpError(
+      400,
+      "invalid_request",
+      'Cannot begin a login: "return_to" should be a path below /ui, or the URL of a page without a fragment',
+    );
+  }
+  const challenge = parameters.get("challenge") ?? "";
+  if (!CHALLENGE.test(challenge)) {
+    throw new HttpError(
+      400,
+      "invalid_request",
+      'Cannot begin a login: a page outside /ui should send "challenge", the SHA-256 of its verifier in base64url',
+    );
+  }
+  if (!mayReceiveLogin(origin, request)) {
+    throw new HttpError(
+      403,
+      "forbidden",
+      `Cannot begin a login: ${origin} is not listed in security.cors.allowed_origins`,
+    );
+  }
+  return { returnTo, challenge };
+}
+
+function redirect(
+  exchange: Exchange,
+  { location, login, sealed }: LoginStep,
+  options: ProviderRouteOptions & { readonly name: string },
+): Response {
+  const target = location.startsWith("/") ? exchange.basePath + location : location;
+  const response = empty(exchange, 302, { Location: target, "Cache-Control": "no-store" });
+  const cookies = cookieOptions(exchange, options);
+  const path = PATH + options.name;
+  setLoginCookie(response.headers, sealed, { ...cookies, maxAge: COOKIE_SECONDS, path });
+  // The state of the login has proved that this browser began it, so its page is no stranger.
+  if (login !== undefined) setSessionCookies(response.headers, login, cookies);
+  return response;
+}
+
+function unknownProvider(name: string): HttpError {
+  const shown = JSON.stringify(name.slice(0, 64));
+  return new HttpError(
+    404,
+    "not_found",
+    `There is no provider ${shown} with logins in the browser`,
+  );
+}

@@ -1,0 +1,284 @@
+/**
+ * Goal: bearer tokens of a trusted issuer work wherever Bearer does, and no other token does,
+ * whatever an attacker writes into it. The issuer may be slow, dead, hostile, or change its keys.
+ * Method: the real process, and an issuer that signs whatever a test asks for.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHmac, createPublicKey } from "node:crypto";
+import { SocketClient } from "../support/client.ts";
+import { publicPart, SigningIssuer, signingKey } from "../support/oidc_provider.ts";
+import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
+import { until } from "../support/until.ts";
+
+let issuer: SigningIssuer;
+let server: ServerProcess;
+
+beforeAll(async () => {
+  issuer = await SigningIssuer.start(await signingKey("first"));
+  server = await startReadyServer({
+    config: {
+      oidc: { auto_provision: true },
+      "oidc.providers.idp": { issuer: issuer.url, audience: "db", claims: ["groups", "org"] },
+    },
+  });
+});
+
+afterAll(async () => {
+  await server.stop();
+  issuer[Symbol.dispose]();
+});
+
+/** Returns the status of a statement, and its first cell or its error code. */
+async function answer(token: string, sql = "SELECT CURRENT_USER"): Promise<[number, unknown]> {
+  const { body, status } = await server.sql(sql, { token });
+  return [status, body.error?.code ?? body.results[0]?.rows?.[0]?.[0]];
+}
+
+const REFUSED: [number, string] = [401, "INVALID_CREDENTIALS"];
+
+test("a token of a trusted issuer gives its user an account, on HTTP and on sockets", async () => {
+  const token = await issuer.token({
+    sub: "anna",
+    email: "anna@example.com",
+    email_verified: true,
+  });
+  expect(await answer(token)).toEqual([200, "oidc:idp:anna"]);
+  expect(await answer(token, "SELECT CURRENT_ROLE")).toEqual([200, "user"]);
+  const me = await server.get("/v1/api/auth/me", { Authorization: `Bearer ${token}` });
+  expect(await me.json()).toMatchObject({
+    user: { id: "oidc:idp:anna", role: "user", email: "anna@example.com" },
+  });
+  const byHeader = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  expect(await byHeader.expect("auth_success")).toMatchObject({ user: "oidc:idp:anna" });
+  const other = await issuer.token({ sub: "berta" });
+  const byMessage = await SocketClient.connect(server.url, { query: "?compress=false" });
+  // The message after the token waits until the token has been checked.
+  byMessage.send({ type: "authenticate", method: "jwt", token: other });
+  byMessage.send({ type: "ping", id: "p" });
+  expect(await byMessage.expect("auth_success")).toMatchObject({ user: "oidc:idp:berta" });
+  expect(await byMessage.expect("pong")).toMatchObject({ id: "p" });
+  byHeader.close();
+  byMessage.close();
+  const audit = "SELECT action FROM system.audit_log WHERE target = 'oidc:idp:berta'";
+  // The entry is written after the response.
+  await until(async () => (await server.rows(audit)).length > 0);
+  expect(await server.rows(audit)).toEqual([["create user"]]);
+});
+
+test("an account is found by its link, and one without a subject by its id, once", async () => {
+  await server.rows(`CREATE USER linked OAUTH '{"provider":"idp","subject":"7"}' ROLE service`);
+  await server.rows(`CREATE USER "8" OAUTH '{"provider":"idp"}'`);
+  await server.rows(`CREATE USER "9" OAUTH '{"provider":"other"}'`);
+  await server.rows("CREATE USER ten INTERNAL");
+  expect(await answer(await issuer.token({ sub: "7" }), "SELECT CURRENT_ROLE")).toEqual([
+    200,
+    "service",
+  ]);
+  expect(await answer(await issuer.token({ sub: "8" }))).toEqual([200, "8"]);
+  const links = "SELECT auth_data FROM system.users WHERE user_id = '8'";
+  expect(await server.rows(links)).toEqual([['{"provider":"idp","subject":"8"}']]);
+  // The id of an account of another provider, or of one without a provider, opens nothing.
+  expect(await answer(await issuer.token({ sub: "9" }))).toEqual([200, "oidc:idp:9"]);
+  expect(await answer(await issuer.token({ sub: "ten" }))).toEqual([200, "oidc:idp:ten"]);
+});
+
+test("a subject that cannot be part of an id, or looks like another, gets an id of its own", async () => {
+  expect(await answer(await issuer.token({ sub: "case" }))).toEqual([200, "oidc:idp:case"]);
+  const [, alike] = await answer(await issuer.token({ sub: "CASE" }));
+  expect(alike).toMatch(/^oidc:idp:~[0-9a-f]{30}$/);
+  const [, path] = await answer(await issuer.token({ sub: "../etc" }));
+  expect(path).toMatch(/^oidc:idp:~[0-9a-f]{30}$/);
+  expect(path).not.toBe(alike);
+  expect((await answer(await issuer.token({ sub: "CASE" })))[1]).toBe(alike);
+});
+
+test("an account that was dropped is not created again by its user's next token", async () => {
+  const token = await issuer.token({ sub: "leaver" });
+  expect(await answer(token)).toEqual([200, "oidc:idp:leaver"]);
+  await server.rows('DROP USER "oidc:idp:leaver"');
+  expect(await answer(token)).toEqual(REFUSED);
+  expect(await answer(await issuer.token({ sub: "leaver" }))).toEqual(REFUSED);
+});
+
+test("CLAIM() returns the listed claims and a verified address, and never the role of the token", async () => {
+  const claims =
+    "SELECT CLAIM('groups'), CLAIM('org'), CLAIM('role'), CLAIM('email'), CLAIM('iss'), CLAIM('sub'), CLAIM('secret')";
+  const given = {
+    groups: ["a", "b"],
+    org: "x",
+    role: "dba",
+    secret: "s",
+    email: "cora@example.com",
+  };
+  const verified = await issuer.token({ ...given, sub: "cora", email_verified: true });
+  const [row] = await server.rows(claims, { token: verified });
+  expect(row).toEqual([
+    '["a","b"]',
+    "x",
+    "user",
+    "cora@example.com",
+    issuer.url,
+    "oidc:idp:cora",
+    null,
+  ]);
+  for (const isVerified of [false, "true", 1, null, undefined]) {
+    const sub = `dora${String(isVerified)}`;
+    const unproven = await issuer.token({ ...given, sub, email_verified: isVerified });
+    const [found = []] = await server.rows(claims, { token: unproven });
+    expect(found[3], sub).toBeNull();
+    const emails = `SELECT email FROM system.users WHERE user_id = 'oidc:idp:${sub}'`;
+    expect(await server.rows(emails), sub).toEqual([[null]]);
+  }
+});
+
+test("a log-out ends the session of an external token, and the socket that it opened", async () => {
+  const token = await issuer.token({ sub: "eva" });
+  const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  await socket.expect("auth_success");
+  const headers = { Authorization: `Bearer ${token}` };
+  expect((await server.post("/v1/api/auth/logout", {}, headers)).status).toBe(200);
+  expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
+  expect(await answer(token)).toEqual(REFUSED);
+  expect(await answer(await issuer.token({ sub: "eva", n: 2 }))).toEqual([200, "oidc:idp:eva"]);
+});
+
+describe("a token is refused that", () => {
+  const now = Math.floor(Date.now() / 1000);
+
+  test.each<[string, Record<string, unknown>]>([
+    ["is for another audience", { aud: "other" }],
+    ["has no audience", { aud: undefined }],
+    ["is for others only", { aud: ["a", "b"] }],
+    ["has the issuer in another spelling", { iss: "http://LOCALHOST" }],
+    ["is from an issuer that nobody trusts", { iss: "https://evil.example.com" }],
+    ["says that this server issued it", { iss: "tidemark" }],
+    ["has no subject", { sub: undefined }],
+    ["has an empty subject", { sub: "" }],
+    ["has a subject that is a number", { sub: 1 }],
+    ["has a subject that is too long", { sub: "x".repeat(256) }],
+    ["has no end", { exp: undefined }],
+    ["has an end that is text", { exp: "2099" }],
+    ["has no time of issue", { iat: undefined }],
+    ["is issued in the future", { iat: now + 3600 }],
+    ["is not valid yet", { nbf: now + 3600 }],
+    ["is bound to a key of its holder", { cnf: { jkt: "x" } }],
+    ["reports a log-out", { events: {} }],
+  ])("%s", async (_what, change) => {
+    expect(await answer(await issuer.token(change))).toEqual(REFUSED);
+  });
+
+  test("has expired, beyond the difference that clocks may have", async () => {
+    const age = (seconds: number): Promise<string> =>
+      issuer.token({ iat: now - 3600, exp: now - seconds });
+    expect(await answer(await age(30))).toEqual([200, "oidc:idp:1"]);
+    expect(await answer(await age(120))).toEqual([401, "TOKEN_EXPIRED"]);
+    expect(await answer(await issuer.token({ iat: now + 30 }))).toEqual([200, "oidc:idp:1"]);
+  });
+
+  test("has no signature, or one by a published key", async () => {
+    const payload = Buffer.from(JSON.stringify(issuer.claims())).toString("base64url");
+    const header = (value: object): string =>
+      Buffer.from(JSON.stringify({ kid: "first", ...value })).toString("base64url");
+    const none = ["none", "None", "NONE", "nOnE"].map((alg) => `${header({ alg })}.${payload}.`);
+    const pem = createPublicKey({ key: publicPart(issuer.key), format: "jwk" }).export({
+      type: "spki",
+      format: "pem",
+    });
+    // HS256 with the public key as the secret, in the forms in which attackers find it.
+    const confused = [pem, pem.trimEnd(), JSON.stringify(publicPart(issuer.key)), ""].map(
+      (secret) => {
+        const signed = `${header({ alg: "HS256", typ: "JWT" })}.${payload}`;
+        return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+      },
+    );
+    const good = await issuer.token();
+    const [head = "", body = "", signature = ""] = good.split(".");
+    const cut = [
+      `${head}.${body}.`,
+      `${head}.${body}`,
+      `${head}.${body}.${signature.slice(0, -6)}`,
+    ];
+    const moved = `${head}.${Buffer.from(JSON.stringify(issuer.claims({ sub: "root" }))).toString("base64url")}.${signature}`;
+    for (const token of [...none, ...confused, ...cut, moved, `${good}.x`, `x.${good}`]) {
+      expect(await answer(token), token.slice(0, 60)).toEqual(REFUSED);
+    }
+  });
+
+  test("brings its own key, or names a place of keys, and nothing is fetched from there", async () => {
+    using thief = await SigningIssuer.start();
+    const url = `${thief.url}/jwks`;
+    const headers: readonly object[] = [
+      { jwk: publicPart(thief.key) },
+      { jku: url },
+      { x5u: url },
+      { jku: url, kid: "first" },
+      { kid: "../../../../dev/null" },
+      { kid: "first' UNION SELECT 'x" },
+      { kid: "|| sleep 10" },
+      { kid: url },
+      { kid: "" },
+      { kid: 1 },
+      { kid: undefined },
+      { kid: ["first"] },
+    ];
+    for (const header of headers) {
+      const forged = await issuer.token({}, { header, key: thief.key });
+      expect(await answer(forged), JSON.stringify(header)).toEqual(REFUSED);
+    }
+    expect(thief.requested).toEqual([]);
+  });
+
+  test("has a header that demands something, or another purpose", async () => {
+    for (const header of [
+      { crit: ["exp2"], exp2: 1 },
+      { typ: "logout+jwt" },
+      { typ: "dpop+jwt" },
+    ]) {
+      const token = await issuer.token({}, { header });
+      expect(await answer(token), JSON.stringify(header)).toEqual(REFUSED);
+    }
+  });
+
+  test("is no token at all, or too long", async () => {
+    const long = await issuer.token({ filler: "x".repeat(16_384) });
+    for (const text of ["eyJ", "eyJ.eyJ.x", "eyJhbGciOiJSUzI1NiJ9.bm90IGpzb24.x", long]) {
+      const headers = { Authorization: `Bearer ${text}` };
+      const { status } = await server.post("/v1/api/sql", { sql: "SELECT 1" }, headers);
+      expect([401, 431], text.slice(0, 20)).toContain(status);
+    }
+  });
+});
+
+test("a token may be signed with each algorithm that has a private key", async () => {
+  const issuers = await Promise.all(
+    ["RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"].map(async (alg) =>
+      SigningIssuer.start(await signingKey("k", alg)),
+    ),
+  );
+  await using trusting = await startReadyServer({
+    config: {
+      auth: { jwt_trusted_issuers: issuers.map(({ url }) => url) },
+      oidc: { auto_provision: true },
+    },
+  });
+  for (const each of issuers) {
+    const token = await each.token({ aud: "anybody" });
+    const { host } = new URL(each.url);
+    expect(await trusting.rows("SELECT CURRENT_USER", { token })).toEqual([[`oidc:${host}:1`]]);
+    each[Symbol.dispose]();
+  }
+  expect(trusting.output).toContain(
+    "tokens that these issuers made for other programs are accepted",
+  );
+});
+
+test("without oidc.auto_provision, an unknown user is refused like any wrong token", async () => {
+  await using closed = await startReadyServer({
+    config: { "oidc.providers.idp": { issuer: issuer.url, audience: "db" } },
+  });
+  const { body, status } = await closed.sql("SELECT 1", { token: await issuer.token() });
+  expect([status, body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
+  expect(await closed.rows("SELECT COUNT(*) FROM system.users WHERE auth_type = 'oauth'")).toEqual([
+    [0],
+  ]);
+});

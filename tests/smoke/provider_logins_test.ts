@@ -1,0 +1,552 @@
+/**
+ * Goal: people log in through a provider in their browser, get the account that is theirs and no
+ * other, and nobody else ends or steals the login.
+ * Method: the real process, a certified provider in a process of its own, and a browser that
+ * follows redirects and keeps cookies.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { JWK } from "jose";
+import { type Client, createClient } from "../../src/client/mod.ts";
+import { certificateFor, hasOpenssl } from "../support/certificates.ts";
+import {
+  Browser,
+  freePort,
+  RealProvider,
+  SigningIssuer,
+  signingKey,
+  type Visit,
+} from "../support/oidc_provider.ts";
+import { type Login, type ServerProcess, startReadyServer } from "../support/server_process.ts";
+
+const SECRET = "the secret of the client: +/%&=";
+
+const APP = "https://app.example.com";
+
+const ACCOUNTS = {
+  ann: { email: "ann@example.com", email_verified: true, groups: ["staff"], name: "Ann" },
+  bob: { email: "bob@example.com", email_verified: false },
+  mallory: { email: "victim@example.com", email_verified: false },
+  victim: { email: "victim@example.com", email_verified: true },
+  zoe: {},
+};
+
+let key: JWK;
+let provider: RealProvider;
+/** A second provider, which is hostile. */
+let evil: SigningIssuer;
+let server: ServerProcess;
+
+/** The provider has to know the address of the server, which is known when it has started. */
+const PORT = freePort();
+
+const ADDRESS = `http://127.0.0.1:${PORT}`;
+
+function clientOf(name: string, address = ADDRESS): object {
+  return {
+    client_id: "db",
+    client_secret: SECRET,
+    redirect_uris: [`${address}/v1/api/auth/oidc/${name}/callback`],
+    grant_types: ["authorization_code"],
+    response_types: ["code"],
+  };
+}
+
+beforeAll(async () => {
+  key = await signingKey("first");
+  provider = await RealProvider.start({
+    clients: [clientOf("idp")],
+    keys: [key],
+    accounts: ACCOUNTS,
+  });
+  evil = await SigningIssuer.start();
+  server = await startReadyServer({
+    config: {
+      server: { port: PORT },
+      oidc: { auto_provision: true, linking: true },
+      auth: { guests: true, own_password: true },
+      security: {},
+      "security.cors": { allowed_origins: [APP, "capacitor://localhost"] },
+      "oidc.providers.idp": {
+        issuer: provider.url,
+        client_id: "db",
+        client_secret: SECRET,
+        label: "Example",
+        scopes: ["openid", "email", "profile"],
+        claims: ["groups"],
+      },
+      "oidc.providers.evil": { issuer: evil.url, client_id: "db" },
+      "oidc.providers.bearer-only": { issuer: "https://issuer.example.com", audience: "db" },
+    },
+  });
+});
+
+afterAll(async () => {
+  await server.stop();
+  await provider[Symbol.asyncDispose]();
+  evil[Symbol.dispose]();
+});
+
+const LOGIN = "/v1/api/auth/oidc/idp/login";
+
+/** Logs an account in at the admin page. */
+async function visit(account: string, browser = new Browser()): Promise<Visit> {
+  await provider.next({ account });
+  return await browser.go(server.url + LOGIN);
+}
+
+/** Goes to the provider and back, but stops before the callback. */
+async function callbackOf(account: string, browser: Browser, path = LOGIN): Promise<URL> {
+  await provider.next({ account });
+  const { url } = await browser.go(server.url + path, /\/callback\?/);
+  return url;
+}
+
+function errorOf({ url }: Visit): string {
+  expect(url.pathname).toBe("/ui/login");
+  return url.searchParams.get("error") ?? "";
+}
+
+async function refreshed(browser: Browser): Promise<Response> {
+  const url = new URL(`${server.url}/v1/api/auth/refresh`);
+  return await fetch(url, { method: "POST", headers: { Cookie: browser.cookiesFor(url) } });
+}
+
+test("the status lists the providers with browser logins", async () => {
+  const status = await server.get("/v1/api/auth/status");
+  expect(await status.json()).toMatchObject({
+    oidc_providers: [
+      { name: "idp", label: "Example", login_url: LOGIN },
+      { name: "evil", label: "evil", login_url: "/v1/api/auth/oidc/evil/login" },
+    ],
+  });
+});
+
+test("a login in the browser makes an account and a session, whose tokens have the listed claims", async () => {
+  const browser = new Browser();
+  const { steps, url } = await visit("ann", browser);
+  expect(url.pathname).toBe("/ui");
+  const authorize = new URL(steps[1] ?? "");
+  expect(authorize.searchParams.get("code_challenge_method")).toBe("S256");
+  expect(authorize.searchParams.get("scope")).toBe("openid email profile");
+  expect(browser.cookie("127.0.0.1", "tidemark_oidc")).toBeUndefined();
+  const login = (await (await refreshed(browser)).json()) as Login;
+  expect(login).toMatchObject({
+    user: { id: "oidc:idp:ann", role: "user", email: "ann@example.com" },
+    admin_ui_access: false,
+  });
+  const claims =
+    "SELECT CLAIM('groups'), CLAIM('email'), CLAIM('iss'), CLAIM('sub'), CLAIM('name')";
+  const { access_token: token } = login;
+  expect(await server.rows(claims, { token })).toEqual([
+    ['["staff"]', "ann@example.com", "tidemark", "oidc:idp:ann", null],
+  ]);
+  const users = "SELECT role, auth_type, metadata FROM system.users WHERE user_id = 'oidc:idp:ann'";
+  expect(await server.rows(users)).toEqual([["user", "oauth", '{"groups":["staff"]}']]);
+});
+
+test("the cookies of a login are HttpOnly, and only that of the begun login leaves the site", async () => {
+  const begun = await server.get(LOGIN);
+  expect(begun.status).toBe(302);
+  const [cookie = ""] = begun.headers.getSetCookie();
+  expect(cookie).toStartWith("tidemark_oidc=");
+  expect(cookie).toContain("Path=/v1/api/auth/oidc/idp");
+  expect(cookie).toMatch(/HttpOnly/i);
+  expect(cookie).toMatch(/SameSite=Lax/i);
+  expect(cookie).toMatch(/Max-Age=600/i);
+  expect(begun.headers.get("cache-control")).toBe("no-store");
+  expect(begun.headers.get("referrer-policy")).toBe("no-referrer");
+});
+
+test("a role opens the admin page only if an administrator gave it, to the linked account", async () => {
+  await server.rows(`CREATE USER boss OAUTH '{"provider":"idp","subject":"bob"}' ROLE dba`);
+  const browser = new Browser();
+  await visit("bob", browser);
+  expect(await (await refreshed(browser)).json()).toMatchObject({
+    user: { id: "boss", role: "dba" },
+    admin_ui_access: true,
+  });
+});
+
+test("an address that the provider has not verified is no claim, and links nothing", async () => {
+  await server.rows("CREATE USER owner INTERNAL EMAIL 'victim@example.com'");
+  const browser = new Browser();
+  await visit("mallory", browser);
+  const login = (await (await refreshed(browser)).json()) as Login;
+  expect(login.user).toMatchObject({ id: "oidc:idp:mallory", email: null });
+  const claim = await server.rows("SELECT CLAIM('email')", { token: login.access_token });
+  expect(claim).toEqual([[null]]);
+});
+
+describe("a login fails, and opens no session,", () => {
+  test("if the user does not agree, or no longer, while existing sessions go on", async () => {
+    const earlier = new Browser();
+    await visit("ann", earlier);
+    await provider.next({ deny: true });
+    const browser = new Browser();
+    expect(errorOf(await browser.go(server.url + LOGIN))).toBe("denied");
+    expect((await refreshed(browser)).status).toBe(401);
+    expect((await refreshed(earlier)).status).toBe(200);
+  });
+
+  test("if another browser brings the callback", async () => {
+    const url = await callbackOf("ann", new Browser());
+    const other = new Browser();
+    expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
+    // A login that the other browser has begun itself does not help.
+    await callbackOf("bob", other);
+    expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
+    expect((await refreshed(other)).status).toBe(401);
+  });
+
+  test.each<[string, (url: URL) => void, string]>([
+    ["without a state", (url) => url.searchParams.delete("state"), "state_mismatch"],
+    ["with another state", (url) => url.searchParams.set("state", "x"), "state_mismatch"],
+    ["without an issuer", (url) => url.searchParams.delete("iss"), "state_mismatch"],
+    ["with another issuer", (url) => url.searchParams.set("iss", "https://x.y"), "state_mismatch"],
+    ["without a code", (url) => url.searchParams.delete("code"), "exchange_failed"],
+    ["with another code", (url) => url.searchParams.set("code", "x"), "exchange_failed"],
+    ["with an unknown error", (url) => url.searchParams.set("error", "x"), "exchange_failed"],
+  ])("if the callback comes %s", async (_what, change, failure) => {
+    const browser = new Browser();
+    const url = await callbackOf("ann", browser);
+    change(url);
+    expect(errorOf(await browser.go(url.href))).toBe(failure);
+    expect((await refreshed(browser)).status).toBe(401);
+  });
+
+  test("if the code is used again", async () => {
+    const browser = new Browser();
+    const url = await callbackOf("ann", browser);
+    const cookie = browser.cookiesFor(url);
+    const again = (): Promise<Response> =>
+      fetch(url, { headers: { Cookie: cookie }, redirect: "manual" });
+    expect((await again()).headers.get("location")).toBe("/ui");
+    const second = await again();
+    expect(second.headers.get("location")).toBe("/ui/login?error=exchange_failed");
+    expect(second.headers.getSetCookie().join()).not.toContain("tidemark_auth");
+  });
+
+  test("if the cookie of the login was changed", async () => {
+    const browser = new Browser();
+    const url = await callbackOf("ann", browser);
+    const [text = "", signature = ""] = (browser.cookie("127.0.0.1", "tidemark_oidc") ?? "").split(
+      ".",
+    );
+    const login = JSON.parse(Buffer.from(text, "base64url").toString()) as object;
+    const other = Buffer.from(JSON.stringify({ ...login, returnTo: "https://evil.example" }));
+    for (const value of [
+      `${other.toString("base64url")}.${signature}`,
+      `${text}.`,
+      text,
+      "",
+      ".",
+    ]) {
+      const headers = { Cookie: `tidemark_oidc=${value}` };
+      const answer = await fetch(url, { headers, redirect: "manual" });
+      expect(answer.headers.get("location"), value.slice(-20)).toBe(
+        "/ui/login?error=state_mismatch",
+      );
+    }
+  });
+
+  test("if a hostile provider answers in place of the one that was asked (mix-up)", async () => {
+    // The browser believes to log in at "evil", which sends it on to the honest provider.
+    const browser = new Browser();
+    evil.discovery = {
+      authorization_endpoint: `${evil.url}/auth`,
+      token_endpoint: `${evil.url}/token`,
+    };
+    const stolen: string[] = [];
+    let state = "";
+    evil.answer = (path) => {
+      if (path === "/auth") {
+        const query = new URLSearchParams({
+          response_type: "code",
+          client_id: "db",
+          scope: "openid",
+          state,
+          nonce: "n",
+          redirect_uri: `${ADDRESS}/v1/api/auth/oidc/idp/callback`,
+          code_challenge: "x".repeat(43),
+          code_challenge_method: "S256",
+        });
+        return Response.redirect(`${provider.url}/auth?${query.toString()}`);
+      }
+      if (path !== "/token") return undefined;
+      stolen.push(path);
+      return Response.json({});
+    };
+    await provider.next({ account: "ann" });
+    const begun = await browser.go(`${server.url}/v1/api/auth/oidc/evil/login`, /\/auth\?/);
+    state = begun.url.searchParams.get("state") ?? "";
+    const { url } = await browser.go(begun.url.href, /\/callback\?/);
+    expect(url.pathname).toBe("/v1/api/auth/oidc/idp/callback");
+    expect(errorOf(await browser.go(url.href))).toBe("state_mismatch");
+    // The code of the honest provider does not reach the hostile one by its own callback either.
+    const own = new URL(`${server.url}/v1/api/auth/oidc/evil/callback${url.search}`);
+    expect(errorOf(await browser.go(own.href))).toBe("state_mismatch");
+    expect(stolen).toEqual([]);
+    evil.answer = undefined;
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ["is for another client", { aud: "other" }],
+    ["is also for others, without saying who asked", { aud: ["db", "other"] }],
+    ["says that another client asked", { aud: ["db", "other"], azp: "other" }],
+    ["belongs to another login", { nonce: "other" }],
+    ["belongs to no login", { nonce: undefined }],
+    ["is from another issuer", { iss: "https://evil.example.com" }],
+    ["has expired", { exp: 1 }],
+  ])("if the ID token %s", async (_what, change) => {
+    const browser = new Browser();
+    evil.discovery = {
+      authorization_endpoint: `${evil.url}/auth`,
+      token_endpoint: `${evil.url}/token`,
+    };
+    const begun = await browser.go(`${server.url}/v1/api/auth/oidc/evil/login`, /\/auth\?/);
+    const { searchParams } = begun.url;
+    const idToken = await evil.token({ nonce: searchParams.get("nonce"), ...change });
+    evil.answer = (path) => (path === "/token" ? Response.json({ id_token: idToken }) : undefined);
+    const callback = `${server.url}/v1/api/auth/oidc/evil/callback?code=c&state=${searchParams.get("state")}`;
+    expect(errorOf(await browser.go(callback))).toBe("token_invalid");
+    evil.answer = undefined;
+  });
+
+  test("if the provider is dead, while existing sessions go on", async () => {
+    const browser = new Browser();
+    await visit("ann", browser);
+    const { access_token: token } = (await (await refreshed(browser)).json()) as Login;
+    const key2 = await signingKey("second");
+    const late = new Browser();
+    const callback = await callbackOf("ann", late);
+    await provider[Symbol.asyncDispose]();
+    expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
+    expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
+    expect((await refreshed(browser)).status).toBe(200);
+    // It comes back with other keys.
+    const { port } = provider;
+    provider = await RealProvider.start({
+      clients: [clientOf("idp")],
+      keys: [key2],
+      accounts: ACCOUNTS,
+      port,
+    });
+    expect((await visit("ann")).url.pathname).toBe("/ui");
+  });
+});
+
+describe("a page of an application", () => {
+  const verifier = "v".repeat(64);
+  const challenge = new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
+  const query = new URLSearchParams({ return_to: `${APP}/done?x=1`, challenge });
+  const path = `${LOGIN}?${query.toString()}`;
+
+  async function codeFor(account: string): Promise<string> {
+    await provider.next({ account });
+    const { url } = await new Browser().go(server.url + path, /app\.example\.com/);
+    expect(url.href).toStartWith(`${APP}/done?x=1#tidemark_code=`);
+    return url.hash.slice("#tidemark_code=".length);
+  }
+
+  function exchanged(code: string, given = verifier): Promise<Response> {
+    return server.post("/v1/api/auth/oidc/token", { code, verifier: given });
+  }
+
+  test("gets a code, which its verifier turns into a session, once", async () => {
+    const code = await codeFor("ann");
+    const first = await exchanged(code);
+    expect(first.status).toBe(200);
+    const { access_token: token } = (await first.json()) as Login;
+    expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
+    const second = await exchanged(code);
+    expect([second.status, await second.json()]).toEqual([
+      403,
+      expect.objectContaining({ error: "invalid_code" }),
+    ]);
+  });
+
+  test("cannot use a code without the verifier, and the attempt uses the code up", async () => {
+    const code = await codeFor("ann");
+    expect((await exchanged(code, "w".repeat(64))).status).toBe(403);
+    expect((await exchanged(code)).status).toBe(403);
+  });
+
+  test("learns of a failure in its fragment", async () => {
+    await provider.next({ deny: true });
+    const { url } = await new Browser().go(server.url + path, /app\.example\.com/);
+    expect(url.hash).toBe("#tidemark_error=denied");
+  });
+
+  test.each([
+    ["https://evil.example.com/", challenge, 403],
+    ["https://app.example.com.evil.test/", challenge, 403],
+    ["https://app.example.com@evil.test/", challenge, 400],
+    ["https:\\\\evil.test", challenge, 400],
+    ["//evil.test", challenge, 400],
+    ["/", challenge, 400],
+    ["/uix", challenge, 400],
+    ["/ui\r\nSet-Cookie: a=b", challenge, 400],
+    ["javascript:alert(1)", challenge, 400],
+    [`${APP}/#x`, challenge, 400],
+    [`${APP}/${"x".repeat(1024)}`, challenge, 400],
+    [`${APP}/`, "", 400],
+    [`${APP}/`, "short", 400],
+    [`${APP}/`, `${challenge}=`, 400],
+    ["capacitor://localhost/x", challenge, 302],
+    [`${ADDRESS}/app`, challenge, 302],
+    ["/ui?a=b", "", 302],
+  ])("return_to %s", async (returnTo, given, status) => {
+    const asked = new URLSearchParams({ return_to: returnTo, challenge: given });
+    expect((await server.get(`${LOGIN}?${asked.toString()}`)).status).toBe(status);
+  });
+
+  test("links an account with a password, which then logs in both ways", async () => {
+    const token = await server.createUser("lina");
+    const link = async (
+      fields: object,
+      headers: Record<string, string>,
+    ): Promise<[number, unknown]> => {
+      const answer = await server.post("/v1/api/auth/oidc/link", { verifier, ...fields }, headers);
+      const body = (await answer.json()) as { error?: string; message: string };
+      return [answer.status, body.error ?? body.message];
+    };
+    const as = (bearer: string): Record<string, string> => ({ Authorization: `Bearer ${bearer}` });
+    const password = "correct horse 9";
+    const code = await codeFor("victim");
+    expect(await link({ code, password: "wrong" }, as(token))).toEqual([401, "unauthorized"]);
+    expect(await link({ code: "x", password }, as(token))).toEqual([403, "invalid_code"]);
+    expect(await link({ code, password }, as(token))).toEqual([
+      200,
+      "The account is linked to Example",
+    ]);
+    const login = (await (await exchanged(await codeFor("victim"))).json()) as Login;
+    expect(login.user.id).toBe("lina");
+    expect((await server.login("lina")).user.id).toBe("lina");
+    // The login of the provider belongs to one account.
+    const other = await server.createUser("luis");
+    expect(await link({ code: await codeFor("victim"), password }, as(other))).toEqual([
+      409,
+      "user_exists",
+    ]);
+    expect((await link({ code: "x" }, {}))[0]).toBe(401);
+    expect(await link({ code: "x" }, as(login.access_token))).toEqual([400, "invalid_request"]);
+  });
+
+  test("gives a guest a login, and the guest keeps its id", async () => {
+    const guest = (await (await server.post("/v1/api/auth/guest", {})).json()) as Login;
+    await server.rows(`DROP USER "oidc:idp:mallory"`);
+    const code = await codeFor("mallory");
+    const headers = { Authorization: `Bearer ${guest.access_token}` };
+    const answer = await server.post("/v1/api/auth/oidc/link", { code, verifier }, headers);
+    expect(answer.status).toBe(200);
+    const login = (await (await exchanged(await codeFor("mallory"))).json()) as Login;
+    expect(login.user.id).toBe(guest.user.id);
+  });
+});
+
+test("the client begins and finishes a login, and links an account", async () => {
+  const client = (auth?: { user: string; password: string }): Client =>
+    createClient({ url: server.url, ...(auth === undefined ? {} : { auth }) });
+  const db = client();
+  expect(await db.account.providers()).toContainEqual({ name: "idp", label: "Example" });
+  const page = async (account: string): Promise<[string, { verifier: string }]> => {
+    await provider.next({ account });
+    const { url, verifier } = await db.account.beginProviderLogin("idp", { returnTo: `${APP}/in` });
+    const { url: end } = await new Browser().go(url, /app\.example\.com/);
+    return [end.href, { verifier }];
+  };
+  const identity = await db.account.finishProviderLogin(...(await page("ann")));
+  expect(identity).toMatchObject({ user: { id: "oidc:idp:ann" }, mayAdminister: false });
+  expect(await db.query("SELECT CURRENT_USER AS me")).toEqual([{ me: "oidc:idp:ann" }]);
+  expect(await db.account.finishProviderLogin(`${APP}/in#other`)).toBeUndefined();
+  const [url] = await page("ann");
+  const failureOf = (address: string): Promise<unknown> =>
+    db.account.finishProviderLogin(address).catch((error: unknown) => error);
+  expect(await failureOf(url)).toMatchObject({ code: "invalid_code" });
+  const denied = `${APP}/in#tidemark_error=denied`;
+  expect(await failureOf(denied)).toMatchObject({ code: "denied", status: 401 });
+  await server.createUser("lea");
+  const password = "correct horse 9";
+  const lea = client({ user: "lea", password });
+  const [end, { verifier }] = await page("zoe");
+  expect(await lea.account.linkProviderLogin(end, { verifier, password })).toBeTrue();
+  expect(await db.account.finishProviderLogin(...(await page("zoe")))).toMatchObject({
+    user: { id: "lea" },
+  });
+});
+
+test("unknown providers, and those without logins in the browser, are not found", async () => {
+  for (const path of [
+    "nobody/login",
+    "bearer-only/login",
+    "a/b/login",
+    "nobody/callback",
+    "/login",
+  ]) {
+    const answer = await server.get(`/v1/api/auth/oidc/${path}`);
+    expect([answer.status, await answer.json()], path).toEqual([
+      404,
+      expect.objectContaining({ error: "not_found" }),
+    ]);
+  }
+});
+
+test("bodies of token and link are checked", async () => {
+  for (const path of ["token", "link"]) {
+    for (const body of [
+      {},
+      { code: 1, verifier: "x" },
+      { code: "x" },
+      { code: "x", verifier: "y", z: 1 },
+    ]) {
+      const headers = { Authorization: `Bearer ${server.token}` };
+      const withPassword = path === "link" ? { ...body, password: "correct horse 9" } : body;
+      const answer = await server.post(`/v1/api/auth/oidc/${path}`, withPassword, headers);
+      expect(answer.status, `${path} ${JSON.stringify(body)}`).toBe(400);
+    }
+  }
+});
+
+test.skipIf(!hasOpenssl)(
+  "a provider is reached over TLS, if its certificate is trusted, also below a sub-path",
+  async () => {
+    const tls = certificateFor("localhost");
+    const directory = mkdtempSync(join(tmpdir(), "tidemark-oidc-"));
+    const trusted = join(directory, "ca.pem");
+    writeFileSync(trusted, tls.cert);
+    const port = freePort();
+    const address = `http://127.0.0.1:${port}/db`;
+    try {
+      await using secure = await RealProvider.start({
+        clients: [clientOf("idp", address)],
+        keys: [key],
+        accounts: ACCOUNTS,
+        tls,
+        conformIdTokenClaims: true,
+      });
+      const config = {
+        server: { port, base_path: "/db" },
+        oidc: { auto_provision: true },
+        "oidc.providers.idp": { issuer: secure.url, client_id: "db", client_secret: SECRET },
+      };
+      await using trusting = await startReadyServer({
+        config,
+        env: { NODE_EXTRA_CA_CERTS: trusted },
+      });
+      const browser = new Browser({ ca: tls.cert });
+      expect((await browser.go(`${trusting.url}/db${LOGIN}`)).url.pathname).toBe("/db/ui");
+      // The address comes from the userinfo endpoint here.
+      const emails = "SELECT email FROM system.users WHERE user_id = 'oidc:idp:ann'";
+      expect(await trusting.rows(emails)).toEqual([["ann@example.com"]]);
+      await using doubting = await startReadyServer({ config: { ...config, server: { port: 0 } } });
+      const failed = await new Browser({ ca: tls.cert }).go(doubting.url + LOGIN);
+      expect(errorOf(failed)).toBe("exchange_failed");
+      expect(doubting.output).toContain("SELF_SIGNED");
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+);

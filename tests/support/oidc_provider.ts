@@ -1,0 +1,221 @@
+/**
+ * Providers of OpenID Connect for tests, and a browser that goes to them.
+ *
+ * - `RealProvider` is `oidc-provider`, a certified implementation, in a process of its own.
+ * - `SigningIssuer` serves a discovery document and keys, and signs whatever a test asks for: the
+ *   tokens and key sets that no honest provider makes.
+ */
+import { join } from "node:path";
+import { CompactSign, exportJWK, generateKeyPair, type JWK } from "jose";
+import type { Certificate } from "./certificates.ts";
+
+const PROGRAM = join(import.meta.dir, "oidc_provider.mjs");
+
+const ISSUED_SECONDS = 600;
+
+/** Lets a test sign a header that demands an extension that nobody knows. */
+const UNKNOWN = { crit: { exp2: true } };
+
+/** Returns a port that is free now, for a server whose address others have to know before. */
+export function freePort(): number {
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port = 0 } = server;
+  void server.stop(true);
+  return port;
+}
+
+/** Makes a private key as a JWK with an id. */
+export async function signingKey(kid: string, alg = "RS256"): Promise<JWK> {
+  const { privateKey } = await generateKeyPair(alg, { extractable: true });
+  return { ...(await exportJWK(privateKey)), kid, alg, use: "sig" };
+}
+
+/** Returns the public part of a key. */
+export function publicPart({ alg, crv, e, kid, kty, n, use, x, y }: JWK): JWK {
+  const all = { alg, crv, e, kid, kty, n, use, x, y };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as JWK;
+}
+
+export interface RealProviderOptions {
+  readonly clients: readonly object[];
+  readonly keys: readonly JWK[];
+  /** The claims of each account, by its name. */
+  readonly accounts: Readonly<Record<string, object>>;
+  readonly tls?: Certificate;
+  readonly port?: number;
+  /** Whether the claims of scopes are only at the userinfo endpoint. */
+  readonly conformIdTokenClaims?: boolean;
+}
+
+export class RealProvider implements AsyncDisposable {
+  /** Scheme, host and port, which is also the issuer. */
+  readonly url: string;
+  readonly #child: Bun.Subprocess<"ignore", "pipe", "ignore">;
+
+  private constructor(url: string, child: Bun.Subprocess<"ignore", "pipe", "ignore">) {
+    this.url = url;
+    this.#child = child;
+  }
+
+  static async start(options: RealProviderOptions): Promise<RealProvider> {
+    const child = Bun.spawn([process.execPath, PROGRAM], {
+      env: { PATH: process.env["PATH"] ?? "", PROVIDER: JSON.stringify(options) },
+      stdin: "ignore",
+      stdout: "pipe",
+      // It warns of its store in memory and of the runtime.
+      stderr: "ignore",
+    });
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const url = /https?:\/\/\S+/.exec(text)?.[0];
+      if (url !== undefined) return new RealProvider(url, child);
+    }
+    throw new Error("The provider ended before it listened");
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  /** Chooses the account of the next logins, or that they are denied. */
+  async next(choice: { account: string } | { deny: true }, cert?: string): Promise<void> {
+    const tls = cert === undefined ? {} : { tls: { ca: cert } };
+    await fetch(`${this.url}/control`, { method: "PUT", body: JSON.stringify(choice), ...tls });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#child.exited;
+  }
+}
+
+/** An issuer that signs everything. */
+export class SigningIssuer implements Disposable {
+  /** The published key set, or another body of the endpoint. */
+  keySet: unknown;
+  /** Answers in place of the usual endpoints. */
+  answer: ((path: string) => Response | Promise<Response> | undefined) | undefined;
+  /** Further members of the discovery document. */
+  discovery: Readonly<Record<string, unknown>> = {};
+  /** The paths that were requested. */
+  readonly requested: string[] = [];
+  readonly key: JWK;
+  readonly #server: Bun.Server<undefined>;
+
+  private constructor(key: JWK) {
+    this.key = key;
+    this.keySet = { keys: [publicPart(key)] };
+    this.#server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      idleTimeout: 60,
+      fetch: async (request) => {
+        const { pathname } = new URL(request.url);
+        this.requested.push(pathname);
+        const answer = await this.answer?.(pathname);
+        if (answer !== undefined) return answer;
+        if (pathname === "/jwks") return Response.json(this.keySet);
+        return Response.json({ issuer: this.url, jwks_uri: `${this.url}/jwks`, ...this.discovery });
+      },
+    });
+  }
+
+  static async start(key?: JWK): Promise<SigningIssuer> {
+    return new SigningIssuer(key ?? (await signingKey("first", "ES256")));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.port}`;
+  }
+
+  /** Returns the claims of an ordinary token, with changes. */
+  claims(change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+    const now = Math.floor(Date.now() / 1000);
+    const usual = { iss: this.url, sub: "1", aud: "db", iat: now, exp: now + ISSUED_SECONDS };
+    return { ...usual, ...change };
+  }
+
+  /** Signs a token with claims that differ from the usual ones as given. */
+  async token(
+    change: Readonly<Record<string, unknown>> = {},
+    { header = {}, key = this.key }: { header?: object; key?: JWK } = {},
+  ): Promise<string> {
+    const { alg = "RS256", kid } = key;
+    const payload = new TextEncoder().encode(JSON.stringify(this.claims(change)));
+    const protectedHeader = { alg, typ: "JWT", ...(kid === undefined ? {} : { kid }), ...header };
+    return await new CompactSign(payload).setProtectedHeader(protectedHeader).sign(key, UNKNOWN);
+  }
+
+  [Symbol.dispose](): void {
+    void this.#server.stop(true);
+  }
+}
+
+/** The last page of a browser's way, and the addresses on it. */
+export interface Visit {
+  readonly url: URL;
+  readonly response: Response;
+  readonly steps: readonly string[];
+}
+
+const STEPS_MAX = 20;
+
+/** Follows redirects and keeps cookies, as a browser does in one tab. */
+export class Browser {
+  /** The cookies by host, then by name. Cookies do not depend on ports. */
+  readonly #jar = new Map<string, Map<string, { value: string; path: string }>>();
+  readonly #ca: string | undefined;
+
+  constructor({ ca }: { ca?: string } = {}) {
+    this.#ca = ca;
+  }
+
+  cookie(host: string, name: string): string | undefined {
+    return this.#jar.get(host)?.get(name)?.value;
+  }
+
+  /** Returns the header with the cookies for an address. */
+  cookiesFor(url: URL): string {
+    const cookies = [...(this.#jar.get(url.hostname) ?? [])];
+    return cookies
+      .filter(([, { path }]) => url.pathname.startsWith(path))
+      .map(([name, { value }]) => `${name}=${value}`)
+      .join("; ");
+  }
+
+  /**
+   * Goes to an address.
+   *
+   * @param until Ends the way before a matching address is requested.
+   */
+  async go(address: string, until?: RegExp): Promise<Visit> {
+    const steps: string[] = [];
+    let url = new URL(address);
+    let response = new Response();
+    while (steps.length < STEPS_MAX) {
+      steps.push(url.href);
+      response = await this.#request(url);
+      const next = response.headers.get("location");
+      if (next === null) return { url, response, steps };
+      url = new URL(next, url);
+      if (until?.test(url.href) === true) return { url, response, steps };
+    }
+    throw new Error(`Too many redirects: ${steps.join(" ")}`);
+  }
+
+  async #request(url: URL): Promise<Response> {
+    const response = await fetch(url, {
+      redirect: "manual",
+      headers: { Cookie: this.cookiesFor(url), Accept: "text/html" },
+      ...(this.#ca === undefined ? {} : { tls: { ca: this.#ca } }),
+    });
+    const cookies = this.#jar.get(url.hostname) ?? new Map<string, never>();
+    this.#jar.set(url.hostname, cookies);
+    for (const line of response.headers.getSetCookie()) {
+      const { expires, maxAge, name, path, value } = Bun.Cookie.parse(line);
+      const isOver = maxAge === 0 || (expires !== undefined && expires.getTime() < Date.now());
+      if (isOver) cookies.delete(name);
+      else cookies.set(name, { value, path: path ?? "/" });
+    }
+    return response;
+  }
+}
