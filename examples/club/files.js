@@ -120,6 +120,12 @@ function open({ db, me, space, view }) {
     const [kind] = row.file.mime.split("/");
     if (kind === "image") {
       const image = h("img", { alt: row.file.name, loading: "lazy", src: await urlOf(row) });
+      // A picture that is scrolled to after an hour needs another URL.
+      const retry = async () => {
+        urls.delete(String(row.id));
+        image.src = await urlOf(row);
+      };
+      image.addEventListener("error", () => void retry().catch(sayFailure), { once: true });
       picture.append(
         h(
           "button",

@@ -423,10 +423,15 @@ describeUnless(chromiumMissing)("the club", () => {
       await hugo.page.getByRole("button", { name: "Save notes.txt" }).waitFor();
       expect(await ines.received("canary")).toBe(false);
 
+      // The first attempt to load the picture fails, as with a URL that has expired.
+      await ines.page.route("**/v1/files/**", (route) => route.fulfill({ status: 404 }), {
+        times: 1,
+      });
       await hugo.add(ines);
       const image = ines.page.getByRole("img", { name: "canary.png" });
       await image.waitFor();
       await until(() => image.evaluate<boolean, Picture>(({ naturalWidth }) => naturalWidth === 1));
+      expect(ines.faults.splice(0)).toHaveLength(1);
       const url = (await image.getAttribute("src")) ?? "";
       expect((await fetch(url)).status).toBe(200);
       expect(await ines.page.getByRole("button", { name: /^Remove/ }).count()).toBe(0);
