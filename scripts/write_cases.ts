@@ -33,6 +33,7 @@ import { PATTERNS } from "./write_cases/patterns.ts";
 import { PLANNED } from "./write_cases/planned.ts";
 import { askPostgres } from "./write_cases/psql.ts";
 import { QUERIES } from "./write_cases/queries.ts";
+import { RARER_TYPES } from "./write_cases/rarer_types.ts";
 import { ROW_CASES } from "./write_cases/rows.ts";
 import { SCALARS } from "./write_cases/scalars.ts";
 import { SMALL_WORDS } from "./write_cases/small_words.ts";
@@ -52,6 +53,7 @@ const REPEATING: ReadonlySet<string> = new Set([
   "json_parts",
   "json_paths",
   "merges",
+  "rarer_types",
   "text_search",
 ]);
 
@@ -85,6 +87,7 @@ const files = [
   NOT_FINITE,
   JSON_PARTS,
   JSON_PATHS,
+  RARER_TYPES,
   SMALL_WORDS,
   TEXT_SEARCH,
 ].filter(({ name }) => only === undefined || name === only);

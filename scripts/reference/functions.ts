@@ -69,6 +69,7 @@ export async function functionsPage(): Promise<string> {
   await engine.run("CREATE NAMESPACE app; CREATE SHARED TABLE app.t (id SERIAL PRIMARY KEY)");
   await engine.run("INSERT INTO app.t VALUES (1)");
   await engine.run("CREATE TYPE app.mood AS ENUM ('sad', 'ok', 'happy')");
+  await engine.run("CREATE TYPE app.place AS (street TEXT, city TEXT)");
   const parts: string[] = [];
   for (const { entries, title } of groups) {
     const rows: string[][] = [];

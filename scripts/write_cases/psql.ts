@@ -76,6 +76,7 @@ function columnOf(type: string, rows: readonly (readonly string[])[], position: 
 /** Returns a value that PostgreSQL printed as a wire cell of its type. */
 function wireForm(text: string, type: string): string {
   const [base = ""] = type.split("(");
+  if (/^time\b.*with time zone$/.test(type)) return text;
   switch (base.replace(/ with(?:out)? time zone$/, "").trim()) {
     case "boolean":
       return text === "t" ? "true" : "false";

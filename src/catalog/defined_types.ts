@@ -7,7 +7,7 @@
  * never changes in place: ALTER DOMAIN replaces the definitions of the tables whose columns have
  * the domain.
  */
-import type { DataType, DomainType, EnumType } from "../types/mod.ts";
+import type { DataType, DomainType, EnumType, RowField } from "../types/mod.ts";
 import type { ColumnEntry, TypeEntry } from "./entries.ts";
 import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
@@ -23,13 +23,16 @@ export class DefinedTypes {
   readonly entries: NamedEntries<TypeEntry>;
   readonly #byId = new Map<number, EnumType>();
   readonly #domains = new Map<number, DomainType>();
+  readonly #rows = new Map<number, DataType & { kind: "row" }>();
 
   constructor(file: SqliteFile) {
     this.entries = new NamedEntries(file, { table: "types", idOf: ({ typeId }) => typeId });
-    // The base type of a domain may be an enum type, so enum types are loaded first.
+    // The base type of a domain, and the type of a field, may be an enum type, so these are loaded
+    // first. A field or a domain may have any type that is older than its own.
     const all = [...allSealed<TypeEntry>(file, "types")];
-    for (const entry of all) if (entry.domain === undefined) this.remember(entry);
-    for (const entry of all) if (entry.domain !== undefined) this.remember(entry);
+    const others = all.filter((entry) => !isEnum(entry));
+    for (const entry of all) if (isEnum(entry)) this.remember(entry);
+    for (const entry of others.toSorted((a, b) => a.typeId - b.typeId)) this.remember(entry);
   }
 
   named(namespace: string, name: string): DefinedType | undefined {
@@ -37,17 +40,25 @@ export class DefinedTypes {
     if (typeId === undefined) return undefined;
     const domain = this.#domains.get(typeId);
     if (domain !== undefined) return { type: domain.base, domain };
+    const row = this.#rows.get(typeId);
+    if (row !== undefined) return { type: this.current(row) };
     const enumType = this.#byId.get(typeId);
     return enumType === undefined ? undefined : { type: { kind: "enum", enumType } };
   }
 
   /** Adds a new type, or updates the existing object that all columns of the type share. */
   remember(entry: TypeEntry): void {
-    const { domain, labels, name, namespace, typeId } = entry;
+    const { domain, fields, labels, name, namespace, typeId } = entry;
     this.entries.remember(entry);
     if (domain !== undefined) {
       const base = this.current(domain.base);
       this.#domains.set(typeId, { ...domain, base, typeId, namespace, name });
+      return;
+    }
+    if (fields !== undefined) {
+      // All columns share the name, which is all that can change.
+      const named = Object.assign(this.#rows.get(typeId)?.named ?? { typeId }, { namespace, name });
+      this.#rows.set(typeId, { kind: "row", fields: this.#currentFields(fields), named });
       return;
     }
     const known = this.#byId.get(typeId);
@@ -60,6 +71,7 @@ export class DefinedTypes {
     for (const { typeId } of entries) {
       this.#byId.delete(typeId);
       this.#domains.delete(typeId);
+      this.#rows.delete(typeId);
     }
   }
 
@@ -71,14 +83,33 @@ export class DefinedTypes {
     return { ...current, domain: this.#domains.get(domain.typeId) ?? domain };
   }
 
+  #currentFields(fields: readonly RowField[]): readonly RowField[] {
+    return fields.map((field) => {
+      const domain = field.domain && (this.#domains.get(field.domain.typeId) ?? field.domain);
+      return {
+        name: field.name,
+        type: this.current(field.type),
+        ...(domain === undefined ? {} : { domain }),
+      };
+    });
+  }
+
   /**
    * Returns the current form of a type. If the type was dropped, it keeps the form in which it was
    * stored.
    */
   current(type: DataType): DataType {
     if (type.kind === "array") return { kind: "array", element: this.current(type.element) };
+    if (type.kind === "row") {
+      const known = type.named === undefined ? undefined : this.#rows.get(type.named.typeId);
+      return { ...(known ?? type), fields: this.#currentFields((known ?? type).fields) };
+    }
     if (type.kind !== "enum") return type;
     const enumType = this.#byId.get(type.enumType.typeId);
     return enumType === undefined ? type : { kind: "enum", enumType };
   }
+}
+
+function isEnum({ domain, fields }: TypeEntry): boolean {
+  return domain === undefined && fields === undefined;
 }

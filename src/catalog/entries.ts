@@ -8,6 +8,7 @@ import type {
   DomainRules,
   DomainType,
   EnumLabel,
+  RowField,
   TermKind,
   Value,
 } from "../types/mod.ts";
@@ -377,6 +378,8 @@ export interface TypeEntry {
   readonly labels: readonly EnumLabel[];
   /** The rules of a domain; absent for other types. */
   readonly domain?: DomainRules;
+  /** The fields of a row type; absent for other types. */
+  readonly fields?: readonly RowField[];
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

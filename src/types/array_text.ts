@@ -3,7 +3,7 @@
  * dimensions.
  *
  * Arrays begin at position 1. A string with explicit bounds, such as `[1:2]={a,b}`, is accepted if
- * the bounds begin at 1.
+ * the bounds begin at 1; other bounds are refused by name.
  */
 import { DatabaseError } from "../base/errors.ts";
 import { PARTS_OF_TEXT_MAX } from "../base/limits.ts";
@@ -75,23 +75,34 @@ class ArrayReader {
         `Cannot read ${excerpt(this.#text)} as an array: the arrays within it differ in their dimensions`,
       );
     }
-    if (bounds !== undefined && !isSameShape(bounds, dimensions)) {
+    if (bounds !== undefined && !isSameShape(bounds.lengths, dimensions)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read ${excerpt(this.#text)} as an array: its bounds should count from 1 to the number of elements`,
+        `Cannot read ${excerpt(this.#text)} as an array: its bounds should agree with the number of elements`,
+      );
+    }
+    if (bounds?.areFromOne === false) {
+      throw new DatabaseError(
+        "UNSUPPORTED_FEATURE",
+        `Cannot read ${excerpt(this.#text)} as an array: it begins at another position, but all arrays begin at 1`,
+        { hint: "leave out the bounds" },
       );
     }
     return items;
   }
 
-  #bounds(): number[] | undefined {
+  /** Returns the lengths that the bounds give, and whether they all begin at 1. */
+  #bounds(): { lengths: number[]; areFromOne: boolean } | undefined {
     const found = BOUNDS.exec(this.#text);
     if (found === null) return undefined;
     this.#at = found[0].length;
-    return [...(found[1] ?? "").matchAll(BOUND)].map(([, low = "", high]) => {
-      const isFromOne = high === undefined || Number(low) === 1;
-      return isFromOne ? Number(high ?? low) : -1;
-    });
+    const pairs = [...(found[1] ?? "").matchAll(BOUND)].map(([, low = "", high]) =>
+      high === undefined ? [1, Number(low)] : [Number(low), Number(high)],
+    );
+    return {
+      lengths: pairs.map(([low = 1, high = 0]) => high - low + 1),
+      areFromOne: pairs.every(([low]) => low === 1),
+    };
   }
 
   #items(depth: number): Value[] {

@@ -10,6 +10,8 @@
 import { assert } from "../base/assert.ts";
 import { DatabaseError } from "../base/errors.ts";
 import { type ArrayValue, isArrayValue, mapElements } from "./array_shape.ts";
+import { bitsFromText, cutBits } from "./bit_string.ts";
+import { castForms } from "./cast_forms.ts";
 import { castNumber } from "./cast_number.ts";
 import { castTime } from "./cast_time.ts";
 import { codePointLength, sliceCodePoints } from "./code_points.ts";
@@ -24,6 +26,7 @@ import {
 import { decimalFromText } from "./decimal.ts";
 import { excerpt } from "./excerpt.ts";
 import { shortestFloat } from "./float_text.ts";
+import { textFromInet } from "./inet_address.ts";
 import { valueFromJsonParameter } from "./json_parameter.ts";
 import { jsonKindAt, jsonRoot } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
@@ -140,6 +143,8 @@ function findAnyCast(wanted: Wanted): FoundCast {
   if (from.kind === "text") return castFromText(wanted);
   if (from.kind === "enum" || to.kind === "enum") return sameType(from, to) ? "same" : undefined;
   if (isNumeric(from) && isNumeric(to)) return castNumber(from, to, mode);
+  const form = castForms(from, to, mode);
+  if (form !== undefined) return form;
   if (typeClass(from) === "json") return castFromJson(from, to, mode);
   const time = castTime(from, to, mode);
   if (time !== undefined) return time;
@@ -160,6 +165,9 @@ function castUntyped({ from, to, mode, nowMicros }: Wanted): FoundCast {
     const { lengthMax } = to;
     if (lengthMax === undefined) return "same";
     return mode === "explicit" ? cutTo(lengthMax) : limitTo(lengthMax);
+  }
+  if (to.kind === "bit" && mode === "explicit") {
+    return (value) => cutBits(to, bitsFromText({ kind: "bit" }, value as string));
   }
   if (from.kind === "unknown" && from.isJson === true) {
     return (value) => valueFromJsonParameter(to, value as string, nowMicros);
@@ -193,7 +201,10 @@ function castToText(from: DataType, lengthMax: number | undefined, mode: CastMod
       lengthMax === undefined || (from.lengthMax !== undefined && from.lengthMax <= lengthMax);
     return fits ? "same" : limit;
   }
-  const toText: Caster = (value) => textFromValue(from, value);
+  const toText: Caster =
+    from.kind === "inet"
+      ? (value) => textFromInet("cidr", value as string)
+      : (value) => textFromValue(from, value);
   if (limit === undefined) return toText;
   return (value) => limit(toText(value));
 }
@@ -211,6 +222,9 @@ const WRITTEN_FROM_TEXT: ReadonlySet<string> = new Set([
 
 function castFromText({ to, mode, nowMicros }: Wanted): FoundCast {
   if (to.kind === "file") return undefined;
+  if (to.kind === "bit" && mode === "explicit") {
+    return (value) => cutBits(to, bitsFromText({ kind: "bit" }, value as string));
+  }
   const allowed = mode === "explicit" || (mode === "assignment" && WRITTEN_FROM_TEXT.has(to.kind));
   return allowed ? (value) => valueFromText(to, value as string, nowMicros) : undefined;
 }

@@ -9,6 +9,7 @@ import type { DataType, RowField } from "./data_type.ts";
 import { compareWhole } from "./decimal.ts";
 import { intervalSpan } from "./interval.ts";
 import { compareJson, jsonGroupKey, jsonTree } from "./json_tree.ts";
+import { compareTsQueryTexts, compareTsVectorTexts, tsQueryGroupKey } from "./search_order.ts";
 import { typeOrder } from "./type_class.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
 
@@ -33,11 +34,13 @@ export function comparatorFor(type: DataType): Comparator {
     case "boolean":
       return compareNatural;
     case "text":
-      return type.kind === "uuid" ? compareNatural : compareText;
+      return type.kind === "text" || type.kind === "jsonpath" ? compareText : compareNatural;
     case "unknown":
       return compareText;
     case "json":
       return compareJsonText;
+    case "search":
+      return type.kind === "tsvector" ? compareTsVectors : compareTsQueries;
     case "bytes":
       return compareBytes;
     case "embedding":
@@ -100,6 +103,14 @@ function compareJsonText(left: Value, right: Value): number {
   return compareJson(jsonTree(left as string), jsonTree(right as string));
 }
 
+function compareTsVectors(left: Value, right: Value): number {
+  return left === right ? 0 : compareTsVectorTexts(left as string, right as string);
+}
+
+function compareTsQueries(left: Value, right: Value): number {
+  return left === right ? 0 : compareTsQueryTexts(left as string, right as string);
+}
+
 function compareEmbeddings(left: Value, right: Value): number {
   const a = left as Float32Array;
   const b = right as Float32Array;
@@ -159,6 +170,8 @@ export function groupKeyOf(type: DataType, value: Value): GroupKey {
   switch (typeOrder(type)) {
     case "json":
       return jsonGroupKey(value as string);
+    case "search":
+      return type.kind === "tsquery" ? tsQueryGroupKey(value as string) : (value as string);
     case "bytes":
       return Buffer.from(value as Uint8Array).toString("latin1");
     case "embedding":
@@ -199,6 +212,7 @@ function keyPart(type: DataType, value: Value): string {
 export function groupKeyMakerFor(type: DataType): ((value: Value) => GroupKey) | undefined {
   switch (typeOrder(type)) {
     case "json":
+    case "search":
     case "bytes":
     case "embedding":
     case "interval":

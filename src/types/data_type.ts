@@ -6,7 +6,8 @@
  * type. Only expressions have the type `unknown`: an untyped literal, NULL, and a parameter before
  * its context is known.
  */
-import { type EnumType, enumName } from "./enum_type.ts";
+import type { DomainType } from "./domain_type.ts";
+import { type EnumType, enumName, qualifiedTypeName } from "./enum_type.ts";
 
 export type DataType =
   | { readonly kind: "boolean" }
@@ -30,7 +31,16 @@ export type DataType =
   | { readonly kind: "datetime"; readonly digits?: number }
   | { readonly kind: "date" }
   | { readonly kind: "time"; readonly digits?: number }
+  | { readonly kind: "timetz"; readonly digits?: number }
   | { readonly kind: "uuid" }
+  | { readonly kind: "money" }
+  /** `length` is absent for a literal and for BIT VARYING of any length. */
+  | { readonly kind: "bit"; readonly length?: number; readonly isVarying?: true }
+  /** An address with the length of its network, and a network. */
+  | { readonly kind: "inet" }
+  | { readonly kind: "cidr" }
+  | { readonly kind: "macaddr" }
+  | { readonly kind: "macaddr8" }
   | { readonly kind: "bytes" }
   | { readonly kind: "embedding"; readonly dimensions: number }
   | { readonly kind: "file" }
@@ -42,8 +52,8 @@ export type DataType =
   | { readonly kind: "tsvector" }
   | { readonly kind: "tsquery" }
   | { readonly kind: "array"; readonly element: DataType }
-  /** Only expressions have this type: no column contains rows. */
-  | { readonly kind: "row"; readonly fields: readonly RowField[] }
+  /** A column contains rows only of a type that CREATE TYPE has defined, which has a name. */
+  | { readonly kind: "row"; readonly fields: readonly RowField[]; readonly named?: NamedRow }
   /**
    * `isNull` is set for a literal NULL, which has no digits to keep. `isJson` is set for a list or
    * an object among the parameters of a request, whose text is JSON.
@@ -54,6 +64,17 @@ export type DataType =
 export interface RowField {
   readonly name: string;
   readonly type: DataType;
+  /**
+   * The domain of a field of a named row type, whose conditions the function that makes it checks.
+   */
+  readonly domain?: DomainType;
+}
+
+/** The name and id of a row type that CREATE TYPE has defined. */
+export interface NamedRow {
+  readonly typeId: number;
+  readonly namespace: string;
+  readonly name: string;
 }
 
 export type TypeKind = DataType["kind"];
@@ -71,7 +92,15 @@ export const TIMESTAMP: DataType = { kind: "timestamp" };
 export const DATETIME: DataType = { kind: "datetime" };
 export const DATE: DataType = { kind: "date" };
 export const TIME: DataType = { kind: "time" };
+export const TIMETZ: DataType = { kind: "timetz" };
 export const UUID: DataType = { kind: "uuid" };
+export const MONEY: DataType = { kind: "money" };
+export const BIT: DataType = { kind: "bit" };
+export const VARBIT: DataType = { kind: "bit", isVarying: true };
+export const INET: DataType = { kind: "inet" };
+export const CIDR: DataType = { kind: "cidr" };
+export const MACADDR: DataType = { kind: "macaddr" };
+export const MACADDR8: DataType = { kind: "macaddr8" };
 export const BYTES: DataType = { kind: "bytes" };
 export const FILE: DataType = { kind: "file" };
 export const INTERVAL: DataType = { kind: "interval" };
@@ -93,10 +122,6 @@ export function decimalType(precision: number, scale: number): DataType {
 export function sameType(left: DataType, right: DataType): boolean {
   if (left.kind !== right.kind) return false;
   switch (left.kind) {
-    case "decimal":
-      return (
-        right.kind === "decimal" && left.precision === right.precision && left.scale === right.scale
-      );
     case "text":
       return right.kind === "text" && left.lengthMax === right.lengthMax;
     case "json":
@@ -105,16 +130,31 @@ export function sameType(left: DataType, right: DataType): boolean {
       return right.kind === "embedding" && left.dimensions === right.dimensions;
     case "enum":
       return isSameEnum(left, right);
+    case "decimal":
+    case "bit":
+      return sameSizes(left, right);
     case "array":
     case "row":
       return sameParts(left, right);
     case "timestamp":
     case "datetime":
     case "time":
+    case "timetz":
       return right.kind === left.kind && (left.digits ?? 6) === (right.digits ?? 6);
     default:
       return true;
   }
+}
+
+function sameSizes(left: DataType & { kind: "bit" | "decimal" }, right: DataType): boolean {
+  if (left.kind === "bit") {
+    return (
+      right.kind === "bit" && left.length === right.length && left.isVarying === right.isVarying
+    );
+  }
+  return (
+    right.kind === "decimal" && left.precision === right.precision && left.scale === right.scale
+  );
 }
 
 function isSameEnum(left: DataType & { kind: "enum" }, right: DataType): boolean {
@@ -148,6 +188,12 @@ export function isStringKind(kind: TypeKind): boolean {
     case "jsonpath":
     case "tsvector":
     case "tsquery":
+    case "timetz":
+    case "bit":
+    case "inet":
+    case "cidr":
+    case "macaddr":
+    case "macaddr8":
       return true;
     default:
       return false;
@@ -165,12 +211,6 @@ export function isNumeric(type: DataType): boolean {
  */
 export function typeName(type: DataType): string {
   switch (type.kind) {
-    case "int":
-      return "integer";
-    case "float":
-      return "real";
-    case "double":
-      return "double precision";
     case "decimal":
       return `numeric(${type.precision},${type.scale})`;
     case "text":
@@ -183,8 +223,10 @@ export function typeName(type: DataType): string {
       return `timestamp${digitsText(type.digits)} with time zone`;
     case "time":
       return `time${digitsText(type.digits)} without time zone`;
-    case "bytes":
-      return "bytea";
+    case "timetz":
+      return `time${digitsText(type.digits)} with time zone`;
+    case "bit":
+      return bitTypeName(type);
     case "embedding":
       return `embedding(${type.dimensions})`;
     case "enum":
@@ -192,12 +234,25 @@ export function typeName(type: DataType): string {
     case "array":
       return `${typeName(type.element)}[]`;
     case "row":
-      return "record";
+      return type.named === undefined ? "record" : qualifiedTypeName(type.named);
     case "unknown":
       return type.isJson === true ? "list or object" : type.kind;
     default:
-      return type.kind;
+      return OTHER_NAMES[type.kind] ?? type.kind;
   }
+}
+
+/** The names of types without parameters that differ from their kinds. */
+const OTHER_NAMES: Readonly<Partial<Record<TypeKind, string>>> = {
+  int: "integer",
+  float: "real",
+  double: "double precision",
+  bytes: "bytea",
+};
+
+function bitTypeName({ isVarying, length }: DataType & { kind: "bit" }): string {
+  const name = isVarying === true ? "bit varying" : "bit";
+  return length === undefined ? name : `${name}(${length})`;
 }
 
 function digitsText(digits: number | undefined): string {

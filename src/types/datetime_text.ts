@@ -25,6 +25,7 @@ import { excerpt } from "./excerpt.ts";
 import { MICROS_PER_DAY } from "./interval.ts";
 import { offsetSecondsAtLocal, type TimeZone, zoneFromText } from "./time_zone.ts";
 import type { Whole } from "./value.ts";
+import type { ZonedTime } from "./zoned_time.ts";
 
 /** The time of the statement, for words such as `now`; without it they are refused. */
 export interface Now {
@@ -47,7 +48,8 @@ const ISO = new RegExp(
 );
 
 /** Matches a time without colons: `040506.789`, or `0405` without seconds. */
-const TIME_DIGITS = new RegExp(String.raw`^T?(\d{2})(\d{2})(?:(\d{2})(\.\d*)?)?${ZONE}$`, "i");
+const CLOCK_DIGITS = String.raw`(\d{2})(\d{2})(?:(\d{2})(\.\d*)?)?(?:\s*(AM|PM)\b)?`;
+const TIME_DIGITS = new RegExp(String.raw`^T?${CLOCK_DIGITS}${ZONE}$`, "i");
 
 const TIME_ONLY = new RegExp(String.raw`^T?${CLOCK}${ZONE}$`, "i");
 
@@ -90,7 +92,7 @@ export function datetimeFromText(text: string, now: Now): Whole {
 export function timeFromText(text: string, now: Now): number {
   const trimmed = text.trim();
   const match = TIME_ONLY.exec(trimmed) ?? TIME_DIGITS.exec(trimmed);
-  if (match !== null) return microsFromClock(match, 1, text);
+  if (match !== null) return zonedClock(match, text, "a time").micros;
   if (trimmed.toLowerCase() === "allballs") return 0;
   const moment = momentFromWord(text, now);
   if (typeof moment === "number") return splitTimestamp(moment).micros;
@@ -98,6 +100,34 @@ export function timeFromText(text: string, now: Now): number {
   const { micros } = readDateTime(text, "a time", now);
   if (micros !== undefined) return micros;
   throw unreadable(text, "a time");
+}
+
+/**
+ * Reads a time of day with a zone, which is UTC if the text names none.
+ * @throws {DatabaseError} INVALID_VALUE, VALUE_OUT_OF_RANGE
+ */
+export function zonedTimeFromText(text: string, now: Now): ZonedTime {
+  const trimmed = text.trim();
+  const match = TIME_ONLY.exec(trimmed) ?? TIME_DIGITS.exec(trimmed);
+  if (match !== null) return zonedClock(match, text, ZONED_TIME);
+  const moment = trimmed.toLowerCase() === "allballs" ? 0 : momentFromWord(text, now);
+  if (typeof moment === "number") return { micros: splitTimestamp(moment).micros, offset: 0 };
+  if (moment !== undefined) throw unreadable(text, ZONED_TIME);
+  const { days, micros, zone } = readDateTime(text, ZONED_TIME, now);
+  if (micros === undefined) throw unreadable(text, ZONED_TIME);
+  const offset = zone === undefined ? 0 : offsetSecondsAtLocal(zone, joinTimestamp(days, micros));
+  return { micros, offset };
+}
+
+const ZONED_TIME = "a time with time zone";
+
+/** Reads a clock and its zone. A zone whose offset changes needs a date. */
+function zonedClock(match: RegExpExecArray, text: string, what: string): ZonedTime {
+  const micros = microsFromClock(match, 1, text);
+  const [, , , , , , name] = match;
+  const zone = name === undefined ? undefined : zoneFromText(name);
+  if (name !== undefined && zone?.kind !== "fixed") throw unreadable(text, what);
+  return { micros, offset: zone?.kind === "fixed" ? zone.offsetSeconds : 0 };
 }
 
 function readDateTime(text: string, what: string, now: Now): DateTimeText {
@@ -538,6 +568,8 @@ function unreadable(text: string, what: string): DatabaseError {
   return new DatabaseError(
     "INVALID_VALUE",
     `Cannot read ${excerpt(text)} as ${what}: expected for example ` +
-      (what === "a time" ? "'14:30:00'" : "'2026-01-31' or '2026-01-31 14:30:00'"),
+      (what.startsWith("a time ") || what === "a time"
+        ? "'14:30:00'"
+        : "'2026-01-31' or '2026-01-31 14:30:00'"),
   );
 }

@@ -134,9 +134,12 @@ export function pad2(value: number): string {
   return value < 10 ? `0${value}` : value.toString();
 }
 
-/** As in PostgreSQL, a number may follow `@`, a unit of one letter and `mon` without a space. */
+/**
+ * As in PostgreSQL, a number may follow `@`, a unit of one letter and `mon` without a space, and
+ * spaces may follow a sign.
+ */
 const TOKEN =
-  /\s*(?:([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}))?(\.\d*)?|([+-]?)(\d+)-(\d{1,2})(?=$|\s)|([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
+  /\s*(?:([+-]?)\s*(\d+):(\d{1,2})(?::(\d{1,2}))?(\.\d*)?|([+-]?)\s*(\d+)-(\d{1,2})(?=$|\s)|([+-]?\s*(?:\d+(?:\.\d*)?|\.\d+))\s*([a-z]*)|(ago)|@)(?=$|[\s+-]|(?<=@|(?<![a-z])(?:[dhmsy]|mon))\d)\s*/iy;
 
 function readVerbose(text: string, fields: readonly IntervalField[]): Interval | undefined {
   const parts = new Parts(fields);
@@ -200,7 +203,7 @@ class Parts {
 
   #addAmount(match: RegExpExecArray, isSpaced: boolean): boolean {
     const unit = unitOf(match[10] ?? "", isSpaced);
-    const amount = Number(match[9]);
+    const amount = Number((match[9] ?? "").replace(/\s+/, ""));
     if (unit === undefined) return false;
     if (unit === "bare") {
       // A bare number before a bare number of hours means days: '1 5' DAY TO HOUR.
@@ -285,45 +288,53 @@ function addClock(
 
 const ISO_PART = /([+-]?(?:\d+(?:\.\d*)?|\.\d+))([A-Z])/y;
 
-// Matches `P0001-02-03T04:05:06`, and either part alone.
-const ISO_DATE = /^P(?:(\d+)-(\d+)-(\d+))?(?:T(\d+):(\d+):(\d+(?:\.\d+)?))?$/i;
-
-function readDated(text: string): Interval | undefined {
-  const match = ISO_DATE.exec(text);
-  if (match === null || text.length === 1) return undefined;
-  const [years = 0, months = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = match
-    .slice(1)
-    .map((part: string | undefined) => Number(part ?? 0));
-  const micros = hours * MICROS_PER_HOUR + minutes * MICROS_PER_MINUTE;
-  const rest = Math.round(seconds * MICROS_PER_SECOND);
-  return makeInterval(years * 12 + months, days, micros + rest);
+/** A half of the ISO form, before or after the T. */
+interface IsoHalf {
+  /** Matches numbers without units: with separators, and digits alone. */
+  readonly forms: readonly RegExp[];
+  readonly units: Readonly<Record<string, string>>;
 }
 
+const ISO_DATE: IsoHalf = {
+  forms: [/^(\d{4})(\d\d)(\d\d)$/, /^([+-]?\d+(?:\.\d*)?)(?:-(\d+)(?:-(\d+))?)?$/],
+  units: { Y: "year", M: "month", W: "week", D: "day" },
+};
+const ISO_TIME: IsoHalf = {
+  forms: [
+    /^(\d\d)(\d\d)(\d\d(?:\.\d+)?)$/,
+    /^([+-]?\d+(?:\.\d*)?)(?::(\d+)(?::(\d+(?:\.\d+)?))?)?$/,
+  ],
+  units: { H: "hour", M: "minute", S: "second" },
+};
+
+/** Reads `P1Y2M3DT4H5M6S` and `P0001-02-03T04:05:06`; either half may have either form. */
 function readIso(text: string): Interval | undefined {
-  const upper = text.toUpperCase();
-  const dated = readDated(upper);
-  if (dated !== undefined) return dated;
+  const [date = "", time, ...more] = text.slice(1).toUpperCase().split("T");
+  if (more.length > 0 || (date === "" && time === undefined)) return undefined;
   const sum = new Sum();
-  let at = 1;
-  let afterT = false;
-  let count = 0;
-  while (at < upper.length) {
-    if (upper[at] === "T" && !afterT) {
-      afterT = true;
-      at += 1;
-      continue;
-    }
-    ISO_PART.lastIndex = at;
-    const match = ISO_PART.exec(upper);
-    const word = match?.[2] ?? "";
-    const units: Readonly<Record<string, string>> = afterT
-      ? { H: "hour", M: "minute", S: "second" }
-      : { Y: "year", M: "month", W: "week", D: "day" };
-    const unit = UNIT_BY_WORD.get(units[word] ?? "");
-    if (match === null || unit === undefined) return undefined;
-    sum.add(unit, Number(match[1]));
-    at = ISO_PART.lastIndex;
-    count += 1;
+  const isRead = addIsoHalf(sum, date, ISO_DATE) && addIsoHalf(sum, time ?? "", ISO_TIME);
+  return isRead ? sum.interval() : undefined;
+}
+
+function addIsoHalf(sum: Sum, text: string, { forms, units }: IsoHalf): boolean {
+  if (text === "") return true;
+  const numbers = forms.map((form) => form.exec(text)).find((match) => match !== null);
+  if (numbers === undefined) return addIsoUnits(sum, text, units);
+  const words = Object.values(units).filter((word) => word !== "week");
+  for (const [index, word] of words.entries()) {
+    const unit = UNIT_BY_WORD.get(word);
+    if (unit !== undefined) sum.add(unit, Number(numbers[index + 1] ?? "0"));
   }
-  return count > 0 || afterT ? sum.interval() : undefined;
+  return true;
+}
+
+function addIsoUnits(sum: Sum, text: string, units: IsoHalf["units"]): boolean {
+  for (let at = 0; at < text.length; at = ISO_PART.lastIndex) {
+    ISO_PART.lastIndex = at;
+    const match = ISO_PART.exec(text);
+    const unit = UNIT_BY_WORD.get(units[match?.[2] ?? ""] ?? "");
+    if (match === null || unit === undefined) return false;
+    sum.add(unit, Number(match[1]));
+  }
+  return true;
 }

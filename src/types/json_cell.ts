@@ -40,7 +40,14 @@ const WORDS: Readonly<Record<Exclude<TypeKind, "array" | "decimal" | "embedding"
   datetime: "DateTime",
   date: "Date",
   time: "Time",
+  timetz: "Text",
   uuid: "Uuid",
+  money: "Text",
+  bit: "Text",
+  inet: "Text",
+  cidr: "Text",
+  macaddr: "Text",
+  macaddr8: "Text",
   bytes: "Bytes",
   file: "File",
   interval: "Text",
@@ -84,6 +91,10 @@ export function cellMakerFor(type: DataType): (value: Value) => unknown {
     case "embedding":
       return (value) => (value === null ? null : Array.from(value as Float32Array, shortestFloat));
     case "interval":
+    case "timetz":
+    case "money":
+    case "inet":
+    case "cidr":
     case "enum":
       return (value) => (value === null ? null : textFromValue(type, value));
     case "row":

@@ -13,6 +13,7 @@ export {
   tooDeep,
 } from "./array_shape.ts";
 export { textFromArray } from "./array_text.ts";
+export { BITS_MAX } from "./bit_string.ts";
 export {
   type CastMode,
   canCast,
@@ -36,8 +37,10 @@ export {
 export { concat } from "./concat.ts";
 export {
   BIGINT,
+  BIT,
   BOOLEAN,
   BYTES,
+  CIDR,
   DATE,
   DATETIME,
   type DataType,
@@ -46,6 +49,7 @@ export {
   decimalType,
   FILE,
   FLOAT,
+  INET,
   INT,
   INTERVAL,
   isInteger,
@@ -54,12 +58,17 @@ export {
   JSON_TEXT,
   JSONB,
   JSONPATH,
+  MACADDR,
+  MACADDR8,
+  MONEY,
+  type NamedRow,
   type RowField,
   SMALLINT,
   sameType,
   TEXT,
   TIME,
   TIMESTAMP,
+  TIMETZ,
   TSQUERY,
   TSVECTOR,
   type TypeKind,
@@ -67,6 +76,7 @@ export {
   UNKNOWN,
   UNKNOWN_NULL,
   UUID,
+  VARBIT,
 } from "./data_type.ts";
 export {
   checkDate,
@@ -124,6 +134,21 @@ export {
   finiteFloat,
   floatFromDouble,
 } from "./float_text.ts";
+export {
+  hardwareBytes,
+  hardwareValue,
+} from "./hardware_address.ts";
+export {
+  abbreviatedCidr,
+  hostText,
+  type InetAddress,
+  inetMask,
+  inetNetwork,
+  inetOfValue,
+  inetValue,
+  inetWidth,
+  textFromInet,
+} from "./inet_address.ts";
 export {
   fitInteger,
   fitsInteger,
@@ -190,6 +215,7 @@ export {
   type PathPart,
   type PathPredicate,
 } from "./jsonpath_syntax.ts";
+export { checkedMoney, moneyOfCents } from "./money.ts";
 export { valueFromNumberText } from "./number_literal.ts";
 export { type PortableBatch, portableBatch } from "./portable.ts";
 export type { TermKind } from "./term_kind.ts";
@@ -285,3 +311,4 @@ export {
   vectorFromTexts,
   vectorFromValues,
 } from "./vector.ts";
+export { zonedTimeOf, zonedTimeValue } from "./zoned_time.ts";

@@ -12,6 +12,40 @@ export function textFromRow(
   return `(${items.join(",")})`;
 }
 
+/**
+ * Returns the cells of a row, with NULL for an empty one; undefined if the text has another form.
+ * Within a cell, quotes and backslashes protect characters, and spaces belong to it.
+ */
+export function cellsFromRowText(text: string): (string | null)[] | undefined {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith("(") || !trimmed.endsWith(")")) return undefined;
+  const cells: (string | null)[] = [];
+  for (let at = 1; ; at += 1) {
+    CELL.lastIndex = at;
+    const [written = ""] = CELL.exec(trimmed) ?? [];
+    cells.push(written === "" ? null : unquoted(written));
+    at += written.length;
+    if (at === trimmed.length - 1) return isEmptyRow(cells) ? [] : cells;
+    if (trimmed[at] !== ",") return undefined;
+  }
+}
+
+/** Matches a cell: quoted parts, in which quotes are doubled or escaped, and plain characters. */
+const CELL = /(?:"(?:[^"\\]|""|\\[\s\S])*"|\\[\s\S]|[^(),"\\])*/y;
+
+function isEmptyRow(cells: readonly (string | null)[]): boolean {
+  return cells.length === 1 && cells[0] === null;
+}
+
+const PART = /"((?:[^"\\]|""|\\[\s\S])*)"|\\([\s\S])|([^"\\]+)/g;
+
+function unquoted(written: string): string {
+  return written.replaceAll(PART, (_, inQuotes?: string, escaped?: string, plain?: string) => {
+    if (inQuotes === undefined) return escaped ?? plain ?? "";
+    return inQuotes.replaceAll(/""|\\([\s\S])/g, (_match, character?: string) => character ?? '"');
+  });
+}
+
 function quoted(text: string): string {
   if (text !== "" && !/[(),"\\\s]/.test(text)) return text;
   return `"${text.replaceAll(/["\\]/g, "$&$&")}"`;

@@ -7,7 +7,8 @@
 import { DatabaseError } from "../base/errors.ts";
 import type { ArrayValue } from "./array_shape.ts";
 import { arrayFromText, textFromArray } from "./array_text.ts";
-import { codePointLength } from "./code_points.ts";
+import { bitsFromText } from "./bit_string.ts";
+import { codePointLength, sliceCodePoints } from "./code_points.ts";
 import { type DataType, TEXT, typeName } from "./data_type.ts";
 import {
   roundMicros,
@@ -21,6 +22,7 @@ import {
   datetimeFromText,
   timeFromText,
   timestampFromText,
+  zonedTimeFromText,
 } from "./datetime_text.ts";
 import { decimalFromText, textFromDecimal } from "./decimal.ts";
 import { enumFromText, textFromEnum } from "./enum_type.ts";
@@ -33,15 +35,19 @@ import {
   textFromDouble,
   textFromFloat,
 } from "./float_text.ts";
+import { hardwareFromText } from "./hardware_address.ts";
+import { inetFromText, textFromInet } from "./inet_address.ts";
 import { type IntegerKind, integerFromText } from "./integer.ts";
 import { intervalFromText, textFromClock, textFromInterval } from "./interval_text.ts";
 import { checkJson } from "./json_text.ts";
 import { canonicalJson } from "./json_tree.ts";
 import { canonicalPath } from "./jsonpath_text.ts";
-import { textFromRow } from "./row_text.ts";
+import { moneyFromText, textFromMoney } from "./money.ts";
+import { cellsFromRowText, textFromRow } from "./row_text.ts";
 import { textFromTsQuery, tsQueryFromText } from "./tsquery.ts";
 import { textFromTsVector, tsVectorFromText } from "./tsvector.ts";
 import type { Interval, RowValue, Value, Whole } from "./value.ts";
+import { roundedZonedTime, textFromZonedTime, zonedTimeValue } from "./zoned_time.ts";
 
 /**
  * Reads a value from its text.
@@ -64,6 +70,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "datetime":
     case "date":
     case "time":
+    case "timetz":
       return momentFromText(type, text, nowMicros);
     case "embedding":
       return embeddingFromText(type.dimensions, text);
@@ -74,10 +81,7 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
     case "array":
       return arrayFromText(text, (element) => valueFromText(type.element, element, nowMicros));
     case "row":
-      throw new DatabaseError(
-        "INVALID_VALUE",
-        `Cannot read ${excerpt(text)} as a row: a string cannot be one; write ROW(…)`,
-      );
+      return rowFromText(type, text, nowMicros);
     case "file":
       throw new DatabaseError(
         "INVALID_VALUE",
@@ -88,14 +92,54 @@ export function valueFromText(type: DataType, text: string, nowMicros?: number):
   }
 }
 
+type NamedRowType = DataType & { kind: "row" };
+
+/** @throws {DatabaseError} INVALID_VALUE, and the errors of reading a field. */
+function rowFromText({ fields, named }: NamedRowType, text: string, nowMicros?: number): RowValue {
+  if (named === undefined) {
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(text)} as a row: a string can be one only of a named type; write ROW(…)`,
+    );
+  }
+  const cells = cellsFromRowText(text);
+  if (cells?.length === fields.length) {
+    return {
+      cells: fields.map(({ type }, at) => {
+        const cell = cells[at] ?? null;
+        return cell === null ? null : valueFromText(type, cell, nowMicros);
+      }),
+    };
+  }
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read ${excerpt(text)} as ${named.name}: expected ${fields.length} values in parentheses, for example '(1,"a b",)'`,
+  );
+}
+
+type AddressType = DataType & { kind: "inet" | "cidr" | "macaddr" | "macaddr8" };
 type NumberType = DataType & { kind: IntegerKind | "float" | "double" | "decimal" };
 
 /** Reads a value of a type without parts. */
 function valueOfOneForm(
-  type: NumberType | (DataType & { kind: "jsonpath" | "tsvector" | "tsquery" | "uuid" | "bytes" }),
+  type:
+    | NumberType
+    | (DataType & { kind: "jsonpath" | "tsvector" | "tsquery" | "uuid" | "bytes" })
+    | AddressType
+    | (DataType & { kind: "bit" | "money" }),
   text: string,
 ): Value {
   switch (type.kind) {
+    case "bit":
+      return bitsFromText(type, text);
+    case "money":
+      return moneyFromText(text);
+    case "inet":
+    case "cidr":
+      return inetFromText(type.kind, text);
+    case "macaddr":
+    case "macaddr8":
+      return hardwareFromText(type.kind, text);
     case "jsonpath":
       return canonicalPath(text);
     case "tsvector":
@@ -117,7 +161,7 @@ function numberFromText(
 ): Value {
   switch (type.kind) {
     case "decimal":
-      return decimalFromText(text.trim(), type.precision, type.scale) ?? refuse(type, text);
+      return decimalFromText(text.trim(), type.precision, type.scale) ?? refuseDecimal(type, text);
     case "float":
       return floatFromDouble(doubleFromText(text, typeName(type)));
     case "double":
@@ -128,7 +172,7 @@ function numberFromText(
 }
 
 function momentFromText(
-  type: DataType & { kind: "timestamp" | "datetime" | "date" | "time" },
+  type: DataType & { kind: "timestamp" | "datetime" | "date" | "time" | "timetz" },
   text: string,
   nowMicros: number | undefined,
 ): Value {
@@ -138,6 +182,8 @@ function momentFromText(
       return dateFromText(text, now);
     case "time":
       return roundMicros(timeFromText(text, now), type.digits ?? 6);
+    case "timetz":
+      return zonedTimeValue(roundedZonedTime(zonedTimeFromText(text, now), type.digits ?? 6));
     case "timestamp":
       return roundTimestamp(timestampFromText(text, now), type.digits ?? 6);
     case "datetime":
@@ -190,6 +236,20 @@ export function textFromValue(type: DataType, value: Value): string {
       return textFromRow(cells, (cell, at) => outputText(fields[at]?.type ?? TEXT, cell));
     }
     default:
+      return textFromPlain(type, value);
+  }
+}
+
+function textFromPlain(type: DataType, value: Value): string {
+  switch (type.kind) {
+    case "timetz":
+      return textFromZonedTime(value as string);
+    case "money":
+      return textFromMoney(value as Whole);
+    case "inet":
+    case "cidr":
+      return textFromInet(type.kind, value as string);
+    default:
       // Handles integers, and types whose value is their text.
       return typeof value === "string" ? value : (value as Whole).toString();
   }
@@ -204,6 +264,16 @@ const BOOLEAN_WORDS: ReadonlyMap<string, boolean> = new Map([
 
 function booleanFromText(text: string): boolean {
   return BOOLEAN_WORDS.get(text.trim().toLowerCase()) ?? refuse({ kind: "boolean" }, text);
+}
+
+/** @throws {DatabaseError} UNSUPPORTED_FEATURE, INVALID_VALUE */
+function refuseDecimal(type: DataType, text: string): never {
+  if (!/^\s*(?:nan|[+-]?inf(?:inity)?)\s*$/i.test(text)) return refuse(type, text);
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot read ${excerpt(text)} as ${typeName(type)}: NUMERIC has no NaN and no infinity`,
+    { hint: "DOUBLE PRECISION and REAL have them" },
+  );
 }
 
 function refuse(type: DataType, text: string): never {
@@ -228,6 +298,9 @@ export function limitedText(lengthMax: number | undefined, text: string): string
   if (lengthMax === undefined || text.length <= lengthMax) return text;
   const length = codePointLength(text);
   if (length <= lengthMax) return text;
+  // The SQL standard lets spaces beyond the length vanish.
+  const kept = sliceCodePoints(text, 0, lengthMax);
+  if (/^ +$/.test(text.slice(kept.length))) return kept;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
     `Cannot represent ${excerpt(text)} as character varying(${lengthMax}): it has ${length} characters`,

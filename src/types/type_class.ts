@@ -15,6 +15,11 @@ export type TypeClass =
   | "interval"
   | "enum"
   | "uuid"
+  | "money"
+  | "bit"
+  | "inet"
+  | "macaddr"
+  | "macaddr8"
   | "bytes"
   | "embedding"
   | "array"
@@ -39,6 +44,10 @@ export function typeClass(type: DataType): TypeClass {
       return "moment";
     case "file":
       return "json";
+    case "cidr":
+      return "inet";
+    case "timetz":
+      return "time";
     default:
       return type.kind;
   }
@@ -53,6 +62,8 @@ export type TypeOrder =
   /** Text, ordered by its UTF-8 bytes. */
   | "text"
   | "json"
+  /** Words of documents and conditions over them, in the order of PostgreSQL. */
+  | "search"
   | "bytes"
   | "embedding"
   | "interval"
@@ -75,15 +86,22 @@ const ORDERS: Readonly<Record<TypeKind, TypeOrder>> = {
   datetime: "whole",
   date: "whole",
   time: "whole",
+  timetz: "text",
   uuid: "text",
+  money: "whole",
+  bit: "text",
+  inet: "text",
+  cidr: "text",
+  macaddr: "text",
+  macaddr8: "text",
   bytes: "bytes",
   embedding: "embedding",
   file: "json",
   interval: "interval",
   jsonpath: "text",
   enum: "double",
-  tsvector: "text",
-  tsquery: "text",
+  tsvector: "search",
+  tsquery: "search",
   array: "array",
   row: "row",
   unknown: "unknown",

@@ -2,12 +2,15 @@
  * Finds the common type of several expressions: CASE, COALESCE, UNION, VALUES, ARRAY[…], IN.
  */
 import {
+  BIT,
   type DataType,
   DECIMAL_PRECISION_MAX,
   isNumeric,
   type RowField,
   sameType,
   TEXT,
+  TIMETZ,
+  VARBIT,
 } from "./data_type.ts";
 import { typeClass } from "./type_class.ts";
 
@@ -68,23 +71,30 @@ function commonOfTwo(left: DataType, right: DataType): DataType | undefined {
     const element = commonOfTwo(left.element, right.element);
     return element === undefined ? undefined : { kind: "array", element };
   }
-  if (left.kind === "row" && right.kind === "row") return commonRow(left.fields, right.fields);
+  if (left.kind === "row" && right.kind === "row") return commonRow(left, right);
   if (left.kind === "text") return sameType(left, right) ? left : TEXT;
   if (left.kind === "embedding" || left.kind === "enum")
     return sameType(left, right) ? left : undefined;
-  if (left.kind === right.kind) {
-    if (left.kind === "json" && right.kind === "json") return left.binary ? left : right;
-    return sameDigits(left, right) ? left : withoutDigits(left);
-  }
-  return commonAcrossKinds(left, right);
+  return left.kind === right.kind ? commonOfKind(left, right) : commonAcrossKinds(left, right);
 }
 
+function commonOfKind(left: DataType, right: DataType): DataType {
+  if (left.kind === "bit" && right.kind === "bit") {
+    return sameType(left, right) ? left : commonBits(left, right);
+  }
+  if (left.kind === "json" && right.kind === "json") return left.binary ? left : right;
+  return sameDigits(left, right) ? left : withoutDigits(left);
+}
+
+type RowType = Extract<DataType, { kind: "row" }>;
+
 /** Fields unify by position, and the result has the names of the left row. */
-function commonRow(left: readonly RowField[], right: readonly RowField[]): DataType | undefined {
-  if (left.length !== right.length) return undefined;
+function commonRow(left: RowType, right: RowType): DataType | undefined {
+  if (left.named !== undefined && sameType(left, right)) return left;
+  if (left.fields.length !== right.fields.length) return undefined;
   const fields: RowField[] = [];
-  for (const [index, { name, type }] of left.entries()) {
-    const common = commonOfTwo(type, right[index]?.type ?? type);
+  for (const [index, { name, type }] of left.fields.entries()) {
+    const common = commonOfTwo(type, right.fields[index]?.type ?? type);
     if (common === undefined) return undefined;
     fields.push({ name, type: common });
   }
@@ -93,11 +103,16 @@ function commonRow(left: readonly RowField[], right: readonly RowField[]): DataT
 
 function commonAcrossKinds(left: DataType, right: DataType): DataType | undefined {
   const kinds = new Set([left.kind, right.kind]);
+  if (kinds.has("cidr")) return left.kind === "cidr" ? right : left;
   // FILE unifies with JSON as JSON, and a date with a timestamp as that timestamp type.
   if (kinds.has("file")) return left.kind === "file" ? right : left;
-  if (kinds.has("time")) return undefined;
+  if (kinds.has("time")) return TIMETZ;
   if (kinds.has("datetime")) return withoutDigits(left.kind === "datetime" ? left : right);
   return withoutDigits(left.kind === "timestamp" ? left : right);
+}
+
+function commonBits(left: DataType & { kind: "bit" }, right: typeof left): DataType {
+  return left.isVarying === true || right.isVarying === true ? VARBIT : BIT;
 }
 
 function sameDigits(left: DataType, right: DataType): boolean {
@@ -106,10 +121,17 @@ function sameDigits(left: DataType, right: DataType): boolean {
 }
 
 function withoutDigits(type: DataType): DataType {
-  if (type.kind === "timestamp" || type.kind === "datetime" || type.kind === "time") {
-    return { kind: type.kind };
+  switch (type.kind) {
+    case "timestamp":
+    case "datetime":
+    case "time":
+    case "timetz":
+      return { kind: type.kind };
+    case "bit":
+      return type.isVarying === true ? VARBIT : BIT;
+    default:
+      return type;
   }
-  return type;
 }
 
 /** Returns the wider of two numeric types, according to implicit casts. */

@@ -12,7 +12,12 @@
  *     timestamp, datetime          microseconds since 1970-01-01 (datetime: UTC), as bigint type does
  *     date                         number, days since 1970-01-01
  *     time                         number, microseconds since midnight
+ *     timetz                       string whose order is that of the values (see `zoned_time.ts`)
  *     uuid                         string, lower case, hyphenated
+ *     money                        cents, as bigint type does
+ *     bit                          string of the characters 0 and 1
+ *     inet, cidr                   string whose order is that of the values (see `inet_address.ts`)
+ *     macaddr, macaddr8            string, lower case, with colons
  *     bytes                        Uint8Array
  *     embedding(n)                 Float32Array of n finite numbers
  *     file                         string: the file reference as JSON text

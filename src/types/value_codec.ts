@@ -15,11 +15,12 @@
  *      9   embedding        varint count, then f32 each
  *     10   interval         f64 months, f64 days, f64 microseconds
  *     11   array            varint count, then a value each; arrays within it are further dimensions
+ *     12   row              varint count, then a value for each field
  */
-import { assert, unreachable } from "../base/assert.ts";
+import { unreachable } from "../base/assert.ts";
 import type { ByteReader } from "../base/byte_reader.ts";
 import type { ByteWriter } from "../base/byte_writer.ts";
-import { DIMENSIONS_MAX, isArrayValue } from "./array_shape.ts";
+import { isArrayValue } from "./array_shape.ts";
 import { isInterval, type Value } from "./value.ts";
 
 export const TAG_NULL = 0;
@@ -34,6 +35,10 @@ const TAG_BYTES = 8;
 const TAG_EMBEDDING = 9;
 const TAG_INTERVAL = 10;
 const TAG_ARRAY = 11;
+const TAG_ROW = 12;
+
+/** The depth to which rows and arrays may contain each other. A definition has few levels. */
+const NESTING_MAX = 100;
 
 export function writeValue(into: ByteWriter, value: Value): void {
   switch (typeof value) {
@@ -92,16 +97,23 @@ export function readTagged(from: ByteReader, tag: number, depth = 0): Value {
     case TAG_INTERVAL:
       return { months: from.f64(), days: from.f64(), micros: from.f64() };
     case TAG_ARRAY: {
-      if (depth === DIMENSIONS_MAX) return from.fail("holds an array of too many dimensions");
-      const items: Value[] = [];
-      for (let count = from.varint(); count > 0; count -= 1) {
-        items.push(readTagged(from, from.u8(), depth + 1));
-      }
-      return items;
+      if (depth === NESTING_MAX) return from.fail("holds an array of too many dimensions");
+      return readItems(from, depth + 1);
     }
+    case TAG_ROW:
+      if (depth === NESTING_MAX) return from.fail("holds a row of too many levels");
+      return { cells: readItems(from, depth + 1) };
     default:
       return from.fail(`holds a value of the unknown kind ${tag}`);
   }
+}
+
+function readItems(from: ByteReader, depth: number): Value[] {
+  const items: Value[] = [];
+  for (let count = from.varint(); count > 0; count -= 1) {
+    items.push(readTagged(from, from.u8(), depth));
+  }
+  return items;
 }
 
 /** Skips a value. @throws {CorruptionError} If there is no value at this position. */
@@ -133,6 +145,7 @@ export function skipValue(from: ByteReader): void {
       from.skip(24);
       return;
     case TAG_ARRAY:
+    case TAG_ROW:
       for (let count = from.varint(); count > 0; count -= 1) skipValue(from);
       return;
     default:
@@ -171,10 +184,11 @@ function writeObject(into: ByteWriter, value: Extract<Value, object | null>): vo
     into.f64(value.days);
     into.f64(value.micros);
   } else {
-    assert(isArrayValue(value), "no table holds rows as values");
-    into.u8(TAG_ARRAY);
-    into.varint(value.length);
-    for (const item of value) writeValue(into, item);
+    const isArray = isArrayValue(value);
+    const items = isArray ? value : value.cells;
+    into.u8(isArray ? TAG_ARRAY : TAG_ROW);
+    into.varint(items.length);
+    for (const item of items) writeValue(into, item);
   }
 }
 

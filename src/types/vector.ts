@@ -126,6 +126,7 @@ export function physicalKind(type: DataType): "bool" | "i32" | "f64" | "any" {
     case "timestamp":
     case "datetime":
     case "time":
+    case "money":
     case "decimal":
     case "float":
     case "double":

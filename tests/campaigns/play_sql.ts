@@ -57,6 +57,8 @@ const totals = { queries: noCounts(), others: noCounts() };
 /** The temporary objects of the script, which end with it on PostgreSQL's side, by their name. */
 const TEMPORARY =
   /^create\s+(?:or\s+replace\s+)?(?:local\s+|global\s+)?temp(?:orary)?\s+(?:recursive\s+)?(table|view|sequence)\s+(?:if\s+not\s+exists\s+)?("[^"]+"|\w+)/i;
+/** A setting that Tidemark accepts without effect. */
+const WITHOUT_EFFECT = /\bextra_float_digits\b/i;
 const INTO_TEMPORARY = /\binto\s+temp(?:orary)?\s+(?:table\s+)?("[^"]+"|\w+)/i;
 
 await using postgres = await openPostgresPlayer();
@@ -98,7 +100,9 @@ async function playStatement(statement: ScriptStatement, file: string): Promise<
   noteTemporary(sql);
   let ours = await tidemark.play(forTidemark(statement));
   // A setting that only one side has would change the form of that side's later results.
-  if (/^set\b/i.test(sql) && ours.kind === "failure") return "omitted";
+  if (/^set\b/i.test(sql) && (ours.kind === "failure" || WITHOUT_EFFECT.test(sql))) {
+    return "omitted";
+  }
   const theirs = await postgres.play(statement);
   if (isQuery(sql) && ours.kind === "rows" && theirs.kind === "rows" && ours.rows.length > 0) {
     if (!haveSameRows(ours.rows, theirs.rows)) {

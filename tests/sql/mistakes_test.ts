@@ -657,6 +657,24 @@ test.each([...REFUSED])("refused by name: %s", async (sql, at, hint) => {
   expect(error?.message).toContain(word);
 });
 
+test.each([
+  ["SELECT numrange(1, 2)", "Cannot call numrange: there are no ranges"],
+  ["SELECT * FROM point(1, 2)", "Cannot call point: there are no geometric types"],
+  ["SELECT xpath('/a', '<a/>')", "Cannot call xpath: there is no XML"],
+  ["SELECT lo_create(0)", "Cannot call lo_create: there are no large objects"],
+  ["SELECT txid_current()", "Cannot call txid_current: transactions have no numbers"],
+  ["SELECT 'NaN'::numeric", 'Cannot read "NaN" as numeric(38,15): NUMERIC has no NaN'],
+  ["SELECT '[0:1]={1,2}'::int[]", "it begins at another position, but all arrays begin at 1"],
+  [
+    "SELECT '05:00+00'::timetz AT TIME ZONE 'Europe/Berlin'",
+    "Cannot convert a time of day to a zone whose offset changes",
+  ],
+])("a feature that PostgreSQL has is refused by name: %s", async (sql, message) => {
+  const { error } = await engine.ask(sql);
+  expect(error?.code).toBe("UNSUPPORTED_FEATURE");
+  expect(error?.message).toContain(message);
+});
+
 test("no message shows a password in the wrong quotes", async () => {
   const sql = 'ALTER USER alice SET PASSWORD "correct horse 9"';
   const { error } = await engine.ask(sql);

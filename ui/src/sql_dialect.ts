@@ -25,10 +25,10 @@ export const KEYWORDS: string =
   "when where window with within without";
 
 export const TYPES: string =
-  "bigint bigserial binary blob bool boolean bytea bytes char clob date datetime dec decimal double " +
-  "embedding file float float4 float8 int int2 int4 int8 integer interval json jsonb jsonpath mediumint " +
-  "numeric nvarchar precision real serial smallint smallserial string text time timestamp " +
-  "timestamptz tinyint tsquery tsvector uuid varbinary varchar vector";
+  "bigint bigserial binary bit blob bool boolean bytea bytes char cidr clob date datetime dec decimal double " +
+  "embedding file float float4 float8 inet int int2 int4 int8 integer interval json jsonb jsonpath macaddr macaddr8 mediumint " +
+  "money numeric nvarchar precision real serial smallint smallserial string text time timestamp " +
+  "timestamptz timetz tinyint tsquery tsvector uuid varbinary varbit varchar vector";
 
 export const FUNCTIONS: string =
   "abs age any_value approx_count_distinct approx_percentile array_agg array_append " +

@@ -30,6 +30,7 @@ import type {
   LiteralRead,
 } from "./bound_expressions.ts";
 import type { EquivalenceClasses } from "./equivalence.ts";
+import { omittedFeatureOf } from "./omitted_names.ts";
 import { insteadOfFunction } from "./other_names.ts";
 import type { RelationNode, Scope } from "./scope.ts";
 import type { StoredNumber } from "./stored_numbers.ts";
@@ -423,6 +424,12 @@ export function unknownFunction(
     isWindowName(name) ||
     isTableFunction(name) ||
     name === "row_to_json";
+  const omitted = isKnown ? undefined : omittedFeatureOf(name);
+  if (omitted !== undefined) {
+    return new DatabaseError("UNSUPPORTED_FEATURE", `Cannot call ${name}: ${omitted}`, {
+      position: node._location.start,
+    });
+  }
   const what = isKnown ? "it does not accept these types" : "there is none";
   const near = isKnown ? undefined : nearestName(name, knownFunctions());
   const hint =

@@ -59,6 +59,12 @@ export interface BoundConstant {
   readonly untyped?: UntypedLiteral;
 }
 
+/** The values of a row as written, which hold for a call only as long as it has these arguments. */
+export interface RowAsWritten {
+  readonly args: readonly BoundExpression[];
+  readonly values: readonly BoundExpression[];
+}
+
 export type BoundExpression =
   | BoundConstant
   | {
@@ -113,6 +119,8 @@ export type BoundExpression =
        * `sql/execute/kernels/like_bytes.ts`.
        */
       readonly like?: { readonly isNegated: boolean } | undefined;
+      /** For ROW(…): its values before literals took their default types. */
+      readonly row?: RowAsWritten;
     }
   | {
       /** A comparison of two operands of the same type: one of = <> < <= > >=. */

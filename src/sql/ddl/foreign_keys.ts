@@ -239,7 +239,7 @@ export function areAlike(left: DataType, right: DataType): boolean {
   if (sameType(left, right)) return true;
   if (isInteger(left)) return isInteger(right);
   if (left.kind === "decimal" && right.kind === "decimal") return left.scale === right.scale;
-  return left.kind === right.kind && left.kind !== "json";
+  return left.kind === right.kind && left.kind !== "json" && left.kind !== "enum";
 }
 
 function requireSettable(

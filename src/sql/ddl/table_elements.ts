@@ -347,11 +347,18 @@ function refuseNull(constraints: readonly ColumnConstraint[], name: string, why:
 export function requireStorable(type: DataType, node: AstNode, kind: TableKind): void {
   const position = node._location.start;
   const isUnscalar = type.kind === "array" && UNSCALAR.has(type.element.kind);
-  if (type.kind === "unknown" || isUnscalar) {
+  if (type.kind === "unknown" || isUnscalar || isNameless(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_TYPE",
       `Cannot store type ${typeName(type)}: no table has columns of it`,
       { position, ...(isUnscalar && { hint: "store one row for each element" }) },
+    );
+  }
+  if (holdsDomain(type)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot store type ${typeName(type)}: it has fields of domains, whose conditions only columns and casts check`,
+      { position },
     );
   }
   if (type.kind !== "file" || kind !== "stream") return;
@@ -360,6 +367,18 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
     `Cannot store type ${typeName(type)} in a ${kind.toUpperCase()} table`,
     { position },
   );
+}
+
+/** Whether a type is a row type with a field of a domain. */
+function holdsDomain(type: DataType): boolean {
+  if (type.kind === "array") return holdsDomain(type.element);
+  return type.kind === "row" && type.fields.some((each) => each.domain !== undefined);
+}
+
+/** Whether a type is a row of a query, which has no definition. */
+function isNameless(type: DataType): boolean {
+  if (type.kind === "array") return isNameless(type.element);
+  return type.kind === "row" && type.named === undefined;
 }
 
 /** Types whose arrays cannot be stored in a column. */
@@ -383,6 +402,7 @@ export function requireKeyType(
         { position },
       );
     case "array":
+    case "row":
     case "interval":
       throw new DatabaseError(
         "INVALID_DEFINITION",

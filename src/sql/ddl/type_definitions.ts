@@ -4,15 +4,22 @@
 import { type Principal, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
-import type { EnumLabel } from "../../types/mod.ts";
-import { isBuiltInType } from "../bind/expression/types.ts";
+import type { EnumLabel, RowField } from "../../types/mod.ts";
+import { domainOf, isBuiltInType, resolveType } from "../bind/expression/types.ts";
 import { requireHolder } from "../names/table_names.ts";
-import { columnsOfType, findType, textsNaming, textsWithLabel } from "../names/types.ts";
+import {
+  columnsOfType,
+  findType,
+  textsNaming,
+  textsWithLabel,
+  typesHolding,
+} from "../names/types.ts";
 import type {
   AddLabel,
   AlterTypeStatement,
   CreateTypeStatement,
   DropTypeStatement,
+  FieldNode,
   LabelNode,
   Name,
   QName,
@@ -21,6 +28,7 @@ import type {
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { requireStorable } from "./table_elements.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
 type TypeDeps = Pick<SqlEnvironment, "catalog" | "clock" | "store">;
@@ -71,7 +79,8 @@ export function createType(
   caller: TypeCaller,
   deps: TypeDeps,
 ): BoundDefinition {
-  const valuesOf = (): Pick<TypeEntry, "labels"> => {
+  const valuesOf = (): Pick<TypeEntry, "fields" | "labels"> => {
+    if (node.fields !== undefined) return { labels: [], fields: rowFields(node.fields) };
     const labels: EnumLabel[] = [];
     for (const label of node.labels) {
       requireFreeLabel(labels, label, "create");
@@ -83,11 +92,11 @@ export function createType(
 }
 
 interface NewType extends TypeCaller {
-  /** Returns the labels or the rules, once the name is known to be free. */
-  readonly valuesOf: () => Pick<TypeEntry, "domain" | "labels">;
+  /** Returns the labels, the fields or the rules, once the name is known to be free. */
+  readonly valuesOf: () => Pick<TypeEntry, "domain" | "fields" | "labels">;
 }
 
-/** Creates an enum type or a domain. @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, … */
+/** Creates a type or a domain. @throws {DatabaseError} ALREADY_EXISTS, RESERVED_NAME, … */
 export function defineType(
   target: QName,
   { namespace, principal, valuesOf }: NewType,
@@ -111,6 +120,35 @@ export function defineType(
     });
     return `${values.domain === undefined ? "Type" : "Domain"} ${schema}.${name} created`;
   };
+}
+
+/** The maximum number of fields of a row type, as of columns of a table. */
+const FIELDS_MAX = 1000;
+
+/** @throws {DatabaseError} INVALID_DEFINITION, LIMIT_EXCEEDED, UNSUPPORTED_FEATURE */
+function rowFields(nodes: readonly FieldNode[]): readonly RowField[] {
+  const last = nodes[FIELDS_MAX];
+  if (last !== undefined) {
+    throw new DatabaseError(
+      "LIMIT_EXCEEDED",
+      `Cannot define field "${last.name.name}": a type has at most ${FIELDS_MAX}`,
+      { position: last._location.start },
+    );
+  }
+  const seen = new Set<string>();
+  return nodes.map(({ dataType, name: { _location, name } }) => {
+    const position = _location.start;
+    if (seen.has(name)) {
+      throw new DatabaseError("INVALID_DEFINITION", `Cannot define field "${name}" twice`, {
+        position,
+      });
+    }
+    seen.add(name);
+    const domain = domainOf(dataType);
+    const type = resolveType(dataType);
+    requireStorable(type, dataType, "shared");
+    return domain === undefined ? { name, type } : { name, type, domain };
+  });
 }
 
 /** @throws {DatabaseError} RESERVED_NAME, ALREADY_EXISTS */
@@ -196,11 +234,12 @@ function alteredType(
   catalog: Catalog,
 ): TypeEntry | undefined {
   const { labels } = entry;
-  if (entry.domain !== undefined && change.type !== "rename") {
+  const isDomain = entry.domain !== undefined;
+  if ((isDomain || entry.fields !== undefined) && change.type !== "rename") {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot change the labels of ${entry.namespace}.${entry.name}: it is a domain`,
-      { position: change._location.start, hint: "ALTER DOMAIN" },
+      `Cannot change the labels of ${entry.namespace}.${entry.name}: it is a ${isDomain ? "domain" : "row type"}`,
+      { position: change._location.start, hint: isDomain ? "ALTER DOMAIN" : undefined },
     );
   }
   switch (change.type) {
@@ -311,7 +350,10 @@ export function dropTypes(
     return [type];
   });
   const requireUnused = (): void => {
-    for (const type of types) refuseUsed(type, node, catalog);
+    for (const type of types) {
+      const holders = typesHolding(catalog, type).filter((each) => !types.includes(each));
+      refuseUsed(type, { node, holders }, catalog);
+    }
   };
   requireUnused();
   return () => {
@@ -331,14 +373,19 @@ function requireKind(
   if (isDomain !== true || domain !== undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot drop domain ${namespace}.${name}: it is an enum type`,
+    `Cannot drop domain ${namespace}.${name}: it is another type`,
     { position: _location.start, hint: "DROP TYPE" },
   );
 }
 
 /** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
-function refuseUsed(type: TypeEntry, node: DropTypeStatement, catalog: Catalog): void {
+function refuseUsed(
+  type: TypeEntry,
+  { holders, node }: { readonly node: DropTypeStatement; readonly holders: readonly TypeEntry[] },
+  catalog: Catalog,
+): void {
   const users = [
+    ...holders.map((each) => `type ${each.namespace}.${each.name}`),
     ...columnsOfType(catalog, type).map((column) => `column ${column}`),
     ...textsNaming(catalog, type),
   ];

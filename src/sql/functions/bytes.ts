@@ -2,7 +2,17 @@
  * Functions on bytes: text encodings and hashes.
  */
 import { DatabaseError } from "../../base/errors.ts";
-import { BIGINT, BYTES, excerpt, INT, TEXT, type Value, valueFromText } from "../../types/mod.ts";
+import {
+  BIGINT,
+  BYTES,
+  DOUBLE,
+  excerpt,
+  FLOAT,
+  INT,
+  TEXT,
+  type Value,
+  valueFromText,
+} from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";
 import type { ScalarFunction } from "./base/function.ts";
 
@@ -181,6 +191,16 @@ function bitCount([value = null]: readonly Value[]): number {
   return count;
 }
 
+/** Returns the bytes of a number as PostgreSQL sends it, the highest first. */
+function sending(width: 4 | 8): (values: readonly Value[]) => Value {
+  return ([value = null]) => {
+    const bytes = Buffer.alloc(width);
+    if (width === 4) bytes.writeFloatBE(value as number);
+    else bytes.writeDoubleBE(value as number);
+    return new Uint8Array(bytes);
+  };
+}
+
 function checkUtf8(name: string): void {
   if (/^utf-?8$/i.test(name)) return;
   throw new DatabaseError(
@@ -213,6 +233,8 @@ export const BYTES_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["get_bit"], overload([BYTES, BIGINT], INT, getBit)),
   ...functionsNamed(["set_bit"], overload([BYTES, BIGINT, INT], BYTES, setBit)),
   ...functionsNamed(["bit_count"], overload([BYTES], BIGINT, bitCount)),
+  ...functionsNamed(["float4send"], overload([FLOAT], BYTES, sending(4))),
+  ...functionsNamed(["float8send"], overload([DOUBLE], BYTES, sending(8))),
   ...functionsNamed(
     ["convert_to"],
     overload([TEXT, TEXT], BYTES, ([text = null, encoding = null]) => {

@@ -20,6 +20,7 @@ import {
 } from "../../types/mod.ts";
 import { ARRAY_FUNCTIONS } from "./array.ts";
 import type { Overload, ParameterType, ScalarFunction, Signature } from "./base/function.ts";
+import { BIT_FUNCTIONS } from "./bit_strings.ts";
 import { BYTES_FUNCTIONS } from "./bytes.ts";
 import { CONDITIONAL_FUNCTIONS } from "./conditional.ts";
 import { ENUM_FUNCTIONS } from "./enums.ts";
@@ -33,6 +34,7 @@ import { PATH_FUNCTIONS } from "./jsonpath/path_functions.ts";
 import { MATH_FUNCTIONS } from "./math.ts";
 import { MATH_DEGREES_FUNCTIONS } from "./math_degrees.ts";
 import { MATH_DOUBLE_FUNCTIONS } from "./math_double.ts";
+import { NETWORK_FUNCTIONS } from "./network.ts";
 import { PATTERN_FUNCTIONS } from "./regex/pattern.ts";
 import { SEARCH_FUNCTIONS } from "./search/search_functions.ts";
 import { TRIGRAM_FUNCTIONS } from "./search/trigrams.ts";
@@ -46,36 +48,46 @@ import { DATETIME_FUNCTIONS } from "./time/datetime.ts";
 import { DATETIME_MAKE_FUNCTIONS } from "./time/datetime_make.ts";
 import { VECTOR_FUNCTIONS } from "./vector.ts";
 
-const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = new Map(
-  [
-    ...ARRAY_FUNCTIONS,
-    ...BYTES_FUNCTIONS,
-    ...CONDITIONAL_FUNCTIONS,
-    ...DATETIME_FUNCTIONS,
-    ...DATETIME_MAKE_FUNCTIONS,
-    ...ENUM_FUNCTIONS,
-    ...FILE_URL_FUNCTIONS,
-    ...FORMAT_FUNCTIONS,
-    ...ID_FUNCTIONS,
-    ...JSON_BUILD_FUNCTIONS,
-    ...JSON_EDIT_FUNCTIONS,
-    ...JSON_FUNCTIONS,
-    ...MATH_FUNCTIONS,
-    ...MATH_DEGREES_FUNCTIONS,
-    ...MATH_DOUBLE_FUNCTIONS,
-    ...PATH_FUNCTIONS,
-    ...PATTERN_FUNCTIONS,
-    ...SEARCH_FUNCTIONS,
-    ...SEQUENCE_FUNCTIONS,
-    ...SESSION_FUNCTIONS,
-    ...SIZE_FUNCTIONS,
-    ...TEXT_FUNCTIONS,
-    ...TEXT_POSITION_FUNCTIONS,
-    ...TEXT_SYNTAX_FUNCTIONS,
-    ...TRIGRAM_FUNCTIONS,
-    ...VECTOR_FUNCTIONS,
-  ].map((scalar) => [scalar.name, scalar] as const),
-);
+const FUNCTIONS: ReadonlyMap<string, ScalarFunction> = byName([
+  ...ARRAY_FUNCTIONS,
+  ...BYTES_FUNCTIONS,
+  ...CONDITIONAL_FUNCTIONS,
+  ...DATETIME_FUNCTIONS,
+  ...DATETIME_MAKE_FUNCTIONS,
+  ...ENUM_FUNCTIONS,
+  ...FILE_URL_FUNCTIONS,
+  ...FORMAT_FUNCTIONS,
+  ...ID_FUNCTIONS,
+  ...JSON_BUILD_FUNCTIONS,
+  ...JSON_EDIT_FUNCTIONS,
+  ...JSON_FUNCTIONS,
+  ...MATH_FUNCTIONS,
+  ...MATH_DEGREES_FUNCTIONS,
+  ...MATH_DOUBLE_FUNCTIONS,
+  ...NETWORK_FUNCTIONS,
+  ...PATH_FUNCTIONS,
+  ...PATTERN_FUNCTIONS,
+  ...SEARCH_FUNCTIONS,
+  ...SEQUENCE_FUNCTIONS,
+  ...SESSION_FUNCTIONS,
+  ...SIZE_FUNCTIONS,
+  ...TEXT_FUNCTIONS,
+  ...TEXT_POSITION_FUNCTIONS,
+  ...TEXT_SYNTAX_FUNCTIONS,
+  ...TRIGRAM_FUNCTIONS,
+  ...BIT_FUNCTIONS,
+  ...VECTOR_FUNCTIONS,
+]);
+
+/** Returns the functions by name. Several groups may define overloads of one name. */
+function byName(functions: readonly ScalarFunction[]): ReadonlyMap<string, ScalarFunction> {
+  const found = new Map<string, ScalarFunction>();
+  for (const { name, overloads } of functions) {
+    const known = found.get(name)?.overloads ?? [];
+    found.set(name, { name, overloads: [...known, ...overloads] });
+  }
+  return found;
+}
 
 /** The overload found for one call. */
 export interface ResolvedFunction {

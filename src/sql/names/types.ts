@@ -5,7 +5,7 @@
 import { DatabaseError } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import type { Catalog, ColumnEntry, TableEntry, TypeEntry } from "../../catalog/mod.ts";
-import { enumTypeOf, parseStored, typeNamesIn } from "../bind/expression/type_names.ts";
+import { parseStored, typeIdsIn, typeNamesIn } from "../bind/expression/type_names.ts";
 import type { QName } from "../parse/ast/ast.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
 import { PARSE_LIMITS, parseExpression, parseStatements } from "../parse/parser.ts";
@@ -39,11 +39,24 @@ export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: Type
     .tables()
     .flatMap((table) =>
       table.columns
-        .filter(
-          ({ domain, type }) => domain?.typeId === typeId || enumTypeOf(type)?.typeId === typeId,
-        )
+        .filter(({ domain, type }) => domain?.typeId === typeId || typeIdsIn(type).includes(typeId))
         .map((column) => `${table.namespace}.${table.name}.${column.name}`),
     );
+}
+
+/** Returns the row types and domains whose fields or values have a type. */
+export function typesHolding(
+  catalog: Pick<Catalog, "types">,
+  { typeId }: TypeEntry,
+): readonly TypeEntry[] {
+  return catalog.types().filter(({ domain, fields = [] }) => {
+    const types = [
+      ...fields.map(({ type }) => type),
+      ...(domain === undefined ? [] : [domain.base]),
+    ];
+    const isField = fields.some((field) => field.domain?.typeId === typeId);
+    return isField || types.some((type) => typeIdsIn(type).includes(typeId));
+  });
 }
 
 /** Returns the tables, views and topics whose stored SQL texts name a type. */
@@ -64,7 +77,7 @@ export function textsWithLabel(
   const tableIds = new Set(
     catalog
       .tables()
-      .filter(({ columns }) => columns.some(({ type }) => enumTypeOf(type)?.typeId === typeId))
+      .filter(({ columns }) => columns.some(({ type }) => typeIdsIn(type).includes(typeId)))
       .map(({ tableId }) => tableId),
   );
   return textsWhere(catalog, (tree, read) => {

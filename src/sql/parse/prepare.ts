@@ -77,6 +77,7 @@ function parseConstant(cursor: Cursor): Expr {
 }
 
 const LITERALS: ReadonlySet<Expr["type"]> = new Set<Expr["type"]>([
+  "bits",
   "boolean",
   "bytes",
   "integer",

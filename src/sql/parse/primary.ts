@@ -18,7 +18,7 @@ import type { Cursor, Mutable } from "./cursor.ts";
 import { isTypedLiteral, parseBasicType, parseIntervalFields } from "./data_types.ts";
 import { Token } from "./text/lexer.ts";
 import { listOfLiterals } from "./text/literal_nodes.ts";
-import { bytesHex, integerText, numericText } from "./text/literals.ts";
+import { bitDigits, bytesHex, type Fail, integerText, numericText } from "./text/literals.ts";
 
 /** Parses an operand with its casts and subscripts. */
 export function parsePrimary(cursor: Cursor): Expr {
@@ -161,12 +161,17 @@ function parseLiteral(cursor: Cursor): Expr {
       const text = numericText(source);
       return { type: "numeric", value: Number(text), text, _location };
     }
-    case Token.bytes:
+    case Token.bytes: {
+      const fail: Fail = (what, at) => cursor.fail(what, at);
+      if (/^b/i.test(source)) {
+        return { type: "bits", bits: bitDigits(source, start, fail), _location };
+      }
       return {
         type: "bytes",
-        hex: bytesHex(source, start, (what, at) => cursor.fail(what, at)),
+        hex: bytesHex(source, start, fail),
         _location,
       };
+    }
     default: {
       const index = parameterIndex(cursor, start, source);
       return { type: "parameter", name: source, index, _location };

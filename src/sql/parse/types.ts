@@ -8,6 +8,7 @@ import type {
   DomainChange,
   DoStatement,
   DropTypeStatement,
+  FieldNode,
   LabelNode,
   QName,
   Statement,
@@ -28,19 +29,20 @@ import { Token, tokenize } from "./text/lexer.ts";
 
 const TYPE = "a type";
 const DOMAIN = "a domain";
-const NOT_A_ROW = "a table has such columns; only enum types and domains are defined";
-
 /** Parses the rest after `CREATE TYPE`. */
 export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatement {
   const name = cursor.qname(TYPE);
   if (!cursor.acceptAll("as", "enum")) {
     if (cursor.accept("as")) {
-      if (cursor.is("(")) cursor.refuse("CREATE TYPE of rows", NOT_A_ROW);
+      if (cursor.accept("(")) return parseRowType(cursor, start, name);
       if (cursor.is("range")) cursor.refuse("CREATE TYPE of ranges", "two columns hold the ends");
       cursor.unexpected("ENUM");
     }
     if (cursor.is("(") || cursor.kind === Token.end || cursor.is(";")) {
-      cursor.refuse("CREATE TYPE of a base type", "only enum types are defined: AS ENUM (…)");
+      cursor.refuse(
+        "CREATE TYPE of a base type",
+        "define an enum type or rows: AS ENUM (…), AS (…)",
+      );
     }
     cursor.unexpected("AS ENUM");
   }
@@ -52,6 +54,21 @@ export function parseCreateType(cursor: Cursor, start: number): CreateTypeStatem
   }
   cursor.expect(")");
   return { type: "create type", name, labels, _location: cursor.since(start) };
+}
+
+/** Parses the fields after `CREATE TYPE name AS (`. */
+function parseRowType(cursor: Cursor, start: number, name: QName): CreateTypeStatement {
+  const fields: FieldNode[] = [];
+  if (!cursor.is(")")) {
+    do {
+      const at = cursor.token;
+      const field = cursor.label("a field");
+      const dataType = cursor.grammar.dataType(cursor);
+      fields.push({ name: field, dataType, _location: cursor.since(at) });
+    } while (cursor.accept(","));
+  }
+  cursor.expect(")");
+  return { type: "create type", name, labels: [], fields, _location: cursor.since(start) };
 }
 
 function parseLabel(cursor: Cursor): LabelNode {
@@ -75,6 +92,11 @@ export function parseAlterType(
 
 function parseTypeChange(cursor: Cursor): TypeChange {
   const start = cursor.token;
+  const isOfField =
+    cursor.kindAhead(1) === Token.word && cursor.nameText(cursor.token + 1) === "attribute";
+  if (isOfField || cursor.is("alter") || cursor.is("drop")) {
+    cursor.refuse("ALTER TYPE of the fields of a row type", "create another type");
+  }
   if (cursor.expectOneOf("add", "rename") === "add") {
     cursor.expect("value");
     const ifNotExists = acceptIfNotExists(cursor);

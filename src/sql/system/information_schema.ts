@@ -17,13 +17,13 @@ import {
   BOOLEAN,
   type DataType,
   INT,
+  type NamedRow,
   type Row,
   TEXT,
   typeName,
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
-import { enumTypeOf } from "../bind/expression/type_names.ts";
 import { type ShownView, visibleViews } from "../names/views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
@@ -438,7 +438,7 @@ function columnRow(
     precision,
     scale,
     timeDigits(type),
-    enumTypeOf(type)?.namespace ?? "pg_catalog",
+    definedNameOf(type)?.namespace ?? "pg_catalog",
     udtName(type),
     identity === undefined ? "NO" : "YES",
     identity?.toUpperCase() ?? null,
@@ -458,19 +458,24 @@ function identityOf({
 
 function dataTypeOf(type: DataType): string {
   if (type.kind === "array") return "ARRAY";
-  return type.kind === "enum" ? "USER-DEFINED" : typeName(type).replace(/\(.*\)/, "");
+  return definedNameOf(type) === undefined ? typeName(type).replace(/\(.*\)/, "") : "USER-DEFINED";
+}
+
+/** Returns the name that CREATE TYPE gave to a type or to the elements of an array. */
+function definedNameOf(type: DataType): Pick<NamedRow, "name" | "namespace"> | undefined {
+  if (type.kind === "array") return definedNameOf(type.element);
+  return type.kind === "enum" ? type.enumType : type.kind === "row" ? type.named : undefined;
 }
 
 function udtName(type: DataType): string {
   if (type.kind === "array") return `_${elementName(type.element)}`;
-  return type.kind === "enum" ? type.enumType.name : type.kind;
+  return definedNameOf(type)?.name ?? type.kind;
 }
 
 /** Returns PostgreSQL's internal name of a type. The name of its array type is derived from it. */
 function elementName(type: DataType): string {
   const { kind } = type;
-  if (kind === "enum") return type.enumType.name;
-  return ELEMENT_NAMES[kind] ?? kind;
+  return definedNameOf(type)?.name ?? ELEMENT_NAMES[kind] ?? kind;
 }
 
 const ELEMENT_NAMES: Readonly<Partial<Record<DataType["kind"], string>>> = {

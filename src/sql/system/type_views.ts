@@ -1,4 +1,4 @@
-/** The view system.types, which lists the enum types and domains that users have defined. */
+/** The view system.types, which lists the enum types, row types and domains of users. */
 import type { Catalog } from "../../catalog/mod.ts";
 import { type Row, TEXT, typeName } from "../../types/mod.ts";
 import type { SystemView } from "../bind/bound.ts";
@@ -14,17 +14,20 @@ export function typesView(catalog: Catalog): SystemView {
       ["type_kind", TEXT],
       ["base_type", TEXT],
       ["checks", { kind: "array", element: TEXT }],
+      ["fields", { kind: "array", element: TEXT }],
     ],
     () =>
-      catalog.types().map(({ comment, domain, labels, name, namespace }): Row => {
+      catalog.types().map(({ comment, domain, fields, labels, name, namespace }): Row => {
+        const isEnum = domain === undefined && fields === undefined;
         return [
           namespace,
           name,
-          domain === undefined ? labels.map(({ label }) => label) : null,
+          isEnum ? labels.map(({ label }) => label) : null,
           comment ?? null,
-          domain === undefined ? "enum" : "domain",
+          isEnum ? "enum" : domain === undefined ? "row" : "domain",
           domain === undefined ? null : typeName(domain.base),
           domain === undefined ? null : domain.checks.map(({ sql }) => sql),
+          fields?.map((field) => `${field.name} ${typeName(field.type)}`) ?? null,
         ];
       }),
     ADMIN_ONLY,

@@ -176,6 +176,7 @@ export function layoutOf(type: DataType): Layout {
       return type.kind;
     case "interval":
     case "array":
+    case "row":
       return "values";
     default:
       assert(!isNumeric(type), "numeric columns are not encoded as text");

@@ -11,6 +11,7 @@ import {
   type Comparator,
   comparatorFor,
   type DataType,
+  isTextType,
   type Row,
   type Value,
 } from "../../types/mod.ts";
@@ -71,6 +72,7 @@ function isIndexable(type: DataType): boolean {
     case "file":
     case "interval":
     case "array":
+    case "row":
     case "unknown":
       return false;
     default:
@@ -142,5 +144,5 @@ function prefixOfUtf8(text: string, start: number): number {
 
 /** Whether the prefix of a value is the value itself, except for very large values. */
 function isNumber(type: DataType): boolean {
-  return isIndexable(type) && type.kind !== "text" && type.kind !== "uuid" && type.kind !== "bytes";
+  return isIndexable(type) && !isTextType(type) && type.kind !== "bytes";
 }

@@ -71,7 +71,11 @@ class Session {
     void this.#psql.stdin.write(`${sql}\n;${body}\n\\echo '${MARK}' ${told} '${MARK}'\n`);
     await this.#psql.stdin.flush();
     const answer = await Promise.race([this.#read(), Bun.sleep(ANSWER_MS_MAX)]);
-    return answer === undefined ? undefined : playedOf(answer);
+    if (answer === undefined) return undefined;
+    const played = playedOf(answer, sql);
+    // COPY counts the rows that it stores, and returns none.
+    const isCopyFrom = played.kind === "rows" && /^copy\b[\s\S]*?\bfrom\b/i.test(sql);
+    return isCopyFrom && !/^copy\s*\(/i.test(sql) ? { kind: "rows", rows: [] } : played;
   }
 
   async end(): Promise<void> {
@@ -101,11 +105,14 @@ function readerOfMarks(output: ReadableStream<Uint8Array>): () => Promise<string
   };
 }
 
-function playedOf(answer: string): Played {
+function playedOf(answer: string, sql: string): Played {
   const [output = "", told = ""] = answer.split(MARK);
   const [state = "", count = "", message = ""] = told.split(CELL).map((part) => part.trim());
   if (state !== "00000") return { kind: "failure", code: state, message };
   const lines = output.replace(/\n$/, "");
+  if (/^copy\b/i.test(sql) && output !== "") {
+    return { kind: "rows", rows: lines.split("\n").map((line) => [line]) };
+  }
   // psql prints nothing for rows without columns.
   if (output === "" && Number(count) > 0) {
     return { kind: "rows", rows: Array.from({ length: Number(count) }, () => []) };

@@ -60,7 +60,19 @@ describe("a type is refused:", () => {
       `CREATE TYPE app.t AS ENUM (${Array.from({ length: 1001 }, (_, i) => `'l${i}'`).join()})`,
       'LIMIT_EXCEEDED: Cannot define label "l1000": a type has at most 1000',
     ],
-    ["CREATE TYPE app.t AS (a INT)", "UNSUPPORTED_FEATURE: Cannot use CREATE TYPE of rows"],
+    ["CREATE TYPE app.t AS (a INT, a INT)", 'INVALID_DEFINITION: Cannot define field "a" twice'],
+    [
+      "CREATE TYPE app.t AS (a EMBEDDING(3)[])",
+      "UNSUPPORTED_TYPE: Cannot store type embedding\\(3\\)\\[\\]",
+    ],
+    [
+      `CREATE TYPE app.t AS (${Array.from({ length: 1001 }, (_, i) => `f${i} INT`).join()})`,
+      'LIMIT_EXCEEDED: Cannot define field "f1000": a type has at most 1000',
+    ],
+    [
+      "ALTER TYPE app.mood ADD ATTRIBUTE a INT",
+      "UNSUPPORTED_FEATURE: Cannot use ALTER TYPE of the fields of a row type",
+    ],
     [
       "CREATE TYPE app.t AS RANGE (subtype = int4)",
       "UNSUPPORTED_FEATURE: Cannot use CREATE TYPE of ranges",
@@ -183,7 +195,7 @@ test("types are shown with their labels and comments, and belong to their namesp
   );
   await engine.run("ALTER TYPE other.size OWNER TO root");
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'other'")).toEqual([
-    ["other", "size", ["S", "L"], "of shirts", "enum", null, null],
+    ["other", "size", ["S", "L"], "of shirts", "enum", null, null, null],
   ]);
   await engine.run(
     "CREATE SHARED TABLE other.shirts (id INT PRIMARY KEY, s other.size, ss other.size[])",
@@ -199,6 +211,58 @@ test("types are shown with their labels and comments, and belong to their namesp
   await engine.run("CREATE TABLE other.copied (LIKE other.shirts INCLUDING ALL)");
   await engine.run("INSERT INTO other.copied VALUES (1, 'L', '{S,L}')");
   expect(await engine.rows("SELECT s, ss FROM other.copied")).toEqual([["L", ["S", "L"]]]);
+});
+
+describe("a row type", () => {
+  test("is shown with its fields, and holds the types of its fields", async () => {
+    await engine.run("CREATE TYPE other.colour AS ENUM ('red', 'blue')");
+    await engine.run("CREATE TYPE other.paint AS (c other.colour, litres NUMERIC(5, 1))");
+    expect(
+      await engine.rows(
+        "SELECT labels, type_kind, fields FROM system.types WHERE type_name = 'paint'",
+      ),
+    ).toEqual([[null, "row", ["c other.colour", "litres numeric(5,1)"]]]);
+    expect(await failure("DROP TYPE other.colour")).toMatch(/type other.paint use it/);
+    await engine.run(
+      "CREATE TABLE other.cans (id INT PRIMARY KEY, p other.paint, ps other.paint[])",
+    );
+    await engine.run(
+      "INSERT INTO other.cans VALUES (1, '(red,2.55)', ARRAY[ROW('blue', 1)::other.paint])",
+    );
+    await engine.run("ALTER TYPE other.colour RENAME VALUE 'red' TO 'crimson'");
+    await engine.run("ALTER TYPE other.paint RENAME TO coat");
+    expect(await engine.rows("SELECT p::text, ps::text, p FROM other.cans")).toEqual([
+      ["(crimson,2.6)", '{"(blue,1.0)"}', '{"c":"crimson","litres":2.6}'],
+    ]);
+    expect(await failure("DROP TYPE other.coat")).toMatch(
+      /column other.cans.p, column other.cans.ps/,
+    );
+    expect(await failure("CREATE INDEX ON other.cans (p)")).toMatch(
+      /no key has the type other.coat/,
+    );
+    await engine.run("DROP TABLE other.cans");
+    await engine.run("DROP TYPE other.coat, other.colour");
+  });
+
+  test("may have fields of domains where json_populate_record checks them", async () => {
+    await engine.run("CREATE DOMAIN other.positive AS INT NOT NULL CHECK (VALUE > 0)");
+    await engine.run("CREATE TYPE other.counted AS (n other.positive, t TEXT)");
+    const populated = (document: string): string =>
+      `SELECT n, t FROM jsonb_populate_record(NULL::other.counted, '${document}')`;
+    expect(await engine.rows(populated('{"n": 3, "t": "x"}'))).toEqual([[3, "x"]]);
+    expect(await failure(populated('{"n": 0}'))).toMatch(/^CHECK_VIOLATION/);
+    expect(await failure(populated("{}"))).toMatch(/^NOT_NULL_VIOLATION/);
+    expect(await failure("SELECT ROW(1, 'x')::other.counted")).toMatch(/^UNSUPPORTED_FEATURE/);
+    expect(await failure("SELECT (jsonb_populate_record(NULL::other.counted, '{}')).t")).toMatch(
+      /^UNSUPPORTED_FEATURE/,
+    );
+    expect(await failure("CREATE TABLE other.held (id INT PRIMARY KEY, c other.counted)")).toMatch(
+      /^UNSUPPORTED_FEATURE/,
+    );
+    expect(await failure("DROP DOMAIN other.positive")).toMatch(/type other.counted use it/);
+    await engine.run("DROP TYPE other.counted");
+    await engine.run("DROP DOMAIN other.positive");
+  });
 });
 
 describe("DO", () => {

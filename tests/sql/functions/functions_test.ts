@@ -14,13 +14,16 @@ import {
 import {
   BIGINT,
   BYTES,
+  CIDR,
   DATE,
   type DataType,
   DOUBLE,
   decimalType,
   FLOAT,
+  INET,
   INT,
   JSONB,
+  MACADDR8,
   SMALLINT,
   TEXT,
   TIME,
@@ -287,6 +290,8 @@ const BYTES_CASES: readonly Case[] = [
   ["get_bit", [bytes("\\x0aff"), 1], "1"],
   ["set_bit", [bytes("\\x0aff"), 0, 1], "\\x0bff"],
   ["bit_count", [bytes("\\x0aff")], "10"],
+  ["float4send", [1.5], "\\x3fc00000", "bytea"],
+  ["float8send", [1.5], "\\x3ff8000000000000", "bytea"],
   ["pg_size_pretty", [20_480], "20 kB"],
   ["pg_size_bytes", ["20 kB"], "20480"],
   ["convert_to", ["€", "UTF8"], "\\xe282ac"],
@@ -302,7 +307,7 @@ const TIMES: readonly Case[] = [
   ["clock_timestamp", [], "2025-01-02 03:04:05.678902+00"],
   ["localtimestamp", [0], "2025-01-02 03:04:06", "timestamp without time zone"],
   ["current_date", [], "2025-01-02", "date"],
-  ["current_time", [], "03:04:05.678901", "time without time zone"],
+  ["current_time", [], "03:04:05.678901+00", "time with time zone"],
   ["localtime", [1], "03:04:05.7"],
   ["date_trunc", ["month", ts("2025-03-15 10:20:30")], "2025-03-01 00:00:00"],
   ["date_trunc", ["week", tz("2025-03-16 10:20:30+00")], "2025-03-10 00:00:00+00"],
@@ -568,7 +573,23 @@ const OTHERS: readonly Case[] = [
   ["vector_norm", [vec("[3,4,0]")], "5"],
 ];
 
+const NETWORK_CASES: readonly Case[] = [
+  ["abbrev", [of(CIDR, "10.1.0.0/16")], "10.1/16", "text"],
+  ["broadcast", [of(INET, "10.1.2.3/24")], "10.1.2.255/24", "inet"],
+  ["family", [of(INET, "::1")], "6", "integer"],
+  ["host", [of(INET, "10.1.2.3/24")], "10.1.2.3", "text"],
+  ["hostmask", [of(INET, "10.1.2.3/20")], "0.0.15.255", "inet"],
+  ["inet_merge", [of(INET, "10.1.2.3/24"), of(INET, "10.1.9.1")], "10.1.0.0/20", "cidr"],
+  ["inet_same_family", [of(INET, "10.1.2.3"), of(INET, "::1")], "false"],
+  ["masklen", [of(INET, "10.1.2.3/24")], "24", "integer"],
+  ["netmask", [of(INET, "10.1.2.3/20")], "255.255.240.0", "inet"],
+  ["network", [of(INET, "10.1.2.3/24")], "10.1.2.0/24", "cidr"],
+  ["set_masklen", [of(CIDR, "10.1.2.0/24"), 16], "10.1.0.0/16", "cidr"],
+  ["macaddr8_set7bit", [of(MACADDR8, "00:34:56:ab:cd:ef:00:01")], "02:34:56:ab:cd:ef:00:01"],
+];
+
 const CASES: readonly Case[] = [
+  ...NETWORK_CASES,
   ...MATH,
   ...SEARCH_CASES,
   ...TEXT_CASES,

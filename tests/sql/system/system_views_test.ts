@@ -89,7 +89,7 @@ const VIEWS: Readonly<Record<string, string>> = {
     "namespace_id, sequence_name, data_type, start_value b, min_value b, max_value b, " +
     "increment_by b, cycle B, cache_size b, last_value b, owned_by, sequence_comment",
   "system.types":
-    'namespace_id, type_name, labels {"Array":"Text"}, type_comment, type_kind, base_type, checks {"Array":"Text"}',
+    'namespace_id, type_name, labels {"Array":"Text"}, type_comment, type_kind, base_type, checks {"Array":"Text"}, fields {"Array":"Text"}',
   "system.indexes":
     "namespace_id, table_name, index_name, columns, is_unique B, is_primary B, is_constraint B, " +
     "state, definition, index_comment",

@@ -15,6 +15,7 @@ import {
   isInteger,
   isNumeric,
   limitedInterval,
+  type RowField,
   sameType,
   typeName,
   type Value,
@@ -38,6 +39,8 @@ export function castTo(
 ): BoundExpression {
   const from = expression.type;
   if (sameType(from, to)) return expression;
+  const row = castRowValues(expression, { to, mode, node });
+  if (row !== undefined) return row;
   const cast = castBetween(from, to, mode);
   if (cast === undefined) {
     const hint = numberAsTimeHint(from, to);
@@ -67,6 +70,32 @@ export function castTo(
     factor: factorOf(from, to),
     isSameText: convert === undefined && from.kind === "text" && to.kind === "text",
   };
+}
+
+/**
+ * Casts each value of ROW(…), so that a literal is read as the type of its field. Returns undefined
+ * for any other expression.
+ */
+function castRowValues(
+  expression: BoundExpression,
+  { mode, node, to }: CastTarget,
+): BoundExpression | undefined {
+  if (to.kind !== "row" || expression.kind !== "call") return undefined;
+  const { args, row } = expression;
+  if (row === undefined || row.args !== args || args.length !== to.fields.length) return undefined;
+  const values = row.values.map((value, at) =>
+    castTo(value, { to: to.fields[at]?.type ?? value.type, mode, node }),
+  );
+  const source = { args: values, values };
+  return { ...expression, type: to, name: rowCallName(to.fields), args: values, row: source };
+}
+
+/**
+ * Returns the name of a call that makes a row. Row types with the same value types but different
+ * field names are different types.
+ */
+export function rowCallName(fields: readonly RowField[]): string {
+  return `row ${JSON.stringify(fields.map(({ name }) => name))}`;
 }
 
 /**

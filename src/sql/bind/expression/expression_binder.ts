@@ -7,16 +7,18 @@
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   arrayOfArrays,
+  BIT,
   BOOLEAN,
   BYTES,
   type DataType,
   TEXT,
+  typeName,
   UNKNOWN,
   UNKNOWN_NULL,
   type Value,
   valueFromNumberText,
 } from "../../../types/mod.ts";
-import type { Expr, ExprCase, ExprList, ExprRef } from "../../parse/ast/ast.ts";
+import type { Expr, ExprCase, ExprCast, ExprList, ExprRef } from "../../parse/ast/ast.ts";
 import { isOwnCollation } from "../../parse/collations.ts";
 import type { Bind, ExpressionContext } from "../binding.ts";
 import type { BoundConstant, BoundExpression } from "../bound_expressions.ts";
@@ -58,6 +60,8 @@ export const bindExpression: Bind = (expression, context) => {
         value: expression.value,
         untyped: { position: expression._location.start, reads: context.statement.literals },
       };
+    case "bits":
+      return constant(BIT, expression.bits);
     case "bytes":
       return constant(BYTES, Uint8Array.from(Buffer.from(expression.hex, "hex")));
     case "boolean":
@@ -82,7 +86,7 @@ export const bindExpression: Bind = (expression, context) => {
       if (limit !== undefined) return castToInterval(operand, { limit, node: expression });
       const cast = castTo(operand, { to, mode: "explicit", node: expression });
       const domain = domainOf(expression.to);
-      if (domain === undefined) return cast;
+      if (domain === undefined) return withoutDomains(cast, expression);
       return checkedByDomain(cast, { domain, node: expression, bind: bindExpression });
     }
     case "case":
@@ -93,6 +97,18 @@ export const bindExpression: Bind = (expression, context) => {
       return bindRarer(expression, context);
   }
 };
+
+/** Refuses a row type with fields of domains, whose conditions a cast does not check. */
+function withoutDomains(cast: BoundExpression, node: ExprCast): BoundExpression {
+  const { type } = cast;
+  if (type.kind !== "row" || (cast.kind === "constant" && cast.value === null)) return cast;
+  if (type.fields.every(({ domain }) => domain === undefined)) return cast;
+  throw new DatabaseError(
+    "UNSUPPORTED_FEATURE",
+    `Cannot cast to ${typeName(type)}: it has fields of domains, whose conditions only columns and casts of values check`,
+    { position: node._location.start, hint: "json_populate_record makes such rows" },
+  );
+}
 
 function bareDecimalFor(operand: BoundExpression): DataType {
   const value = operand.kind === "constant" ? operand.value : undefined;
@@ -124,6 +140,7 @@ type RarerExpr = Exclude<
       | "integer"
       | "numeric"
       | "string"
+      | "bits"
       | "bytes"
       | "boolean"
       | "null"

@@ -13,11 +13,16 @@ import type { BoundOutput } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue, selectFrom } from "../bound_nodes.ts";
 import type { RelationNode, Scope, ScopeRelation } from "../scope.ts";
-import { castTo } from "./casts.ts";
+import { castTo, rowCallName } from "./casts.ts";
 
 /** The fields of a row, in order. */
 export interface RowParts {
-  readonly fields: readonly { readonly name: string; readonly value: BoundExpression }[];
+  readonly fields: readonly {
+    readonly name: string;
+    readonly value: BoundExpression;
+    /** The value before a literal took its default type. */
+    readonly untyped?: BoundExpression;
+  }[];
   /** An expression that is NULL only if the row is missing; undefined if there always is a row. */
   readonly presence: BoundExpression | undefined;
 }
@@ -107,6 +112,7 @@ export function rowOfList(
   });
   const fields = values.map((value, i) => ({
     name: `f${i + 1}`,
+    untyped: value,
     value: castTo(value, {
       to: value.type.kind === "unknown" ? TEXT : value.type,
       mode: "implicit",
@@ -180,12 +186,13 @@ export function valueOfRow({ fields, presence }: RowParts): BoundExpression {
   const values = fields.map(({ value }) => value);
   const types = fields.map(({ name, value }): RowField => ({ name, type: value.type }));
   const isOptional = presence !== undefined;
+  const source = fields.map(({ untyped, value }) => untyped ?? value);
   return {
     kind: "call",
     type: { kind: "row", fields: types },
-    // Row types with the same value types but different field names are different types.
-    name: `row ${JSON.stringify(types.map(({ name }) => name))}`,
+    name: rowCallName(types),
     args: isOptional ? [presence, ...values] : values,
+    ...(isOptional ? {} : { row: { args: values, values: source } }),
     evaluate: (cells: readonly Value[]) => {
       if (!isOptional) return { cells: [...cells] };
       return (cells[0] ?? null) === null ? null : { cells: cells.slice(1) };

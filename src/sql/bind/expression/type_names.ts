@@ -7,7 +7,7 @@
  * for it either.
  */
 import type { Catalog, ColumnEntry, DefinedType } from "../../../catalog/mod.ts";
-import type { DataType, EnumType } from "../../../types/mod.ts";
+import type { DataType, NamedRow } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef, Expr, QName } from "../../parse/ast/ast.ts";
 import { partsOf } from "../../parse/ast/tree_parts.ts";
 import type { Mutable } from "../../parse/cursor.ts";
@@ -32,14 +32,14 @@ export function typesIn(
 
 /** Returns a function that resolves type names in SQL text that is stored with columns. */
 export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined {
-  const types = columns.flatMap(({ type }) => enumTypeOf(type) ?? []);
+  const types = columns.flatMap(({ type }) => namedTypesIn(type));
   const domains = columns.flatMap(({ domain }) => domain ?? []);
   if (types.length === 0 && domains.length === 0) return undefined;
   return ({ name, schema }) => {
     const isNamed = (each: { name: string; namespace: string }): boolean =>
       each.name === name && (schema === undefined || each.namespace === schema);
-    const enumType = types.find(isNamed);
-    if (enumType !== undefined) return { type: { kind: "enum", enumType } };
+    const found = types.find((type) => isNamed(type.kind === "enum" ? type.enumType : type.named));
+    if (found !== undefined) return { type: found };
     const domain = domains.find(isNamed);
     return domain === undefined ? undefined : { type: domain.base, domain };
   };
@@ -48,10 +48,27 @@ export function typesOf(columns: readonly TypedColumn[]): TypeFinder | undefined
 /** The parts of a column to which stored text can refer as types. */
 type TypedColumn = Pick<ColumnEntry, "domain" | "type">;
 
-/** Returns the enum type of a value type or, for an array, of its elements. */
-export function enumTypeOf(type: DataType): EnumType | undefined {
-  if (type.kind === "array") return enumTypeOf(type.element);
-  return type.kind === "enum" ? type.enumType : undefined;
+/** A type that CREATE TYPE has defined. */
+type NamedType =
+  | (DataType & { kind: "enum" })
+  | (DataType & { kind: "row" } & { readonly named: NamedRow });
+
+function isNamedType(type: DataType): type is NamedType {
+  return type.kind === "enum" || (type.kind === "row" && type.named !== undefined);
+}
+
+/** Returns the defined types in a type: its own, those of its elements and those of its fields. */
+function namedTypesIn(type: DataType): NamedType[] {
+  if (type.kind === "array") return namedTypesIn(type.element);
+  const inner = type.kind === "row" ? type.fields.flatMap((field) => namedTypesIn(field.type)) : [];
+  return isNamedType(type) ? [type, ...inner] : inner;
+}
+
+/** Returns the ids of the defined types in a type. */
+export function typeIdsIn(type: DataType): number[] {
+  return namedTypesIn(type).map((each) =>
+    each.kind === "enum" ? each.enumType.typeId : each.named.typeId,
+  );
 }
 
 /** Parses SQL text that is stored with the columns of a table. */

@@ -3,8 +3,10 @@ import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
 import {
   BIGINT,
+  BITS_MAX,
   BOOLEAN,
   BYTES,
+  CIDR,
   DATE,
   DATETIME,
   type DataType,
@@ -18,20 +20,26 @@ import {
   domainName,
   FILE,
   FLOAT,
+  INET,
   INT,
   INTERVAL,
   type IntervalLimit,
   JSON_TEXT,
   JSONB,
   JSONPATH,
+  MACADDR,
+  MACADDR8,
+  MONEY,
   SMALLINT,
   TEXT,
   TIME,
   TIMESTAMP,
+  TIMETZ,
   TSQUERY,
   TSVECTOR,
   typeName,
   UUID,
+  VARBIT,
 } from "../../../types/mod.ts";
 import type { BasicDataTypeDef, DataTypeDef } from "../../parse/ast/ast.ts";
 import { insteadOfType } from "../other_names.ts";
@@ -57,7 +65,7 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["text", TEXT],
   ["string", TEXT],
   ["clob", TEXT],
-  ["name", TEXT],
+  ["name", { kind: "text", lengthMax: 63 }],
   ["bpchar", TEXT],
   ["bytes", BYTES],
   ["bytea", BYTES],
@@ -68,6 +76,11 @@ const SIMPLE: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["jsonb", JSONB],
   ["date", DATE],
   ["uuid", UUID],
+  ["money", MONEY],
+  ["inet", INET],
+  ["cidr", CIDR],
+  ["macaddr", MACADDR],
+  ["macaddr8", MACADDR8],
   ["file", FILE],
   ["interval", INTERVAL],
   ["jsonpath", JSONPATH],
@@ -85,6 +98,8 @@ const TIMES: ReadonlyMap<string, DataType> = new Map<string, DataType>([
   ["datetime", DATETIME],
   ["time", TIME],
   ["time without time zone", TIME],
+  ["timetz", TIMETZ],
+  ["time with time zone", TIMETZ],
 ]);
 
 const TEXTS: ReadonlySet<string> = new Set([
@@ -94,6 +109,13 @@ const TEXTS: ReadonlySet<string> = new Set([
   "char",
   "character",
   "nchar",
+]);
+
+/** The names of bit strings, and whether their length varies. */
+const BITS: ReadonlyMap<string, boolean> = new Map([
+  ["bit", false],
+  ["bit varying", true],
+  ["varbit", true],
 ]);
 
 /** The types of columns that get their numbers from a separate sequence. */
@@ -149,15 +171,12 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
 }
 
 function builtInType(definition: BasicDataTypeDef): DataType {
-  const { name } = definition;
+  const { doubleQuoted, name } = definition;
+  // A name in quotes is never one of the words of SQL: "char" is a byte, and there is no such type.
+  if (doubleQuoted === true && name === "char") throw unsupported(definition);
   const [first, second] = definition.config ?? [];
-  const simple = SIMPLE.get(name) ?? SERIALS.get(name);
-  if (simple !== undefined && (first === undefined || simple.kind === "bytes")) return simple;
-  const time = TIMES.get(name);
-  if (time !== undefined) return timeType(definition, time);
-  const element = elementNamed(name);
-  if (element !== undefined && first === undefined) return arrayTypeOf(element);
-  if (TEXTS.has(name)) return textType(definition);
+  const listed = listedType(definition);
+  if (listed !== undefined) return listed;
   switch (name) {
     case "interval":
       inRange(definition, first ?? 0, { min: 0, max: 6 });
@@ -176,6 +195,19 @@ function builtInType(definition: BasicDataTypeDef): DataType {
     default:
       throw unsupported(definition);
   }
+}
+
+/** Returns a type whose name is in one of the lists. */
+function listedType(definition: BasicDataTypeDef): DataType | undefined {
+  const { config: [first] = [], name } = definition;
+  const simple = SIMPLE.get(name) ?? SERIALS.get(name);
+  if (simple !== undefined && (first === undefined || simple.kind === "bytes")) return simple;
+  const time = TIMES.get(name);
+  if (time !== undefined) return timeType(definition, time);
+  const element = elementNamed(name);
+  if (element !== undefined && first === undefined) return arrayTypeOf(element);
+  if (TEXTS.has(name)) return textType(definition);
+  return BITS.has(name) ? bitType(definition) : undefined;
 }
 
 function embeddingFrom(definition: BasicDataTypeDef, dimensions: number | undefined): DataType {
@@ -212,7 +244,7 @@ export function isBuiltInType({
   schema,
 }: Pick<BasicDataTypeDef, "name" | "schema">): boolean {
   if (schema !== undefined && schema !== "pg_catalog") return false;
-  const sets = [SIMPLE, SERIALS, TIMES, TEXTS, SIZED];
+  const sets = [SIMPLE, SERIALS, TIMES, TEXTS, BITS, SIZED];
   return sets.some((each) => each.has(name)) || elementNamed(name) !== undefined;
 }
 
@@ -230,6 +262,15 @@ export function intervalLimitOf(definition: DataTypeDef): IntervalLimit | undefi
   const { config, intervalFields } = definition;
   if (config === undefined && intervalFields === undefined) return undefined;
   return { fields: intervalFields, digits: config?.[0] };
+}
+
+/** BIT is BIT(1). */
+function bitType(definition: BasicDataTypeDef): DataType {
+  const isVarying = BITS.get(definition.name) === true;
+  const [length = isVarying ? undefined : 1] = definition.config ?? [];
+  if (length === undefined) return VARBIT;
+  inRange(definition, length, { min: 1, max: BITS_MAX });
+  return isVarying ? { kind: "bit", length, isVarying } : { kind: "bit", length };
 }
 
 /** CHAR is CHAR(1); VARCHAR without a length is TEXT. */
@@ -250,6 +291,7 @@ function timeType(definition: BasicDataTypeDef, type: DataType): DataType {
     case "timestamp":
     case "datetime":
     case "time":
+    case "timetz":
       return checked === 6 ? type : { kind: type.kind, digits: checked };
     default:
       return type;
@@ -267,6 +309,8 @@ const UNKNOWN_SCALE = 15;
  */
 export function bareDecimalOf(operand: DataType, text: string | undefined): DataType {
   switch (operand.kind) {
+    case "money":
+      return decimalType(19, 2);
     case "decimal":
     case "smallint":
     case "int":
@@ -333,5 +377,6 @@ function unsupported(definition: BasicDataTypeDef): DatabaseError {
 }
 
 function typeNames(): string[] {
-  return [...SIMPLE.keys(), ...TIMES.keys(), ...TEXTS, ...SERIALS.keys(), "decimal", "numeric"];
+  const sets = [SIMPLE, TIMES, TEXTS, BITS, SERIALS];
+  return sets.flatMap((each) => Array.from(each.keys())).concat("decimal", "numeric");
 }

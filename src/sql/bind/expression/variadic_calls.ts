@@ -13,7 +13,11 @@ import {
   type Value,
 } from "../../../types/mod.ts";
 import type { CallDeps } from "../../functions/base/function.ts";
-import { isVariadicFunction, resolveFunction } from "../../functions/registry.ts";
+import {
+  isVariadicFunction,
+  type ResolvedFunction,
+  resolveFunction,
+} from "../../functions/registry.ts";
 import type { ExprCall } from "../../parse/ast/ast.ts";
 import { unknownFunction } from "../binding.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
@@ -33,14 +37,16 @@ export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): 
   const array = variadicArray(args.at(-1), call);
   const given = [...fixed.map(({ type }) => type), array.type.element];
   const single = isVariadicFunction(name) ? resolveFunction(name, given) : undefined;
-  if (single === undefined) throw unknownFunction(name, given, call);
+  if (single === undefined || fixed.length !== fixedCountOf(single)) {
+    throw unknownFunction(name, given, call);
+  }
   const { argumentTypes, overload, result } = single;
   const evaluators = new Map<number, EvaluateCall>();
   const evaluatorOf = (count: number): EvaluateCall => {
     const known = evaluators.get(count);
     if (known !== undefined) return known;
     const types = [...argumentTypes.slice(0, fixed.length), ...repeated(array.type.element, count)];
-    const made = evaluatorFor(call, types, fixed.length);
+    const made = evaluatorFor(call, types, { fixedCount: fixed.length, single });
     if (count <= COUNT_KEPT_MAX) evaluators.set(count, made);
     return made;
   };
@@ -56,14 +62,24 @@ export function bindVariadic(call: ExprCall, args: readonly BoundExpression[]): 
     ],
     evaluate: (values, deps) => {
       const list = values.at(-1) ?? null;
-      if (list === null) return null;
-      const elements = elementsOf(list as ArrayValue);
+      if (list === null && name !== NULL_IS_EMPTY) return null;
+      const elements = list === null ? [] : elementsOf(list as ArrayValue);
       return evaluatorOf(elements.length)([...values.slice(0, -1), ...elements], deps);
     },
     seesNull: overload.seesNull === true,
     volatility: overload.volatility,
   };
 }
+
+/** Returns the number of arguments before the array. */
+function fixedCountOf({ overload: { parameters, variadic } }: ResolvedFunction): number {
+  let count = parameters.length;
+  while (count > 0 && parameters[count - 1] === variadic) count -= 1;
+  return count;
+}
+
+/** The function to which NULL is a list without elements. Others return NULL. */
+const NULL_IS_EMPTY = "format";
 
 /** An untyped literal is an array of text. */
 function variadicArray(
@@ -81,9 +97,11 @@ function variadicArray(
 function evaluatorFor(
   call: ExprCall,
   types: readonly DataType[],
-  fixedCount: number,
+  { fixedCount, single }: { readonly fixedCount: number; readonly single: ResolvedFunction },
 ): EvaluateCall {
-  const resolved = resolveFunction(call.function.name, types);
+  // A call without any elements is allowed here, even if the function otherwise needs one.
+  const found = resolveFunction(call.function.name, types);
+  const resolved = found ?? (types.length === fixedCount ? single : undefined);
   if (resolved === undefined) throw unknownFunction(call.function.name, types, call);
   const { argumentTypes, overload } = resolved;
   const casts = types.map((type, i) => {

@@ -24,6 +24,8 @@ import { relocated } from "../../parse/ast/tree_parts.ts";
 import { type ExpressionContext, notAvailable, type StatementBinding } from "../binding.ts";
 import type { BoundRelation, BoundSelect, PastRead } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { columnValue, selectFrom } from "../bound_nodes.ts";
+import { checkedByDomain } from "../expression/domains.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
 import { type RelationNode, Scope, type ScopeRelation } from "../scope.ts";
 import { bindChanges, isChangesCall } from "./changes_binder.ts";
@@ -40,7 +42,7 @@ import {
   type SelectDeps,
   type ViewRelation,
 } from "./select_deps.ts";
-import { bindCallItem } from "./table_function_binder.ts";
+import { bindCallItem, type CallColumn } from "./table_function_binder.ts";
 import { bindValues } from "./values_binder.ts";
 import { findEntry, relationOfEntry } from "./with_binder.ts";
 
@@ -206,7 +208,10 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   const { functions, isValue } = bound;
   const hasOrdinality = item.withOrdinality === true;
   return relationResult(
-    { kind: "function", functions, hasOrdinality, alias, columns },
+    checkedCall({ kind: "function", functions, hasOrdinality, alias, columns }, bound.columns, {
+      node: item,
+      statement: deps.statement,
+    }),
     {
       alias,
       namespace: undefined,
@@ -215,6 +220,25 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
       value: isValue ? columns[0] : undefined,
     },
   );
+}
+
+/** Returns a call whose values are checked against the conditions of the domains of its columns. */
+function checkedCall(
+  call: BoundRelation,
+  given: readonly CallColumn[],
+  { node, statement }: { readonly node: AstNode; readonly statement: StatementBinding },
+): BoundRelation {
+  if (given.every(({ domain }) => domain === undefined)) return call;
+  const inner = call.columns.map(({ name, type }) => statement.newColumn({ name, type }));
+  const outputs = inner.map((column, at) => {
+    const domain = given[at]?.domain;
+    const value = columnValue(column);
+    const expression =
+      domain === undefined ? value : checkedByDomain(value, { domain, node, bind: bindExpression });
+    return { name: column.name, expression };
+  });
+  const { alias, columns } = call;
+  return { kind: "query", alias, columns, query: selectFrom({ ...call, columns: inner }, outputs) };
 }
 
 /** Returns a context in which only columns of enclosing queries are visible. */

@@ -3,7 +3,6 @@
  * table t. They are bound as `json_to_record(document) AS (…)` with the names and types of these
  * columns, so they require the right to read the table.
  */
-import { DatabaseError } from "../../../base/errors.ts";
 import { shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { ColumnDefinition, Expr, FromCall, QName } from "../../parse/ast/ast.ts";
 
@@ -16,10 +15,11 @@ const DEFINED_FORMS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns the call with the columns of its table; any other call unchanged.
+ * Returns the call with the columns of its table. A call with a value of a row type is unchanged:
+ * it has the fields of the type.
  *
  * @param tableNamed Returns the table of a name, and notes that it is read.
- * @throws {DatabaseError} UNSUPPORTED_FEATURE, TABLE_NOT_FOUND
+ * @throws {DatabaseError} TABLE_NOT_FOUND
  */
 export function withRecordColumns(
   item: FromCall,
@@ -29,7 +29,12 @@ export function withRecordColumns(
   const name = called.schema === undefined ? DEFINED_FORMS.get(called.name) : undefined;
   const [record, document] = args;
   if (name === undefined || record === undefined || document === undefined) return item;
-  const columns = shownColumnsOf(tableNamed(tableOf(record)));
+  const table = tableOf(record);
+  if (table === undefined) return item;
+  if (table.name === RECORD && item.columnDefinitions !== undefined) {
+    return { ...item, function: { ...called, name }, args: [document] };
+  }
+  const columns = shownColumnsOf(tableNamed(table));
   const { _location } = record;
   const columnDefinitions = columns.map(
     ({ name: column, type }): ColumnDefinition => ({
@@ -41,13 +46,13 @@ export function withRecordColumns(
   return { ...item, function: { ...called, name }, args: [document], columnDefinitions };
 }
 
-/** Returns the name of the table in `NULL::t`. @throws {DatabaseError} UNSUPPORTED_FEATURE */
-function tableOf(record: Expr): QName {
+/** The type of rows whose columns the call lists. */
+const RECORD = "record";
+
+/** Returns the name of the table in `NULL::t`; undefined for a value of a row type. */
+function tableOf(record: Expr): QName | undefined {
   const isNull = record.type === "cast" && record.operand.type === "null";
-  if (isNull && record.to.kind !== "array" && record.to.definedType === undefined) return record.to;
-  throw new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    "Cannot populate this record: expected NULL::t with the name of a table, whose columns have no other values",
-    { position: record._location.start },
-  );
+  return isNull && record.to.kind !== "array" && record.to.definedType === undefined
+    ? record.to
+    : undefined;
 }

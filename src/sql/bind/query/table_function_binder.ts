@@ -9,7 +9,7 @@
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { nearestName } from "../../../base/nearest_name.ts";
-import { BIGINT, type DataType, typeName } from "../../../types/mod.ts";
+import { BIGINT, type DataType, type DomainType, typeName } from "../../../types/mod.ts";
 import { namedForm, resolveFunction } from "../../functions/registry.ts";
 import { SLEEP } from "../../functions/session.ts";
 import type { ResultColumn, TableForm } from "../../functions/table/table_function.ts";
@@ -45,10 +45,17 @@ import { resolveType } from "../expression/types.ts";
 /** The function that yields the changes of a table; `changes_binder.ts` binds it. */
 export const CHANGES = "changes";
 
+/** A column of a call, and the domain whose conditions its values have to meet. */
+export interface CallColumn {
+  readonly name: string;
+  readonly type: DataType;
+  readonly domain?: DomainType;
+}
+
 /** A call in FROM, before its columns are renamed. */
 export interface BoundCallItem {
   readonly functions: readonly BoundTableFunction[];
-  readonly columns: readonly { readonly name: string; readonly type: DataType }[];
+  readonly columns: readonly CallColumn[];
   /**
    * Whether the alias alone refers to the single column: `json_array_elements(j) AS e` can be read
    * as `e`.
@@ -109,8 +116,8 @@ function bindOneCall(
   const bound = calls.map((own) => boundCall(shown, own, item));
   const columns = bound.flatMap((each) =>
     each.columns.map((column) => ({
+      ...column,
       name: column.name ?? (bound.length === 1 ? alone : name),
-      type: column.type,
     })),
   );
   return { functions: bound.map((each) => each.made), columns };
@@ -239,6 +246,13 @@ function expandedColumns(
   }
   const args = boundInOrder(call, namedTableForm(name), (arg) => bind(arg, context));
   const { columns, made } = boundCall(name, args, call);
+  if (columns.some(({ domain }) => domain !== undefined)) {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      `Cannot call ${name} in ${context.clause} for a row type with fields of domains`,
+      { position, hint: "put it into FROM" },
+    );
+  }
   const found: ExpansionCall = {
     made,
     columns: columns.map((column) =>

@@ -63,6 +63,7 @@ function kindOf(type: DataType): "number" | "text" | undefined {
     case "unknown":
       return "text";
     case "json":
+    case "search":
     case "bytes":
     case "embedding":
     case "interval":

@@ -2,6 +2,7 @@
  * Aggregates that keep one value per group: min, max, any_value, and logical and bitwise
  * aggregates.
  */
+import { defined } from "../../../base/assert.ts";
 import {
   areFinite,
   type Comparator,
@@ -13,6 +14,7 @@ import {
   type Whole,
   wholeFromBigint,
 } from "../../../types/mod.ts";
+import { BIT_PAIR_OPERATIONS, combinedBits } from "../operator/operator_bits.ts";
 import { type AggregateState, type BatchGroups, grown } from "./aggregate_state.ts";
 
 /** Keeps one value per group, and combines it with each further value. */
@@ -40,6 +42,7 @@ export class FoldState implements AggregateState {
 function isOrderedNumber(type: DataType): boolean {
   return (
     isNumeric(type) ||
+    type.kind === "money" ||
     type.kind === "date" ||
     type.kind === "time" ||
     type.kind === "timestamp" ||
@@ -184,6 +187,21 @@ export const BIT_FOLDS: ReadonlyMap<string, BitFold> = new Map<string, BitFold>(
   ["bit_or", (left, right) => left | right],
   ["bit_xor", (left, right) => left ^ right],
 ]);
+
+const BIT_OPERATORS: ReadonlyMap<string, string> = new Map([
+  ["bit_and", "&"],
+  ["bit_or", "|"],
+  ["bit_xor", "#"],
+]);
+
+/** Combines bit strings, which must have the same length. */
+export function bitStringState(name: string): AggregateState {
+  const combine = defined(
+    BIT_PAIR_OPERATIONS.get(BIT_OPERATORS.get(name) ?? ""),
+    "a bit aggregate",
+  );
+  return new FoldState((kept, value) => combinedBits(combine, kept, value));
+}
 
 export function bitState(fold: BitFold): AggregateState {
   return new FoldState((kept, value) =>

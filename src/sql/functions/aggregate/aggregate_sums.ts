@@ -8,6 +8,7 @@
 import {
   addIntervals,
   areFinite,
+  checkedMoney,
   type DataType,
   divideInterval,
   doubleFromDecimal,
@@ -387,6 +388,7 @@ export function sumState(argument: DataType, result: DataType): AggregateState {
   if (argument.kind === "interval") return new IntervalState({ isAverage: false });
   if (result.kind === "double") return new DoubleSumState(finiteDouble);
   if (result.kind === "float") return new DoubleSumState(finiteFloat);
+  if (result.kind === "money") return new WholeState((sum) => checkedMoney(BigInt(sum)));
   if (result.kind === "decimal") {
     const { precision, scale } = result;
     return new WholeState((sum) => fitDecimal(sum, precision, scale));

@@ -16,10 +16,17 @@ import {
   isNumeric,
   JSON_TEXT,
   JSONB,
+  MONEY,
   TEXT,
 } from "../../../types/mod.ts";
 import { ApproximatePercentileState, DistinctState } from "./aggregate_approximate.ts";
-import { BIT_FOLDS, bitState, extremeState, FoldState } from "./aggregate_choices.ts";
+import {
+  BIT_FOLDS,
+  bitState,
+  bitStringState,
+  extremeState,
+  FoldState,
+} from "./aggregate_choices.ts";
 import {
   arrayState,
   jsonArrayState,
@@ -80,6 +87,8 @@ function sumType(type: DataType): DataType | undefined {
       return DOUBLE;
     case "interval":
       return INTERVAL;
+    case "money":
+      return MONEY;
     default:
       return undefined;
   }
@@ -99,6 +108,9 @@ const UNORDERED: ReadonlySet<string> = new Set([
   "jsonpath",
   "tsvector",
   "tsquery",
+  "bit",
+  "macaddr",
+  "macaddr8",
   "file",
   "embedding",
 ]);
@@ -261,10 +273,10 @@ const RESOLVERS = new Map<string, Resolver>([
 for (const [name, fold] of BIT_FOLDS) {
   RESOLVERS.set(
     name,
-    ofOne(
-      (type) => (isInteger(type) ? { result: type, create: () => bitState(fold) } : undefined),
-      BIGINT,
-    ),
+    ofOne((type) => {
+      if (type.kind === "bit") return { result: type, create: () => bitStringState(name) };
+      return isInteger(type) ? { result: type, create: () => bitState(fold) } : undefined;
+    }, BIGINT),
   );
 }
 

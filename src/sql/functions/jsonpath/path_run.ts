@@ -67,6 +67,11 @@ export class PathRun {
   readonly #options: PathRunOptions;
   readonly #isLax: boolean;
   #itemsLeft = ITEMS_MAX;
+  /**
+   * Whether only the existence of an item matters. A sign then passes over what is not a number, as
+   * in PostgreSQL.
+   */
+  #seeksAny = false;
   /** The number of the last object that the path has created. */
   #objects: number;
 
@@ -97,10 +102,12 @@ export class PathRun {
 
   #hasItem(part: PathPart, item: PathItem, scope: PathScope): boolean {
     let found = false;
-    this.#follow(part, item, scope, () => {
-      found = true;
-      return this.#isLax;
-    });
+    this.#seeking(this.#isLax, () =>
+      this.#follow(part, item, scope, () => {
+        found = true;
+        return this.#isLax;
+      }),
+    );
     return found;
   }
 
@@ -303,13 +310,26 @@ export class PathRun {
   /** Returns all items of an operand. In lax mode, arrays are replaced by their elements. */
   #operand(part: PathPart, item: PathItem, scope: PathScope, unwraps = true): PathItem[] {
     const items: PathItem[] = [];
-    this.#follow(part, item, scope, (each) => {
-      if (unwraps && this.#isLax && isArrayItem(each)) {
-        for (const element of each) items.push(element);
-      } else items.push(each);
-      return false;
-    });
+    this.#seeking(false, () =>
+      this.#follow(part, item, scope, (each) => {
+        if (unwraps && this.#isLax && isArrayItem(each)) {
+          for (const element of each) items.push(element);
+        } else items.push(each);
+        return false;
+      }),
+    );
     return items;
+  }
+
+  /** @param seeksAny Whether `follow` only asks whether there is an item. */
+  #seeking(seeksAny: boolean, follow: () => void): void {
+    const before = this.#seeksAny;
+    this.#seeksAny = seeksAny;
+    try {
+      follow();
+    } finally {
+      this.#seeksAny = before;
+    }
   }
 
   #arithmetic(
@@ -333,6 +353,7 @@ export class PathRun {
   #sign(part: Part<"sign">, item: PathItem, scope: PathScope, receive: Receiver): boolean {
     for (const each of this.#operand(part.operand, item, scope)) {
       const number = numberOf(each);
+      if (number === undefined && this.#seeksAny && part.next === undefined) continue;
       if (number === undefined) throw new PathFault(`the operand of ${part.op} is not a number`);
       const signed = { number: part.op === "-" ? negated(number) : number };
       if (this.#next(part, signed, scope, receive)) return true;

@@ -4,6 +4,7 @@
 import {
   addIntervals,
   DATE,
+  DATETIME,
   type DataType,
   DOUBLE,
   divideInterval,
@@ -20,10 +21,12 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  TIMETZ,
   type TypeKind,
   timestampOfDate,
   type Value,
   type Whole,
+  zonedTimeOf,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
 import {
@@ -37,6 +40,7 @@ import {
   addToDate,
   addToTime,
   addToTimestamp,
+  addToZonedTime,
   daysBetween,
   subtractFromTimestamp,
   timestampDifference,
@@ -90,7 +94,9 @@ function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | und
   // another interval.
   const right = knownType(rightType, INTERVAL);
   const left =
-    leftType.kind === "time" || leftType.kind === "interval" ? leftType : withoutDigits(leftType);
+    leftType.kind === "time" || leftType.kind === "interval" || leftType.kind === "timetz"
+      ? leftType
+      : withoutDigits(leftType);
   switch (`${sideOf(left)}+${sideOf(right)}`) {
     case "date+int":
       return binaryForm([DATE, right], DATE, (days, count) =>
@@ -114,6 +120,18 @@ function resolveSum(leftType: DataType, rightType: DataType): OperatorForm | und
       return binaryForm([TIME, INTERVAL], TIME, (micros, interval) =>
         addToTime(micros as number, interval as Interval),
       );
+    case "timetz+interval":
+      return binaryForm([TIMETZ, INTERVAL], TIMETZ, (time, interval) =>
+        addToZonedTime(time as string, interval as Interval),
+      );
+    case "date+timetz":
+      return binaryForm([DATE, TIMETZ], DATETIME, (days, time) => {
+        const { micros, offset } = zonedTimeOf(time as string);
+        const start = timestampOfDate(days as number);
+        return isFiniteDate(days as number)
+          ? joinTimestamp(days as number, micros - offset * 1_000_000)
+          : start;
+      });
     case "interval+interval":
       return binaryForm([INTERVAL, INTERVAL], INTERVAL, (l, r) =>
         addIntervals(l as Interval, r as Interval),
@@ -161,6 +179,10 @@ function resolveDifference(leftType: DataType, rightType: DataType): OperatorFor
     case "time-interval":
       return binaryForm([TIME, INTERVAL], TIME, (micros, interval) =>
         addToTime(micros as number, negateInterval(interval as Interval)),
+      );
+    case "timetz-interval":
+      return binaryForm([TIMETZ, INTERVAL], TIMETZ, (time, interval) =>
+        addToZonedTime(time as string, negateInterval(interval as Interval)),
       );
     case "interval-time":
     case "interval-interval":

@@ -14,8 +14,11 @@ import {
 } from "../base/vector_math.ts";
 import { resolveArithmetic, resolveNumericPrefix } from "./operator_arithmetic.ts";
 import { resolveArray } from "./operator_array.ts";
+import { resolveBits, resolveBitsPrefix } from "./operator_bits.ts";
 import { resolveComparison } from "./operator_compare.ts";
 import { resolveJson } from "./operator_json.ts";
+import { resolveMoney } from "./operator_money.ts";
+import { resolveNetwork, resolveNetworkPrefix } from "./operator_network.ts";
 import { resolveSearch, resolveSearchPrefix } from "./operator_search.ts";
 import { resolveConcatenation, resolveLike, resolveTextOperator } from "./operator_text.ts";
 import { resolveTime, resolveTimePrefix } from "./operator_time.ts";
@@ -39,6 +42,9 @@ export function resolveBinary(
     resolveTime(op, left, right) ??
     resolveArray(op, left, right) ??
     resolveJson(op, left, right) ??
+    resolveBits(op, left, right) ??
+    resolveNetwork(op, left, right) ??
+    resolveMoney(op, left, right) ??
     resolveSearch(op, left, right) ??
     (op === "||" ? resolveConcatenation(left, right) : undefined) ??
     resolveLike(op, [left, right]) ??
@@ -55,6 +61,8 @@ export function resolvePrefix(op: string, operand: DataType): OperatorForm | und
   }
   return (
     resolveSearchPrefix(op, operand) ??
+    resolveBitsPrefix(op, operand) ??
+    resolveNetworkPrefix(op, operand) ??
     resolveTimePrefix(op, operand) ??
     resolveNumericPrefix(op, operand)
   );

@@ -100,6 +100,8 @@ export function classOfEscape(letter: string): CharacterSet | undefined {
 
 const CONTROLS: ReadonlyMap<string, number> = new Map([
   ["a", 7],
+  ["b", 8],
+  ["B", 92],
   ["e", 27],
   ["f", 12],
   ["n", 10],

@@ -387,9 +387,7 @@ function preferenceOf(node: RegexNode): "long" | "short" | undefined {
 const ASSERTION_ESCAPES: ReadonlyMap<string, Assertion> = new Map<string, Assertion>([
   ["A", "start"],
   ["Z", "end"],
-  ["b", "boundary"],
   ["y", "boundary"],
-  ["B", "notBoundary"],
   ["Y", "notBoundary"],
   ["m", "wordStart"],
   ["M", "wordEnd"],

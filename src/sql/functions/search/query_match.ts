@@ -43,7 +43,10 @@ function firstFrom(words: readonly TsWord[], sought: string): number {
   return low;
 }
 
-/** Tests a document. A word without positions has every weight, and is part of no phrase. */
+/**
+ * Tests a document. A word without positions has every weight. A phrase with such a word matches
+ * nothing, negated or not.
+ */
 export function matchesQuery(document: SearchedDocument, query: TsQuery): boolean {
   switch (query.kind) {
     case "word":
@@ -60,7 +63,7 @@ export function matchesQuery(document: SearchedDocument, query: TsQuery): boolea
     case "or":
       return matchesQuery(document, query.left) || matchesQuery(document, query.right);
     case "phrase":
-      return !isNowhere(placesOf(document, query));
+      return isSomewhere(placesOf(document, query));
   }
 }
 
@@ -76,9 +79,16 @@ interface PhrasePlaces {
   readonly isNegated: boolean;
   /** The distance between the beginning and the end of the part. */
   readonly width: number;
+  /** Whether the document has the part, but not its positions. */
+  readonly isUnknown?: true;
 }
 
 const NOWHERE: PhrasePlaces = { positions: [], isNegated: false, width: 0 };
+const UNKNOWN: PhrasePlaces = { positions: [], isNegated: true, width: 0, isUnknown: true };
+
+function isSomewhere(places: PhrasePlaces): boolean {
+  return places.isUnknown !== true && !isNowhere(places);
+}
 
 function isNowhere({ isNegated, positions }: PhrasePlaces): boolean {
   return !isNegated && positions.length === 0;
@@ -89,12 +99,14 @@ function placesOf(document: SearchedDocument, query: TsQuery): PhrasePlaces {
     case "word": {
       const positions = new Set<number>();
       for (const word of document.wordsFor(query)) {
+        if (word.positions.length === 0) return UNKNOWN;
         for (const each of word.positions) if (hasWeight(query, each)) positions.add(each.at);
       }
       return { positions: [...positions].toSorted(ascending), isNegated: false, width: 0 };
     }
     case "not": {
       const inner = placesOf(document, query.operand);
+      if (inner.isUnknown === true) return inner;
       return { ...inner, isNegated: !inner.isNegated, width: isNowhere(inner) ? 0 : inner.width };
     }
     case "or":
@@ -112,6 +124,7 @@ function bothOf(
   if (isNowhere(left)) return NOWHERE;
   const right = placesOf(document, query.right);
   if (isNowhere(right)) return NOWHERE;
+  if (left.isUnknown === true || right.isUnknown === true) return UNKNOWN;
   if (query.kind === "phrase") {
     const width = query.distance + left.width + right.width;
     return meeting(shifted(left, query.distance + right.width), right, width);
@@ -143,6 +156,7 @@ function meeting(left: PhrasePlaces, right: PhrasePlaces, width: number): Phrase
 function eitherOf(left: PhrasePlaces, right: PhrasePlaces): PhrasePlaces {
   if (isNowhere(left)) return right;
   if (isNowhere(right)) return left;
+  if (left.isUnknown === true || right.isUnknown === true) return UNKNOWN;
   const width = Math.max(left.width, right.width);
   const l = shifted(left, width - left.width);
   const r = shifted(right, width - right.width);

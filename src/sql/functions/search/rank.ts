@@ -247,21 +247,30 @@ export function densityRankOf(
   return fround(normalized(value, words, { bits: normalization & ~7, round: identity }));
 }
 
+/** A word of the document at one of its positions. Several words may have the same position. */
+interface WordPlace extends DensityPlace {
+  readonly word: string;
+  readonly operands: Set<string>;
+}
+
 function densityPlaces(words: readonly TsWord[], query: TsQuery): DensityPlace[] {
   const document = documentOf(words);
-  const byPlace = new Map<number, { at: number; weight: number; operands: Set<string> }>();
+  const byPlace = new Map<string, WordPlace>();
   for (const operand of operandsOf(query)) {
-    for (const { positions } of document.wordsFor(operand)) {
+    for (const { positions, word } of document.wordsFor(operand)) {
       for (const { at, weight } of positions) {
         if (operand.weights !== 0 && (operand.weights & (1 << weight)) === 0) continue;
-        const known = byPlace.get(at);
+        const key = `${at} ${word}`;
+        const known = byPlace.get(key);
         if (known === undefined) {
-          byPlace.set(at, { at, weight, operands: new Set([operand.word]) });
+          byPlace.set(key, { at, weight, word, operands: new Set([operand.word]) });
         } else known.operands.add(operand.word);
       }
     }
   }
-  return [...byPlace.values()].toSorted((a, b) => a.at - b.at);
+  return [...byPlace.values()].toSorted(
+    (a, b) => a.at - b.at || a.weight - b.weight || compareCodePoints(a.word, b.word),
+  );
 }
 
 /** Returns the first shortest extent of positions that matches the query. */

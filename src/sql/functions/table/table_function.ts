@@ -4,7 +4,7 @@
  * Rows are created on demand, so that `LIMIT` ends a long series early, and a killed statement
  * stops within a series.
  */
-import type { DataType, Row, Value } from "../../../types/mod.ts";
+import type { DataType, DomainType, Row, Value } from "../../../types/mod.ts";
 import type { Signature } from "../base/function.ts";
 
 export interface ResultColumn {
@@ -14,6 +14,8 @@ export interface ResultColumn {
    */
   readonly name: string | undefined;
   readonly type: DataType;
+  /** The domain whose conditions the values have to meet. */
+  readonly domain?: DomainType;
 }
 
 export interface TableForm extends Signature {

@@ -1,6 +1,8 @@
 /** Table functions that split JSON documents into rows. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
+  type ArrayValue,
+  arrayOfArrays,
   canonicalJson,
   castValue,
   type DataType,
@@ -14,12 +16,14 @@ import {
   jsonRoot,
   jsonScalarText,
   type Row,
+  type RowField,
+  type RowValue,
   TEXT,
   textOfJsonString,
   UNKNOWN,
   type Value,
 } from "../../../types/mod.ts";
-import type { CallRowShape, TableForm, TableFunction } from "./table_function.ts";
+import type { TableForm, TableFunction } from "./table_function.ts";
 
 interface Document {
   readonly text: string;
@@ -95,13 +99,31 @@ const OBJECT_KEYS: Omit<TableForm, "parameters"> = {
 
 /**
  * Returns the values of an object's members that the columns name, cast to the types of the
- * columns.
+ * columns. A member that the object lacks has the value of the record, if there is one.
  */
-function recordRow(text: string, object: JsonSlice, { columns }: CallRowShape): Row {
-  return columns.map(({ name, type }) => {
+function recordRow(
+  text: string,
+  object: JsonSlice,
+  { columns, record }: { readonly columns: readonly RowField[]; readonly record?: RowValue | null },
+): Row {
+  return columns.map(({ name, type }, at) => {
     const slice = jsonMember(text, object, name);
-    return slice === undefined ? null : valueFromJson(text, slice, type);
+    if (slice === undefined) return record?.cells[at] ?? null;
+    return valueFromJson(text, slice, type);
   });
+}
+
+/** Lists within a list are further dimensions, unless the elements are JSON. */
+function arrayFromJson(text: string, list: JsonSlice, element: DataType): ArrayValue {
+  let isDeep = false;
+  const items = jsonElements(text, list).map((item): Value => {
+    if (element.kind === "json" || jsonKindAt(text, item.start) !== "array") {
+      return valueFromJson(text, item, element);
+    }
+    isDeep = true;
+    return arrayFromJson(text, item, element);
+  });
+  return isDeep ? arrayOfArrays(items) : items;
 }
 
 /** Returns a JSON value cast to a type. @throws {DatabaseError} Errors of the cast. */
@@ -112,8 +134,9 @@ function valueFromJson(text: string, slice: JsonSlice, to: DataType): Value {
     return to.binary ? canonicalJson(own) : own;
   }
   if (kind === "null") return null;
-  if (to.kind === "array" && kind === "array") {
-    return jsonElements(text, slice).map((item) => valueFromJson(text, item, to.element));
+  if (to.kind === "array" && kind === "array") return arrayFromJson(text, slice, to.element);
+  if (to.kind === "row" && kind === "object") {
+    return { cells: recordRow(text, slice, { columns: to.fields }) };
   }
   return castValue(jsonScalarText(text, slice) ?? null, { from: UNKNOWN, to, mode: "assignment" });
 }
@@ -131,14 +154,50 @@ const RECORD_SET: Omit<TableForm, "parameters"> = {
   *rows([json], shape): Generator<Row> {
     const { root, text } = documentOf(json, "array");
     for (const slice of jsonElements(text, root)) {
-      const kind = jsonKindAt(text, slice.start);
-      if (kind !== "object") {
-        throw new DatabaseError(
-          "INVALID_VALUE",
-          `Cannot read the JSON value as a row: it is of kind ${kind}, but should be of kind object`,
-        );
-      }
+      requireObject(text, slice);
       yield recordRow(text, slice, shape);
+    }
+  },
+};
+
+/** @throws {DatabaseError} INVALID_VALUE */
+function requireObject(text: string, slice: JsonSlice): void {
+  const kind = jsonKindAt(text, slice.start);
+  if (kind === "object") return;
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    `Cannot read the JSON value as a row: it is of kind ${kind}, but should be of kind object`,
+  );
+}
+
+/** The columns are the fields of the type of the first argument. */
+function fieldsOfRecord([record]: readonly DataType[]): readonly RowField[] | undefined {
+  return record?.kind === "row" ? record.fields : undefined;
+}
+
+const POPULATED: Omit<TableForm, "parameters"> = {
+  seesNull: true,
+  columns: fieldsOfRecord,
+  *rows([record = null, json], { columns }): Generator<Row> {
+    const given = record as RowValue | null;
+    if (json === undefined || json === null) {
+      yield given?.cells ?? columns.map(() => null);
+      return;
+    }
+    const { root, text } = documentOf(json, "object");
+    yield recordRow(text, root, { columns, record: given });
+  },
+};
+
+const POPULATED_SET: Omit<TableForm, "parameters"> = {
+  seesNull: true,
+  columns: fieldsOfRecord,
+  *rows([record = null, json], { columns }): Generator<Row> {
+    if (json === undefined || json === null) return;
+    const { root, text } = documentOf(json, "array");
+    for (const slice of jsonElements(text, root)) {
+      requireObject(text, slice);
+      yield recordRow(text, slice, { columns, record: record as RowValue | null });
     }
   },
 };
@@ -152,6 +211,8 @@ function functionsOf(prefix: string, document: DataType): TableFunction[] {
     ["object_keys", { ...OBJECT_KEYS, parameters: [document] }],
     ["to_record", { ...RECORD, parameters: [document] }],
     ["to_recordset", { ...RECORD_SET, parameters: [document] }],
+    ["populate_record", { ...POPULATED, parameters: ["any", document] }],
+    ["populate_recordset", { ...POPULATED_SET, parameters: ["any", document] }],
   ];
   return forms.map(([name, form]) => ({ name: `${prefix}_${name}`, forms: [form] }));
 }

@@ -25,7 +25,7 @@ import { quoteIdentifier, quoteLiteral } from "./text_format.ts";
 import { lengthsOf, slicesOf } from "./text_loops.ts";
 
 /** Returns the position of the first occurrence, or 0. */
-function positionOf(needle: string, haystack: string): number {
+export function positionOf(needle: string, haystack: string): number {
   const at = haystack.indexOf(needle);
   return at < 0 ? 0 : codePointLength(haystack.slice(0, at)) + 1;
 }
@@ -45,7 +45,7 @@ function rangeOf(from: number, count: number | undefined): { start: number; end:
   return { start, end: count === undefined ? Number.MAX_SAFE_INTEGER : start + count };
 }
 
-function substring([text = null, from = null, count]: readonly Value[]): string {
+export function substring([text = null, from = null, count]: readonly Value[]): string {
   const { start, end } = rangeOf(from as number, count as number | undefined);
   return sliceCodePoints(text as string, start, end);
 }
@@ -91,7 +91,12 @@ function foundPart(text: string, regex: Regex): Value {
   return start < 0 ? null : text.slice(start, match[slot + 1]);
 }
 
-function overlay([text = null, placing = null, from = null, count]: readonly Value[]): string {
+export function overlay([
+  text = null,
+  placing = null,
+  from = null,
+  count,
+]: readonly Value[]): string {
   const source = text as string;
   const replacement = placing as string;
   const start = from as number;

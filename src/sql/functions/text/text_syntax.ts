@@ -65,8 +65,8 @@ function notIdentifier(text: string): DatabaseError {
 
 export const TEXT_SYNTAX_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["unistr"], overload([TEXT], TEXT, unistr)),
-  ...functionsNamed(
-    ["parse_ident"],
-    overload([TEXT, BOOLEAN], TEXT_ARRAY, parseIdentifier, { optionalCount: 1 }),
-  ),
+  ...functionsNamed(["parse_ident"], {
+    ...overload([TEXT, BOOLEAN], TEXT_ARRAY, parseIdentifier, { optionalCount: 1 }),
+    parameterNames: ["str", "strict"],
+  }),
 ];

@@ -22,10 +22,12 @@ import {
   TEXT,
   TIME,
   TIMESTAMP,
+  TIMETZ,
   timestampOfDate,
   type Value,
   type Whole,
   wholeFromBigint,
+  zonedTimeValue,
 } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
 import type { CallDeps, Overload, ScalarFunction } from "../base/function.ts";
@@ -36,7 +38,7 @@ import {
   truncateInterval,
   truncateTimestamp,
 } from "./datetime_fields.ts";
-import { addToTime, addToTimestamp, ageBetween } from "./time_math.ts";
+import { addToTime, addToTimestamp, addToZonedTime, ageBetween } from "./time_math.ts";
 import {
   instantFromLocal,
   localFromInstant,
@@ -66,7 +68,7 @@ function timestampNow(call: CallDeps, digits: number): Value {
   return roundTimestamp(call.nowMicros, digits);
 }
 
-function timeNow(call: CallDeps, digits: number): Value {
+function timeNow(call: CallDeps, digits: number): number {
   return roundMicros(splitTimestamp(call.nowMicros).micros, digits) % MICROS_PER_DAY;
 }
 
@@ -114,6 +116,12 @@ function bin([step = null, value = null, origin = null]: readonly Value[]): Valu
       "Cannot make bins: the step must be positive and have no months or years",
     );
   }
+  if (width >= 2n ** 63n) {
+    throw new DatabaseError(
+      "VALUE_OUT_OF_RANGE",
+      "Cannot make bins: the step must be less than 2^63 microseconds",
+    );
+  }
   if (!isFiniteTimestamp(origin as Whole)) {
     throw new DatabaseError("VALUE_OUT_OF_RANGE", "Cannot make bins: their origin is infinite");
   }
@@ -140,7 +148,7 @@ function extracting(type: DataType): Overload {
   );
 }
 
-const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL].map(extracting);
+const EXTRACTS: readonly Overload[] = [DATETIME, TIMESTAMP, TIME, INTERVAL, TIMETZ].map(extracting);
 
 /**
  * The overload of `date_part` for a date, which counts as midnight. EXTRACT does not accept time
@@ -223,7 +231,7 @@ function overlaps([
   return end === null || firstEnd === null ? null : false;
 }
 
-type OverlapBound = number | bigint | null;
+type OverlapBound = number | bigint | string | null;
 
 /** Returns the smaller value first. If one of the values is NULL, it counts as the end. */
 function ordered(start: Value, end: Value): [OverlapBound, OverlapBound] {
@@ -286,7 +294,10 @@ export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
     overload([], DATETIME, (_, call) => call.nowMicros, { volatility: "stable" }),
   ),
   ...now(["localtimestamp"], TIMESTAMP, timestampNow),
-  ...now(["current_time", "localtime"], TIME, timeNow),
+  ...now(["localtime"], TIME, timeNow),
+  ...now(["current_time"], TIMETZ, (call, digits) =>
+    zonedTimeValue({ micros: timeNow(call, digits), offset: 0 }),
+  ),
   ...functionsNamed(
     ["current_date"],
     overload([], DATE, (_, call) => splitTimestamp(call.nowMicros).days, { volatility: "stable" }),
@@ -324,5 +335,6 @@ export const DATETIME_FUNCTIONS: readonly ScalarFunction[] = [
     ...overlapping(DATETIME, timestampAfter),
     ...overlapping(TIMESTAMP, timestampAfter),
     ...overlapping(TIME, timeAfter),
+    ...overlapping(TIMETZ, (start, length) => addToZonedTime(start as string, length)),
   ),
 ];

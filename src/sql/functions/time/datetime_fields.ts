@@ -16,6 +16,7 @@ import {
   type Value,
   type Vector,
   type Whole,
+  zonedTimeOf,
 } from "../../../types/mod.ts";
 import { dayOfYear, isoWeek, isoWeekStart } from "./time_math.ts";
 
@@ -179,6 +180,8 @@ function readField(field: string, value: Value, type: DataType): number | undefi
       const micros = value as number;
       return field === "epoch" ? micros / MICROS_PER_SECOND : clockField(field, micros);
     }
+    case "timetz":
+      return zonedTimeField(field, value as string);
     case "interval":
       return intervalField(field, value as Interval);
     case "date": {
@@ -187,6 +190,22 @@ function readField(field: string, value: Value, type: DataType): number | undefi
     }
     default:
       return timestampField(field, value as Whole, type.kind === "datetime");
+  }
+}
+
+function zonedTimeField(field: string, time: string): number | undefined {
+  const { micros, offset } = zonedTimeOf(time);
+  switch (field) {
+    case "epoch":
+      return micros / MICROS_PER_SECOND - offset;
+    case "timezone":
+      return offset;
+    case "timezone_hour":
+      return Math.trunc(offset / 3600);
+    case "timezone_minute":
+      return Math.trunc((offset % 3600) / 60);
+    default:
+      return clockField(field, micros);
   }
 }
 

@@ -14,11 +14,15 @@ import {
   type Interval,
   isInteger,
   isNumeric,
+  MICROS_PER_DAY,
   negateInterval,
   negateWhole,
   TIMESTAMP,
+  TIMETZ,
   type Value,
   type Whole,
+  zonedTimeOf,
+  zonedTimeValue,
 } from "../../../types/mod.ts";
 import { addToTimestamp } from "./time_math.ts";
 
@@ -46,6 +50,14 @@ export function resolveReach(key: DataType, offset: DataType): FrameReach | unde
       // The result may exceed 24 hours: only the time part of the interval is added, without
       // wrapping around.
       return ofSpans(key, (micros, { micros: span }) => addWhole(micros, span));
+    case "timetz":
+      return {
+        keyType: TIMETZ,
+        offsetType: INTERVAL,
+        isNegative: isNegativeSpan,
+        step: (value, span, direction) =>
+          movedZonedTime(value as string, directed(span as Interval, direction).micros),
+      };
     case "interval":
       return {
         keyType: INTERVAL,
@@ -88,6 +100,17 @@ function ofSpans(keyType: DataType, add: (value: Whole, span: Interval) => Value
     isNegative: isNegativeSpan,
     step: (value, span, direction) => add(value as Whole, directed(span as Interval, direction)),
   };
+}
+
+/** The longest way on which a time of day does not yet pass all others. */
+const ZONED_SPAN_MAX = 2 * MICROS_PER_DAY;
+
+/** Adds without wrapping around. A result before or after all times of day stays there. */
+function movedZonedTime(value: string, span: number): string {
+  const { micros, offset } = zonedTimeOf(value);
+  const by = Math.max(-MICROS_PER_DAY, Math.min(ZONED_SPAN_MAX, span));
+  const least = offset * 1_000_000 - MICROS_PER_DAY;
+  return zonedTimeValue({ micros: Math.max(least, micros + by), offset });
 }
 
 function directed(span: Interval, direction: 1 | -1): Interval {

@@ -16,6 +16,8 @@ import {
   negateInterval,
   splitTimestamp,
   type Whole,
+  zonedTimeOf,
+  zonedTimeValue,
 } from "../../../types/mod.ts";
 
 /**
@@ -82,6 +84,12 @@ export function timestampDifference(left: Whole, right: Whole): Interval {
 export function addToTime(micros: number, { micros: added }: Interval): number {
   const sum = (micros + (added % MICROS_PER_DAY)) % MICROS_PER_DAY;
   return sum < 0 ? sum + MICROS_PER_DAY : sum + 0;
+}
+
+/** Adds the time of an interval to a time of day in its zone. */
+export function addToZonedTime(time: string, added: Interval): string {
+  const { micros, offset } = zonedTimeOf(time);
+  return zonedTimeValue({ micros: addToTime(micros, added), offset });
 }
 
 /**

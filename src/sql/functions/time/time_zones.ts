@@ -8,14 +8,18 @@ import {
   type Interval,
   isFiniteTimestamp,
   joinTimestamp,
+  MICROS_PER_DAY,
   offsetSecondsAt,
   offsetSecondsAtLocal,
   splitTimestamp,
   TEXT,
   TIMESTAMP,
+  TIMETZ,
   type TimeZone,
   type Value,
   type Whole,
+  zonedTimeOf,
+  zonedTimeValue,
   zoneFromText,
 } from "../../../types/mod.ts";
 import type { OperatorForm } from "../base/function.ts";
@@ -33,6 +37,10 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
       return binaryForm([zoneType, TIMESTAMP], DATETIME, (value, local) =>
         instantFromLocal(zoneOf(value), local as Whole),
       );
+    case "timetz":
+      return binaryForm([zoneType, TIMETZ], TIMETZ, (value, time) =>
+        zonedTimeIn(zoneOf(value), time as string),
+      );
     case "datetime":
     case "date":
     case "unknown":
@@ -42,6 +50,21 @@ export function resolveTimeZone(zone: DataType, moment: DataType): OperatorForm 
     default:
       return undefined;
   }
+}
+
+/** Returns the same moment of a day in another zone, whose offset must not change. */
+function zonedTimeIn(zone: TimeZone, time: string): string {
+  if (zone.kind !== "fixed") {
+    throw new DatabaseError(
+      "UNSUPPORTED_FEATURE",
+      "Cannot convert a time of day to a zone whose offset changes: the date is not known",
+      { hint: "convert a TIMESTAMPTZ, or name an offset such as INTERVAL '-05:00'" },
+    );
+  }
+  const { micros, offset } = zonedTimeOf(time);
+  const moved = micros + (zone.offsetSeconds - offset) * 1_000_000;
+  const within = ((moved % MICROS_PER_DAY) + MICROS_PER_DAY) % MICROS_PER_DAY;
+  return zonedTimeValue({ micros: within, offset: zone.offsetSeconds });
 }
 
 /**

@@ -15,6 +15,7 @@ import type {
 export type Expr =
   | ExprRef
   | ExprLiteral
+  | ExprBits
   | ExprSlot
   | ExprParameter
   | ExprDefault
@@ -73,6 +74,12 @@ export interface ExprString extends AstNode {
 export interface ExprBytes extends AstNode {
   readonly type: "bytes";
   readonly hex: string;
+}
+
+/** A bit string such as `B'101'`. */
+export interface ExprBits extends AstNode {
+  readonly type: "bits";
+  readonly bits: string;
 }
 
 export interface ExprBool extends AstNode {
@@ -277,6 +284,8 @@ export type SymbolOperator =
   | "#"
   | "<<"
   | ">>"
+  | "<<="
+  | ">>="
   | "<=>"
   | "<->"
   | "<%"

@@ -73,6 +73,14 @@ export interface CreateTypeStatement extends AstNode {
   readonly type: "create type";
   readonly name: QName;
   readonly labels: readonly LabelNode[];
+  /** The fields of a row type; absent for an enum type. */
+  readonly fields?: readonly FieldNode[];
+}
+
+/** A field of a row type. */
+export interface FieldNode extends AstNode {
+  readonly name: Name;
+  readonly dataType: DataTypeDef;
 }
 
 /** A label of an enum type, written as a string. */

@@ -109,6 +109,8 @@ function leafText(expr: Expr): string | undefined {
       return expr.text;
     case "string":
       return stringText(expr.value);
+    case "bits":
+      return `B'${expr.bits}'`;
     case "bytes":
       return `X'${expr.hex}'`;
     case "boolean":

@@ -8,6 +8,12 @@ import { dataTypeText, nameText, qnameText, stringText } from "./print_expressio
 export function typeText(statement: TypeDefinition): string {
   switch (statement.type) {
     case "create type":
+      if (statement.fields !== undefined) {
+        const fields = statement.fields.map(
+          ({ dataType, name }) => `${nameText(name.name)} ${dataTypeText(dataType)}`,
+        );
+        return `CREATE TYPE ${qnameText(statement.name)} AS (${fields.join(", ")})`;
+      }
       return `CREATE TYPE ${qnameText(statement.name)} AS ENUM (${statement.labels.map(labelText).join(", ")})`;
     case "create domain": {
       const { constraints, dataType, name } = statement;

@@ -45,7 +45,7 @@ export const Token = {
   string: 5,
   /** Any other string: with doubled quotes, `E'…'`, `$$…$$` or several parts. */
   encodedString: 6,
-  /** Bytes, such as `X'0aff'`. */
+  /** Bytes or bits, such as `X'0aff'` and `B'101'`. */
   bytes: 7,
   /** A parameter, such as `$1`. */
   parameter: 8,
@@ -284,29 +284,20 @@ class Lexer implements LexedTokens {
     this.#push(Token.literalList, "", scanned.end);
   }
 
-  // Reads E'…' or X'…', whose opening quote is at `quote`. There is no type for bit strings.
+  // Reads E'…', X'…' or B'…', whose opening quote is at `quote`.
   #prefixedString(quote: number): boolean {
     switch (this.text.charCodeAt(this.#position) | 32) {
       case 101: // e
         this.#escapedString(quote + 1);
         return true;
+      case 98: // b
       case 120: {
         // x
         const end = this.text.indexOf("'", quote + 1);
-        if (end === -1 || end >= this.#limit) this.#unclosed("a byte string");
+        if (end === -1 || end >= this.#limit) this.#unclosed("a string of bytes or bits");
         this.#push(Token.bytes, "", end + 1);
         return true;
       }
-      case 98: // b
-        throw new DatabaseError(
-          "UNSUPPORTED_FEATURE",
-          "Cannot parse the text: bit strings (B'…') are not supported",
-          {
-            position: this.#position,
-            hint: "write bytes as X'…'",
-            statementIndex: this.#statementIndex(),
-          },
-        );
       default:
         return false;
     }
@@ -552,7 +543,7 @@ class Lexer implements LexedTokens {
 const SYMBOLS = new Map<number, readonly string[]>();
 for (const symbol of [
   "!~~* <<-> <->>",
-  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>>",
+  "||/ #>> ->> !~* ~~* !~~ <=> <-> <#> <<% %>> <<= >>=",
   ":: <> != <= >= || -> #> #- @> <@ ?| ?& && @@ @? ~* !~ ~~ ^@ << >> |/ !! <% %> => :=",
 ].flatMap((line) => line.split(" "))) {
   const code = symbol.charCodeAt(0);

@@ -109,6 +109,14 @@ export function numericText(source: string): string {
   return source.includes("_") ? source.replaceAll("_", "") : source;
 }
 
+/** Returns the digits of B'…'. */
+export function bitDigits(source: string, position: number, fail: Fail): string {
+  const bits = source.slice(2, -1);
+  if (/[^01]/.test(bits))
+    fail("B'…' contains something else, but should contain 0 and 1", position);
+  return bits;
+}
+
 /** Returns the hex digits of X'…' in lower case. */
 export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);

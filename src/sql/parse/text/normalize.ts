@@ -271,7 +271,7 @@ class Normalizer {
 
   #prefixedString(quote: number): boolean {
     const prefix = this.#text.charCodeAt(this.#position) | 32;
-    if (prefix !== 101 && prefix !== 120) return false;
+    if (prefix !== 98 && prefix !== 101 && prefix !== 120) return false;
     const end = closingQuote(this.#text, quote + 1, prefix === 101);
     return end !== -1 && this.#take(end + 1, Before.value);
   }

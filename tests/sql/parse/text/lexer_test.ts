@@ -93,6 +93,7 @@ test.each([
   ["1.5E-7", { type: "numeric", value: 1.5e-7, text: "1.5E-7" }],
   ["-4.20", { type: "numeric", value: -4.2, text: "-4.20" }],
   ["X'0aFF'", { type: "bytes", hex: "0aff" }],
+  ["b'0110'", { type: "bits", bits: "0110" }],
   ["$12", { type: "parameter", name: "$12", index: 12 }],
   ["abc$1", { type: "ref", name: "abc$1" }],
   ["ABC", { type: "ref", name: "abc" }],
@@ -134,7 +135,8 @@ test.each([
   ["SELECT \u0001", "INVALID_SQL", 7],
   ['SELECT ""', "INVALID_SQL", 7],
   ["SELECT größe", "INVALID_SQL", 9],
-  ["SELECT B'01'", "UNSUPPORTED_FEATURE", 7],
+  ["SELECT B'012'", "INVALID_SQL", 7],
+  ["SELECT B'01", "BATCH_PARSE_ERROR", 7],
 ] as const)("parseStatements, %j is %s at %d", (text, condition, position) => {
   const error = errorOf(text);
   expect(error?.code).toBe(condition);

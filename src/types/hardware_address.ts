@@ -1,0 +1,73 @@
+/**
+ * Implements the types MACADDR and MACADDR8: addresses of network cards, of 6 and of 8 bytes.
+ *
+ * A value is its text, `08:00:2b:01:02:03`, whose order is that of the bytes.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import { excerpt } from "./excerpt.ts";
+
+export type HardwareKind = "macaddr" | "macaddr8";
+
+/** The forms of MACADDR. Only between `:` or `-` may a byte have one digit. */
+const MAC_FORMS: readonly RegExp[] = [
+  /^([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2}):([0-9a-f]{1,2})$/i,
+  /^([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})-([0-9a-f]{1,2})$/i,
+  /^([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})[:-]([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i,
+  /^([0-9a-f]{2})([0-9a-f]{2})([.-])([0-9a-f]{2})([0-9a-f]{2})\3([0-9a-f]{2})([0-9a-f]{2})$/i,
+  /^([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i,
+];
+
+/** MACADDR8 takes one kind of separator between any of its pairs of digits. */
+const MAC8_FORM = /^[0-9a-f]{2}(?:([:.-]?)[0-9a-f]{2})(?:[:.-]?[0-9a-f]{2})*$/i;
+
+/** @throws {DatabaseError} INVALID_VALUE */
+export function hardwareFromText(kind: HardwareKind, text: string): string {
+  const trimmed = text.trim();
+  const bytes = kind === "macaddr" ? macBytes(trimmed) : mac8Bytes(trimmed);
+  if (bytes === undefined) {
+    const example = kind === "macaddr" ? "08:00:2b:01:02:03" : "08:00:2b:01:02:03:04:05";
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      `Cannot read ${excerpt(text)} as ${kind}: expected an address such as ${example}`,
+    );
+  }
+  return hardwareValue(bytes);
+}
+
+function macBytes(text: string): number[] | undefined {
+  const match = MAC_FORMS.map((form) => form.exec(text)).find((found) => found !== null);
+  const digits = match?.slice(1).filter((part) => /^[0-9a-f]+$/i.test(part));
+  return digits?.map((each) => Number.parseInt(each, 16));
+}
+
+/** Reads 8 bytes, or 6, between whose halves FF and FE are put. */
+function mac8Bytes(text: string): number[] | undefined {
+  if (!MAC8_FORM.test(text)) return undefined;
+  if (new Set(text.replaceAll(/[0-9a-f]/gi, "")).size > 1) return undefined;
+  const pairs = text.replaceAll(/[^0-9a-f]/gi, "").match(/../g) ?? [];
+  const bytes = pairs.map((pair) => Number.parseInt(pair, 16));
+  if (bytes.length === 8) return bytes;
+  return bytes.length === 6 ? [...bytes.slice(0, 3), 0xff, 0xfe, ...bytes.slice(3)] : undefined;
+}
+
+export function hardwareBytes(value: string): number[] {
+  return value.split(":").map((pair) => Number.parseInt(pair, 16));
+}
+
+export function hardwareValue(bytes: readonly number[]): string {
+  return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** Converts an address of 6 bytes to one of 8. */
+export function mac8OfMac(value: string): string {
+  return `${value.slice(0, 8)}:ff:fe:${value.slice(9)}`;
+}
+
+/** Converts an address of 8 bytes to one of 6. @throws {DatabaseError} VALUE_OUT_OF_RANGE */
+export function macOfMac8(value: string): string {
+  if (value.slice(9, 14) === "ff:fe") return `${value.slice(0, 8)}:${value.slice(15)}`;
+  throw new DatabaseError(
+    "VALUE_OUT_OF_RANGE",
+    `Cannot represent ${value} as macaddr: its fourth and fifth bytes should be ff and fe`,
+  );
+}

@@ -1,0 +1,52 @@
+/**
+ * Implements the type TIME WITH TIME ZONE: a time of day and the offset of its zone.
+ *
+ * A value is an ASCII string whose order is PostgreSQL's order: by the moment in UTC, then by the
+ * offset, the eastern one first.
+ *
+ *     0104767000000 086400          05:06:07+00
+ *     ─────┬─────── ──┬───
+ *  microseconds in UTC  seconds west of UTC, both with a day added
+ */
+import { roundMicros } from "./datetime.ts";
+import { MICROS_PER_DAY } from "./interval.ts";
+import { textFromClock } from "./interval_text.ts";
+
+export interface ZonedTime {
+  /** Microseconds since midnight, in the zone. */
+  readonly micros: number;
+  /** Seconds east of UTC. */
+  readonly offset: number;
+}
+
+const MICROS_DIGITS = 12;
+const SECONDS_PER_DAY = 86_400;
+
+export function zonedTimeValue({ micros, offset }: ZonedTime): string {
+  const utc = micros - offset * 1_000_000 + MICROS_PER_DAY;
+  return `${String(utc).padStart(MICROS_DIGITS, "0")}${String(SECONDS_PER_DAY - offset).padStart(6, "0")}`;
+}
+
+/** Returns the time with at most `digits` digits after the seconds. */
+export function roundedZonedTime({ micros, offset }: ZonedTime, digits: number): ZonedTime {
+  return { micros: roundMicros(micros, digits), offset };
+}
+
+export function zonedTimeOf(value: string): ZonedTime {
+  const offset = SECONDS_PER_DAY - Number(value.slice(MICROS_DIGITS));
+  const utc = Number(value.slice(0, MICROS_DIGITS)) - MICROS_PER_DAY;
+  return { micros: utc + offset * 1_000_000, offset };
+}
+
+export function textFromZonedTime(value: string): string {
+  const { micros, offset } = zonedTimeOf(value);
+  return textFromClock(micros) + offsetText(offset);
+}
+
+/** Returns `+02`, `-03:30` or `+01:23:45`. */
+function offsetText(offset: number): string {
+  const seconds = Math.abs(offset);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  while (parts.length > 1 && parts.at(-1) === 0) parts.pop();
+  return (offset < 0 ? "-" : "+") + parts.map((part) => String(part).padStart(2, "0")).join(":");
+}
