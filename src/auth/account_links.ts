@@ -6,10 +6,11 @@
  *     reset_link ──notice with a token──► mail ──► reset by the token ──► new password, all
  *                                                                         sessions ended
  *     signup, verify_link ──notice───────► mail ──► verify by the token ──► address verified
+ *     email ──notice to the new address──► mail ──► verify by the token ──► address changed
  *
  * A token in a link is signed like the tokens of sessions and contains the user's token version, so
  * any new password invalidates the token. A change of the address also invalidates it, because the
- * message went to the old address. The server stores no state for a token.
+ * message went to the old address, or was to replace it. The server stores no state for a token.
  */
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
@@ -26,7 +27,10 @@ import type { AuthBucket } from "./login_guard.ts";
 import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
 import { type PasswordHasher, type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
+import { requireLogin } from "./service_tokens.ts";
 import type { SessionEnds } from "./session_ends.ts";
+import { EMAIL_LENGTH_MAX } from "./setup.ts";
+import { requireAddress } from "./sign_ups.ts";
 import { steadily } from "./steady_answers.ts";
 import type { TokenClaims, Tokens } from "./token.ts";
 
@@ -55,6 +59,9 @@ const TOKEN_LENGTH_MAX = 4096;
 
 const RESET_SECONDS = 3600;
 const VERIFY_SECONDS = 24 * 3600;
+
+/** Stands in a token for the address of an account that has none. No address is like it. */
+const NO_ADDRESS = "none";
 
 /** The maximum number of messages to one account per hour, so that nobody can flood its mailbox. */
 const NOTICES_MAX = 3;
@@ -87,7 +94,7 @@ export class AccountLinks {
     const name = textField(bodyFields(body), ["user"], NAME_LENGTH_MAX).normalize("NFC");
     await steadily(clock, () => {
       const user = this.#resettable(name);
-      if (user !== undefined) this.#notify(user, "reset_password");
+      if (user !== undefined) this.#notify(user, { type: "reset_password" });
     });
     return { message: "If the account exists and has an address, a message is being sent to it" };
   }
@@ -136,7 +143,45 @@ export class AccountLinks {
     return { message: "If your address is not verified yet, a message is being sent to it" };
   }
 
-  /** Marks a user's address as verified, given the token of a link. @throws {AuthError} */
+  /**
+   * Sends a link to a new address of the caller, who gives the password again. The account keeps
+   * its address until the link is followed. The response is the same if the address belongs to
+   * another account, whose owner gets a message.
+   *
+   * @throws {AuthError}
+   */
+  async sendChangeLink(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
+    const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
+    bucket.takeAttempt(caller);
+    if (!settings.isEmailLogin) {
+      throw turnedOff("Changing your own address is off", "auth.email_login = true");
+    }
+    requireLogin(principal);
+    const fields = bodyFields(body);
+    const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
+    const email = textField(fields, ["email"], EMAIL_LENGTH_MAX);
+    requireAddress(email);
+    const { userId } = principal;
+    const user = await logins.check({ userId, password }, caller, { action: "change email" });
+    await steadily(clock, () => {
+      const owner = catalog
+        .usersByEmail(email)
+        .find((each) => each.emailVerifiedAtMs !== undefined);
+      if (owner === undefined) this.#notify(user, { type: "verify_email", email });
+      else if (owner.userId !== userId) {
+        onNotice({ type: "email_taken", userId: owner.userId, email });
+      }
+    });
+    onAudit(ownAction(userId, caller, "request change of email"));
+    return { message: "If the address is free, a message is being sent to it" };
+  }
+
+  /**
+   * Marks a user's address as verified, or replaces it by a verified one, given the token of a
+   * link.
+   *
+   * @throws {AuthError}
+   */
   async verify(body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, clock, onAudit, settings } = this.#options;
     bucket.takeAttempt(caller);
@@ -150,8 +195,8 @@ export class AccountLinks {
       return emailVerifiedAtMs !== undefined && userId !== user.userId;
     });
     if (isOfOther) throw invalidLink();
-    if (user.emailVerifiedAtMs === undefined) {
-      catalog.changeUser(user.userId, { emailVerifiedAtMs: clock.nowMs() });
+    if (email !== user.email || user.emailVerifiedAtMs === undefined) {
+      catalog.changeUser(user.userId, { email, emailVerifiedAtMs: clock.nowMs() });
       onAudit(ownAction(user.userId, caller, "verify email"));
     }
     return { message: "The address is verified: you can log in with it" };
@@ -159,7 +204,7 @@ export class AccountLinks {
 
   /** Sends a link to a user's address that proves that the address belongs to the user. */
   requestVerification(user: UserEntry): void {
-    this.#notify(user, "verify_email");
+    this.#notify(user, { type: "verify_email" });
   }
 
   /** Returns the account with a given name or address, if its password may be reset. */
@@ -171,9 +216,13 @@ export class AccountLinks {
     return user.userId === ROOT_USER_ID && isRootManaged ? undefined : user;
   }
 
-  #notify(user: UserEntry, type: "reset_password" | "verify_email"): void {
+  /** @param link.email The address that is to replace the user's own; absent for the user's own. */
+  #notify(
+    user: UserEntry,
+    { email = user.email, type }: { type: "reset_password" | "verify_email"; email?: string },
+  ): void {
     const { clock, log, onNotice, random, tokens } = this.#options;
-    const { email, tokenVersion, userId } = user;
+    const { tokenVersion, userId } = user;
     if (email === undefined) return;
     if (!this.#mayNotify(userId)) {
       log.warn("an account received too many messages in an hour", { user: userId, type });
@@ -189,7 +238,8 @@ export class AccountLinks {
       expiresAt,
       notBefore: undefined,
       tokenId: id,
-      parentId: undefined,
+      // A token for another address names the one that it replaces.
+      parentId: email === user.email ? undefined : (user.email ?? NO_ADDRESS),
       sessionId: id,
       tokenVersion,
       role: user.role,
@@ -226,7 +276,7 @@ export class AccountLinks {
       user !== undefined &&
       claims.tokenType === type &&
       claims.tokenVersion === user.tokenVersion &&
-      claims.email === user.email &&
+      (claims.parentId ?? claims.email) === (user.email ?? NO_ADDRESS) &&
       clock.nowMs() < claims.expiresAt * 1000;
     if (!isUsable) throw invalidLink();
     return { claims, user };

@@ -14,7 +14,7 @@ import type { AuthBucket } from "./login_guard.ts";
 import { type Logins, PASSWORD_LENGTH_MAX } from "./logins.ts";
 import { type PasswordPolicy, requireStrong } from "./password.ts";
 import type { Principal } from "./principal.ts";
-import { isServiceSession } from "./service_tokens.ts";
+import { requireLogin } from "./service_tokens.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import type { Sessions } from "./sessions.ts";
 import type { UserAdmin } from "./user_admin.ts";
@@ -100,13 +100,4 @@ export class OwnAccount {
   ): Promise<UserEntry> {
     return await this.#options.logins.check({ userId, password }, caller, { action });
   }
-}
-
-/**
- * Refuses service tokens, because a program with such a token is not the person to whom the account
- * belongs.
- */
-function requireLogin(principal: Principal): void {
-  if (!isServiceSession(principal.sessionId)) return;
-  throw new AuthError("forbidden", "A service token cannot change the account: log in");
 }

@@ -16,6 +16,7 @@ import {
   type ServiceTokenEntry,
   type TokenRight,
 } from "../catalog/mod.ts";
+import { AuthError } from "./auth_error.ts";
 import { mayManageUser } from "./permissions.ts";
 import type { Principal, TokenScope } from "./principal.ts";
 import { hashOfSecret, isSecret, newSecret } from "./secret_text.ts";
@@ -187,4 +188,13 @@ export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenS
     rights: rights === undefined ? undefined : held,
     namespaces: namespaces === undefined ? undefined : new Set(namespaces),
   };
+}
+
+/**
+ * Refuses service tokens, because a program with such a token is not the person to whom the account
+ * belongs.
+ */
+export function requireLogin(principal: Principal): void {
+  if (!isServiceSession(principal.sessionId)) return;
+  throw new AuthError("forbidden", "A service token cannot change the account: log in");
 }

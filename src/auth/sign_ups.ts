@@ -244,9 +244,7 @@ export class SignUps {
     if (name === undefined && (email === undefined || !settings.isEmailLogin)) {
       throw new AuthError("invalid_request", 'The body should have a string "user"');
     }
-    if (email !== undefined && !EMAIL.test(email)) {
-      throw new AuthError("invalid_request", '"email" should be an address like ann@example.com');
-    }
+    if (email !== undefined) requireAddress(email);
     const fault = name === undefined ? undefined : nameFault(name);
     if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
     const userId = name ?? guest?.userId ?? email ?? "";
@@ -273,6 +271,12 @@ export class SignUps {
  * only by sending a message to the address.
  */
 const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
+
+/** @throws {AuthError} invalid_request */
+export function requireAddress(email: string): void {
+  if (EMAIL.test(email)) return;
+  throw new AuthError("invalid_request", '"email" should be an address like ann@example.com');
+}
 
 /**
  * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can.

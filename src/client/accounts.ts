@@ -46,6 +46,11 @@ export interface AccountCalls extends ProviderCalls {
   resetPassword(token: string, password: string): Promise<void>;
   /** Sends another link for verifying the user's own address. */
   sendVerifyLink(): Promise<void>;
+  /**
+   * Sends a link to a new address, which replaces the user's own once `verifyEmail` is called with
+   * the token from the link.
+   */
+  changeEmail(password: string, email: string): Promise<void>;
   /** Verifies an address, using the token from a link. */
   verifyEmail(token: string): Promise<void>;
 }
@@ -96,6 +101,11 @@ export function accountsBy(
     },
     async sendVerifyLink() {
       await session.post(`${API}/verify_link`, {});
+    },
+    async changeEmail(password, email) {
+      requireRule("the password", password, TEXT);
+      requireRule("the address", email, FILLED_TEXT);
+      await session.post(`${API}/email`, { password, email });
     },
     async verifyEmail(token) {
       requireRule("the token", token, FILLED_TEXT);

@@ -240,6 +240,13 @@ export interface ResetRequestBody {
   readonly password: string;
 }
 
+/** The request body of `POST /v1/api/auth/email`. */
+export interface EmailRequestBody {
+  readonly password: string;
+  /** The new address. */
+  readonly email: string;
+}
+
 /** The request body of `POST /v1/api/auth/verify`. */
 export interface VerifyRequestBody {
   readonly token: string;

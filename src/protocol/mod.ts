@@ -17,6 +17,7 @@ export type {
   ClusterHealthBody,
   ClusterNodeBody,
   DeleteRequestBody,
+  EmailRequestBody,
   ErrorBody,
   HealthBody,
   LoginBody,

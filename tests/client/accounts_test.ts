@@ -216,11 +216,13 @@ test("the functions about links send their fields, with the token only where it 
   await client.account.sendResetLink("ada");
   await client.account.resetPassword("t", "x");
   await client.account.sendVerifyLink();
+  await client.account.changeEmail("x", "a@b.example");
   await client.account.verifyEmail("v");
   expect(sent(server)).toEqual([
     ["reset_link", { user: "ada" }, undefined],
     ["reset", { token: "t", password: "x" }, undefined],
     ["verify_link", {}, "Bearer t1"],
+    ["email", { password: "x", email: "a@b.example" }, "Bearer t1"],
     ["verify", { token: "v" }, undefined],
   ]);
 });
@@ -228,6 +230,7 @@ test("the functions about links send their fields, with the token only where it 
 test.each<[string, (account: ReturnType<typeof createClient>["account"]) => unknown]>([
   ["Cannot use user", (account) => account.signUp({ user: 5 } as unknown as { password: string })],
   ["the new password", (account) => account.changePassword("x", 5 as unknown as string)],
+  ["the address", (account) => account.changeEmail("x", "")],
   ["the token", (account) => account.verifyEmail("")],
 ])("a wrong argument is refused before anything is sent: %s", async (part, call) => {
   const server = new FakeServer();

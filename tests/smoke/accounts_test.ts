@@ -117,6 +117,7 @@ describe("without configuration", () => {
     ["reset_link", { user: "ann" }, "auth.password_reset = true"],
     ["reset", { token: "x", password: OTHER }, "auth.password_reset = true"],
     ["verify_link", {}, "auth.email_login = true"],
+    ["email", { password: PASSWORD, email: "a@b.example" }, "auth.email_login = true"],
     ["verify", { token: "x" }, "auth.email_login = true"],
   ])("%s is off, and its refusal names the key", async (path, body, key) => {
     const headers = { Authorization: `Bearer ${plain.token}` };
@@ -485,6 +486,77 @@ describe("an address", () => {
       expect(await seen()).toEqual([["set.by@example.com", 0]]);
     },
   );
+
+  test("is changed by its user, once a link to the new one is followed", async () => {
+    const [user, email] = [newName(), `${newName()}@example.com`];
+    await post("signup", { user, email, password: PASSWORD });
+    await post("verify", { token: (await noticeTo(email, "verify_email")).token });
+    const { access_token: token } = await server.login(user);
+    const [next, other] = [`next.${email}`, `other.${email}`];
+    const asked = await post("email", { password: PASSWORD, email: next }, token);
+    expect(asked[0]).toBe(202);
+    await post("email", { password: PASSWORD, email: other }, token);
+    const links = [await noticeTo(next, "verify_email"), await noticeTo(other, "verify_email")];
+    // The old address holds until then, and a link opens nothing else.
+    expect((await logIn(email))[0]).toBe(200);
+    expect((await logIn(next))[0]).toBe(401);
+    expect((await server.sql("SELECT 1", { token: links[0]?.token ?? "" })).status).toBe(401);
+
+    expect((await post("verify", { token: links[0]?.token }))[0]).toBe(200);
+    expect((await logIn(next))[1]["user"]).toMatchObject({ email: next });
+    expect((await logIn(email))[0]).toBe(401);
+    // A link replaces the address for which it was asked, and works once.
+    for (const link of links) {
+      const [status, { error }] = await post("verify", { token: link.token });
+      expect([status, error]).toEqual([403, "invalid_link"]);
+    }
+    expect((await logIn(next))[0]).toBe(200);
+  });
+
+  test("of another account is not taken, with the same answer, and its owner is told", async () => {
+    const [user, owner] = [newName(), newName()];
+    const taken = `${newName()}@example.com`;
+    await post("signup", { user: owner, email: taken, password: PASSWORD });
+    await post("verify", { token: (await noticeTo(taken, "verify_email")).token });
+    await post("signup", { user, password: PASSWORD });
+    const { access_token: token } = await server.login(user);
+    const free = `${newName()}@example.com`;
+    const body = { password: PASSWORD, email: free };
+    const answer = await post("email", body, token);
+    expect(await post("email", { ...body, email: taken }, token)).toEqual(answer);
+    expect(await noticeTo(taken, "email_taken")).toMatchObject({ email: taken });
+    expect(
+      notices.filter((each) => each.email === taken && each.type === "verify_email"),
+    ).toHaveLength(1);
+    // An account without an address gets its first one by the link.
+    await post("verify", { token: (await noticeTo(free, "verify_email")).token });
+    expect((await logIn(free))[1]["user"]).toMatchObject({ id: user, email: free });
+  });
+
+  test.each([
+    [{ password: "wrong horse 9", email: "a@b.example" }, 401, "unauthorized"],
+    [{ password: PASSWORD, email: "no address" }, 400, "invalid_request"],
+    [{ password: PASSWORD }, 400, "invalid_request"],
+    [{ email: "a@b.example" }, 400, "invalid_request"],
+  ])("is not changed by %p", async (body, status, code) => {
+    const user = newName();
+    await post("signup", { user, password: PASSWORD });
+    const { access_token: token } = await server.login(user);
+    const [given, { error }] = await post("email", body, token);
+    expect([given, error]).toEqual([status, code]);
+    expect((await post("email", body))[0]).toBe(401);
+  });
+
+  test("is not changed by a guest, or with a service token", async () => {
+    const [, guest] = await post("guest", {});
+    const body = { password: PASSWORD, email: "a@b.example" };
+    expect((await post("email", body, String(guest["access_token"])))[0]).toBe(401);
+    const user = newName();
+    await post("signup", { user, password: PASSWORD });
+    const rows = await server.rows(`CREATE TOKEN of_${user} FOR USER ${user}`);
+    const secret = rows.flat().find((cell) => String(cell).startsWith("tdm_"));
+    expect((await post("email", body, String(secret)))[0]).toBe(403);
+  });
 
   test("that is verified renews an open connection, whose queries begin again", async () => {
     const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];

@@ -23,7 +23,15 @@ const TOKENS = {
 
 export const ACCOUNT_OPERATIONS: Readonly<
   Record<
-    "delete" | "guest" | "password" | "reset" | "reset_link" | "signup" | "verify" | "verify_link",
+    | "delete"
+    | "email"
+    | "guest"
+    | "password"
+    | "reset"
+    | "reset_link"
+    | "signup"
+    | "verify"
+    | "verify_link",
     Operation
   >
 > = {
@@ -126,6 +134,27 @@ export const ACCOUNT_OPERATIONS: Readonly<
     access: "bearer or cookie",
     answers: ACCEPTED,
     errors: { 403: ["forbidden"], ...LIMITED },
+  },
+  email: {
+    id: "changeEmail",
+    tag: "auth",
+    summary: "Send a link that changes the caller's own address to the new address",
+    description:
+      "Needs auth.email_login. The account keeps its address until the link is followed. The " +
+      "response does not reveal whether the address belongs to another account.",
+    access: "bearer or cookie",
+    body: {
+      content: jsonOf("EmailRequest"),
+      required: true,
+      example: { password: "…", email: "ann@example.com" },
+    },
+    answers: ACCEPTED,
+    errors: {
+      400: ["invalid_request"],
+      401: ["unauthorized", "account_locked"],
+      403: ["forbidden"],
+      ...LIMITED,
+    },
   },
   verify: {
     id: "verifyEmail",

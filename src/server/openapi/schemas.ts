@@ -8,6 +8,7 @@ import type {
   ClusterHealthBody,
   ClusterNodeBody,
   DeleteRequestBody,
+  EmailRequestBody,
   ErrorBody,
   HealthBody,
   LoginBody,
@@ -59,6 +60,7 @@ export type SchemaName =
   | "Error"
   | "Health"
   | "Login"
+  | "EmailRequest"
   | "LoginRequest"
   | "LogoutRequest"
   | "Me"
@@ -415,6 +417,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
     created_at: TIME,
     updated_at: TIME,
   }),
+  EmailRequest: strictBodyOf<EmailRequestBody>({ password: PASSWORD, email: TEXT }),
   VerifyRequest: strictBodyOf<VerifyRequestBody>({ token: TEXT }),
   ...MESSAGE_SCHEMAS,
   ...TOPIC_SCHEMAS,

@@ -43,6 +43,8 @@ const RESET_FIELDS: FieldNames = {
   password: [...PASSWORD_NAMES, "new_password"],
 };
 
+const EMAIL_FIELDS: FieldNames = { password: PASSWORD_NAMES, email: EMAIL_NAMES };
+
 const VERIFY_FIELDS: FieldNames = { token: ["verify_token", "code"] };
 
 export function accountRoutes(options: AuthRouteOptions): readonly Route[] {
@@ -69,6 +71,11 @@ export function accountRoutes(options: AuthRouteOptions): readonly Route[] {
       await bodyOf(exchange, { ...options, names: {} });
       const principal = callerOf(exchange, options);
       return json(exchange, 202, await auth.links.sendVerifyLink(principal, exchange));
+    }),
+    route("email", async (exchange) => {
+      const body = await bodyOf(exchange, { ...options, names: EMAIL_FIELDS });
+      const principal = callerOf(exchange, options);
+      return json(exchange, 202, await auth.links.sendChangeLink(principal, body, exchange));
     }),
     route("verify", async (exchange) => {
       const body = await bodyOf(exchange, { ...options, names: VERIFY_FIELDS });

@@ -225,6 +225,7 @@ test("a body whose schema names all its members is refused with any other", asyn
   expect(refused.toSorted()).toEqual(
     [
       "delete",
+      "email",
       "login",
       "logout",
       "oidc/link",
