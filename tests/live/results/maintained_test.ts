@@ -506,6 +506,49 @@ test("a commit of many rows is evaluated, and followed from there", async () => 
   expect(counts).toEqual({ null: 1, 0: 1000, 1: 1002, 2: 1002, 9: 1 });
 });
 
+test("an index in memory forgets the values that rows had, and still finds all rows", async () => {
+  const rows = Array.from({ length: 900 }, (_, id) => `(${1000 + id}, ${id}, ${id})`).join();
+  await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);
+  const sql = "SELECT u.id, o.id AS o FROM shop.users u JOIN shop.orders o ON o.total = u.id";
+  const maintained = await current(follow(sql, "maintained"));
+  for (const step of [1, 2, 3, 4, 5, 6, 7]) {
+    await run(`UPDATE shop.orders SET total = (total + ${step}) % 900 WHERE id < 1898`);
+    await run("UPDATE shop.users SET name = 'x' WHERE id = 3");
+    await current(maintained);
+    const evaluated = await current(follow(sql, "evaluated"));
+    expect([step, rowsByKey(maintained)]).toEqual([step, rowsByKey(evaluated)]);
+    evaluated.subscription?.close();
+  }
+});
+
+test("a join whose index does not fit into the memory for live queries is evaluated again", async () => {
+  const config = `${SMALL_FILES}\n[limits]\nlive_state_bytes = 1048576`;
+  const small = await openAt(mkdtempSync(join(directory, "small-")), { config });
+  const owner = principalFor(small, "root");
+  const ask = async (sql: string): Promise<readonly (readonly unknown[])[]> => {
+    const { error, results } = await small.sql.execute(owner, { sql, params: [] });
+    expect(error).toBeUndefined();
+    return results.at(-1)?.rows ?? [];
+  };
+  await ask(`CREATE NAMESPACE app; CREATE SHARED TABLE app.a (id INT PRIMARY KEY);
+    CREATE SHARED TABLE app.b (id INT PRIMARY KEY, n INT); INSERT INTO app.a VALUES (1), (2);
+    INSERT INTO app.b SELECT g, g FROM generate_series(1, 2000) AS g`);
+  const sql = "SELECT a.id, b.id AS b FROM app.a JOIN app.b ON b.n = a.id";
+  const follower = new ResultFollower();
+  const spec = { id: "q", sql };
+  follower.subscription = small.live.subscribe({ principal: owner, spec, sink: follower });
+  for (const commit of ["SELECT 1", "UPDATE app.b SET n = 2 WHERE id = 7"]) {
+    await ask(commit);
+    await follower.reaches(small.store.visibleSeq);
+  }
+  const pairs = follower.rows.map(({ b, id }) => `${Number(id)} ${Number(b)}`).toSorted();
+  expect(pairs).toEqual(["1 1", "2 2", "2 7"]);
+  const lines = (await ask(`EXPLAIN SUBSCRIBE TO ${sql}`)).flat();
+  expect(lines).toContain("  so far: 2 evaluation(s), 0 step(s) without one");
+  expect(lines).toContain("    a change of a: finds b by an index in memory on (n)");
+  await small.close();
+});
+
 test("rows of inner joins have the seq of their last change, whenever they are followed", async () => {
   const sql = `SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id
     WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id) ORDER BY o.id LIMIT 9`;
