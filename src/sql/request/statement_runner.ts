@@ -382,7 +382,8 @@ export class StatementRunner {
       },
       begin: (transaction, at) => {
         const renewed = renewedChange(change);
-        const within = { ...renewed, options: { ...options, transaction } };
+        const source = (): QuerySource | undefined => options.source?.();
+        const within = { ...renewed, options: { ...options, source, transaction } };
         const begun = this.#newChange(within);
         const mayLeave = at.kind === "here" && at.mayLeave && readers !== undefined;
         const context = begun.runAt(transaction.snapshotSeq, mayLeave);

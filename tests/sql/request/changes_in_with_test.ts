@@ -5,7 +5,12 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";
+import { HeldReaders } from "../../support/held_readers.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
+import { until } from "../../support/until.ts";
+
+const MOVE =
+  "WITH gone AS (DELETE FROM t RETURNING id, v) INSERT INTO moved SELECT id, v FROM gone RETURNING id";
 
 describe.each([
   ["on the event loop", false],
@@ -29,9 +34,6 @@ describe.each([
     );
   });
   afterAll(() => engine[Symbol.asyncDispose]());
-
-  const MOVE =
-    "WITH gone AS (DELETE FROM t RETURNING id, v) INSERT INTO moved SELECT id, v FROM gone RETURNING id";
 
   test("all changes are one commit, and the last_seq is that of the commit", async () => {
     const [moved] = await engine.run(MOVE);
@@ -146,5 +148,76 @@ describe.each([
     expect(lines[0]).toBe("Parts");
     expect(lines).toContain("  Delete on default.t  (entry: gone)");
     expect(lines).toContain("  Insert on default.moved");
+  });
+
+  test("queries in VALUES, ON CONFLICT and RETURNING read rows of earlier parts", async () => {
+    const rows = await engine.rows(
+      "WITH a AS (INSERT INTO moved VALUES ((SELECT max(id) + 5 FROM t), 1) RETURNING id)," +
+        " b AS (INSERT INTO t SELECT id - 5, 7 FROM a ON CONFLICT (id) DO UPDATE SET v = (SELECT sum(id) FROM a) + t.v" +
+        " RETURNING id, v, (SELECT count(*) FROM a) AS n)" +
+        " UPDATE t SET v = (SELECT max(v) FROM b) + 1 WHERE id = 1 RETURNING id, v, (SELECT n FROM b)",
+    );
+    expect(rows).toEqual([[1, 28, 1]]);
+    expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual([
+      [1, 28],
+      [2, 27],
+    ]);
+  });
+
+  test("a part that returns no rows is read by the next one", async () => {
+    const rows = await engine.rows(
+      "WITH none AS (DELETE FROM t WHERE id > 100 RETURNING id), all_set AS (UPDATE t SET v = 0 WHERE id NOT IN (SELECT id FROM none) RETURNING id)" +
+        " SELECT (SELECT count(*) FROM none), (SELECT count(*) FROM all_set)",
+    );
+    expect(rows).toEqual([[0, 2]]);
+  });
+});
+
+describe("the reader of the parts", () => {
+  const setUp = async (heldReaders: HeldReaders): Promise<TestEngine> => {
+    const own = await TestEngine.open({ heldReaders, readsElsewhere: true });
+    await own.run(
+      "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TABLE moved (id INT PRIMARY KEY, v INT);" +
+        "INSERT INTO t VALUES (1, 10), (2, 20)",
+    );
+    return own;
+  };
+
+  test("is one for the whole statement, which runs again if a row was changed meanwhile", async () => {
+    const heldReaders = new HeldReaders();
+    await using own = await setUp(heldReaders);
+    const { jobCount } = heldReaders;
+    heldReaders.hold();
+    const moving = own.ask(MOVE);
+    await until(() => heldReaders.jobCount > jobCount);
+    expect(heldReaders.jobCount).toBe(jobCount + 1);
+    await own.run("INSERT INTO t VALUES (1, 11) ON CONFLICT (id) DO UPDATE SET v = 11");
+    heldReaders.release();
+    expect((await moving).error).toBeUndefined();
+    expect(await own.rows("SELECT id, v FROM moved ORDER BY id")).toEqual([
+      [1, 11],
+      [2, 20],
+    ]);
+    expect(await own.rows("SELECT count(*) FROM t")).toEqual([[0]]);
+  });
+
+  test("that ends early ends the statement, which has changed nothing", async () => {
+    const heldReaders = new HeldReaders();
+    await using own = await setUp(heldReaders);
+    const { jobCount } = heldReaders;
+    heldReaders.hold();
+    const moving = own.ask(MOVE);
+    await until(() => heldReaders.jobCount > jobCount);
+    heldReaders.failAll();
+    expect((await moving).error?.code).toBe("INTERNAL_ERROR");
+    heldReaders.release();
+    expect(await own.rows("SELECT count(*) FROM t")).toEqual([[2]]);
+  });
+
+  test("that cannot start leaves the statement to the event loop", async () => {
+    const heldReaders = new HeldReaders();
+    await using own = await setUp(heldReaders);
+    heldReaders.isRefusing = true;
+    expect(await own.rows(MOVE)).toEqual([[1], [2]]);
   });
 });
