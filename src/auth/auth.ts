@@ -250,6 +250,11 @@ export class Auth {
     return this.#bearers.me(token, caller);
   }
 
+  /** True if the configuration trusts other issuers of tokens. */
+  get trustsOthers(): boolean {
+    return this.#externalTokens.trustsOthers;
+  }
+
   /**
    * Verifies the token of an `Authorization` header if another issuer may have signed it, so that
    * {@linkcode authenticateHeader} knows it. Returns undefined if there is nothing to wait for. The
@@ -258,7 +263,7 @@ export class Auth {
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
   checkExternal(header: string | null | undefined): Promise<void> | undefined {
-    if (header === null || header === undefined) return undefined;
+    if (!this.trustsOthers || header === null || header === undefined) return undefined;
     const token = bearerTokenIn(header);
     return token === undefined ? undefined : this.#externalTokens.check(token);
   }

@@ -58,6 +58,11 @@ export class ExternalTokens {
     this.#providers = providers;
   }
 
+  /** True if the configuration trusts other issuers. */
+  get trustsOthers(): boolean {
+    return !this.#providers.isEmpty;
+  }
+
   /**
    * Verifies a token if it may be one of a trusted issuer. Returns undefined if there is nothing to
    * wait for. The promise rejects only if the keys of the issuer cannot be had.
@@ -65,7 +70,7 @@ export class ExternalTokens {
    * @throws {AuthError} AUTHENTICATION_ERROR
    */
   check(token: string): Promise<void> | undefined {
-    if (this.#providers.isEmpty || !mayBeExternal(token)) return undefined;
+    if (!this.trustsOthers || !mayBeExternal(token)) return undefined;
     const key = hashOf(token);
     const known = this.#verified.get(key);
     if (known?.provider.keys.isCurrent(known.keys) === true) return undefined;

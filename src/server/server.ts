@@ -387,7 +387,9 @@ class HttpServer implements RunningServer {
     if (found === undefined) throw this.#router.notFound(exchange.path);
     if (isAllowed(method, found.method)) {
       const { auth } = this.#options;
-      const checked = auth.checkExternal(exchange.request.headers.get("authorization"));
+      const checked = auth.trustsOthers
+        ? auth.checkExternal(exchange.request.headers.get("authorization"))
+        : undefined;
       if (checked === undefined) return found.handle(exchange);
       return checked.then(() => found.handle(exchange));
     }
