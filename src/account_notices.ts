@@ -60,7 +60,7 @@ export class AccountNotices {
     const { type, userId: user } = notice;
     if (config.auth.notices_in_log) {
       const { email, token } = notice;
-      log.warn("a message to a user, which only a server in development logs", {
+      log.warn("a message to a user, which only a development server logs", {
         type,
         user,
         email,
@@ -70,7 +70,7 @@ export class AccountNotices {
     }
     if (this.#post === undefined || this.#ended.signal.aborted) return;
     if (this.#waiting.length >= WAITING_MAX) {
-      log.warn("gave up a message to a user: too many wait", { type, user });
+      log.warn("discarded a message to a user: too many are waiting", { type, user });
       return;
     }
     this.#waiting.push(notice);
@@ -115,7 +115,7 @@ export class AccountNotices {
       const { type, userId: user } = notice;
       const { reason } = answer;
       if (retryMs === undefined) {
-        log.warn("gave up a message to a user: it cannot be delivered", { type, user, reason });
+        log.warn("discarded a message to a user: it cannot be delivered", { type, user, reason });
         return;
       }
       await new Promise<void>((resolve) => void clock.after(retryMs, resolve));

@@ -34,18 +34,18 @@ const OPTIONS: ReadonlyMap<string, "check" | "help" | "version"> = new Map([
 /** The ways to call the program, each with what it does. */
 const USES: readonly (readonly [use: string, ...does: string[]])[] = [
   ["config.toml", "start the server with this configuration"],
-  ["--check <file>", "check a configuration and start nothing"],
+  ["--check <file>", "check a configuration without starting a server"],
   ["verify <data_path>", "check every byte of a data directory without changing it"],
   [
     "repair <data_path>",
-    "make a damaged data directory one that a server starts on, and",
-    "name what is lost; --accept-loss cuts a damaged log",
+    "repair a damaged data directory so that a server can start on",
+    "it, and list what is lost; --accept-loss cuts a damaged log",
   ],
   [
     "restore <backup> <data_path>",
-    "put a backup into a data directory, or into a new one; what was",
-    "there is kept in its lost+found. With --to-seq <n> or",
-    "--to-timestamp <t> it continues to that moment, from the log",
+    "restore a backup into a data directory, or into a new one; the",
+    "old contents are kept in its lost+found. With --to-seq <n> or",
+    "--to-timestamp <t>, roll it forward to that moment with the log",
     "there and in --archive <archive_path>",
   ],
   ["--version", "print the version"],
@@ -75,7 +75,7 @@ export function commandFrom(args: readonly string[], program: Program): Command 
   // An unknown word is reported first, because the surplus words may be its arguments.
   if (kind === "serve" && path !== undefined && /^\w+$/.test(path) && !program.isThere(path)) {
     return misuse(
-      `there is no command "${path}", nor a file of that name; the commands are verify, repair and restore`,
+      `there is neither a command nor a file named "${path}"; the commands are verify, repair and restore`,
       program,
     );
   }

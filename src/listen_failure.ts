@@ -51,7 +51,7 @@ function reasonOf(error: unknown, { host, port }: { host: string; port: number }
 }
 
 function hostText(host: string, said: string): string {
-  return `server.host is "${host}", but should be an address or a host name of this machine (${said})`;
+  return `server.host is "${host}", but must be an address or a host name of this machine (${said})`;
 }
 
 /** Returns the fault of the files, or of their combination. */
@@ -103,6 +103,6 @@ function parsed<T>(
   try {
     return parse(Buffer.from(bytes));
   } catch (error) {
-    throw new TlsFileError(`${name} ${path} should contain ${what} in PEM form`, { cause: error });
+    throw new TlsFileError(`${name} ${path} must contain ${what} in PEM form`, { cause: error });
   }
 }

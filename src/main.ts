@@ -114,7 +114,7 @@ function readConfig(path: string, cannot: string): ParsedConfig {
 function notesOn({ auth, performance, storage }: Config): readonly string[] {
   const bytes = performance.memory_bytes;
   const origin = bytes === MEMORY.bytes ? MEMORY.source : "performance.memory_bytes";
-  const notes = [`may use ${bytes} bytes of memory, by ${origin}`];
+  const notes = [`may use ${bytes} bytes of memory, according to ${origin}`];
   if (auth.jwt_secret === undefined) notes.push(missingSecretText(bunDisk, storage.data_path));
   return notes;
 }

@@ -69,7 +69,7 @@ export class RereadSettings {
     });
     if (waiting.length > 0) {
       const keys = waiting.join(", ");
-      log.warn("settings have changed that need a restart: the old values still apply", { keys });
+      log.warn("settings that need a restart have changed: the old values still apply", { keys });
     }
     log.level = level;
     this.#config = now;

@@ -36,11 +36,11 @@ test.each([
   [["config.toml", "--chekc"], "unknown option --chekc"],
   [
     ["sql"],
-    'there is no command "sql", nor a file of that name; the commands are verify, repair and restore',
+    'there is neither a command nor a file named "sql"; the commands are verify, repair and restore',
   ],
   [
     ["backup", "./data"],
-    'there is no command "backup", nor a file of that name; the commands are verify, repair and restore',
+    'there is neither a command nor a file named "backup"; the commands are verify, repair and restore',
   ],
   [["settings", "./data"], '"./data" is one argument too many'],
 ] as const)("commandFrom refuses %j with the help and 2", (args, what) => {

@@ -43,10 +43,11 @@ test("listenFailure names the key and the file at which TLS fails", () => {
     "cannot use TLS: server.tls_key /k.pem cannot be read (ENOENT): there is no such file or directory",
   );
   expect(failureWith({ "/c.pem": "no certificate", "/k.pem": key })).toBe(
-    "cannot use TLS: server.tls_cert /c.pem should contain a certificate in PEM form",
+    "cannot use TLS: server.tls_cert /c.pem must contain a certificate in PEM form",
   );
   expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": CERTIFICATE })).toBe(
-    "cannot use TLS: server.tls_key /k.pem should contain a private key without a password in PEM form",
+    "cannot use TLS: server.tls_key /k.pem must contain a private key without a password in " +
+      "PEM form",
   );
   expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": key })).toBe(
     "cannot use TLS: server.tls_key /k.pem is not the key of the certificate server.tls_cert /c.pem",
@@ -60,7 +61,9 @@ test("listenFailure names the address, and says if it does not belong to this ma
   const disk = { readFile: (): Uint8Array => new Uint8Array() };
   const failure = (code: string): string =>
     listenFailure(Object.assign(new Error(`${code}: listen`), { code }), server, disk);
-  const sentence = `cannot listen on elsewhere:80: server.host is "elsewhere", but should be an address or a host name of this machine`;
+  const sentence =
+    'cannot listen on elsewhere:80: server.host is "elsewhere", but must be an ' +
+    "address or a host name of this machine";
   for (const code of ["EAI_AGAIN", "EINVAL", "ENOTFOUND", "EADDRNOTAVAIL"]) {
     expect(failure(code)).toBe(`${sentence} (${code}: listen)`);
   }

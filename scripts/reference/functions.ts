@@ -112,7 +112,7 @@ function readGroups(): readonly Group[] {
 function entryFrom(line: string): Entry {
   const [names, example, meaning, ...rest] = line.split(" | ");
   if (names === undefined || example === undefined || meaning === undefined || rest.length > 0) {
-    throw new Error(`Cannot read "${line}": it should be names | example | meaning`);
+    throw new Error(`Cannot read "${line}": it must be names | example | meaning`);
   }
   return { names: names.split(", "), example, meaning };
 }

@@ -201,7 +201,7 @@ function valueOf(
   const value = read(given);
   if (value === undefined) {
     const wanted = form === "<count>" || form === "<seed>" ? "a whole number" : form;
-    refuse(`Cannot read --${name} "${given}": it should be ${wanted}`);
+    refuse(`Cannot read --${name} "${given}": it must be ${wanted}`);
   }
   return value;
 }

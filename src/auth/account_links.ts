@@ -89,7 +89,7 @@ export class AccountLinks {
     const { bucket, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasPasswordReset) {
-      throw turnedOff("Password reset is off", "auth.password_reset = true");
+      throw turnedOff("Password reset is disabled", "auth.password_reset = true");
     }
     const name = textField(bodyFields(body), ["user"], NAME_LENGTH_MAX).normalize("NFC");
     await steadily(clock, () => {
@@ -104,7 +104,7 @@ export class AccountLinks {
     const { bucket, catalog, hasher, log, onAudit, policy, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.hasPasswordReset) {
-      throw turnedOff("Password reset is off", "auth.password_reset = true");
+      throw turnedOff("Password reset is disabled", "auth.password_reset = true");
     }
     const fields = bodyFields(body);
     const token = textField(fields, ["token"], TOKEN_LENGTH_MAX);
@@ -118,9 +118,9 @@ export class AccountLinks {
     catalog.changeUser(userId, { passwordHash });
     sessionEnds.endUser(userId);
     this.#options.onPassword(userId);
-    log.info("password reset by a link", { user: userId, request: caller.requestId });
+    log.info("password was reset through a link", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "reset password"));
-    return { message: "The password is set: log in with it" };
+    return { message: "The password has been set; log in with it" };
   }
 
   /**
@@ -132,7 +132,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Address verification is off", "auth.email_login = true");
+      throw turnedOff("Address verification is disabled", "auth.email_login = true");
     }
     await steadily(clock, () => {
       const user = catalog.user(principal.userId);
@@ -186,7 +186,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, onAudit, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Address verification is off", "auth.email_login = true");
+      throw turnedOff("Address verification is disabled", "auth.email_login = true");
     }
     const token = textField(bodyFields(body), ["token"], TOKEN_LENGTH_MAX);
     const { claims, user } = this.#userOf(token, "verify");
@@ -199,7 +199,7 @@ export class AccountLinks {
       catalog.changeUser(user.userId, { email, emailVerifiedAtMs: clock.nowMs() });
       onAudit(ownAction(user.userId, caller, "verify email"));
     }
-    return { message: "The address is verified: you can log in with it" };
+    return { message: "The address has been verified; you can log in with it" };
   }
 
   /** Sends a link to a user's address that proves that the address belongs to the user. */
@@ -225,7 +225,7 @@ export class AccountLinks {
     const { tokenVersion, userId } = user;
     if (email === undefined) return;
     if (!this.#mayNotify(userId)) {
-      log.warn("an account received too many messages in an hour", { user: userId, type });
+      log.warn("an account was sent too many messages within an hour", { user: userId, type });
       return;
     }
     const issuedAt = Math.floor(clock.nowMs() / 1000);

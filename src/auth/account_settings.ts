@@ -46,9 +46,9 @@ export type OnNotice = (notice: AccountNotice) => void;
 /**
  * Returns the error for an operation that the configuration does not enable.
  *
- * @param what The beginning of the message, for example "Sign-up is off".
+ * @param what The beginning of the message, for example "Sign-up is disabled".
  * @param key The setting that turns the operation on.
  */
 export function turnedOff(what: string, key: string): AuthError {
-  return new AuthError("forbidden", `${what}: the operator turns it on with ${key}`);
+  return new AuthError("forbidden", `${what}; the operator can enable it with ${key}`);
 }

@@ -52,7 +52,7 @@ export function bodyFields(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
     return body as Record<string, unknown>;
   }
-  throw new AuthError("invalid_request", "The body should be a JSON object");
+  throw new AuthError("invalid_request", "The body must be a JSON object");
 }
 
 /** Returns a string member of a body. @throws {AuthError} invalid_request */
@@ -66,7 +66,7 @@ export function textField(
   if (typeof value !== "string" || value.length > lengthMax) {
     throw new AuthError(
       "invalid_request",
-      `The body should have a string "${names[0]}" of at most ${lengthMax} characters`,
+      `The body must have a string "${names[0]}" of at most ${lengthMax} characters`,
     );
   }
   return value;

@@ -352,7 +352,7 @@ export class Auth {
       !principal.isImpersonated &&
       mayExecuteAs(actor, { userId: targetUserId, role: target?.role });
     if (!isAllowed) {
-      this.#log.warn("execute as refused", { actor: actor.userId, target: targetUserId });
+      this.#log.warn("EXECUTE AS was refused", { actor: actor.userId, target: targetUserId });
       throw new DatabaseError(
         "PERMISSION_DENIED",
         `Cannot execute as user ${targetUserId}: role ${actor.role} may not act for this user`,

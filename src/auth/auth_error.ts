@@ -86,7 +86,7 @@ export function noToken({
   mayBeCookie: boolean;
 }): AuthError {
   const what = isInUrl
-    ? "The request has no Authorization header, and a token in the URL is not read"
+    ? "The request has no Authorization header, and a token in the URL is ignored"
     : "The request has no token";
   return new AuthError(
     "MISSING_AUTHORIZATION",

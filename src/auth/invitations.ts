@@ -50,7 +50,7 @@ export class Invitations {
     if (usesMax === 0) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot create invitation ${name}: USES should be at least 1`,
+        `Cannot create invitation ${name}: USES must be at least 1`,
       );
     }
     if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) {

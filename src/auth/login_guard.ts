@@ -146,7 +146,7 @@ export class LoginGuard {
     } else {
       const waitingMax = attempt.isKnown ? WAITING_KNOWN_MAX : WAITING_MAX;
       if (line.waiting.length >= waitingMax) {
-        throw new AuthError("rate_limited", "Too many simultaneous logins of this user", {
+        throw new AuthError("rate_limited", "Too many simultaneous logins for this user", {
           retryAfterSeconds: 1,
         });
       }

@@ -61,7 +61,10 @@ export class Logins {
     const name = textField(fields, ["user", "username"], lengthMax).normalize("NFC");
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     if (isSetupNeeded()) {
-      throw new AuthError("setup_required", "The server needs first-time setup before a login");
+      throw new AuthError(
+        "setup_required",
+        "The server needs first-time setup before anyone can log in",
+      );
     }
     const userId = this.userNamed(name)?.userId ?? name;
     return await sessions.begin(await this.check({ userId, password }, caller, { token }));
@@ -127,7 +130,7 @@ export class Logins {
         log.warn("login locked after repeated failures", { user: name, address, request });
       }
       if (guard.closedForSeconds(attempt) !== undefined) {
-        const what = "logins of a user failed so often that only known devices may try";
+        const what = "logins for a user have failed so often that only known devices may try again";
         log.warn(what, { user: name, address, request });
       }
       throw new AuthError("unauthorized", "User or password is wrong");
@@ -159,7 +162,7 @@ export class Logins {
     if (closedForSeconds === undefined) return;
     throw new AuthError(
       "rate_limited",
-      "Too many failed logins of this user; try again later, or from a place where you have logged in before",
+      "Too many failed logins for this user; try again later, or from a place where you have logged in before",
       { retryAfterSeconds: closedForSeconds },
     );
   }

@@ -48,7 +48,7 @@ export class OwnAccount {
     const { bucket, onAudit, policy, sessions, settings, users } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.mayChangePassword) {
-      throw turnedOff("Changing your own password is off", "auth.own_password = true");
+      throw turnedOff("Changing your own password is disabled", "auth.own_password = true");
     }
     requireLogin(principal);
     const { userId } = principal;
@@ -72,14 +72,14 @@ export class OwnAccount {
     const { bucket, catalog, log, onAudit, sessionEnds, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.mayDeleteAccount) {
-      throw turnedOff("Deleting your own account is off", "auth.own_deletion = true");
+      throw turnedOff("Deleting your own account is disabled", "auth.own_deletion = true");
     }
     requireLogin(principal);
     const { role, userId } = principal;
     if (role === "system" || role === "dba") {
       throw new AuthError(
         "forbidden",
-        `Accounts of role ${role} are removed by another administrator, with DROP USER`,
+        `Accounts with role ${role} must be removed by another administrator, with DROP USER`,
       );
     }
     if (catalog.user(userId)?.authType !== "guest") {
@@ -90,7 +90,7 @@ export class OwnAccount {
     sessionEnds.endUser(userId);
     log.info("user deleted their own account", { user: userId, request: caller.requestId });
     onAudit(ownAction(userId, caller, "delete account"));
-    return { message: "The account is deleted; its rows are erased after 30 days" };
+    return { message: "The account has been deleted; its rows will be erased after 30 days" };
   }
 
   async #check(

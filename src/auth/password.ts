@@ -46,19 +46,19 @@ export function passwordFault(
   given: string,
   { userId, policy }: { userId: string; policy: PasswordPolicy },
 ): string | undefined {
-  if (!given.isWellFormed()) return "it should be well-formed text";
+  if (!given.isWellFormed()) return "it must be well-formed text";
   const password = preparedPassword(given);
   if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX) {
-    return `it should have at most ${PASSWORD_BYTES_MAX} bytes`;
+    return `it must have at most ${PASSWORD_BYTES_MAX} bytes`;
   }
   const length = Array.from(password).length;
-  if (length < policy.lengthMin) return `it should have at least ${policy.lengthMin} characters`;
-  if (!SEEN.test(password)) return "it should have visible characters";
-  if (length > policy.lengthMax) return `it should have at most ${policy.lengthMax} characters`;
+  if (length < policy.lengthMin) return `it must have at least ${policy.lengthMin} characters`;
+  if (!SEEN.test(password)) return "it must contain visible characters";
+  if (length > policy.lengthMax) return `it must have at most ${policy.lengthMax} characters`;
   if (isCommonPassword(password)) return "it is one of the most common passwords";
-  if (password.toLowerCase() === userId.toLowerCase()) return "it should differ from the user id";
+  if (password.toLowerCase() === userId.toLowerCase()) return "it must differ from the user id";
   if (policy.isComplex && !COMPLEX.every((part) => part.test(password))) {
-    return "it should have an upper case letter, a lower case letter, a digit and another character";
+    return "it must contain an upper case letter, a lower case letter, a digit and another character";
   }
   return undefined;
 }

@@ -69,7 +69,8 @@ function tokenFault(
 ): string | undefined {
   if (tokenScope === undefined) return undefined;
   const { namespaces, rights, tokenName } = tokenScope;
-  if (right === "all") return `token ${tokenName} has scopes, and this requires one without`;
+  if (right === "all")
+    return `token ${tokenName} has scopes, and this requires a token without scopes`;
   if (right !== undefined && rights?.has(right) === false) {
     return `token ${tokenName} has no scope ${right.toUpperCase()}`;
   }
@@ -517,7 +518,7 @@ function writerOf(table: TableEntry): Role {
 }
 
 function levelOf(table: TableEntry): string {
-  return `it is a SHARED table of ACCESS_LEVEL '${accessLevelOf(table)}'`;
+  return `it is a SHARED table with ACCESS_LEVEL '${accessLevelOf(table)}'`;
 }
 
 function denied(action: string, reason: string, details: ErrorDetails): DatabaseError {

@@ -51,7 +51,9 @@ export function secretFault(secret: string | undefined, host: string): SecretFau
   if (bytes < SECRET_BYTES_MIN) {
     return {
       isFatal,
-      message: `auth.jwt_secret has ${bytes} bytes, but should have ${SECRET_BYTES_MIN} or more; ${HINT}`,
+      message:
+        `auth.jwt_secret has ${bytes} bytes, but must have ${SECRET_BYTES_MIN} or ` +
+        `more; ${HINT}`,
     };
   }
   return undefined;
@@ -121,7 +123,7 @@ function readSecret(disk: Disk, path: string): Uint8Array | CorruptionError {
   return secret;
 }
 
-const REMEDY = "remove it to get a new one, which ends all tokens";
+const REMEDY = "remove it to get a new one, which invalidates all tokens";
 
 function checksumIn(bytes: Uint8Array): number {
   return new DataView(bytes.buffer, bytes.byteOffset).getUint32(SECRET_BYTES_MIN, true);

@@ -196,5 +196,5 @@ export function scopeOf({ name, namespaces, rights }: ServiceTokenEntry): TokenS
  */
 export function requireLogin(principal: Principal): void {
   if (!isServiceSession(principal.sessionId)) return;
-  throw new AuthError("forbidden", "A service token cannot change the account: log in");
+  throw new AuthError("forbidden", "A service token cannot change the account: log in instead");
 }

@@ -308,6 +308,6 @@ export function unauthorized(): AuthError {
   return new AuthError(
     "unauthorized",
     "The token is missing, invalid or no longer accepted: send the header Authorization: Bearer " +
-      "<token>, or log in again by POST /v1/api/auth/login",
+      "<token>, or log in again with POST /v1/api/auth/login",
   );
 }

@@ -175,11 +175,11 @@ export class Setup {
     if (email !== undefined && (typeof email !== "string" || email.length > EMAIL_LENGTH_MAX)) {
       throw new AuthError(
         "invalid_request",
-        `"email" should be a string of at most ${EMAIL_LENGTH_MAX} characters`,
+        `"email" must be a string of at most ${EMAIL_LENGTH_MAX} characters`,
       );
     }
     const fault =
-      userId === ROOT_USER_ID ? `it should not be "${ROOT_USER_ID}"` : newUserIdFault(userId);
+      userId === ROOT_USER_ID ? `it must not be "${ROOT_USER_ID}"` : newUserIdFault(userId);
     if (fault !== undefined) throw new AuthError("invalid_user", `Cannot use "user": ${fault}`);
     const { policy } = this.#options;
     requireStrong(password, { userId, policy, field: "password" });
@@ -212,7 +212,7 @@ export class Setup {
     if (!caller.isLocal) {
       throw new AuthError(
         "forbidden",
-        "Setup is open to callers on this machine only; auth.allow_remote_setup opens it",
+        "Setup is open only to callers on this machine, unless auth.allow_remote_setup is true",
       );
     }
     if (caller.isHostAllowed === false) {

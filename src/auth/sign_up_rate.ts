@@ -66,7 +66,7 @@ function refusal({ left }: Allowance, perHour: number): AuthError {
   const waitMs = ((1 - left) / perHour) * HOUR_MS;
   return new AuthError(
     "rate_limited",
-    "Too many sign-ups: limits.signups_per_hour limits them, and a tenth of them to one address",
+    "Too many sign-ups: limits.signups_per_hour limits their number, and a single address may use a tenth of it",
     { retryAfterSeconds: Math.ceil(waitMs / 1000) },
   );
 }

@@ -96,7 +96,7 @@ export class SignUps {
   async signUp(body: unknown, caller: Caller, sender: Principal | undefined): Promise<MessageBody> {
     const { bucket, catalog, clock, hasher, isSetupNeeded, settings } = this.#options;
     bucket.takeAttempt(caller);
-    if (settings.signUp === "off") throw turnedOff("Sign-up is off", 'auth.signup = "open"');
+    if (settings.signUp === "off") throw turnedOff("Sign-up is disabled", 'auth.signup = "open"');
     if (isSetupNeeded()) {
       throw new AuthError(
         "setup_required",
@@ -114,7 +114,7 @@ export class SignUps {
     return {
       message:
         request.name === undefined
-          ? "If the address was free, a message is being sent to it, whose link completes the sign-up"
+          ? "If the address was free, a message is being sent to it; the link in it completes the sign-up"
           : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
     };
   }
@@ -123,7 +123,7 @@ export class SignUps {
   async beginAsGuest(caller: Caller): Promise<LoginBody> {
     const { bucket, catalog, isSetupNeeded, onAudit, random, sessions, settings } = this.#options;
     bucket.takeAttempt(caller);
-    if (!settings.hasGuests) throw turnedOff("Guests are off", "auth.guests = true");
+    if (!settings.hasGuests) throw turnedOff("Guest accounts are disabled", "auth.guests = true");
     if (isSetupNeeded()) {
       throw new AuthError(
         "setup_required",
@@ -242,7 +242,7 @@ export class SignUps {
     const password = textField(fields, ["password"], PASSWORD_LENGTH_MAX);
     const invitation = optionalTextField(fields, "invitation", CODE_LENGTH_MAX);
     if (name === undefined && (email === undefined || !settings.isEmailLogin)) {
-      throw new AuthError("invalid_request", 'The body should have a string "user"');
+      throw new AuthError("invalid_request", 'The body must have a string "user"');
     }
     if (email !== undefined) requireAddress(email);
     const fault = name === undefined ? undefined : nameFault(name);
@@ -275,20 +275,20 @@ const EMAIL = /^[^\s\p{C}@]+@[^\s\p{C}@]+\.[^\s\p{C}@]+$/u;
 /** @throws {AuthError} invalid_request */
 export function requireAddress(email: string): void {
   if (EMAIL.test(email)) return;
-  throw new AuthError("invalid_request", '"email" should be an address like ann@example.com');
+  throw new AuthError("invalid_request", '"email" must be an address like ann@example.com');
 }
 
 /**
  * Returns the reason why a name cannot be chosen, as the end of a sentence; undefined if it can.
  */
 function nameFault(name: string): string | undefined {
-  if (name.toLowerCase() === ROOT_USER_ID) return `it should not be "${ROOT_USER_ID}"`;
-  if (name.includes("@")) return 'it should have no @; send an address as "email"';
+  if (name.toLowerCase() === ROOT_USER_ID) return `it must not be "${ROOT_USER_ID}"`;
+  if (name.includes("@")) return 'it must not contain @; send an address as "email"';
   if (name.toLowerCase().startsWith(GUEST_PREFIX)) {
-    return `it should not begin with "${GUEST_PREFIX}", as the ids of guests do`;
+    return `it must not begin with "${GUEST_PREFIX}", because the ids of guests do`;
   }
   if (name.toLowerCase().startsWith(PROVIDER_USER_PREFIX)) {
-    return `it should not begin with "${PROVIDER_USER_PREFIX}", as the ids of users of providers do`;
+    return `it must not begin with "${PROVIDER_USER_PREFIX}", because the ids of users of providers do`;
   }
   return newUserIdFault(name);
 }

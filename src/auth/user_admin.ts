@@ -242,7 +242,7 @@ export class UserAdmin {
     if (password !== undefined && userId === ROOT_USER_ID && this.#options.isRootManaged) {
       throw new DatabaseError(
         "MANAGED_BY_CONFIG",
-        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it on every startup`,
+        `Cannot set the password of ${ROOT_USER_ID}: auth.root_password sets it at every startup`,
       );
     }
     return user;
@@ -258,7 +258,7 @@ export class UserAdmin {
     if (linked === undefined) return;
     throw new DatabaseError(
       "ALREADY_EXISTS",
-      `Cannot create user ${userId}: user ${linked.userId} is linked to this provider and subject`,
+      `Cannot create user ${userId}: user ${linked.userId} is already linked to this provider and subject`,
     );
   }
 
@@ -305,7 +305,7 @@ function checkEmail(email: string | undefined): void {
   if (email === undefined || email.length <= EMAIL_LENGTH_MAX) return;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use the email: it should have at most ${EMAIL_LENGTH_MAX} characters`,
+    `Cannot use the email: it must have at most ${EMAIL_LENGTH_MAX} characters`,
   );
 }
 
@@ -316,7 +316,8 @@ function checkMetadata(metadata: string | undefined): void {
   if (isShort && isJsonObject(metadata)) return;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use the metadata: it should be the JSON text of an object, of at most ${METADATA_BYTES_MAX} bytes`,
+    "Cannot use the metadata: it must be the JSON text of an object with at most " +
+      `${METADATA_BYTES_MAX} bytes`,
   );
 }
 
@@ -337,7 +338,7 @@ const ROLES: readonly Role[] = ["user", "service", "dba", "system"];
 function oauthLink(userId: string, text: string): string {
   const refused = new DatabaseError(
     "INVALID_VALUE",
-    `Cannot create user ${userId}: OAUTH should be JSON text with a string "provider" and, if it is known, a string "subject"`,
+    `Cannot create user ${userId}: OAUTH must be JSON text with a string "provider" and, if it is known, a string "subject"`,
   );
   let link: unknown;
   try {

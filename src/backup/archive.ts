@@ -262,7 +262,7 @@ export class Archiver {
       "STORAGE_UNAVAILABLE",
       `${archivePath} no longer has an archive of this database: ${this.root} is gone`,
       {
-        hint: "mount or move back the missing directory, or restart the server, which begins another archive, and make a backup",
+        hint: "mount or move back the missing directory, or restart the server, which starts a new archive, and make a backup",
       },
     );
   }
@@ -314,7 +314,7 @@ export class Archiver {
     const firstKept = journal.after(0)[0]?.id ?? journal.end + 1;
     if (firstKept === 1) return;
     this.#options.log.warn(
-      "the log archive begins here: earlier backups cannot be brought to a later point; make a new one",
+      "the log archive starts here: earlier backups cannot be rolled forward; make a new one",
       { path: this.root },
     );
   }
@@ -339,7 +339,7 @@ export class Archiver {
       this.#done = file.number;
       this.#lostFiles += 1;
       this.#options.log.error(
-        "gave up a log file that could not be archived: no restore to a point in it is possible; make a backup once the archive is reachable",
+        "dropped a log file that could not be archived: no restore to a point within it is possible; make a backup once the archive is reachable",
         { file: file.number, path: this.root, failure: this.#failure },
       );
     }
@@ -348,7 +348,7 @@ export class Archiver {
 
   #noteFailure(error: unknown): void {
     if (!isExpected(error)) {
-      this.#failure = "a bug in the server stopped it, see the server's log";
+      this.#failure = "a bug in the server stopped it; see the server's log";
       this.#options.onBug(error, "the archiving of the log", { path: this.root });
       return;
     }

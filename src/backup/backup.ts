@@ -60,7 +60,7 @@ export interface BackupSource {
 
 /** The hint for a file that may become readable again. */
 const UNREADABLE_HINT =
-  "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives those rows up, or drop the table";
+  "check the disk and restart the server, which tries again; if the file is gone, stop the server and run tidemark repair, which gives up those rows, or drop the table";
 
 /** A file of the database, with the number of its bytes that belong to the backup. */
 interface CopySource {
@@ -349,7 +349,7 @@ class Backup {
 
   #damaged(entry: SegmentEntry, what: string): DatabaseError {
     const { root } = this.#source.paths;
-    const hint = `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives those rows up, or drop the table: then there can be backups again`;
+    const hint = `keep older backups; stop the server, copy ${root}, and run tidemark repair, which gives up those rows, or drop the table: after that, backups are possible again`;
     return this.#refused(entry, what, hint);
   }
 

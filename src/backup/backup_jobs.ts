@@ -129,7 +129,7 @@ export class BackupJobs implements BackupAccess {
       const begin = { source, paths, minFreeBytes, listener, orderedBy: createdBy };
       const request = { ...begin, ...brought };
       const list = await stageRestore({ disk, clock }, request);
-      const next = `prepared: the next start of the server continues from _seq ${list.seq}, and moves everything written since to lost+found`;
+      const next = `prepared: the next startup continues from _seq ${list.seq}, and moves everything written since to lost+found`;
       const withdraw = `to withdraw it before that, remove ${stagedPath(paths)}`;
       const texts = [next, withdraw, missingText(missing)];
       return { list, message: texts.filter((text) => text !== undefined).join("; ") };
@@ -246,7 +246,7 @@ export class BackupJobs implements BackupAccess {
     }
     // No other message tells the user that the next startup will replace the database.
     const withdraw = `remove ${stagedPath(paths)}`;
-    log.warn("prepared a restore: the next start carries it out", { ...fields, withdraw });
+    log.warn("prepared a restore, which the next startup will carry out", { ...fields, withdraw });
   }
 
   /**
@@ -260,7 +260,7 @@ export class BackupJobs implements BackupAccess {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
         `Cannot ${action} "${path}": object storage is not available yet`,
-        { hint: "name a directory of the server" },
+        { hint: "name a directory on the server" },
       );
     }
     requireAllowedPath({ allowedRoots, disk, dataPath: paths.root }, { action, path });

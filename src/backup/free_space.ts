@@ -21,9 +21,9 @@ export function requireFreeSpace(
 ): void {
   const freeBytes = disk.freeBytes(path);
   if (freeBytes >= bytes + minFreeBytes) return;
-  const reserve = minFreeBytes === 0 ? "" : `, ${minFreeBytes} must stay free`;
+  const reserve = minFreeBytes === 0 ? "" : `, and ${minFreeBytes} must remain free`;
   throw new DatabaseError(
     "DISK_FULL",
-    `Cannot ${action}: it needs ${bytes} bytes${reserve}, and ${freeBytes} are free`,
+    `Cannot ${action}: it needs ${bytes} bytes${reserve}, but only ${freeBytes} are free`,
   );
 }

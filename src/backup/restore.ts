@@ -129,7 +129,7 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
   if (step === undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot restore from ${source}: another restore waits for the next start of the server`,
+    `Cannot restore from ${source}: another restore is waiting for the next startup`,
     {
       hint:
         step === "moving"

@@ -127,7 +127,7 @@ class PointRun {
       const of = `the backup has seq ${rowsSeq} (${textOfSeq(rowsSeq, this.#parts)})`;
       const what = `${of}, and has definitions up to seq ${baseSeq}, which is later`;
       const hint =
-        "name an older backup or a later point, or no point to restore the backup as it is";
+        "name an older backup or a later point, or omit the point to restore the backup unchanged";
       throw pointRefused(this.#parts, what, hint);
     }
     const sources = sourcesOf(disk, this.#parts, begin);
@@ -154,7 +154,7 @@ class PointRun {
     rewriteNumberFile(disk, this.#pending.highWater, endSeq);
     const missing = await this.#adoptUploads();
     if (missing.length > 0) listener.onMissing(missing);
-    this.#step("reading every file for its checksum");
+    this.#step("reading every file to compute its checksum");
     return this.#relist();
   }
 
@@ -279,7 +279,7 @@ class PointRun {
     if (point.damage !== undefined && point.endSeq <= seq) throw point.damage;
     const isOpenEnd = sources.at(-1)?.unit === undefined && this.#parts.tail?.endSeq === undefined;
     if (isOpenEnd && point.endSeq < seq) {
-      throw pointUncovered(this.#parts, point.endSeq, "nothing was committed above it");
+      throw pointUncovered(this.#parts, point.endSeq, "nothing has been committed after it");
     }
     shortenLog(disk, this.#pending, point);
     return lastSeq;

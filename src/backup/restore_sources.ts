@@ -91,7 +91,7 @@ export function readPoint(point: PointText): Point {
     if (seq !== undefined) return { seq };
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot restore to seq "${point.text}": it should be a number, such as the _seq of a row`,
+      `Cannot restore to seq "${point.text}": it must be a number, such as the _seq of a row`,
     );
   }
   const unixMs = msOfMoment(point.value);
@@ -199,7 +199,7 @@ export function sourcesOf(disk: Disk, request: PointRequest, begin: PointBegin):
     sources.push(file);
     if (number === tail?.files.at(-1)?.number) {
       reached = Math.max(reached, tail.endSeq ?? seq);
-      endReason = "nothing was committed above it yet";
+      endReason = "nothing has been committed after it yet";
       break;
     }
   }
@@ -256,8 +256,8 @@ export function journalOf(
     if (entry === undefined) {
       throw pointRefused(
         request,
-        `the changes of the catalog since the backup were not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
-        "restore the backup as it is, or name a later one",
+        `the catalog changes since the backup were not kept: change ${id} of ${end} is missing, for instance because storage.archive_path was not set`,
+        "restore the backup unchanged, or name a later one",
       );
     }
     if (entry.stamp > seq) break;

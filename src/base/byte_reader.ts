@@ -73,7 +73,8 @@ export class ByteReader {
 
   u53(): number {
     const at = this.#take(8);
-    if (this.#view.getUint32(at + 4, true) >= 2097152) this.fail("holds a number beyond 53 bits");
+    if (this.#view.getUint32(at + 4, true) >= 2097152)
+      this.fail("contains a number beyond 53 bits");
     return u53At(this.#view, at);
   }
 
@@ -90,7 +91,7 @@ export class ByteReader {
       }
       scale *= 128;
     }
-    return this.fail("holds a number beyond 53 bits");
+    return this.fail("contains a number beyond 53 bits");
   }
 
   /** Returns the next bytes, as a view of the source. */

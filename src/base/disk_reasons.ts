@@ -7,14 +7,14 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES:
     "the user who runs Tidemark has no access: change the owner or the permissions of the file, or of a directory above it",
   EIO: "the disk failed: the system's log has details",
-  EISDIR: "it is a directory, but should be a file",
+  EISDIR: "it is a directory, but must be a file",
   ELOOP: "its symbolic links form a loop",
   EMFILE: "this process has too many files open: raise its limit, ulimit -n",
   ENAMETOOLONG: "the name is too long for this file system",
   ENFILE: "the system has too many files open",
   ENOENT: "there is no such file or directory",
   ENOSPC: "the disk is full: free space on it",
-  ENOTDIR: "a part of the path is a file, but should be a directory",
+  ENOTDIR: "a part of the path is a file, but must be a directory",
   EPERM: "the system forbids it, for this user or this kind of file",
   EROFS: "the file system is read-only: mount it writable, or configure another one",
 };

@@ -295,6 +295,6 @@ function requireIds(ms: number): void {
   throw new DatabaseError(
     "STORAGE_UNAVAILABLE",
     `Cannot issue a sequence id for ${new Date(ms + SEQ_EPOCH_MS).toISOString()}: ids exist only up to ${lastTime}`,
-    { hint: "set the system clock" },
+    { hint: "correct the system clock" },
   );
 }

@@ -80,7 +80,7 @@ function directoriesAt(disk: Disk, path: string): CorruptionError[] {
   const names = new Set(found.map(({ name }) => `${directory}/${name}`));
   return paths
     .filter((each) => names.has(each))
-    .map((each) => new CorruptionError(each, 0, "it is a directory, but should be a file"));
+    .map((each) => new CorruptionError(each, 0, "it is a directory, but must be a file"));
 }
 
 /** Opens a catalog and reads all of its contents. @throws {CorruptionError} */

@@ -176,7 +176,7 @@ export class Definitions {
     if (held > 0) {
       throw new DatabaseError(
         "DEPENDENT_OBJECTS",
-        `Cannot drop namespace ${name}: it contains ${held} table(s), views, topics, sequences and types`,
+        `Cannot drop namespace ${name}: it contains ${held} object(s): tables, views, topics, sequences or types`,
         { hint: "use CASCADE to drop them too" },
       );
     }

@@ -54,7 +54,7 @@ export function checkObjectName(kind: ObjectKind, name: string, details: ErrorDe
   if (!OBJECT_NAME.test(name)) {
     throw new DatabaseError(
       "INVALID_NAME",
-      `Cannot use ${quoted(name)} as a ${kind} name: it should be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with a letter`,
+      `Cannot use ${quoted(name)} as a ${kind} name: it must be 1 to ${NAME_LENGTH_MAX} letters, digits or "_", beginning with a letter`,
       details,
     );
   }
@@ -88,7 +88,7 @@ export function checkColumnName(
   if (!fits) {
     throw new DatabaseError(
       "INVALID_NAME",
-      `Cannot use ${quoted(name)} as a column name: it should be 1 to ${NAME_LENGTH_MAX} ${
+      `Cannot use ${quoted(name)} as a column name: it must be 1 to ${NAME_LENGTH_MAX} ${
         isQuoted
           ? "printable characters"
           : 'letters, digits or "_", beginning with a letter, or be quoted'
@@ -115,12 +115,12 @@ function isUserId(userId: string): boolean {
  */
 export function newUserIdFault(userId: string): string | undefined {
   if (!isUserId(userId)) return USER_ID_RULE;
-  if (userId !== userId.trim()) return "it should neither begin nor end with a blank";
+  if (userId !== userId.trim()) return "it must neither begin nor end with a blank";
   if (UNSEEN_IN_USER_ID.test(userId)) {
-    return "it should not contain invisible characters, characters that change the direction of text, or blanks other than the ordinary space";
+    return "it must not contain invisible characters, characters that change the direction of text, or blanks other than the ordinary space";
   }
   if (userId !== userId.normalize("NFC")) {
-    return "its letters with diacritics should be composed (Unicode form NFC)";
+    return "its letters with diacritics must be composed (Unicode form NFC)";
   }
   return undefined;
 }
@@ -161,7 +161,7 @@ const OBJECT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 // breaks. The only format characters that are allowed are the joiners, which some scripts require.
 const QUOTED_COLUMN_NAME = /^(?:[^\p{C}\p{Zl}\p{Zp}]|\u200C|\u200D){1,64}$/u;
 
-const USER_ID_RULE = `it should be 1 to ${USER_ID_BYTES_MAX} bytes without control characters, "/", "\\" and ".."`;
+const USER_ID_RULE = `it must have 1 to ${USER_ID_BYTES_MAX} bytes, and contain no control characters, "/", "\\" or ".."`;
 
 /**
  * Matches zero-width, bidirectional, unassigned and private characters, fillers, and all blanks

@@ -38,7 +38,8 @@ export function wordFrom<Word extends string>(
   if (word !== undefined) return word;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be one of ${words.map((candidate) => `'${candidate}'`).join(", ")}`,
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it must be ` +
+      `one of ${words.map((candidate) => `'${candidate}'`).join(", ")}`,
     placeOf(setting),
   );
 }
@@ -56,7 +57,8 @@ export function wholeFrom(
   if (value >= min && value <= max) return value;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it should be a whole number from ${min} to ${max}`,
+    `Cannot set ${setting.name.toUpperCase()} to ${JSON.stringify(setting.value)}: it must be ` +
+      `a whole number from ${min} to ${max}`,
     placeOf(setting),
   );
 }

@@ -244,7 +244,8 @@ function requireWithin(sequence: CountedSequence, value: bigint): void {
   if (value >= BigInt(minimum) && value <= BigInt(maximum)) return;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot set sequence ${nameOf(sequence)} to ${value}: it should be from ${minimum} to ${maximum}`,
+    `Cannot set sequence ${nameOf(sequence)} to ${value}: it must be from ${minimum} ` +
+      `to ${maximum}`,
   );
 }
 

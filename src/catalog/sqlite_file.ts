@@ -37,7 +37,8 @@ const HEADER_BYTES = 72;
 
 /** SQLite's own message says neither what is wrong nor where. */
 const PLACE_HINT =
-  "check the file, the files beside it that begin with its name, and the disk: each should be a file that the server's user can read and write; tidemark verify lists the damage";
+  "check the file, the files next to it whose names begin with its name, and the disk: each must be a " +
+  "file that the server's user can read and write; tidemark verify lists the damage";
 
 /** A value that SQLite accepts as a parameter or returns in a row. */
 export type SqliteValue = string | number | null;
@@ -176,7 +177,7 @@ export class SqliteFile implements SealedSource {
       if (isIoError(error) || mapped instanceof CorruptionError) {
         this.#failure = new DatabaseError(
           "STORAGE_UNAVAILABLE",
-          `Cannot change the catalog ${this.path}: it failed before; restart the server`,
+          `Cannot change the catalog ${this.path}: it has failed before; restart the server`,
         );
       } else if (this.#database.inTransaction) {
         this.#database.run("ROLLBACK");
@@ -250,7 +251,7 @@ export class SqliteFile implements SealedSource {
     this.#onFatal(cause);
     return new DatabaseError(
       "COMMIT_UNKNOWN",
-      `Cannot say whether the change is durable: the catalog ${this.path} failed while it was written`,
+      `Cannot tell whether the change is durable: the catalog ${this.path} failed while it was written`,
       { hint: "restart the server, and check the current state", cause },
     );
   }

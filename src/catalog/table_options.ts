@@ -41,7 +41,8 @@ export function tableOptionsFrom(
   if (type !== undefined && prefix !== undefined && type !== prefix) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': both should name the same kind`,
+      `Cannot create a ${prefix.toUpperCase()} table with TYPE = '${type.toUpperCase()}': both ` +
+        "must name the same kind",
       placeOf(typeSetting),
     );
   }
@@ -52,7 +53,7 @@ export function tableOptionsFrom(
   if (kind === "stream" && options.ttlSeconds === undefined) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot create a STREAM table: it should have TTL_SECONDS",
+      "Cannot create a STREAM table: it must have TTL_SECONDS",
       { hint: "add WITH (TTL_SECONDS = 3600)" },
     );
   }
@@ -125,7 +126,7 @@ export function resetTableOptions(
     if (key === "ttlSeconds") {
       throw new DatabaseError(
         "INVALID_OPTION",
-        "Cannot reset TTL_SECONDS: a STREAM table should have one",
+        "Cannot reset TTL_SECONDS: a STREAM table must have one",
         placeOf(setting),
       );
     }
@@ -151,7 +152,8 @@ export function flushPolicyFrom(text: string, details: ErrorDetails = {}): Flush
     if (word === undefined || isTwice || count < 1 || count > max) {
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot read FLUSH_POLICY ${JSON.stringify(text)}: it should be 'rows:<1 to ${FLUSH_ROWS_MAX}>', 'interval:<1 to ${FLUSH_INTERVAL_SECONDS_MAX} seconds>', or both`,
+        `Cannot read FLUSH_POLICY ${JSON.stringify(text)}: it must be 'rows:<1 to ` +
+          `${FLUSH_ROWS_MAX}>', 'interval:<1 to ${FLUSH_INTERVAL_SECONDS_MAX} seconds>', or both`,
         details,
       );
     }
@@ -282,7 +284,8 @@ function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "valu
       "INVALID_OPTION",
       name === "TYPE"
         ? "Cannot change TYPE: the kind of a table is fixed when it is created"
-        : `Cannot set option ${JSON.stringify(setting.name)}: it should be one of ${[...RULES.keys()].join(", ")}`,
+        : `Cannot set option ${JSON.stringify(setting.name)}: it must be one ` +
+            `of ${[...RULES.keys()].join(", ")}`,
       placeOf(setting),
     );
   }
@@ -291,7 +294,7 @@ function ruleFor(kinds: readonly TableKind[], setting: Omit<OptionSetting, "valu
   const isLate = rule.key === "accessLevel" && kind === "STREAM";
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot set ${name} on a ${kind} table: it belongs to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
+    `Cannot set ${name} on a ${kind} table: it applies only to ${rule.kinds.map((word) => word.toUpperCase()).join(" and ")} tables`,
     {
       ...placeOf(setting),
       ...(isLate && {

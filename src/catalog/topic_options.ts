@@ -102,8 +102,8 @@ function unknownOption(setting: OptionSetting): DatabaseError {
   return new DatabaseError(
     "INVALID_OPTION",
     name === "PARTITIONS"
-      ? "Cannot change PARTITIONS: their number is fixed when the topic is created"
-      : `Cannot set option ${JSON.stringify(setting.name)}: it should be one of ${NAMES}`,
+      ? "Cannot change PARTITIONS: the number of partitions is fixed when the topic is created"
+      : `Cannot set option ${JSON.stringify(setting.name)}: it must be one of ${NAMES}`,
     placeOf(setting),
   );
 }

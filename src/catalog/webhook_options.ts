@@ -73,7 +73,7 @@ function givenOptions(settings: readonly OptionSetting[]): Partial<WebhookOption
       default:
         throw new DatabaseError(
           "INVALID_OPTION",
-          `Cannot set option ${JSON.stringify(setting.name)}: it should be one of ${NAMES}`,
+          `Cannot set option ${JSON.stringify(setting.name)}: it must be one of ${NAMES}`,
           placeOf(setting),
         );
     }
@@ -86,7 +86,8 @@ export function checkSecret(secret: string, details: ErrorDetails): void {
   if (secret.length >= SECRET_LENGTH_MIN && secret.length <= SECRET_LENGTH_MAX) return;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot use a SECRET of ${secret.length} characters: it should have ${SECRET_LENGTH_MIN} to ${SECRET_LENGTH_MAX}`,
+    `Cannot use a SECRET of ${secret.length} characters: it must have ${SECRET_LENGTH_MIN} ` +
+      `to ${SECRET_LENGTH_MAX}`,
     details,
   );
 }

@@ -43,7 +43,7 @@ export async function* partsOfBody(
       const { done, value } = await reader.read().catch((error: unknown) => {
         throw signal?.aborted === true ? error : session.broken(error);
       });
-      if (done) throw session.broken(new Error("the answer has no end"));
+      if (done) throw session.broken(new Error("the response ended early"));
       const text = decoder.decode(value, { stream: true });
       for (const part of partsIn(scanner, text, () => session.foreign(answer))) {
         if (part.kind === "rows") {

@@ -64,7 +64,7 @@ export function oneOf(...words: readonly string[]): ValueRule {
 /** @throws {TypeError} */
 export function requireRule(name: string, value: unknown, { holds, should }: ValueRule): void {
   if (holds(value)) return;
-  throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, but should be ${should}`);
+  throw new TypeError(`Cannot use ${name}: it is ${kindOf(value)}, but must be ${should}`);
 }
 
 /**
@@ -75,7 +75,8 @@ export function requireRule(name: string, value: unknown, { holds, should }: Val
 export function requireOptions(call: Call, given: unknown, rules: FieldRules): void {
   if (!OBJECT.holds(given)) {
     throw new TypeError(
-      `Cannot ${call.doing}: the options are ${kindOf(given)}, but should be an object; write ${call.example}`,
+      `Cannot ${call.doing}: the options are ${kindOf(given)}, but must be an object; ` +
+        `write ${call.example}`,
     );
   }
   for (const [name, value] of Object.entries(given as object)) {
@@ -120,5 +121,5 @@ export function kindOf(value: unknown): string {
   if (typeof value !== "object") return `a ${typeof value}`;
   const maker: unknown = value.constructor;
   const isPlain = typeof maker !== "function" || maker.name === "Object" || maker.name === "";
-  return isPlain ? "an object" : `an object of ${maker.name}`;
+  return isPlain ? "an object" : `an instance of ${maker.name}`;
 }

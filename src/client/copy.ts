@@ -86,6 +86,7 @@ function requireData(data: unknown): void {
   const isBody = isObject && (ArrayBuffer.isView(data) || "stream" in data || "getReader" in data);
   if (typeof data === "string" || isBody) return;
   throw new TypeError(
-    `Cannot copy rows: the data are ${kindOf(data)}, but should be a string, bytes, a Blob or a stream`,
+    `Cannot copy rows: the data is ${kindOf(data)}, but must be a string, bytes, a Blob or a ` +
+      "stream",
   );
 }

@@ -30,7 +30,8 @@ export function requireCredentials(given: unknown): asserts given is Credentials
   const isLogin = token === undefined && user !== undefined && password !== undefined;
   if (isToken || isLogin) return;
   throw new TypeError(
-    `Cannot ${CALL.doing}: it should have either a token, or a user and a password; write ${CALL.example}`,
+    `Cannot ${CALL.doing}: it must have either a token, or a user and a password; ` +
+      `write ${CALL.example}`,
   );
 }
 
@@ -40,7 +41,9 @@ export async function tokenFrom(give: TokenFunction): Promise<string> {
   if (typeof token === "string" && token !== "") return token;
   throw new ServerError(
     "unauthorized",
-    `Cannot log in: the auth function returned ${token === "" ? "an empty string" : kindOf(token)}, but should return an access token as a string`,
+    "Cannot log in: the auth function returned " +
+      `${token === "" ? "an empty string" : kindOf(token)}, but must return an access token as a ` +
+      "string",
     { status: 401 },
   );
 }

@@ -111,7 +111,7 @@ export const globalEnvironment: ClientEnvironment = {
     const { WebSocket: socket }: BrowserGlobals = globalThis;
     if (socket !== undefined) return;
     throw new Error(
-      "Cannot follow the query: this runtime has no WebSocket. Node has it since version 22 (20 and 21 with --experimental-websocket); browsers, Bun and Deno have it",
+      "Cannot follow the query: this runtime has no WebSocket. Node has had it since version 22 (20 and 21 need --experimental-websocket); browsers, Bun and Deno have it",
     );
   },
   connect: (url, handlers) => new LazySocket(url, handlers),

@@ -30,7 +30,7 @@ export interface Files {
 }
 
 const URL_OF: Call = {
-  doing: "make the URL of a file",
+  doing: "create the URL of a file",
   example: "db.files.url(row.picture, { seconds: 600 })",
 };
 

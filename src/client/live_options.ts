@@ -99,7 +99,7 @@ export function requireLiveOptions(given: LiveOptions): void {
   const { keepRows, onEvent, onRows } = given ?? {};
   if (onEvent === undefined && onRows === undefined) {
     throw new TypeError(
-      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or give onEvent, which receives each change`,
+      `Cannot ${CALL.doing}: it has no handler; write ${CALL.example}, or pass onEvent, which receives each change`,
     );
   }
   if (keepRows === false && onRows !== undefined) {

@@ -41,7 +41,8 @@ const SHOULD =
 export function sentParameters(sql: string, params: readonly Parameter[]): SentParameter[] {
   if (!Array.isArray(params)) {
     throw new TypeError(
-      "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })",
+      "Cannot send the parameters: they must be a list, as in query(sql, [1]) or execute(sql, " +
+        "{ params: [1] })",
     );
   }
   const places = new ParameterPlaces(sql);
@@ -79,7 +80,7 @@ function sentParameter(value: unknown, name: string, depth = 0): SentParameter {
   if (Array.isArray(value)) return sentList(value, name, depth + 1);
   if (isPlain(value)) return sentObject(value, name, depth + 1);
   if (hasText(value)) return value.toJSON();
-  throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, but should be ${SHOULD}`);
+  throw new TypeError(`Cannot send ${name}: it is ${kindOf(value)}, but must be ${SHOULD}`);
 }
 
 /** `Array.from` also visits the holes of a list. */
@@ -133,7 +134,7 @@ function hasText(value: unknown): value is { toJSON(): string } {
 
 function noTime(number: number, type: string): TypeError {
   return new TypeError(
-    `Cannot send parameter ${number}: it is a number where the statement has ${type}; send a Date, as new Date(ms), or an ISO string`,
+    `Cannot send parameter ${number}: it is a number where the statement expects ${type}; send a Date, such as new Date(ms), or an ISO string`,
   );
 }
 

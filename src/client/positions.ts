@@ -33,7 +33,7 @@ export function storageFor(given: PositionStorage | undefined, option: string): 
   const { localStorage } = globalThis as { localStorage?: unknown };
   if (STORAGE.holds(localStorage)) return localStorage as PositionStorage;
   throw new TypeError(
-    `Cannot use ${option}: there is no storage, as localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
+    `Cannot use ${option}: there is no storage, because localStorage is ${kindOf(localStorage)}; write createClient({ url, storage }) with an object that has getItem, setItem and removeItem`,
   );
 }
 

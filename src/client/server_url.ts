@@ -15,7 +15,8 @@ export function serverUrlFrom(given: unknown): string {
   // Text before an @ may be a password, even in an invalid address.
   const shown = text.replace(/^.*@/s, "");
   throw new TypeError(
-    `Cannot use the url "${shown}": it should begin with http:// or https://, like "http://127.0.0.1:2900"`,
+    `Cannot use the url "${shown}": it must begin with http:// or https://, like ` +
+      '"http://127.0.0.1:2900"',
   );
 }
 

@@ -471,7 +471,7 @@ export class Session {
     if (this.#accessToken === undefined) return signedOut();
     this.#end();
     const message =
-      "The token is no longer accepted, and it cannot be renewed: give auth a function, or a user and a password";
+      "The token is no longer accepted, and it cannot be renewed: pass a function to auth, or a user and a password";
     return new ServerError("unauthorized", message, { status: 401 });
   }
 }
@@ -480,15 +480,20 @@ export class Session {
 function requireLogin(user: unknown, password: unknown): void {
   if (typeof user === "string" && typeof password === "string") return;
   throw new TypeError(
-    'Cannot log in: name and password should be strings; write session.login("ada", "correct horse 9")',
+    'Cannot log in: name and password must be strings; write session.login("ada", "correct ' +
+      'horse 9")',
   );
 }
 
 /** Returns the error for a caller whose login was superseded. */
 function replaced(): ServerError {
-  return new ServerError("unauthorized", "The session was ended, or replaced by another log-in", {
-    status: 401,
-  });
+  return new ServerError(
+    "unauthorized",
+    "The session has ended, or was replaced by another login",
+    {
+      status: 401,
+    },
+  );
 }
 
 function signedOut(): ServerError {

@@ -202,7 +202,7 @@ function withCellsRead(error: unknown, values: Values): unknown {
 /** @throws {TypeError} */
 export function requireText(sql: unknown): void {
   if (typeof sql === "string") return;
-  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but should be a string`);
+  throw new TypeError(`Cannot send the statement: it is ${kindOf(sql)}, but must be a string`);
 }
 
 /** @returns Undefined if the response does not come from Tidemark. */

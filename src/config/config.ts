@@ -228,27 +228,27 @@ class FileReader {
         else this.#readKey([...written, key], section, value);
       }
     } else {
-      this.#fault(written, `[${section}] is not a section, but should be one`);
+      this.#fault(written, `[${section}] is not a section, but must be one`);
     }
   }
 
   #readProviders(written: readonly string[], providers: unknown): void {
     if (!isTable(providers)) {
-      this.#fault(written, "[oidc.providers] is not a section, but should be one");
+      this.#fault(written, "[oidc.providers] is not a section, but must be one");
       return;
     }
     for (const [name, table] of Object.entries(providers)) {
       const place = [...written, name];
       const section = providerSection(name);
       if (section === undefined) {
-        const fault = `the provider ${JSON.stringify(name)} should have a name of 1 to 32 characters from a-z, 0-9 and -`;
+        const fault = `the provider ${JSON.stringify(name)} must have a name of 1 to 32 characters from a-z, 0-9 and -`;
         this.#fault(place, fault);
       } else if (isTable(table)) {
         for (const [key, value] of Object.entries(table)) {
           this.#readKey([...place, key], section, value);
         }
       } else {
-        this.#fault(place, `[${section}] is not a section, but should be one`);
+        this.#fault(place, `[${section}] is not a section, but must be one`);
       }
     }
   }
@@ -342,40 +342,40 @@ function faultsBetween(
   demand(
     (server.tls_cert === undefined) === (server.tls_key === undefined),
     server.tls_key === undefined ? "server.tls_cert" : "server.tls_key",
-    "is set alone, but server.tls_cert and server.tls_key should be set together",
+    "is set alone, but server.tls_cert and server.tls_key must be set together",
   );
   for (const [path, value, other, floor] of floorsOf(config)) {
     // The fault names a key that was set, because only such a key has a position.
     if (config.sources.has(path) || !config.sources.has(other)) {
-      demand(value >= floor, path, `is ${value}, but should not be below ${other}, ${floor}`);
+      demand(value >= floor, path, `is ${value}, but must not be below ${other}, ${floor}`);
     } else {
-      demand(value >= floor, other, `is ${floor}, but should not be above ${path}, ${value}`);
+      demand(value >= floor, other, `is ${floor}, but must not be above ${path}, ${value}`);
     }
   }
   demand(
     websocket.idle_timeout_secs > websocket.ping_interval_secs,
     "websocket.idle_timeout_secs",
-    `is ${websocket.idle_timeout_secs}, but should be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
+    `is ${websocket.idle_timeout_secs}, but must be above websocket.ping_interval_secs, ${websocket.ping_interval_secs}`,
   );
   demand(
     storage.wal_max_bytes >= 4 * storage.wal_segment_bytes,
     "storage.wal_max_bytes",
-    `is ${storage.wal_max_bytes}, but should be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
+    `is ${storage.wal_max_bytes}, but must be at least 4 times storage.wal_segment_bytes, ${storage.wal_segment_bytes}`,
   );
   demand(
     storage.wal_segment_bytes >= 2 * limits.max_row_bytes,
     "storage.wal_segment_bytes",
-    `is ${storage.wal_segment_bytes}, but should be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
+    `is ${storage.wal_segment_bytes}, but must be at least twice limits.max_row_bytes, ${limits.max_row_bytes}`,
   );
   demand(
     !cors.allow_credentials || !cors.allowed_origins.includes("*"),
     "security.cors.allow_credentials",
-    'is true, but should be false while security.cors.allowed_origins has "*"',
+    'is true, but must be false while security.cors.allowed_origins has "*"',
   );
   demand(
     cluster.node_id < 2 ** cluster.node_bits,
     "cluster.node_id",
-    `is ${cluster.node_id}, but should be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
+    `is ${cluster.node_id}, but must be below 2 to the power of cluster.node_bits, ${2 ** cluster.node_bits}`,
   );
   checkNotices(auth, { demand, warnings, placeOf });
   checkProviders(config, { demand, warnings, placeOf });
@@ -413,18 +413,18 @@ function checkProviders({ auth, oidc }: Config, { demand, placeOf, warnings }: F
     const section = `oidc.providers.${name}`;
     demand(issuer !== undefined, `${section}.issuer`, "is missing, but every provider needs it");
     const other = nameOfIssuer.get(issuer ?? "");
-    const isTwice = `is also that of oidc.providers.${other}, but should be that of one provider`;
+    const isTwice = `is also that of oidc.providers.${other}, but must be that of only one provider`;
     demand(other === undefined, `${section}.issuer`, isTwice);
     if (issuer !== undefined) nameOfIssuer.set(issuer, name);
     demand(
       secret === undefined || clientId !== undefined,
       `${section}.client_secret`,
-      `is set alone, but ${section}.client_id should be set, too`,
+      `is set alone, but ${section}.client_id must be set, too`,
     );
     demand(
       scopes.includes("openid"),
       `${section}.scopes`,
-      `is ${JSON.stringify(scopes)}, but should contain "openid"`,
+      `is ${JSON.stringify(scopes)}, but must contain "openid"`,
     );
     if (audience === undefined && clientId === undefined) {
       const key = `${section}.audience`;

@@ -118,7 +118,7 @@ function textOf(
   if (!isFile || text === undefined) return text;
   const plain = variable.replace(/_FILE$/, "");
   if ((env[plain] ?? "") !== "") {
-    return { fault: `environment: ${variable} and ${plain} are both set, but only one should be` };
+    return { fault: `environment: ${variable} and ${plain} are both set, but only one must be` };
   }
   try {
     // Editors and `echo` end a file with a line break, which is not part of the value.

@@ -115,7 +115,7 @@ const RULES = {
   storage: {
     data_path: text(
       "./data",
-      "Directory of all data; created if missing, and locked while in use",
+      "Directory for all data; created if missing, and locked while in use",
       {
         form: FILLED,
         environment: "TIDEMARK_DATA_DIR",
@@ -174,39 +174,47 @@ const RULES = {
     ),
   },
   limits: {
-    max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Maximum bytes of one SQL text"),
-    max_parameter_bytes: whole(512 * KIB, [KIB, 16 * MIB], "Maximum bytes of one parameter"),
+    max_sql_bytes: whole(MIB, [KIB, 16 * MIB], "Maximum size of one SQL text in bytes"),
+    max_parameter_bytes: whole(
+      512 * KIB,
+      [KIB, 16 * MIB],
+      "Maximum size of one parameter in bytes",
+    ),
     max_parameters: whole(32_767, [1, 65_535], "Maximum number of parameters in one request"),
-    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Maximum bytes of a request body", {
+    max_body_bytes: whole(10 * MIB, [KIB, GIB], "Maximum size of a request body in bytes", {
       share: 1 / 32,
     }),
-    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Maximum bytes of one row"),
-    max_result_rows: whole(0, [0], "Maximum rows of one result; 0 means no limit"),
-    max_timeout_ms: whole(600_000, [1, 86_400_000], "Maximum timeout_ms of a request"),
+    max_row_bytes: whole(2 * MIB, [KIB, 3 * MIB], "Maximum size of one row in bytes"),
+    max_result_rows: whole(0, [0], "Maximum number of rows in one result; 0 means no limit"),
+    max_timeout_ms: whole(
+      600_000,
+      [1, 86_400_000],
+      "Maximum timeout_ms that a request may specify",
+    ),
     queries_per_sec_per_user: whole(
       0,
       [0],
-      "Maximum SQL requests a second of one user; 0 means no limit",
+      "Maximum number of SQL requests per second from one user; 0 means no limit",
     ),
     requests_per_sec_per_ip: whole(
       0,
       [0],
-      "Maximum requests a second from one address; 0 means no limit",
+      "Maximum number of requests per second from one address; 0 means no limit",
     ),
     connections_per_ip: whole(
       0,
       [0],
-      "Maximum open connections from one address; 0 means no limit",
+      "Maximum number of open connections from one address; 0 means no limit",
     ),
     auth_requests_per_sec_per_ip: whole(
       20,
       [0],
-      "Maximum logins, setups, refreshes and failed tokens a second from one address; 0 means no limit",
+      "Maximum number of logins, setups, refreshes and failed tokens per second from one address; 0 means no limit",
     ),
     login_max_failures: whole(
       5,
       [0, 100],
-      "Number of consecutive failed logins that locks a login; 0 means never",
+      "Number of consecutive failed logins after which a login is locked; 0 means never",
     ),
     signups_per_hour: whole(
       1000,
@@ -224,22 +232,22 @@ const RULES = {
     subscriptions_per_user: whole(
       100,
       [0, 1_000_000],
-      "Maximum live queries of one user; 0 means no limit",
+      "Maximum number of live queries per user; 0 means no limit",
     ),
     subscriptions_per_connection: whole(
       1000,
       [1, 100_000],
-      "Maximum live queries of one connection",
+      "Maximum number of live queries per connection",
     ),
     max_message_size: whole(
       MIB,
       [KIB, 16 * MIB],
-      "Maximum bytes of one WebSocket message from a client",
+      "Maximum size of one WebSocket message from a client in bytes",
     ),
     messages_per_sec: whole(
       1000,
       [0],
-      "Maximum WebSocket messages a second on one connection; 0 means no limit",
+      "Maximum number of WebSocket messages per second on one connection; 0 means no limit",
     ),
     transaction_timeout_secs: whole(300, [1, 3600], "How long a transaction may stay open"),
     transaction_max_bytes: whole(
@@ -256,12 +264,12 @@ const RULES = {
     max_transactions: whole(
       1000,
       [0, 100_000],
-      "Maximum open transactions that span requests; 0 means no limit",
+      "Maximum number of open transactions that span requests; 0 means no limit",
     ),
     transactions_per_user: whole(
       20,
       [0, 100_000],
-      "Maximum open transactions of one user that span requests; 0 means no limit",
+      "Maximum number of open transactions per user that span requests; 0 means no limit",
     ),
     idempotency_ttl_secs: whole(
       600,
@@ -287,10 +295,10 @@ const RULES = {
     require_where: flag(false, "Whether UPDATE and DELETE without WHERE are refused"),
   },
   logging: {
-    level: word<LogLevel>("info", LEVELS, "Least severe level that is logged", {
+    level: word<LogLevel>("info", LEVELS, "The least severe level that is logged", {
       environment: "TIDEMARK_LOG_LEVEL",
     }),
-    logs_path: text("./logs", "Directory of log files", {
+    logs_path: text("./logs", "Directory for log files", {
       form: FILLED,
       environment: "TIDEMARK_LOGS_DIR",
     }),
@@ -300,7 +308,7 @@ const RULES = {
     format: word(
       "compact",
       ["compact", "pretty", "json"],
-      "Form of a log event: compact is one line of text, pretty one line for each field, json one JSON object",
+      "Format of log events: compact is one line of text, pretty one line for each field, json one JSON object",
     ),
     targets: levels("Log levels of single components", LATER),
     slow_query_threshold_ms: whole(
@@ -308,8 +316,8 @@ const RULES = {
       [0],
       "SQL requests that take at least this long are logged; 0 logs none",
     ),
-    max_file_bytes: whole(64 * MIB, [MIB], "Size at which the server begins another log file"),
-    max_files: whole(10, [1, 1000], "Number of log files that are kept"),
+    max_file_bytes: whole(64 * MIB, [MIB], "Size at which the server starts a new log file"),
+    max_files: whole(10, [1, 1000], "Number of log files to keep"),
   },
   performance: {
     request_timeout: whole(30, [0], "Maximum time that an SQL request may take; 0 means no limit"),
@@ -345,7 +353,7 @@ const RULES = {
       isSecret: true,
       environment: "TIDEMARK_JWT_SECRET",
     }),
-    root_password: maybe("Password of root, which is set at each start", {
+    root_password: maybe("Password of root, which is set at each startup", {
       isSecret: true,
       environment: "TIDEMARK_ROOT_PASSWORD",
     }),
@@ -396,16 +404,22 @@ const RULES = {
       false,
       "Whether users of role user and service may delete their own account",
     ),
-    password_reset: flag(false, "Whether users may get a link by mail that sets a new password"),
+    password_reset: flag(
+      false,
+      "Whether users may request a link by mail with which they set a new password",
+    ),
     email_login: flag(false, "Whether users may verify their address by mail, and log in with it"),
-    notice_url: maybe("URL to which messages to people are posted, such as links by mail", {
-      form: HTTP_URL,
-    }),
+    notice_url: maybe(
+      "URL to which messages for people are posted, such as links to be sent by mail",
+      {
+        form: HTTP_URL,
+      },
+    ),
     notice_secret: maybe("Secret of 16 to 256 characters that signs these requests", {
       form: NOTICE_SECRET,
       isSecret: true,
     }),
-    notice_page: maybe("URL of the page of the application that a link leads to", {
+    notice_page: maybe("URL of the application's page to which a link leads", {
       form: HTTP_URL,
     }),
     notices_in_log: flag(
@@ -446,15 +460,15 @@ const RULES = {
     max_frame_bytes: whole(
       8 * MIB,
       [64 * KIB, 12 * MIB],
-      "Maximum bytes of one message to a client",
+      "Maximum size of one message to a client in bytes",
     ),
     send_queue_bytes: whole(MIB, [64 * KIB, GIB], "Bytes queued before a client has to catch up"),
     default_batch_size: whole(
       1000,
       [1, 100_000],
-      "Rows in a batch, unless the client chooses a number",
+      "Number of rows in a batch, unless the client chooses it",
     ),
-    max_batch_size: whole(10_000, [1, 100_000], "Maximum rows in a batch"),
+    max_batch_size: whole(10_000, [1, 100_000], "Maximum number of rows in a batch"),
     loading_timeout_secs: whole(600, [10, 86_400], "How long a snapshot may wait for next_batch"),
     replay_changes: whole(
       10_000,
@@ -464,12 +478,17 @@ const RULES = {
     compression: flag(true, "Whether messages are compressed with gzip"),
   },
   files: {
-    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Maximum bytes of one uploaded file", {
+    max_size_bytes: whole(25 * MIB, [KIB, GIB], "Maximum size of one uploaded file in bytes", {
       share: 1 / 16,
     }),
-    max_request_bytes: whole(100 * MIB, [KIB, GIB], "Maximum bytes of one multipart request", {
-      share: 1 / 16,
-    }),
+    max_request_bytes: whole(
+      100 * MIB,
+      [KIB, GIB],
+      "Maximum size of one multipart request in bytes",
+      {
+        share: 1 / 16,
+      },
+    ),
     max_files_per_request: whole(20, [1, 1000], "Maximum number of files in one request"),
     max_files_per_folder: whole(
       5000,
@@ -485,13 +504,13 @@ const RULES = {
       "How long the archive of EXPORT USER DATA can be downloaded",
     ),
     staging_path: maybe(
-      "Directory of uploads before their commit; by default {data_path}/tmp",
+      "Directory for uploads until they are committed; by default {data_path}/tmp",
       LATER,
     ),
   },
   oidc: {
     auto_provision: flag(false, "Whether unknown users of a provider get an account"),
-    default_role: word("user", ["user"], "Role of automatically created accounts"),
+    default_role: word("user", ["user"], "Role of accounts that are created automatically"),
     jwks_cache_secs: whole(
       3600,
       [60, 86_400],

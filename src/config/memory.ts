@@ -71,7 +71,7 @@ export function defaultOf({ initial, min = 0, share }: KeyRule, memoryBytes: num
 export function shareText({ initial, share }: KeyRule): string {
   if (share === undefined) return "";
   const part = `1/${Math.round(1 / share)}`;
-  return `; by default ${part} of ${MEMORY_KEY} less ${RUNTIME_BYTES}, ${String(initial)} at most`;
+  return `; by default ${part} of ${MEMORY_KEY} minus ${RUNTIME_BYTES}, at most ${String(initial)}`;
 }
 
 /**
@@ -82,9 +82,9 @@ export function memoryFault({ performance }: Config, found: MemoryLimit): string
   const { memory_bytes: bytes } = performance;
   if (bytes >= MEMORY_BYTES_MIN) return undefined;
   if (bytes !== found.bytes) {
-    return `${MEMORY_KEY} is ${bytes}, but should be at least ${MEMORY_BYTES_MIN}, or 0 to detect it`;
+    return `${MEMORY_KEY} is ${bytes}, but must be at least ${MEMORY_BYTES_MIN}, or 0 to detect it`;
   }
-  return `the process may use ${bytes} bytes of memory, by ${found.source}, but needs at least ${MEMORY_BYTES_MIN}: raise that limit`;
+  return `the process may use ${bytes} bytes of memory, according to ${found.source}, but needs at least ${MEMORY_BYTES_MIN}: raise that limit`;
 }
 
 /** Returns the warnings about the memory limit. */
@@ -93,14 +93,14 @@ export function memoryWarnings(config: Config, found: MemoryLimit): readonly str
   const warnings: string[] = [];
   if (bytes > found.bytes) {
     warnings.push(
-      `${MEMORY_KEY} is ${bytes}, but the process may use only ${found.bytes}, by ${found.source}`,
+      `${MEMORY_KEY} is ${bytes}, but the process may use only ${found.bytes}, according to ${found.source}`,
     );
   }
   const given = ADDED_KEYS.filter((path) => config.sources.has(path));
   const sum = given.reduce((total, path) => total + bytesOf(config, path), 0);
   if (sum > bytes) {
     const names = given.join(", ");
-    warnings.push(`${MEMORY_KEY} is ${bytes}, but these keys allow ${sum} together: ${names}`);
+    warnings.push(`${MEMORY_KEY} is ${bytes}, but these keys allow a total of ${sum}: ${names}`);
   }
   return warnings;
 }

@@ -12,7 +12,7 @@ export type Checked = { readonly value: unknown } | { readonly fault: string };
 /** Checks a value that a TOML parser read. */
 export function checkedFromToml(rule: KeyRule, value: unknown): Checked {
   const isOfType = TYPE_TESTS[rule.type](value);
-  if (!isOfType) return { fault: `is ${kindOf(value)}, but should be ${expectedOf(rule)}` };
+  if (!isOfType) return { fault: `is ${kindOf(value)}, but must be ${expectedOf(rule)}` };
   return inRange(rule, value);
 }
 
@@ -20,7 +20,7 @@ export function checkedFromToml(rule: KeyRule, value: unknown): Checked {
 export function checkedFromText(rule: KeyRule, text: string): Checked {
   const value = valueFromText(rule, text);
   if (value === undefined) {
-    return { fault: `is ${shown(rule, text)}, but should be ${expectedOf(rule)}` };
+    return { fault: `is ${shown(rule, text)}, but must be ${expectedOf(rule)}` };
   }
   return inRange(rule, value);
 }
@@ -72,9 +72,9 @@ function inRange(rule: KeyRule, value: unknown): Checked {
     typeof value === "number"
       ? value >= (rule.min ?? 0) && value <= (rule.max ?? Number.MAX_SAFE_INTEGER)
       : texts(value).every((text) => isWordOrForm(rule, text));
-  if (!isFitting) return { fault: `is ${shown(rule, value)}, but should be ${expectedOf(rule)}` };
+  if (!isFitting) return { fault: `is ${shown(rule, value)}, but must be ${expectedOf(rule)}` };
   if (rule.isUnavailable === true && !Bun.deepEquals(value, rule.initial)) {
-    return { fault: "is not available yet, so it should be left out" };
+    return { fault: "is not available yet, so it must be omitted" };
   }
   return { value: typeof value === "object" ? Object.freeze(value) : value };
 }
@@ -141,7 +141,7 @@ function kindOf(value: unknown): string {
 }
 
 function kindOfNumber(value: number): string {
-  if (!Number.isFinite(value)) return "no finite number";
+  if (!Number.isFinite(value)) return "not a finite number";
   if (!Number.isInteger(value)) return "a number with a fraction";
   return Number.isSafeInteger(value) ? "a whole number" : "a whole number of more than 53 bits";
 }

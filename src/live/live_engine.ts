@@ -215,7 +215,7 @@ export class LocalLiveEngine implements LiveEngine {
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     if (wayFromSpec(spec) === "evaluated") {
       const what =
-        "way is for queries that are followed as a whole, and this query is followed row by row";
+        "way applies only to queries that are followed as a whole, but this query is followed row by row";
       const message = `Cannot subscribe "${spec.id}": ${what}`;
       throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
     }
@@ -267,7 +267,7 @@ export class LocalLiveEngine implements LiveEngine {
   #startOfResult(start: Start, resume: Omit<ResultResume, "position">): Start {
     const { id, plan } = resume;
     if (start.kind === "snapshot" && start.lastRows !== undefined) {
-      const what = "last_rows is for queries of one table; write ORDER BY … LIMIT instead";
+      const what = "last_rows applies only to queries of one table; write ORDER BY … LIMIT instead";
       const message = `Cannot subscribe "${id}": ${what}`;
       throw new SubscriptionError(ending(id, "INVALID_OPTIONS", message));
     }

@@ -233,21 +233,22 @@ function requireUnused(
  */
 function refuseMoving(disk: Disk, paths: DataPaths): void {
   if (stagedStep(disk, paths) !== "moving") return;
-  const what = "a restore has begun to replace it, and is not finished";
+  const what = "a restore has begun to replace it, and has not finished";
   throw refused(`${what}; start the server, which finishes it`);
 }
 
 function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   if (stagedStep(disk, paths) === undefined) return;
   const path = stagedPath(paths);
-  const what = "a restore is prepared: the next start replaces everything that is checked here";
+  const what =
+    "a restore is prepared: the next startup will replace everything that is checked here";
   report.onFinding(noteFinding(path, `${what}; to withdraw it, remove ${path}`), undefined);
 }
 
 /** Checks the prepared copy. */
 function checkStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const root = stagedPath(paths);
-  const advice = `no start can continue it: remove ${root} and restore again`;
+  const advice = `it cannot be continued: remove ${root} and restore again`;
   checkBackup(disk, root, {
     onFinding: (finding) =>
       report.onFinding({ ...finding, what: `${finding.what}; ${advice}` }, undefined),

@@ -169,7 +169,7 @@ function obstaclesOf(paths: DataPaths, check: DirectoryCheck): string[] {
   const obstacles: string[] = [];
   if (check.isFormatDamaged) {
     obstacles.push(
-      `Cannot repair ${paths.format}: it does not say which version made the directory; put it back from a backup`,
+      `Cannot repair ${paths.format}: it does not say which version created the directory; restore it from a backup`,
     );
   }
   if (check.catalog.damage.length > 0 && !check.catalog.isOnlyLogDamaged) {

@@ -97,7 +97,7 @@ export async function runRestore(
       const list = await stage(request, { parts, paths, point, listener });
       const finished = finishRestore(paths, parts);
       const files = counted(list.files.length, "file");
-      say(`${root} holds the state of _seq ${list.seq}: ${files} restored`);
+      say(`${root} contains the state at _seq ${list.seq}: ${files} restored`);
       const lost = missingText(listener.missing);
       if (lost !== undefined) say(lost);
       if (finished?.before !== undefined) say(`the previous contents are in ${finished.before}`);
@@ -146,7 +146,7 @@ function requestFrom(args: readonly string[]): RestoreArguments | string {
   }
   const archive = values.get("archive");
   if (archive !== undefined && toSeq === undefined && toTimestamp === undefined) {
-    return "--archive needs --to-seq or --to-timestamp: a backup as it is needs no log";
+    return "--archive needs --to-seq or --to-timestamp: a backup that is restored unchanged needs no log";
   }
   const archivePath = archive === undefined ? undefined : withoutTrailingSlashes(archive);
   return { source, root, archivePath, point: pointFrom(toSeq, toTimestamp) };

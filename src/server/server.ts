@@ -204,7 +204,7 @@ class HttpServer implements RunningServer {
    * other code runs.
    */
   replaceTls(tls: TlsTexts): string | undefined {
-    if (this.#isStopping) return "the server stops";
+    if (this.#isStopping) return "the server is stopping";
     const before = this.#tls;
     this.#tls = tls;
     // The server will listen with the new certificate once descriptors are available.
@@ -414,7 +414,7 @@ class HttpServer implements RunningServer {
     throw new HttpError(
       429,
       "RATE_LIMIT_EXCEEDED",
-      `Too many requests from this address: it may send ${perSecond} a second`,
+      `Too many requests from this address: it may send ${perSecond} per second`,
       { retryAfterSeconds: Math.ceil(waitMs / 1000) },
     );
   }

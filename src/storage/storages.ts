@@ -477,7 +477,7 @@ function failed(action: string, root: string, error: unknown): unknown {
   if (!(error instanceof DiskError || error instanceof DatabaseError)) return error;
   const condition = "STORAGE_UNAVAILABLE";
   return new DatabaseError(condition, `Cannot ${action} "${root}": ${error.message}`, {
-    hint: "the server's user should be able to write, read, list and delete there",
+    hint: "the server's user must be able to write, read, list and delete there",
     cause: error,
   });
 }

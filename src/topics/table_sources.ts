@@ -95,7 +95,7 @@ export class TableSources {
         const { name, namespace } = table;
         const { message } = error as DatabaseError;
         faults.push(
-          `${source.operation} on ${namespace}.${name} is left out: its condition cannot be evaluated: ${message}`,
+          `${source.operation} on ${namespace}.${name} is omitted: its condition cannot be evaluated: ${message}`,
         );
       }
     }
@@ -195,7 +195,7 @@ export class TableSources {
       if (!isExpected(error)) throw error;
       const { name, namespace } = this.table;
       this.onFault(
-        `changes of ${namespace}.${name} are left out: the condition of their source fails: ${error.message}`,
+        `changes of ${namespace}.${name} are omitted: the condition of their source fails: ${error.message}`,
       );
     }
   }

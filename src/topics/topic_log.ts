@@ -104,7 +104,9 @@ export class LocalTopicLog implements TopicLog {
     return [
       ...this.#tableFaults,
       ...(this.#rowFault === undefined ? [] : [this.#rowFault]),
-      ...(lostCount === 0 ? [] : [`${lostCount} message(s) were left out: their rows are gone`]),
+      ...(lostCount === 0
+        ? []
+        : [`${lostCount} message(s) were omitted: their rows no longer exist`]),
     ];
   }
 
@@ -426,6 +428,6 @@ export class LocalTopicLog implements TopicLog {
     const what = `Cannot read topic ${this.entry.namespace}.${this.entry.name}`;
     throw this.#closedBy === "drop"
       ? new DatabaseError("OBJECT_NOT_FOUND", `${what}: it was dropped`)
-      : new DatabaseError("SHUTTING_DOWN", `${what}: the server stops`);
+      : new DatabaseError("SHUTTING_DOWN", `${what}: the server is stopping`);
   }
 }

@@ -150,7 +150,7 @@ class PathLexer {
     if (rest === "") throw malformedPath(this.#text, "it ends with a backslash");
     const [character = ""] = rest;
     if (character === "u" || character === "x") {
-      throw malformedPath(this.#text, `\\${character} should be followed by hexadecimal digits`);
+      throw malformedPath(this.#text, `\\${character} must be followed by hexadecimal digits`);
     }
     const own = String.fromCodePoint(this.#text.codePointAt(this.#at + 1) ?? 0);
     this.#at += 1 + own.length;

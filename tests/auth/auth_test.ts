@@ -1,6 +1,6 @@
 /**
- * Goal: login, refresh and logout follow the wire contract, and ending a session takes effect at
- * once, everywhere, and survives a restart.
+ * Verifies that login, refresh and logout follow the wire contract, and ending a session takes
+ * effect at once, everywhere, and survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth, Caller, Revocation } from "../../src/auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a sender of many hashes waits only for its own, no sender is refused because another floods
- * the server, and no lane starves.
+ * Verifies that a sender of many hashes waits only for its own, no sender is refused because
+ * another floods the server, and no lane starves.
  */
 import { expect, test } from "bun:test";
 import { HashTurns } from "../../src/auth/hash_turns.ts";

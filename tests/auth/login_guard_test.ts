@@ -1,4 +1,4 @@
-/** Goal: guessing is slow, no user can lock out another, and memory stays bounded. */
+/** Verifies that guessing is slow, no user can lock out another, and memory stays bounded. */
 import { expect, test } from "bun:test";
 import { AuthBucket, LoginGuard } from "../../src/auth/login_guard.ts";
 import { ManualClock } from "../support/manual_clock.ts";

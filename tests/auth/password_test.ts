@@ -1,6 +1,6 @@
 /**
- * Goal: weak passwords are refused on every path, and comparing a password always takes the same
- * work.
+ * Verifies that weak passwords are refused on every path, and comparing a password always takes the
+ * same work.
  */
 import { expect, spyOn, test } from "bun:test";
 import { passwordFault } from "../../src/auth/mod.ts";

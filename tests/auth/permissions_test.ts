@@ -1,6 +1,6 @@
 /**
- * Goal: the matrices of the SQL contract, cell by cell. U, S, D, Y are the roles; O owns the
- * namespace with role user.
+ * Verifies the permission matrices of the SQL contract, cell by cell. U, S, D, Y are the roles; O
+ * owns the namespace with role user.
  */
 import { expect, test } from "bun:test";
 import {

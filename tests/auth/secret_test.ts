@@ -1,4 +1,7 @@
-/** Goal: a server that is reachable by others never signs with a secret that others can know. */
+/**
+ * Verifies that a server that is reachable by others never signs with a secret that others can
+ * know.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

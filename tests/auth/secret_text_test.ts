@@ -1,5 +1,5 @@
 /**
- * Goal: a secret is recognised by its form alone, and no typing error turns one secret into
+ * Verifies that a secret is recognised by its form alone, and no typing error turns one secret into
  * another.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: setup happens once, only from an allowed place, with valid passwords. The contract's checks
- * run in its order.
+ * Verifies that setup happens once, only from an allowed place, with valid passwords. The
+ * contract's checks run in its order.
  */
 import { afterAll, expect, test } from "bun:test";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: the answer to a sign-up comes at the same time whether or not the name is free, and idle
- * guests go.
+ * Verifies that the answer to a sign-up comes at the same time whether or not the name is free, and
+ * idle guests go.
  */
 import { afterAll, expect, test } from "bun:test";
 import { AuthError } from "../../src/auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: only an unchanged token that this server signed is accepted, within its lifetime, for a
- * user who has not changed. Method: every attack of a list against the real parser.
+ * Verifies that only an unchanged token that this server signed is accepted, within its lifetime,
+ * for a user who has not changed. Method: every attack of a list against the real parser.
  */
 import { afterAll, expect, test } from "bun:test";
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";

@@ -1,6 +1,4 @@
-/**
- * Goal: only the right callers may CREATE, ALTER and DROP users, with valid passwords.
- */
+/** Verifies that only the right callers may CREATE, ALTER and DROP users, with valid passwords. */
 import { afterAll, expect, test } from "bun:test";
 import { type Auth, type Principal, roleFromWord } from "../../src/auth/mod.ts";
 import type { RecentLog } from "../../src/base/recent_log.ts";
@@ -115,7 +113,7 @@ test("Auth.createUser refuses a link to a provider and subject of another accoun
   );
   expect(refused).toMatchObject({
     code: "ALREADY_EXISTS",
-    message: "Cannot create user pim: user pip is linked to this provider and subject",
+    message: "Cannot create user pim: user pip is already linked to this provider and subject",
   });
   await create("pam", '{"provider":"g","subject":"t"}');
   // Accounts whose subject is unknown differ by their ids.

@@ -542,13 +542,15 @@ test("RESTORE leaves the server's reserve free, for the backup and for the log a
   const statement = `RESTORE DATABASE FROM '${backup}'`;
   disk.freeNow = bytes + reserve - 1;
   expect(await messageOf(statement)).toContain(
-    `Cannot restore from ${backup}: it needs ${bytes} bytes, ${reserve} must stay free, and ${disk.freeNow} are free`,
+    `Cannot restore from ${backup}: it needs ${bytes} bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
   );
   disk.freeNow = bytes + reserve;
   const { visibleSeq } = database.store;
   const toPoint = await messageOf(`${statement} TO SEQ ${visibleSeq}`);
   expect(toPoint).toContain(`Cannot restore the log after ${backup}: it needs `);
-  expect(toPoint).toContain(`bytes, ${reserve} must stay free, and ${disk.freeNow} are free`);
+  expect(toPoint).toContain(
+    `bytes, and ${reserve} must remain free, but only ${disk.freeNow} are free`,
+  );
   expect(await messageOf(statement)).toContain("prepared");
   await database.close();
 });
@@ -840,7 +842,7 @@ test("BACKUP and RESTORE are in the log with their user, and the restore is in t
   const { results } = await ask(database, `RESTORE DATABASE FROM '${target}'`);
   const withdraw = `remove ${dataPath}/restore`;
   const message = String(results[0]?.rows?.[0]?.[5]);
-  expect(message).toContain("the next start of the server continues from _seq");
+  expect(message).toContain("the next startup continues from _seq");
   expect(message).toContain(`to withdraw it before that, ${withdraw}`);
   await database.close();
   database = await databaseOn(dataPath, [root], bunDisk, log);
@@ -851,7 +853,7 @@ test("BACKUP and RESTORE are in the log with their user, and the restore is in t
     `info began a backup .*${about}`,
     `error a backup failed .*${about},"error":"Cannot back up to .*it already contains a backup`,
     `info began a restore .*${about}`,
-    `warn prepared a restore: the next start carries it out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"withdraw":"${withdraw}"`,
+    `warn prepared a restore, which the next startup will carry out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"withdraw":"${withdraw}"`,
     `warn restored a backup .*"orderedBy":"root","source":"${target}"`,
   ];
   const found = lines.filter((line) => /backup|restore/.test(line));
@@ -879,11 +881,11 @@ test("restore explains its usage, and the faults of its arguments, before it rea
     [["b", "d", "--to-seq", "1", "--to-timestamp", "2026-01-01"], "name only one point"],
     [
       ["/none", "d", "--to-seq", "abc"],
-      `Cannot restore to seq "abc": it should be a number, such as the _seq of a row`,
+      'Cannot restore to seq "abc": it must be a number, such as the _seq of a row',
     ],
     [
       ["/none", "d", "--to-seq="],
-      `Cannot restore to seq "": it should be a number, such as the _seq of a row`,
+      'Cannot restore to seq "": it must be a number, such as the _seq of a row',
     ],
     [["/none", "d", "--to-timestamp", "yesterday"], `to "yesterday": it is not a valid time`],
   ];
@@ -911,7 +913,7 @@ test("restore leaves a restore that waits for startup unchanged, and says how to
   cpSync(backup, waiting, { recursive: true });
   const refusal = (hint: string): RestoreRun => ({
     code: 2,
-    said: `Cannot restore from ${backup}: another restore waits for the next start of the server; ${hint}`,
+    said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
   });
   expect(await restore(backup, target)).toEqual(refusal(`to withdraw it, remove ${waiting}`));
   // The former content is in two places at this point.
@@ -932,7 +934,7 @@ test("verify reports a waiting restore, and whether its copy is intact; repair r
   await restore(backup, target);
   const waiting = join(target, "restore");
   cpSync(backup, waiting, { recursive: true });
-  const note = `note    ${waiting}: a restore is prepared: the next start replaces everything`;
+  const note = `note    ${waiting}: a restore is prepared: the next startup will replace everything`;
   const verified = maintain("verify", [target]);
   expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
   expect(verified.text).toContain(`to withdraw it, remove ${waiting}`);
@@ -944,7 +946,7 @@ test("verify reports a waiting restore, and whether its copy is intact; repair r
   truncateSync(join(waiting, segment), 100);
   const { code, text } = maintain("verify", [target]);
   expect([code, text]).toEqual([1, expect.stringContaining(`damage  ${waiting}/${segment}`)]);
-  expect(text).toContain(`no start can continue it: remove ${waiting} and restore again`);
+  expect(text).toContain(`it cannot be continued: remove ${waiting} and restore again`);
   // From this point, startup changes the copy.
   writeFileSync(join(waiting, "CHECKED"), "");
   expect(maintain("verify", [target]).code).toBe(0);
@@ -969,7 +971,7 @@ test("verify and repair leave an interrupted restore to the startup that finishe
       const [command, ...rest] = args;
       expect(maintain(command, rest)).toMatchObject({
         code: 2,
-        told: `Cannot ${command} ${target}: a restore has begun to replace it, and is not finished; start the server, which finishes it`,
+        told: `Cannot ${command} ${target}: a restore has begun to replace it, and has not finished; start the server, which finishes it`,
       });
     }
     expect(filesOf(target)).toEqual(before);

@@ -10,7 +10,7 @@ test("requireFreeSpace requires the bytes and the reserve, and names both", () =
   requireFreeSpace(disk, "/", { action, bytes: 99, minFreeBytes: 50 });
   requireFreeSpace(disk, "/", { action, bytes: 100, minFreeBytes: 50 });
   expect(() => requireFreeSpace(disk, "/", { action, bytes: 101, minFreeBytes: 50 })).toThrow(
-    "Cannot copy x: it needs 101 bytes, 50 must stay free, and 150 are free",
+    "Cannot copy x: it needs 101 bytes, and 50 must remain free, but only 150 are free",
   );
   requireFreeSpace(disk, "/", { action, bytes: 150, minFreeBytes: 0 });
   expect(() => requireFreeSpace(disk, "/", { action, bytes: 151, minFreeBytes: 0 })).toThrow(

@@ -427,7 +427,7 @@ test("RESTORE … TO a seq and a moment of a running server, with no client at a
   const lost = database.store.visibleSeq;
 
   const future = await ask(database, `RESTORE DATABASE FROM '${base}' TO TIMESTAMP '2090-01-01'`);
-  expect(future.error?.message).toContain("nothing was committed above it yet");
+  expect(future.error?.message).toContain("nothing has been committed after it yet");
   const before = await ask(database, `RESTORE DATABASE FROM '${base}' TO SEQ 5`);
   expect(before.error?.message).toContain("which is later");
   expect(existsSync(join(place.data, "restore"))).toBe(false);
@@ -604,7 +604,7 @@ test("a backup that does not lead to the point is refused, and changes nothing",
       world.place.archive,
       world.endSeq + 5_000_000_000,
       2,
-      "nothing was committed above it",
+      "nothing has been committed after it",
     ],
     ["before the backup", world.place.archive, world.backupSeq - 1, 2, "which is later"],
     [

@@ -1,6 +1,6 @@
 /**
- * Goal: arrivals that stay cause collections, less often the larger the heap is. The calls to the
- * runtime are recorded instead of made.
+ * Verifies that arrivals that stay cause collections, less often the larger the heap is. The calls
+ * to the runtime are recorded instead of made.
  */
 import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: released memory is collected once there is much of it, and small pieces do not cost a
- * collection each. The calls to the runtime are recorded instead of made.
+ * Verifies that released memory is collected once there is much of it, and small pieces do not cost
+ * a collection each. The calls to the runtime are recorded instead of made.
  */
 import { expect, spyOn, test } from "bun:test";
 import {

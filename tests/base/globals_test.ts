@@ -1,4 +1,4 @@
-/** Goal: once the globals were settled, the runtime creates no more of them. */
+/** Verifies that once the globals were settled, the runtime creates no more of them. */
 import { afterEach, expect, test } from "bun:test";
 import { settleGlobals } from "../../src/base/globals.ts";
 

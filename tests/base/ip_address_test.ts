@@ -1,4 +1,6 @@
-/** Goal: an address has one text form, and a range contains only addresses of its family. */
+/**
+ * Verifies that an address has one text form, and a range contains only addresses of its family.
+ */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
 import {
@@ -85,7 +87,7 @@ test("IpRanges.has compares whole and partial bytes, and never across families",
 
 test("rangesFrom names the key of a text that is not a range", () => {
   expect(() => rangesFrom("security.metrics_allow", ["10.0.0.1", "host"])).toThrow(
-    'Cannot read security.metrics_allow: "host" should be an address or a range like 10.0.0.0/8',
+    'Cannot read security.metrics_allow: "host" must be an address or a range like 10.0.0.0/8',
   );
 });
 

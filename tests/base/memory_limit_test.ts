@@ -1,7 +1,7 @@
 /**
- * Goal: the memory that the process may use is the smallest of all system limits, wherever their
- * files are; a file that cannot be read sets no limit. Method: planted Linux files as containers,
- * services and plain shells see them.
+ * Verifies that the memory that the process may use is the smallest of all system limits, wherever
+ * their files are; a file that cannot be read sets no limit. Method: planted Linux files as
+ * containers, services and plain shells see them.
  */
 import { expect, test } from "bun:test";
 import { totalmem } from "node:os";

@@ -1,4 +1,4 @@
-/** Goal: only hosts and addresses on the list are permitted, however they are written. */
+/** Verifies that only hosts and addresses on the list are permitted, however they are written. */
 import { expect, test } from "bun:test";
 import { hostOf, isOutboundHost, OutboundHosts } from "../../src/base/outbound_hosts.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Goal: the process's memory is reported as the system measures it, and garbage as the heap's
- * excess over its recent minimum; figures that the system does not report are absent.
+ * Verifies that the process's memory is reported as the system measures it, and garbage as the
+ * heap's excess over its recent minimum; figures that the system does not report are absent.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Goal: one sender is one IPv4 address, or one IPv6 network of 64 bits. */
+/** Verifies that one sender is one IPv4 address, or one IPv6 network of 64 bits. */
 import { expect, test } from "bun:test";
 import { ipFromText } from "../../src/base/ip_address.ts";
 import { senderOf } from "../../src/base/sender.ts";

@@ -1,6 +1,4 @@
-/**
- * Goal: the times and the ages of seqs are right while the clock jumps.
- */
+/** Verifies that the times and the ages of seqs are right while the clock jumps. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../src/base/seq_times.ts";

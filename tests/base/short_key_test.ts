@@ -1,4 +1,4 @@
-/** Goal: the keys of different texts differ, and no key is long. */
+/** Verifies that the keys of different texts differ, and no key is long. */
 import { expect, test } from "bun:test";
 import { shortKey } from "../../src/base/short_key.ts";
 

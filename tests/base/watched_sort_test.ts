@@ -1,6 +1,6 @@
 /**
- * Goal: a long sort checks the clock repeatedly, and ends if the check throws. Method: random keys
- * with many equal ones, and comparisons that are counted.
+ * Verifies that a long sort checks the clock repeatedly, and ends if the check throws. Method:
+ * random keys with many equal ones, and comparisons that are counted.
  */
 import { expect, test } from "bun:test";
 import { sortedNumbers } from "../../src/base/watched_sort.ts";

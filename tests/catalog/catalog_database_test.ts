@@ -1,6 +1,6 @@
 /**
- * Goal: the effect of a catalog call that has returned is permanent, and nothing else is. Method:
- * real SQLite files; a kill is a copy of the files while the catalog is open.
+ * Verifies that the effect of a catalog call that has returned is permanent, and nothing else is.
+ * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a published change is durable as a whole, and no segment id is used twice. Method: real
- * SQLite files; a kill is a copy of the files while the catalog is open.
+ * Verifies that a published change is durable as a whole, and no segment id is used twice. Method:
+ * real SQLite files; a kill is a copy of the files while the catalog is open.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";

@@ -1,4 +1,6 @@
-/** Goal: names that people take for one another fold to the same text, and others do not. */
+/**
+ * Verifies that names that people take for one another fold to the same text, and others do not.
+ */
 import { afterAll, expect, test } from "bun:test";
 import { foldedUserName } from "../../src/catalog/name_folding.ts";
 import { freshPath, openCatalog, removeCatalogs } from "./catalog_fixture.ts";

@@ -1,4 +1,6 @@
-/** Goal: service tokens and invitations survive restarts, and dropped ones do not come back. */
+/**
+ * Verifies that service tokens and invitations survive restarts, and dropped ones do not come back.
+ */
 import { afterAll, expect, test } from "bun:test";
 import type { ServiceTokenEntry } from "../../src/catalog/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -1,4 +1,4 @@
-/** Goal: every naming rule holds, at its limits. */
+/** Verifies that every naming rule holds, at its limits. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * Goal: a catalog that is damaged, foreign or newer is refused, by name and without side effects.
- * Method: damage real files.
+ * Verifies that a catalog that is damaged, foreign or newer is refused, by name and without side
+ * effects. Method: damage real files.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -90,8 +90,8 @@ test("SqliteFile refuses files that are not catalogs, and names them", () => {
   }
 });
 
-// Goal: no crash while SQLite moves its log into the file prevents the next start. Method: the
-// files of a catalog that has grown in the log alone, after each number of pages moved into the
+// Verifies that no crash while SQLite moves its log into the file prevents the next start. Method:
+// the files of a catalog that has grown in the log alone, after each number of pages moved into the
 // file.
 test("SqliteFile opens the files left by a crash after each page that was moved out of the log", () => {
   const path = freshPath();
@@ -189,9 +189,9 @@ test("SqliteFile.transaction undoes everything when its work throws", () => {
   file.close();
 });
 
-// Goal: no damaged byte of a row is served. Method: damage bytes of a filled catalog one at a time;
-// opening and reading must either fail with an error that names the file or give the correct
-// result.
+// Verifies that no damaged byte of a row is served. Method: damage bytes of a filled catalog one at
+// a time; opening and reading must either fail with an error that names the file or give the
+// correct result.
 test("CatalogDatabase notices damage, or gives the correct result, whichever byte is damaged", () => {
   const path = freshPath();
   const catalog = openCatalog(path);

@@ -1,5 +1,6 @@
 /**
- * Goal: every row of the table of CREATE TABLE options holds: kinds, ranges, words and refusals.
+ * Verifies that every row of the table of CREATE TABLE options holds: kinds, ranges, words and
+ * refusals.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

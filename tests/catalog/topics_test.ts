@@ -1,7 +1,7 @@
 /**
- * Goal: a topic is on disk as it was defined, has a unique name and id, and keeps its namespace
- * from being dropped. Method: real SQLite files; a kill is a copy of the files while the catalog is
- * open.
+ * Verifies that a topic is on disk as it was defined, has a unique name and id, and keeps its
+ * namespace from being dropped. Method: real SQLite files; a kill is a copy of the files while the
+ * catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { CatalogDatabase, TopicEntry } from "../../src/catalog/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: every client call reports a bad argument at once, says what to write instead, and sends
- * nothing.
+ * Verifies that every client call reports a bad argument at once, says what to write instead, and
+ * sends nothing.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -25,17 +25,19 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a list",
     ({ execute }) => execute?.("SELECT $1", [1]),
-    "Cannot execute: the options are a list, but should be an object; write execute(sql, { params: [1] })",
+    "Cannot execute: the options are a list, but must be an object; write execute(sql, { " +
+      "params: [1] })",
   ],
   [
     "execute with null",
     ({ execute }) => execute?.("SELECT 1", null),
-    "Cannot execute: the options are null, but should be an object; write execute(sql, { params: [1] })",
+    "Cannot execute: the options are null, but must be an object; write execute(sql, { params: " +
+      "[1] })",
   ],
   [
     "execute with text",
     ({ execute }) => execute?.("SELECT 1", "a"),
-    /the options are a string, but should be an object/,
+    /the options are a string, but must be an object/,
   ],
   [
     "execute with an unknown option",
@@ -55,22 +57,24 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "execute with a namespace",
     ({ execute }) => execute?.("SELECT 1", { namespace: 5 }),
-    "Cannot use namespace: it is 5, but should be a string",
+    "Cannot use namespace: it is 5, but must be a string",
   ],
   [
     "execute with an empty key",
     ({ execute }) => execute?.("SELECT 1", { idempotencyKey: "" }),
-    "Cannot use idempotencyKey: it is a string, but should be a non-empty string",
+    "Cannot use idempotencyKey: it is a string, but must be a non-empty string",
   ],
   [
     "execute with a controller",
     ({ execute }) => execute?.("SELECT 1", { signal: new AbortController() }),
-    "Cannot use signal: it is an object of AbortController, but should be the signal of an AbortController",
+    "Cannot use signal: it is an instance of AbortController, but must be the signal of an " +
+      "AbortController",
   ],
   [
     "execute with a file that is none",
     ({ execute }) => execute?.("SELECT 1", { files: { photo: "a.png" } }),
-    "Cannot use files: it is an object, but should be an object of files, as in { photo: input.files[0] }",
+    "Cannot use files: it is an object, but must be an object of files, as in { photo: " +
+      "input.files[0] }",
   ],
   [
     "query with params among its options",
@@ -85,7 +89,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live without a handler",
     ({ live }) => live?.("SELECT 1", { params: [1] }),
-    "Cannot follow the query: it has no handler; write live(sql, { params: [1], onRows: (rows) => show(rows) }), or give onEvent, which receives each change",
+    "Cannot follow the query: it has no handler; write live(sql, { params: [1], onRows: (rows) => show(rows) }), or pass onEvent, which receives each change",
   ],
   ["live without options", ({ live }) => live?.("SELECT 1"), /it has no handler/],
   ["live with a list", ({ live }) => live?.("SELECT 1", [1]), /the options are a list/],
@@ -98,17 +102,17 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with a handler that is not a function",
     ({ live }) => live?.("SELECT 1", { onRows: "show" }),
-    "Cannot use onRows: it is a string, but should be a function",
+    "Cannot use onRows: it is a string, but must be a function",
   ],
   [
     "live with an invalid position",
     ({ live }) => live?.("SELECT 1", { onEvent, from: "7" }),
-    "Cannot use from: it is a string, but should be a whole number, 0 or more",
+    "Cannot use from: it is a string, but must be a whole number, 0 or more",
   ],
   [
     "live with an empty resumeKey",
     ({ live }) => live?.("SELECT 1", { onEvent, resumeKey: "" }),
-    /^Cannot use resumeKey: it is a string, but should be a non-empty string/,
+    /^Cannot use resumeKey: it is a string, but must be a non-empty string/,
   ],
   [
     "live with a resumeKey and nowhere to keep the position",
@@ -118,7 +122,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "live with an order of the wrong type",
     ({ live }) => live?.("SELECT 1", { onEvent, orderBy: ["id"] }),
-    /^Cannot use orderBy: it is a list, but should be a string like "sent_at DESC, id"/,
+    /^Cannot use orderBy: it is a list, but must be a string like "sent_at DESC, id"/,
   ],
   [
     "live with an order that is not a list of columns",
@@ -178,7 +182,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "createClient with a session of its own",
     () => create({ url, session: "localStorage" }),
-    'Cannot use session: it is a string, but should be "cookie" or "memory" or "storage"',
+    'Cannot use session: it is a string, but must be "cookie" or "memory" or "storage"',
   ],
   [
     "createClient with a handler",
@@ -193,13 +197,9 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   [
     "createClient with values",
     () => create({ url, values: "js" }),
-    /should be "javascript" or "wire"/,
+    /must be "javascript" or "wire"/,
   ],
-  [
-    "createClient with a storage",
-    () => create({ url, storage: {} }),
-    /should be like localStorage/,
-  ],
+  ["createClient with a storage", () => create({ url, storage: {} }), /must be like localStorage/],
   [
     "createClient with auth of text",
     () => create({ url, auth: "t" }),

@@ -119,7 +119,8 @@ test("createClient refuses an address that is not HTTP, and shows no password in
   ] as const) {
     expect(() => createClient({ url }), url).toThrow(
       new TypeError(
-        `Cannot use the url "${shown}": it should begin with http:// or https://, like "http://127.0.0.1:2900"`,
+        `Cannot use the url "${shown}": it must begin with http:// or https://, like ` +
+          '"http://127.0.0.1:2900"',
       ),
     );
   }
@@ -137,7 +138,7 @@ test("createClient and live refuse numeric options that are not numbers", async 
     [1.5, "1.5"],
     ["3" as unknown as number, "a string"],
   ] as const) {
-    const reason = `it is ${what}, but should be a whole number, 0 or more`;
+    const reason = `it is ${what}, but must be a whole number, 0 or more`;
     expect(() => createClient({ url: "http://db.test", maxRetries: given })).toThrow(
       new TypeError(`Cannot use maxRetries: ${reason}`),
     );
@@ -171,7 +172,8 @@ test("query, execute and live say that parameters are a list", async () => {
   // JavaScript may call it like this.
   const loose = client as unknown as Loose;
   const message =
-    "Cannot send the parameters: they should be a list, as in query(sql, [1]) or execute(sql, { params: [1] })";
+    "Cannot send the parameters: they must be a list, as in query(sql, [1]) or execute(sql, { " +
+    "params: [1] })";
   for (const given of [{ params: [1] }, { 0: 1 }, 1, null]) {
     for (const call of [
       () => loose.query("SELECT $1", given),
@@ -201,7 +203,10 @@ test("execute and live send no parameter that JSON would turn into NULL, and no 
     [["a", onEvent], "a function"],
     [["a", Symbol("b")], "a symbol"],
   ] as const) {
-    const message = `Cannot send parameter 2: it is ${what}, but should be null, a boolean, a finite number, a bigint, a string, a Date, bytes (Uint8Array), a list or a plain object`;
+    const message =
+      `Cannot send parameter 2: it is ${what}, but must be null, a boolean, a ` +
+      "finite number, a bigint, a string, a Date, bytes (Uint8Array), a list or " +
+      "a plain object";
     const thrown = await loose.query("SELECT $1", params).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));
     expect(() => loose.live("SELECT $1", { params, onEvent })).toThrow(message);
@@ -212,7 +217,7 @@ test("execute and live send no parameter that JSON would turn into NULL, and no 
     [5, "5"],
     [{ sql: "SELECT 1" }, "an object"],
   ] as const) {
-    const message = `Cannot send the statement: it is ${what}, but should be a string`;
+    const message = `Cannot send the statement: it is ${what}, but must be a string`;
     const text = sql as unknown as string;
     const thrown = await loose.execute(text, {}).catch((failure: unknown) => failure);
     expect(thrown).toEqual(new TypeError(message));

@@ -1,6 +1,6 @@
 /**
- * Goal: with credentials the client logs in by itself, once for all waiting requests, again when
- * its token is no longer accepted, and never with refused credentials.
+ * Verifies that with credentials the client logs in by itself, once for all waiting requests, again
+ * when its token is no longer accepted, and never with refused credentials.
  */
 import { expect, test } from "bun:test";
 import {
@@ -64,7 +64,7 @@ test("a token is sent unchanged, and is not renewed when it is refused", async (
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);
   expect(failure).toMatchObject({
     code: "unauthorized",
-    message: expect.stringContaining("give auth a function"),
+    message: expect.stringContaining("pass a function to auth"),
   });
   expect(signedOut).toBe(1);
 });
@@ -125,9 +125,9 @@ test("a function is called when a token is needed, and again when its token is n
 });
 
 test.each<[string, unknown, string]>([
-  ["undefined", undefined, "returned undefined, but should return an access token as a string"],
-  ["an object", { token: "t" }, "returned an object, but should return"],
-  ["an empty string", "", "returned an empty string, but should return"],
+  ["undefined", undefined, "returned undefined, but must return an access token as a string"],
+  ["an object", { token: "t" }, "returned an object, but must return"],
+  ["an empty string", "", "returned an empty string, but must return"],
 ])("a function that gives %s is told what to give", async (_name, given, message) => {
   const { client, server } = start(async () => given as string);
   const failure = await client.execute("SELECT 1").catch((error: unknown) => error);

@@ -1,5 +1,5 @@
 /**
- * Goal: the client copes with its runtime: timers longer than the runtime allows, a missing
+ * Verifies that the client copes with its runtime: timers longer than the runtime allows, a missing
  * WebSocket, a page that becomes visible again, and sockets that are dropped at once.
  */
 import { afterEach, expect, test } from "bun:test";
@@ -70,7 +70,7 @@ test("live throws in a runtime without sockets, and names the runtimes that have
   Reflect.deleteProperty(globalThis, "WebSocket");
   const client = createClient({ url: "http://db.test", auth: { token: "t" } });
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
-    /^Cannot follow the query: this runtime has no WebSocket\. Node has it since version 22/,
+    /^Cannot follow the query: this runtime has no WebSocket\. Node has had it since version 22/,
   );
   // A runtime may gain a WebSocket later.
   Object.assign(globalThis, { WebSocket: SilentSocket });

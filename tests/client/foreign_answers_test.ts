@@ -1,6 +1,6 @@
 /**
- * Goal: a response that does not come from the server, such as a proxy's page, an empty body or
- * other JSON, becomes an error with the status and the likely sender. A requested wait is
+ * Verifies that a response that does not come from the server, such as a proxy's page, an empty
+ * body or other JSON, becomes an error with the status and the likely sender. A requested wait is
  * respected.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

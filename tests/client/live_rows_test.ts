@@ -1,6 +1,6 @@
 /**
- * Goal: the rows of a live query always reflect its events, in order, and its position is stored
- * for the next start.
+ * Verifies that the rows of a live query always reflect its events, in order, and its position is
+ * stored for the next start.
  */
 import { expect, test } from "bun:test";
 import {

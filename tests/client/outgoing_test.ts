@@ -1,6 +1,6 @@
 /**
- * Goal: whatever message rate a server allows, every request is served, and no subscription is
- * requested twice. Method: a server that counts by the test's clock and refuses as the real one
+ * Verifies that whatever message rate a server allows, every request is served, and no subscription
+ * is requested twice. Method: a server that counts by the test's clock and refuses as the real one
  * does, without naming the refused message; each direction takes time.
  */
 import { expect, test } from "bun:test";

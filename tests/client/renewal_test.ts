@@ -1,6 +1,6 @@
 /**
- * Goal: the live connection renews its token before the server would end it, keeps its socket, and
- * tries again while the server cannot be reached.
+ * Verifies that the live connection renews its token before the server would end it, keeps its
+ * socket, and tries again while the server cannot be reached.
  */
 import { expect, test } from "bun:test";
 import { createClient, type LiveEvent } from "../../src/client/mod.ts";

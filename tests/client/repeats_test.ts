@@ -1,5 +1,6 @@
 /**
- * Goal: only idempotent requests are sent twice, as often as agreed, and after the server's delay.
+ * Verifies that only idempotent requests are sent twice, as often as agreed, and after the server's
+ * delay.
  */
 import { expect, test } from "bun:test";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";

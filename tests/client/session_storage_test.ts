@@ -1,7 +1,7 @@
 /**
  * A session whose refresh token lies in a storage, and files that go with a statement, against a
- * scripted server. Goal: a session survives a reload, tabs share it, and a log-out ends it for all
- * of them.
+ * scripted server. Verifies that a session survives a reload, tabs share it, and a log-out ends it
+ * for all of them.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient, type PositionStorage } from "../../src/client/mod.ts";
@@ -87,7 +87,7 @@ test("a refused token leaves the storage, unless another tab has stored a newer 
 
 test("a session in a storage needs one", () => {
   expect(() => createClient({ url: "http://db.test", session: "storage" })).toThrow(
-    'Cannot use session: "storage": there is no storage, as localStorage is undefined; write createClient({ url, storage })',
+    'Cannot use session: "storage": there is no storage, because localStorage is undefined; write createClient({ url, storage })',
   );
 });
 

@@ -1,5 +1,5 @@
 /**
- * Goal: responses are read as they arrive, from a scripted server that splits them at every
+ * Verifies that responses are read as they arrive, from a scripted server that splits them at every
  * position, and from a real server that pauses its statements for a slow reader.
  */
 import { expect, test } from "bun:test";

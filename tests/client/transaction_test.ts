@@ -165,7 +165,7 @@ test("transaction names a mistaken argument", async () => {
     transaction(work: unknown, options?: object): Promise<unknown>;
   };
   expect(loose.transaction("SELECT 1")).rejects.toThrow(
-    "Cannot use the work of the transaction: it is a string, but should be a function",
+    "Cannot use the work of the transaction: it is a string, but must be a function",
   );
   expect(loose.transaction(async () => 1, { readonly: true })).rejects.toThrow(
     "did you mean readOnly?",

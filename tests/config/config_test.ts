@@ -1,6 +1,6 @@
 /**
- * Goal: a configuration is accepted or refused as a whole, with every fault and its position; and
- * the shipped file works.
+ * Verifies that a configuration is accepted or refused as a whole, with every fault and its
+ * position; and the shipped file works.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -217,15 +217,16 @@ test("parseConfig refuses less memory than startup needs, detected or set", () =
   };
   expect(faults("", least)).toEqual([]);
   expect(faults("", least - 1)).toEqual([
-    `config.toml: the process may use ${least - 1} bytes of memory, by memory.max of /sys/fs/cgroup, but needs at least ${least}: raise that limit`,
+    `config.toml: the process may use ${least - 1} bytes of memory, according to memory.max of /sys/fs/cgroup, but needs at least ${least}: raise that limit`,
   ]);
   expect(faults(`performance.memory_bytes = ${least}`, least)).toEqual([]);
   expect(faults("performance.memory_bytes = 134217728", 2 ** 40)).toEqual([
-    `config.toml:1:13: performance.memory_bytes is 134217728, but should be at least ${least}, or 0 to detect it`,
+    `config.toml:1:13: performance.memory_bytes is 134217728, but must be at least ${least}, ` +
+      "or 0 to detect it",
   ]);
   // A value above the detected memory is accepted with a warning.
   expect(faults(`performance.memory_bytes = ${least + 1}`, least)).toEqual([
-    `config.toml:1:13: performance.memory_bytes is ${least + 1}, but the process may use only ${least}, by memory.max of /sys/fs/cgroup`,
+    `config.toml:1:13: performance.memory_bytes is ${least + 1}, but the process may use only ${least}, according to memory.max of /sys/fs/cgroup`,
   ]);
 });
 
@@ -293,12 +294,12 @@ test("parseConfig warns of budgets that exceed the memory together, and names th
   const both = `${cache}\nperformance.total_query_memory_bytes = 268435457`;
   expect(withMemory(512, cache).warnings).toEqual([]);
   expect(withMemory(512, both).warnings).toEqual([
-    "config.toml: performance.memory_bytes is 536870912, but these keys allow 536870913 together: performance.total_query_memory_bytes, storage.cache_bytes",
+    "config.toml: performance.memory_bytes is 536870912, but these keys allow a total of 536870913: performance.total_query_memory_bytes, storage.cache_bytes",
   ]);
   expect(withMemory(513, both).warnings).toEqual([]);
   expect(withMemory(512, "server.workers = 10").warnings).toEqual([]);
   expect(withMemory(512, "server.workers = 11").warnings).toEqual([
-    "config.toml: performance.memory_bytes is 536870912, but these keys allow 553648128 together: server.workers",
+    "config.toml: performance.memory_bytes is 536870912, but these keys allow a total of 553648128: server.workers",
   ]);
 });
 
@@ -310,7 +311,7 @@ test("settingsOf shows the value of a computed default, and what it depends on",
     defaultValue: "27262976",
     source: "file",
     description:
-      "Memory that caches unpacked parts of segments; by default 1/16 of performance.memory_bytes less 100663296, 268435456 at most",
+      "Memory that caches unpacked parts of segments; by default 1/16 of performance.memory_bytes minus 100663296, at most 268435456",
   });
   expect(shown("storage.memtable_bytes")).toMatchObject({ value: "54525952", source: "default" });
   expect(shown("performance.memory_bytes")).toMatchObject({
@@ -358,66 +359,77 @@ test("parseConfig reports file, line and column, and the probable intention", ()
       '[server]\n"prot" = 1',
       'config.toml:2:1: unknown key "prot" in [server]; did you mean "port"?',
     ],
-    ["server = 5", "config.toml:1:1: [server] is not a section, but should be one"],
+    ["server = 5", "config.toml:1:1: [server] is not a section, but must be one"],
     [
       "[server]\nport = 'x'",
-      "config.toml:2:1: server.port is a string, but should be a whole number from 0 to 65535",
+      "config.toml:2:1: server.port is a string, but must be a whole number from 0 to 65535",
     ],
     [
       "[server]\nport = 2900.5",
-      "config.toml:2:1: server.port is a number with a fraction, but should be a whole number from 0 to 65535",
+      "config.toml:2:1: server.port is a number with a fraction, but must be a whole number " +
+        "from 0 to 65535",
     ],
     [
       "[server]\nhost = 1",
-      "config.toml:2:1: server.host is a whole number, but should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+      "config.toml:2:1: server.host is a whole number, but must be an address or a name " +
+        "without scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[server]\nui_enabled = 1",
-      "config.toml:2:1: server.ui_enabled is a whole number, but should be true or false",
+      "config.toml:2:1: server.ui_enabled is a whole number, but must be true or false",
     ],
     [
       "[server.host]\na = 1",
-      "config.toml:1:9: server.host is a table, but should be an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost",
+      "config.toml:1:9: server.host is a table, but must be an address or a name without " +
+        "scheme and port, like 127.0.0.1, ::1 or localhost",
     ],
     [
       "[security]\nallowed_hosts = 'a'",
-      "config.toml:2:1: security.allowed_hosts is a string, but should be a list of strings, each a host name",
+      "config.toml:2:1: security.allowed_hosts is a string, but must be a list of strings, " +
+        "each a host name",
     ],
     [
       "[storage]\ndurability = 'fast'",
-      'config.toml:2:1: storage.durability is "fast", but should be one of "sync", "relaxed"',
+      'config.toml:2:1: storage.durability is "fast", but must be one of "sync", "relaxed"',
     ],
     [
       "[storage]\ndata_path = 2020-01-01",
-      "config.toml:2:1: storage.data_path is a date, but should be a non-empty string",
+      "config.toml:2:1: storage.data_path is a date, but must be a non-empty string",
     ],
     [
       "[storage]\ncache_bytes = 9e99",
-      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, but should be a whole number from 1048576",
+      "config.toml:2:1: storage.cache_bytes is a whole number of more than 53 bits, but must " +
+        "be a whole number from 1048576",
     ],
     [
       "[storage]\ncache_bytes = inf",
-      "config.toml:2:1: storage.cache_bytes is no finite number, but should be a whole number from 1048576",
+      "config.toml:2:1: storage.cache_bytes is not a finite number, but must be a whole number " +
+        "from 1048576",
     ],
     [
       "[security]\ntrusted_proxies = ['10.0.0.0/99']",
-      'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], but should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+      'config.toml:2:1: security.trusted_proxies is ["10.0.0.0/99"], but must be a list of ' +
+        "strings, each an IP address or a range like 10.0.0.0/8",
     ],
     [
       "[security]\nmetrics_allow = ['::1', '300.1.1.1']",
-      'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], but should be a list of strings, each an IP address or a range like 10.0.0.0/8',
+      'config.toml:2:1: security.metrics_allow is ["::1","300.1.1.1"], but must be a list of ' +
+        "strings, each an IP address or a range like 10.0.0.0/8",
     ],
     [
       "[storage]\nallowed_roots = ['/']",
-      'config.toml:2:1: storage.allowed_roots is ["/"], but should be a list of strings, each an absolute path below /, like /var/backups, without . and ..',
+      'config.toml:2:1: storage.allowed_roots is ["/"], but must be a list of strings, each an ' +
+        "absolute path below /, like /var/backups, without . and ..",
     ],
     [
       "[websocket]\ndefault_batch_size = 10001",
-      "config.toml:2:1: websocket.default_batch_size is 10001, but should not be above websocket.max_batch_size, 10000",
+      "config.toml:2:1: websocket.default_batch_size is 10001, but must not be above " +
+        "websocket.max_batch_size, 10000",
     ],
     [
       "[websocket]\nmax_batch_size = 999",
-      "config.toml:2:1: websocket.max_batch_size is 999, but should not be below websocket.default_batch_size, 1000",
+      "config.toml:2:1: websocket.max_batch_size is 999, but must not be below " +
+        "websocket.default_batch_size, 1000",
     ],
     ["[server]\nport = ", "config.toml:2:8: invalid value"],
     ["[server\n", "config.toml:1:8: "],
@@ -441,11 +453,12 @@ jwt_expiry_hours = 48
 refresh_expiry_hours = 24
 `;
   expect(faultsOf(toml, { ...QUIET, TIDEMARK_COOKIE_SECURE: "maybe" })).toEqual([
-    "config.toml:3:1: limits.max_row_bytes is 1, but should be a whole number from 1024 to 3145728",
+    "config.toml:3:1: limits.max_row_bytes is 1, but must be a whole number from 1024 to 3145728",
     'config.toml:5:1: unknown key "prot" in [server]; did you mean "port"?',
-    "config.toml:6:1: server.port is 70000, but should be a whole number from 0 to 65535",
-    'environment: TIDEMARK_COOKIE_SECURE is "maybe", but should be true or false',
-    "config.toml:9:1: auth.refresh_expiry_hours is 24, but should not be below auth.jwt_expiry_hours, 48",
+    "config.toml:6:1: server.port is 70000, but must be a whole number from 0 to 65535",
+    'environment: TIDEMARK_COOKIE_SECURE is "maybe", but must be true or false',
+    "config.toml:9:1: auth.refresh_expiry_hours is 24, but must not be below " +
+      "auth.jwt_expiry_hours, 48",
   ]);
 });
 
@@ -597,7 +610,7 @@ label = "Ours"`;
 
 test.each([
   ["a = 1", "[oidc.providers.a] is not a section"],
-  ["a.issuer = 5", "oidc.providers.a.issuer is a whole number, but should be the URL"],
+  ["a.issuer = 5", "oidc.providers.a.issuer is a whole number, but must be the URL"],
   ["a.issuer = 'http://idp.example.com'", "oidc.providers.a.issuer is"],
   ["a.issuer = 'https://u:p@idp.example.com'", "oidc.providers.a.issuer is"],
   ["a.issuer = 'https://idp.example.com/?a=b'", "oidc.providers.a.issuer is"],
@@ -607,10 +620,7 @@ test.each([
     "a = { issuer = 'https://a.b', client_secret = 'x', audience = 'x' }",
     "client_secret is set alone",
   ],
-  [
-    "a = { issuer = 'https://a.b', client_id = 'x', scopes = ['email'] }",
-    'should contain "openid"',
-  ],
+  ["a = { issuer = 'https://a.b', client_id = 'x', scopes = ['email'] }", 'must contain "openid"'],
   [
     "a = { issuer = 'https://a.b', client_id = 'x', claims = ['role'] }",
     "other than iss, sub, role and email",
@@ -619,7 +629,7 @@ test.each([
     "a = { issuer = 'https://a.b', client_id = 'x', isuer = 'y' }",
     'unknown key "isuer" in [oidc.providers.a]; did you mean "issuer"?',
   ],
-  ["A.issuer = 'https://a.b'", "should have a name of 1 to 32 characters"],
+  ["A.issuer = 'https://a.b'", "must have a name of 1 to 32 characters"],
   [
     "a = { issuer = 'https://a.b', client_id = 'x' }\nb = { issuer = 'https://a.b', client_id = 'y' }",
     "is also that of oidc.providers.a",
@@ -783,7 +793,7 @@ test("parseConfig refuses a host with a scheme or a port, before it asks for a s
     "fe:80",
   ]) {
     expect(faultsOf(`server.host = '${host}'`, {}), host).toEqual([
-      `config.toml:1:8: server.host is "${host}", but should be ${expected}`,
+      `config.toml:1:8: server.host is "${host}", but must be ${expected}`,
     ]);
   }
   for (const host of [

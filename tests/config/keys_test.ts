@@ -1,7 +1,7 @@
 /**
- * Goal: no configuration key exists in name only: the server reads the key, or reports that it
- * accepts only the default so far. Method: search the text of every file outside `src/config`, and
- * record the names that the one function that forwards keys reads from its section.
+ * Verifies that no configuration key exists in name only: the server reads the key, or reports that
+ * it accepts only the default so far. Method: search the text of every file outside `src/config`,
+ * and record the names that the one function that forwards keys reads from its section.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -91,7 +91,7 @@ test("every key that is not available yet says so", () => {
     const parse = (): unknown =>
       parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });
     expect(parse, key.path).toThrow(ConfigError);
-    expect(parse, key.path).toThrow(`${key.path} is not available yet, so it should be left out`);
+    expect(parse, key.path).toThrow(`${key.path} is not available yet, so it must be omitted`);
   }
 });
 

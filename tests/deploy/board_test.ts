@@ -1,7 +1,7 @@
 /**
- * Goal: the Grafana dashboard shows what the server measures. Method: each metric and label in a
- * dashboard query exists in `/metrics` of a server with an archive, and all but a few metrics are
- * on the dashboard.
+ * Verifies that the Grafana dashboard shows what the server measures. Method: each metric and label
+ * in a dashboard query exists in `/metrics` of a server with an archive, and all but a few metrics
+ * are on the dashboard.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Goal: the files that the hosting service and editors read are well formed, and call commands that
- * exist. Method: they are parsed, and checked against the rules of their formats.
+ * Verifies that the files that the hosting service and editors read are well formed, and call
+ * commands that exist. Method: they are parsed, and checked against the rules of their formats.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";

@@ -1,8 +1,8 @@
 /**
- * Goal: the release files work. Method: the release is built, and the parts for this machine are
- * used as its README says: the archive is unpacked and started, and the image is built and run by
- * buildah, which needs no daemon. Executables for other platforms are inspected. It takes minutes,
- * so only a thorough run does it.
+ * Verifies that the release files work. Method: the release is built, and the parts for this
+ * machine are used as its README says: the archive is unpacked and started, and the image is built
+ * and run by buildah, which needs no daemon. Executables for other platforms are inspected. It
+ * takes minutes, so only a thorough run does it.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Goal: systemd accepts `deploy/tidemark.service`, and rates it as well protected. Method:
+ * Verifies that systemd accepts `deploy/tidemark.service`, and rates it as well protected. Method:
  * `systemd-analyze`, which reads a unit as the service manager does.
  */
 import { expect } from "bun:test";

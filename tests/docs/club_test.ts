@@ -1,8 +1,9 @@
 /**
  * The pages of the club as two people use them in Chromium: a chat, a board and files whose only
- * back end is the server. Goal: who is made a member sees a space at once, who is no member any
- * more loses it at once, and nobody receives a row of a space before or after. Method: everything
- * that the server sends to a person is kept, and searched for texts that are not for them.
+ * back end is the server. Verifies that who is made a member sees a space at once, who is no member
+ * any more loses it at once, and nobody receives a row of a space before or after. Method:
+ * everything that the server sends to a person is kept, and searched for texts that are not for
+ * them.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";

@@ -1,6 +1,6 @@
 /**
- * Goal: everything that the documents show works. Method: the blocks of each document are run in
- * order against a real server, in the way of a reader who copies them: shell, SQL, programs,
+ * Verifies that everything that the documents show works. Method: the blocks of each document are
+ * run in order against a real server, in the way of a reader who copies them: shell, SQL, programs,
  * configuration, messages, and pages in Chromium. Only addresses and directories are replaced.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -1,8 +1,8 @@
 /**
- * Goal: every example works when it is started as examples/README.md describes. Method: against a
- * real server, the scripts run to completion, and the pages are used in Chromium. Bun bundles the
- * React example from the same sources; a thorough run installs its packages and builds it with
- * Vite.
+ * Verifies that every example works when it is started as examples/README.md describes. Method:
+ * against a real server, the scripts run to completion, and the pages are used in Chromium. Bun
+ * bundles the React example from the same sources; a thorough run installs its packages and builds
+ * it with Vite.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";

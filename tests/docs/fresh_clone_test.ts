@@ -1,7 +1,7 @@
 /**
- * Goal: README works word by word in a fresh clone, on a machine with only Node and npm, and on one
- * with only Bun. Method: a folder of links stands in for the machine. It has the usual system
- * commands, git, curl, and one of the two. Only the port is changed.
+ * Verifies that README works word by word in a fresh clone, on a machine with only Node and npm,
+ * and on one with only Bun. Method: a folder of links stands in for the machine. It has the usual
+ * system commands, git, curl, and one of the two. Only the port is changed.
  *
  * It installs the packages twice, so only a thorough run does it.
  */

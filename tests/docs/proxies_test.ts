@@ -1,7 +1,8 @@
 /**
- * Goal: behind nginx and Caddy as docs/operations.md configures them, requests, WebSockets and
- * server-sent events arrive whole and without delay. Method: the real programs, with the snippet
- * exactly as written there; only ports are replaced, and a host that has one.
+ * Verifies that behind nginx and Caddy as docs/operations.md configures them, requests, WebSockets
+ * and server-sent events arrive whole and without delay. Method: the real programs, with the
+ * snippet exactly as written there; only ports are replaced, and a host
+ * that has one.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

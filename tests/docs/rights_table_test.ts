@@ -1,6 +1,6 @@
 /**
- * Goal: the table "Who may do what" of docs/auth.md is true, cell by cell. Method: each row has
- * statements, which run as each of the five callers on a real server; the outcome says what the
+ * Verifies that the table "Who may do what" of docs/auth.md is true, cell by cell. Method: each row
+ * has statements, which run as each of the five callers on a real server; the outcome says what the
  * cell has to say. A row without statements fails, as do statements without a row.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -1,9 +1,9 @@
 /**
- * Goal: the data of a released version stays readable for ever, and an older version refuses a
- * newer version's data and leaves it unchanged. Method: a directory of each format is kept under
- * tests/fixtures with everything that can be read in it. This version opens a copy and reads the
- * same contents. It also has to refuse copies in which one number says that a newer version wrote
- * them.
+ * Verifies that the data of a released version stays readable for ever, and an older version
+ * refuses a newer version's data and leaves it unchanged. Method: a directory of each format is
+ * kept under tests/fixtures with everything that can be read in it. This version opens a copy and
+ * reads the same contents. It also has to refuse copies in which one number says that a newer
+ * version wrote them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: a commit changes the result as the change matrix of the SQL contract specifies, in order,
- * once, and only for the subscriptions that it affects.
+ * Verifies that a commit changes the result as the change matrix of the SQL contract specifies, in
+ * order, once, and only for the subscriptions that it affects.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";

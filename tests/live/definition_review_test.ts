@@ -1,7 +1,7 @@
 /**
- * Goal: while a changed definition is reviewed, a subscription reports no position that may lie
- * above the change that is about to end it, since a client that resumes there would keep old rows.
- * Changes to other tables do not wait for the review.
+ * Verifies that while a changed definition is reviewed, a subscription reports no position that may
+ * lie above the change that is about to end it, since a client that resumes there would keep old
+ * rows. Changes to other tables do not wait for the review.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

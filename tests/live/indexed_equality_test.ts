@@ -1,8 +1,8 @@
 /**
- * Goal: a condition `column = constant` that a feed's index has decided is not evaluated again,
- * whatever the type, and the rest of the filter is evaluated only if the condition holds. Method:
- * rows that enter, stay in and leave the results of several live queries; at the end, they are
- * compared with the result of the same query.
+ * Verifies that a condition `column = constant` that a feed's index has decided is not evaluated
+ * again, whatever the type, and the rest of the filter is evaluated only if the condition holds.
+ * Method: rows that enter, stay in and leave the results of several live queries; at the end, they
+ * are compared with the result of the same query.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Goal: the engine refuses with the codes of the wire contract, counts correctly, forgets ended
- * subscriptions, and reacts to changed definitions.
+ * Verifies that the engine refuses with the codes of the wire contract, counts correctly, forgets
+ * ended subscriptions, and reacts to changed definitions.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a follower whose rows have not changed for longer than history is kept misses nothing, and
- * receives the next change. Method: tables with so many owners that they share a low watermark,
- * which rises above the follower's last change.
+ * Verifies that a follower whose rows have not changed for longer than history is kept misses
+ * nothing, and receives the next change. Method: tables with so many owners that they share a low
+ * watermark, which rises above the follower's last change.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";

@@ -1,4 +1,4 @@
-/** Goal: a plan is reused for the same request, and for no other request. */
+/** Verifies that a plan is reused for the same request, and for no other request. */
 import { expect, test } from "bun:test";
 import { planKeyOf, RecentPlans } from "../../src/live/recent_plans.ts";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";

@@ -103,8 +103,8 @@ describe("verify", () => {
     expect(treeOf(path)).toEqual(before);
   });
 
-  // Goal: no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in the
-  // written part of each kind of file whose bytes are all covered by a checksum.
+  // Verifies that no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in
+  // the written part of each kind of file whose bytes are all covered by a checksum.
   test.each([
     ["format.json", at("format.json"), 20],
     ["the catalog's log", at("catalog.sqlite-wal"), 60],
@@ -213,7 +213,7 @@ describe("verify", () => {
       rmSync(`${path}/${name}`, { force: true });
       mkdirSync(`${path}/${name}`);
       const { code, lines } = maintain("verify", [path]);
-      const what = `${path}/${name} at byte 0: it is a directory, but should be a file`;
+      const what = `${path}/${name} at byte 0: it is a directory, but must be a file`;
       expect([code, lines[0]]).toEqual([1, `damage  ${what}`]);
       const repaired = maintain("repair", [path]);
       expect(repaired.code).toBe(1);
@@ -666,8 +666,9 @@ describe("repair of a damaged log", () => {
     }
   });
 
-  // Goal: a repair that stops anywhere can be repeated, and forgets no seq. Method: make the disk
-  // fail at each change in turn. The newest seqs lie only in intact frames after the damage.
+  // Verifies that a repair that stops anywhere can be repeated, and forgets no seq. Method: make
+  // the disk fail at each change in turn. The newest seqs lie only in intact frames after the
+  // damage.
   test("starts over after it was stopped before any change to the disk", () => {
     const path = copyOf(killed);
     writeFileSync(`${path}/wal/HWM`, "");

@@ -49,16 +49,16 @@ test.each([
   [["dump_wal.ts"], "Cannot begin: name a file of <data_path>/wal"],
   [
     ["dump_segment.ts", "x.seg", "--rows", "few"],
-    'Cannot read --rows "few": it should be a whole number',
+    'Cannot read --rows "few": it must be a whole number',
   ],
   [["dump_segment.ts", "x.seg", "--rows"], "Cannot read --rows: it needs a value, <count>"],
   [
     ["../tests/campaigns/abuse.ts", "--only", "silent,kind"],
-    'Cannot read --only "silent,kind": it should be silent,storm,',
+    'Cannot read --only "silent,kind": it must be silent,storm,',
   ],
   [
     ["../tests/campaigns/torture.ts", "--inject", "none"],
-    'Cannot read --inject "none": it should be lost|invented|altered|reused|upload',
+    'Cannot read --inject "none": it must be lost|invented|altered|reused|upload',
   ],
 ])("%j ends with 2 and one line", async ([script = "", ...args], message) => {
   const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);

@@ -1,4 +1,4 @@
-/** Goal: a link that leads nowhere is found. Method: documents in a separate directory. */
+/** Verifies that a link that leads nowhere is found. Method: documents in a separate directory. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

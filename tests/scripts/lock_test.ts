@@ -1,6 +1,7 @@
 /**
- * Goal: `npm ci` accepts the lock file, which it refuses if a package is missing there that another
- * one requires. npm itself omits packages for other platforms that its registry does not have.
+ * Verifies that `npm ci` accepts the lock file, which it refuses if a package is missing there that
+ * another one requires. npm itself omits packages for other platforms that its registry does not
+ * have.
  */
 import { expect, test } from "bun:test";
 

@@ -1,5 +1,6 @@
 /**
- * Goal: a benchmark run with a few jobs changes their rows in docs/performance.md and no others.
+ * Verifies that a benchmark run with a few jobs changes their rows in docs/performance.md and no
+ * others.
  */
 import { expect, test } from "bun:test";
 import type { Line } from "../../scripts/bench/compare/jobs.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a sample counts for the function of this project that was at that address at that moment,
- * and exits from optimised code are counted by cause.
+ * Verifies that a sample counts for the function of this project that was at that address at that
+ * moment, and exits from optimised code are counted by cause.
  */
 import { expect, test } from "bun:test";
 import { exitsIn } from "../../scripts/bench/profile/exits.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: the syntax in the statement reference is read as it is meant. Method: the sentences that
- * the notation generates are collected and compared with all possible ones.
+ * Verifies that the syntax in the statement reference is read as it is meant. Method: the sentences
+ * that the notation generates are collected and compared with all possible ones.
  */
 import { expect, test } from "bun:test";
 import { Sentences } from "../../scripts/reference/syntax.ts";

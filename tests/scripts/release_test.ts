@@ -198,7 +198,7 @@ test("release.ts refuses an unknown platform and a tag that is not this version"
     return stderr.toString();
   };
   expect(refusal(2, "--platforms", "linux-x64,amiga")).toStartWith(
-    'Cannot read --platforms "linux-x64,amiga": it should be ' +
+    'Cannot read --platforms "linux-x64,amiga": it must be ' +
       "linux-x64,linux-arm64,darwin-arm64,windows-x64",
   );
   expect(refusal(1, "--tag", "v9.9.9")).toContain(

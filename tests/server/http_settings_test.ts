@@ -179,7 +179,7 @@ test("limits.requests_per_sec_per_ip counts callers from elsewhere only", async 
       429,
       {
         error: "RATE_LIMIT_EXCEEDED",
-        message: "Too many requests from this address: it may send 2 a second",
+        message: "Too many requests from this address: it may send 2 per second",
         retry_after_seconds: 1,
       },
     ]);
@@ -200,7 +200,7 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
       {
         error: {
           code: "RATE_LIMIT_EXCEEDED",
-          message: "Too many requests from this user, who may send 1 a second",
+          message: "Too many requests from this user, who may send 1 per second",
           retry_after_seconds: 1,
         },
       },

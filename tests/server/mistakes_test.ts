@@ -44,8 +44,8 @@ const TAKES =
 
 describe("a body of /v1/api/sql that is not JSON", () => {
   test.each<[string, string]>([
-    ["", "it is empty, but should be JSON"],
-    [" \n", "it is empty, but should be JSON"],
+    ["", "it is empty, but must be JSON"],
+    [" \n", "it is empty, but must be JSON"],
     [
       "SELECT 1",
       'it is not JSON: unexpected character "S" at line 1, column 1; a statement is sent as {"sql": "SELECT …"}',
@@ -311,7 +311,7 @@ describe("a token", () => {
       expect(await refused(`/v1/api/sql?x=1&${name}=${token}`, init)).toEqual([
         401,
         "MISSING_AUTHORIZATION",
-        `The request has no Authorization header, and a token in the URL is not read: ${SEND}`,
+        `The request has no Authorization header, and a token in the URL is ignored: ${SEND}`,
       ]);
     }
   });
@@ -322,7 +322,7 @@ describe("a token", () => {
     expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
       401,
       "MISSING_AUTHORIZATION",
-      `The request has no Authorization header, and a token in the URL is not read: ${SEND}${cookie}`,
+      `The request has no Authorization header, and a token in the URL is ignored: ${SEND}${cookie}`,
     ]);
   });
 

@@ -1,9 +1,9 @@
 /**
- * Goal: whatever writers, sockets and connections do, a subscriber sees every change of its result
- * exactly once and in order, and its rows are the result. Method: seeded worlds over the model
- * store and over the real one on a simulated disk, judged by an oracle that shares no code with the
- * engine; and worlds with injected bugs, which the oracle must find. To repeat a failure: SEED=<n>
- * bun test tests/simulation
+ * Verifies that whatever writers, sockets and connections do, a subscriber sees every change of its
+ * result exactly once and in order, and its rows are the result. Method: seeded worlds over the
+ * model store and over the real one on a simulated disk, judged by an oracle that shares no code
+ * with the engine; and worlds with injected bugs, which the oracle must find. To repeat a failure:
+ * SEED=<n> bun test tests/simulation
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";

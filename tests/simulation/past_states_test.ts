@@ -1,9 +1,10 @@
 /**
- * Goal: FOR SYSTEM_TIME AS OF returns exactly the state after the last commit at or before any seq
- * or time, or reports that its history is gone. Method: a random life of two tables through SQL,
- * one of them with rows of two users: inserts, updates, deletes, upserts and transactions, flushed,
- * merged, discarded and restarted at random. A model computes each state from the statements alone.
- * Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * Verifies that FOR SYSTEM_TIME AS OF returns exactly the state after the last commit at or before
+ * any seq or time, or reports that its history is gone. Method: a random life of two tables through
+ * SQL, one of them with rows of two users: inserts, updates, deletes, upserts and transactions,
+ * flushed, merged, discarded and restarted at random. A model computes each state from the
+ * statements alone. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this
+ * file>
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";

@@ -1,7 +1,7 @@
 /**
  * Accounts on the real process: sign-up, invitations, guests, one's own password and account, links
- * by a signed webhook. Goal: each is off until configured, answers do not tell which accounts
- * exist, and rows stay with their guest.
+ * by a signed webhook. Verifies that each is off until configured, answers do not tell which
+ * accounts exist, and rows stay with their guest.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";

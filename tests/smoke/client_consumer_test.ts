@@ -1,5 +1,5 @@
 /**
- * Goal: a consumer of the client handles each message once and loses none, despite handler
+ * Verifies that a consumer of the client handles each message once and loses none, despite handler
  * failures, restarts and SIGKILL of the server; and it stops cleanly.
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: the server delivers the client as one module for pages of any origin and for every runtime,
- * with types that compile under any compiler settings.
+ * Verifies that the server delivers the client as one module for pages of any origin and for every
+ * runtime, with types that compile under any compiler settings.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,6 @@
-/** Goal: with the real process, concurrent clients that count in transactions lose no step. */
+/**
+ * Verifies that with the real process, concurrent clients that count in transactions lose no step.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
 import {

@@ -1,6 +1,7 @@
 /**
- * Goal: with the real process, JavaScript values sent as parameters are returned unchanged, lists
- * are sent in the form that the statement requires, and live queries resume at their position.
+ * Verifies that with the real process, JavaScript values sent as parameters are returned unchanged,
+ * lists are sent in the form that the statement requires, and live queries resume at their
+ * position.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -172,10 +173,10 @@ test.each<[string, Parameter[], RegExp]>([
   [
     "SELECT $1::timestamp",
     [1_795_000_000_000],
-    /^Cannot send parameter 1: it is a number where the statement has TIMESTAMP; send a Date, as new Date\(ms\), or an ISO string/,
+    /^Cannot send parameter 1: it is a number where the statement expects TIMESTAMP; send a Date, such as new Date\(ms\), or an ISO string/,
   ],
-  ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement has DATE/],
-  ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* has TIME;/],
+  ["SELECT CAST($1 AS DATE)", [5n], /it is a number where the statement expects DATE/],
+  ["SELECT $2 :: time", ["a", 5], /^Cannot send parameter 2: .* expects TIME;/],
   [
     "SELECT 1 IN ($1)",
     [[1, 2]],
@@ -188,8 +189,8 @@ test.each<[string, Parameter[], RegExp]>([
     [[{ a: 2n ** 60n }]],
     /^Cannot send "a" of item 1 of parameter 1: JSON cannot represent 1152921504606846976; send a string/,
   ],
-  ["SELECT $1", [new Map()], /^Cannot send parameter 1: it is an object of Map, but should be/],
-  ["SELECT $1", [/a/], /it is an object of RegExp/],
+  ["SELECT $1", [new Map()], /^Cannot send parameter 1: it is an instance of Map, but must be/],
+  ["SELECT $1", [/a/], /it is an instance of RegExp/],
   ["SELECT 1 = ANY($1)", [[1, undefined]], /^Cannot send item 2 of parameter 1: it is undefined/],
 ])("%s refuses values that it cannot convert", async (sql, params, message) => {
   const failure = await db.query(sql, params).catch((error: unknown) => error);

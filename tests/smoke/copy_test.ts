@@ -188,8 +188,8 @@ test("a copy takes part in the open transaction that its header names", async ()
 
 test("the endpoint takes one COPY, and says what it is given instead", async () => {
   for (const [sql, message] of [
-    ["SELECT 1", "it should be one COPY"],
-    ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it should be one COPY"],
+    ["SELECT 1", "it must be one COPY"],
+    ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it must be one COPY"],
     ["COPY x.t FROM '/tmp/t.csv'", "COPY FROM a file of the server"],
     ["COPY x.unknown TO STDOUT", "x.unknown"],
   ] as const) {
@@ -232,7 +232,7 @@ describe("the client", () => {
     expect(copying).rejects.toThrow('(line 1, column "id")');
     // @ts-expect-error A caller without types may pass anything.
     expect(db.copyFrom("COPY x.t FROM STDIN", 7)).rejects.toThrow(
-      "the data are 7, but should be a string",
+      "the data is 7, but must be a string",
     );
   });
 });

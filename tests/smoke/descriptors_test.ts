@@ -1,6 +1,6 @@
 /**
- * Goal: with few file descriptors, connections of the real process leave enough for files, and the
- * log, `/metrics` and `system.stats` report it.
+ * Verifies that with few file descriptors, connections of the real process leave enough for files,
+ * and the log, `/metrics` and `system.stats` report it.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Goal: for a browser's EventSource, every response of `GET /v1/api/live` is a stream, even for a
- * refusal or while the server stops; nginx with default settings forwards it without delay.
+ * Verifies that for a browser's EventSource, every response of `GET /v1/api/live` is a stream, even
+ * for a refusal or while the server stops; nginx with default settings forwards it without delay.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -394,8 +394,8 @@ describe("a signed URL", () => {
   });
 
   test.each([
-    ["SELECT FILE_URL('nothing')", "the value is no file"],
-    ["SELECT FILE_URL(1)", "the value is no file"],
+    ["SELECT FILE_URL('nothing')", "the value is not a file"],
+    ["SELECT FILE_URL(1)", "the value is not a file"],
     [
       "EXECUTE AS USER 'ann' (SELECT FILE_URL(file) FROM app.docs LIMIT 1)",
       "runs for another user",

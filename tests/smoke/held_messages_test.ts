@@ -1,6 +1,6 @@
 /**
- * Goal: WebSocket messages that are never finished use no more memory of the real process than
- * their sender may use, and the sender gets an error.
+ * Verifies that WebSocket messages that are never finished use no more memory of the real process
+ * than their sender may use, and the sender gets an error.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";

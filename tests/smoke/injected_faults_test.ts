@@ -1,7 +1,7 @@
 /**
- * Goal: a fault injected into any stage of a request, a subscription, a connection or a job of the
- * real process ends only that one. A bug in a commit, or where a segment is published, stops the
- * process, which recovery from the log makes safe.
+ * Verifies that a fault injected into any stage of a request, a subscription, a connection or a job
+ * of the real process ends only that one. A bug in a commit, or where a segment is published, stops
+ * the process, which recovery from the log makes safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * Goal: a user who withholds a large body delays only their own large bodies, and only as long as
- * the connection lasts. Method: requests sent byte by byte to a server that gives each user space
- * for one and a half large bodies.
+ * Verifies that a user who withholds a large body delays only their own large bodies, and only as
+ * long as the connection lasts. Method: requests sent byte by byte to a server that gives each user
+ * space for one and a half large bodies.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * Goal: statements with thousands of values share memory with one another, but no values. Method:
- * such statements at once, one after another, failing and repeated; the rows of the table are
- * compared with the values sent.
+ * Verifies that statements with thousands of values share memory with one another, but no values.
+ * Method: such statements at once, one after another, failing and repeated; the rows of the table
+ * are compared with the values sent.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";

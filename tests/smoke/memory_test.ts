@@ -1,5 +1,5 @@
 /**
- * Goal: a server stays within its configured memory. Tests its budgets, as shown by
+ * Verifies that a server stays within its configured memory. Tests its budgets, as shown by
  * `system.memory`, `system.settings` and `/metrics`, and the refusals for lack of memory.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -197,7 +197,7 @@ async function runWith(toml: string, wrapper: readonly string[] = []): Promise<R
 test("less memory than startup needs stops the server, with the figure", async () => {
   const { code, stderr } = await runWith(`performance.memory_bytes = ${128 * MIB}`);
   expect(stderr).toMatch(
-    /^Cannot start Tidemark:\n\S+: performance.memory_bytes is 134217728, but should be at least 201326592, or 0 to detect it\n$/,
+    /^Cannot start Tidemark:\n\S+: performance.memory_bytes is 134217728, but must be at least 201326592, or 0 to detect it\n$/,
   );
   expect(code).toBe(1);
 });
@@ -205,7 +205,7 @@ test("less memory than startup needs stops the server, with the figure", async (
 testUnless(linuxMissing)("too little address space stops startup, with the figure", async () => {
   const { code, stderr } = await runWith("", ["bash", "-c", 'ulimit -v 570000; exec "$@"', "bash"]);
   expect(stderr).toMatch(
-    /: the process may use \d+ bytes of memory, by the limit of the address space, 583680000, but needs at least 201326592: raise that limit\n$/,
+    /: the process may use \d+ bytes of memory, according to the limit of the address space, 583680000, but needs at least 201326592: raise that limit\n$/,
   );
   expect(code).toBe(1);
 });

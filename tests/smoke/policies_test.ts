@@ -1,7 +1,7 @@
 /**
  * Row policies on the real process: kinds of statements by rules, with the canary of a room of
- * which the caller is no member. Goal: nothing sent to a caller contains rows that policies hide,
- * and subscribers lose and gain rows in the commit that changes their membership.
+ * which the caller is no member. Verifies that nothing sent to a caller contains rows that policies
+ * hide, and subscribers lose and gain rows in the commit that changes their membership.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";

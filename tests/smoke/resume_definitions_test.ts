@@ -1,7 +1,7 @@
 /**
- * Goal: the rows of a client that resumes are the current result, or the client has to start again,
- * even if the name by then refers to another table, another user or other columns. Method: each
- * case once on a server that continues, and once with a kill between loss and resume.
+ * Verifies that the rows of a client that resumes are the current result, or the client has to
+ * start again, even if the name by then refers to another table, another user or other columns.
+ * Method: each case once on a server that continues, and once with a kill between loss and resume.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";

@@ -1,5 +1,6 @@
 /**
- * Goal: a service manager that starts the real process learns when it listens and when it stops.
+ * Verifies that a service manager that starts the real process learns when it listens and when it
+ * stops.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -370,7 +370,7 @@ test.each([
   ["CREATE TOKEN x FOR USER ann EXPIRES '2001-01-01'", "it would expire in the past"],
   ["CREATE TOKEN x FOR USER ann EXPIRES IN '-1 day'", "it would expire in the past"],
   ["CREATE TOKEN x FOR USER ann EXPIRES 'soon'", "soon"],
-  ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES should list READ, or WRITE"],
+  ["CREATE TOKEN x FOR USER ann SCOPES (ACT)", "SCOPES must list READ, or WRITE"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ, ALL)", 'Cannot use the scope "all"'],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ, NAMESPACE nowhere)", "namespace nowhere not found"],
   ["CREATE TOKEN x FOR USER ann SCOPES (READ) SCOPES (WRITE)", "found a second SCOPES"],

@@ -1,6 +1,6 @@
 /**
- * Goal: on SIGHUP the real process reloads its changeable settings and continues the log in a new
- * file; it ignores SIGUSR1 and SIGUSR2.
+ * Verifies that on SIGHUP the real process reloads its changeable settings and continues the log in
+ * a new file; it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -93,10 +93,10 @@ describe("the server does not start", () => {
     const path = join(folder, "config.toml");
     writeFileSync(join(folder, "file"), "");
     writeFileSync(path, tomlFromSections({ storage: { data_path: join(folder, "file/data") } }));
-    const part = "a part of the path is a file, but should be a directory";
+    const part = "a part of the path is a file, but must be a directory";
     expectRefusal(await run([path]), "ENOTDIR", part);
     expect((await run([folder])).stderr).toContain(
-      "cannot be read (EISDIR): it is a directory, but should be a file",
+      "cannot be read (EISDIR): it is a directory, but must be a file",
     );
   });
 

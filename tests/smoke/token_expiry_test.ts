@@ -1,6 +1,6 @@
 /**
- * Goal: sockets and event streams of a real server end with their token, and other sessions go on.
- * Method: the clock of the server is set a day ahead while they are open.
+ * Verifies that sockets and event streams of a real server end with their token, and other sessions
+ * go on. Method: the clock of the server is set a day ahead while they are open.
  */
 import { expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";

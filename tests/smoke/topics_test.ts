@@ -301,7 +301,7 @@ describe("POST /v1/api/topics/ack", () => {
 
 describe("bad input", () => {
   const cases: [what: string, path: string, fields: Record<string, unknown>, word: RegExp][] = [
-    ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is absent, but should be/],
+    ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is absent, but must be/],
     ["a topic without namespace", CONSUME, { topic_id: "feed" }, /name of a topic/],
     ["no group", CONSUME, { group_id: undefined }, /"group_id"/],
     ["a long group", CONSUME, { group_id: "g".repeat(129) }, /1 to 128 bytes/],
@@ -309,7 +309,7 @@ describe("bad input", () => {
     ["an unknown start", CONSUME, { start: "middle" }, /"Latest", "Earliest"/],
     ["two starts", CONSUME, { start: { Offset: 1, Timestamp: 2 } }, /"Latest"/],
     ["a negative start", CONSUME, { start: { Offset: -1 } }, /"Latest"/],
-    ["limit 0", CONSUME, { limit: 0 }, /it is 0, but should be a whole number from 1 to 10000/],
+    ["limit 0", CONSUME, { limit: 0 }, /it is 0, but must be a whole number from 1 to 10000/],
     ["limit 10001", CONSUME, { limit: 10_001 }, /from 1 to 10000/],
     ["a fraction", CONSUME, { partition_id: 0.5 }, /whole number/],
     ["a negative time", CONSUME, { timeout_seconds: -1 }, /of 0 or more/],

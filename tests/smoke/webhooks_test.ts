@@ -1,7 +1,7 @@
 /**
- * Goal: the real process delivers topic messages to a receiver over HTTP: signed, each until it is
- * accepted, despite failures, slow answers, restarts and SIGKILL; and to no host that the
- * configuration does not list.
+ * Verifies that the real process delivers topic messages to a receiver over HTTP: signed, each
+ * until it is accepted, despite failures, slow answers, restarts and SIGKILL; and to no host that
+ * the configuration does not list.
  */
 import { afterEach, expect, test } from "bun:test";
 import { createHmac, timingSafeEqual } from "node:crypto";

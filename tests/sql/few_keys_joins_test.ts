@@ -1,7 +1,7 @@
 /**
- * Goal: a join with few keys on one side reads the other side by these keys, and has the same
- * result as a join that scans both. Method: rows read as EXPLAIN ANALYZE counts them, and random
- * joins compared with the same ones over an expression that hides the column.
+ * Verifies that a join with few keys on one side reads the other side by these keys, and has the
+ * same result as a join that scans both. Method: rows read as EXPLAIN ANALYZE counts them, and
+ * random joins compared with the same ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

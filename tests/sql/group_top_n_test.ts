@@ -1,7 +1,7 @@
 /**
- * Goal: DISTINCT ON sorts about as many rows as there are groups, and keeps the rows that a sort of
- * all rows would put first. Method: rows sorted as EXPLAIN ANALYZE counts them, and random orders
- * compared with the same query with a window.
+ * Verifies that DISTINCT ON sorts about as many rows as there are groups, and keeps the rows that a
+ * sort of all rows would put first. Method: rows sorted as EXPLAIN ANALYZE counts them, and random
+ * orders compared with the same query with a window.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: chains of thousands of operators or queries succeed wherever expressions are allowed, in
- * the event loop and in threads. Method: chains whose value is known.
+ * Verifies that chains of thousands of operators or queries succeed wherever expressions are
+ * allowed, in the event loop and in threads. Method: chains whose value is known.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

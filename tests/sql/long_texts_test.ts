@@ -1,7 +1,7 @@
 /**
- * Goal: a text with very many statements behaves like any other, although only a few of them are
- * kept bound. Method: texts with more statements than are kept, with a fault, a definition or a
- * name change among the later ones.
+ * Verifies that a text with very many statements behaves like any other, although only a few of
+ * them are kept bound. Method: texts with more statements than are kept, with a fault, a definition
+ * or a name change among the later ones.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: an OR of many equalities becomes one membership test with the same meaning. Method: the
- * plan, and random ORs compared with the same ORs over expressions that are not columns.
+ * Verifies that an OR of many equalities becomes one membership test with the same meaning. Method:
+ * the plan, and random ORs compared with the same ORs over expressions that are not columns.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -299,7 +299,7 @@ test.each([
 });
 
 test.each([
-  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store one row for each element"],
+  ["CREATE TABLE s (id INT PRIMARY KEY, a VECTOR(2)[])", "store each element in a row of its own"],
   [
     "CREATE TABLE s (id INT[] PRIMARY KEY)",
     "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()",
@@ -311,7 +311,7 @@ test.each([
   ["WITH t AS (SELECT * FROM app.t) SELECT * FROM t", undefined],
   [
     "WITH t AS (SELECT * FROM nowhere_near) SELECT * FROM t",
-    "A name without a namespace belongs to app, the current namespace",
+    "A name without a namespace refers to app, the current namespace",
   ],
   ["SELECT people.id FROM people p", 'it is known as "p" here'],
   ["SELECT app.people.id FROM people p", 'it is known as "p" here'],
@@ -352,7 +352,7 @@ test("PERMISSION_DENIED of a write says which role may write the table", async (
   const messageOf = async (sql: string): Promise<string | undefined> =>
     (await engine.database.sql.execute(principal, { sql, params: [] })).error?.message;
   expect(await messageOf("INSERT INTO app.seen VALUES (1)")).toBe(
-    "Cannot write to table app.seen: it is a SHARED table of ACCESS_LEVEL 'PUBLIC', " +
+    "Cannot write to table app.seen: it is a SHARED table with ACCESS_LEVEL 'PUBLIC', " +
       "and writing to it requires role service or higher, or ownership of the namespace",
   );
   expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("table app.hidden not found");

@@ -1,6 +1,6 @@
 /**
- * Goal: anyone who writes SQL as for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or makes a
- * newcomer's mistake, learns where the fault is and what to write instead.
+ * Verifies that anyone who writes SQL as for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or
+ * makes a newcomer's mistake, learns where the fault is and what to write instead.
  *
  * Method: each text is run, and its error must give a position and advice.
  */
@@ -54,28 +54,28 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT * FROM notes",
     "notes",
-    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "INSERT INTO notes (title) VALUES ('a')",
     "notes (title) ",
-    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "DROP TABLE kv",
     "kv",
-    "did you mean demo.kv? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean demo.kv? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   ["SELECT * FROM public.notes", "public.notes", "did you mean demo.notes?"],
   [
     "SELECT * FROM nowhere",
     "nowhere",
-    "A name without a namespace belongs to default, unless USE or the request sets another",
+    "A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "SELECT * FROM note",
     "note",
-    "did you mean demo.notes? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean demo.notes? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "SELECT v REGEXP 'x' FROM demo.kv",
@@ -85,7 +85,7 @@ const NAMES: readonly Mistake[] = [
   [
     "SELECT v GLOB 'x*' FROM demo.kv",
     "GLOB 'x*' FROM demo.kv",
-    "write name LIKE 'pattern%', where % matches any string and _ any character",
+    "write name LIKE 'pattern%', where % matches any string and _ matches any character",
   ],
   ["SELECT 5 XOR 3", "XOR 3", "write != between conditions, or # between integers for their bits"],
   ["SELECT v FROM demo.kv LIMIT 5 10", "10", "write LIMIT count OFFSET start"],
@@ -149,12 +149,12 @@ const NAMES: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, order INT)",
     "order INT)",
-    'as a name it needs double quotes: "order"',
+    'to use it as a name, write it in double quotes: "order"',
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, group TEXT)",
     "group TEXT)",
-    'as a name it needs double quotes: "group"',
+    'to use it as a name, write it in double quotes: "group"',
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, first-name TEXT)",
@@ -203,7 +203,7 @@ const PARAMETERS: readonly Mistake[] = [
 ];
 
 const OPERATORS: readonly Mistake[] = [
-  ["SELECT * FROM demo.kv WHERE k == 1", "= 1", "write = once to compare: price = 10"],
+  ["SELECT * FROM demo.kv WHERE k == 1", "= 1", "write a single = to compare: price = 10"],
   ["SELECT * FROM demo.kv WHERE k =< 1", "=< 1", "write price <= 10"],
   [
     "SELECT * FROM demo.kv WHERE k = 1 && v = 'a'",
@@ -272,15 +272,11 @@ const CLAUSES: readonly Mistake[] = [
     ", 10",
     "write LIMIT count OFFSET start instead of LIMIT start, count",
   ],
-  [
-    "SELECT * FROM demo.kv WITH (NOLOCK)",
-    "WITH (NOLOCK)",
-    "leave it out: reads never wait for writers",
-  ],
+  ["SELECT * FROM demo.kv WITH (NOLOCK)", "WITH (NOLOCK)", "omit it: reads never wait for writers"],
   [
     "SELECT * FROM demo.kv LOCK IN SHARE MODE",
     "LOCK IN SHARE ",
-    "leave it out: of two transactions in conflict, the second to commit fails",
+    "omit it: of two transactions in conflict, the second to commit fails",
   ],
   ["SELECT k FROM demo.kv MINUS SELECT 1", "MINUS SELECT 1", "write EXCEPT"],
   [
@@ -291,7 +287,7 @@ const CLAUSES: readonly Mistake[] = [
   [
     "SELECT k FROM demo.kv JOIN demo.notes",
     "",
-    "every join but CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
+    "every join except CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
   ],
   [
     "SELECT k FROM demo.kv ORDER BY k WHERE k = 1",
@@ -307,7 +303,7 @@ const CLAUSES: readonly Mistake[] = [
   [
     "SELECT k FROM demo.kv WHERE count(*) > 1",
     "count(*) > 1",
-    "put conditions on aggregates into HAVING",
+    "put conditions on aggregates in HAVING",
   ],
   ["SELECT k, FROM demo.kv", "FROM demo.kv", "remove the comma before this"],
   ["SELECT k FROM demo.kv WHERE k IN (1, 2,)", ")", "remove the comma before this"],
@@ -396,7 +392,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "CREATE TABLE demo.t (id INT UNSIGNED PRIMARY KEY)",
     "UNSIGNED PRIMA",
-    "leave it out: integers are signed, and BIGINT can store an unsigned INT",
+    "omit it: integers are signed, and BIGINT can store an unsigned INT",
   ],
   ["CREATE TABLE demo.t (id INT(11) PRIMARY KEY)", "INT(11) PRIMAR", "write INT without a size"],
   [
@@ -411,11 +407,7 @@ const DEFINITIONS: readonly Mistake[] = [
   ],
   ["CREATE TABLE demo.t (id INT PRIMARY KEY, s VARCHAR2(20))", "VARCHAR2(20))", "write TEXT"],
   ["CREATE TABLE demo.t (id INT PRIMARY KEY, s DATETIME2)", "DATETIME2)", "write TIMESTAMP"],
-  [
-    "CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT) ENGINE=InnoDB",
-    "ENGINE=InnoDB",
-    "leave it out",
-  ],
+  ["CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT) ENGINE=InnoDB", "ENGINE=InnoDB", "omit it"],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, s TEXT, INDEX (s))",
     "INDEX (s))",
@@ -424,7 +416,7 @@ const DEFINITIONS: readonly Mistake[] = [
   [
     "SELECT * FROM demo.kv FORCE INDEX (k)",
     "FORCE INDEX (k)",
-    "leave it out: the server chooses the index",
+    "omit it: the server chooses the index",
   ],
   [
     "CREATE TABLE demo.t (id INT PRIMARY KEY, s ARRAY<TEXT>)",
@@ -539,19 +531,19 @@ const FUNCTIONS: readonly Mistake[] = [
     "IF(k = 1, 'a',",
     "write CASE WHEN price > 10 THEN 'high' ELSE 'low' END",
   ],
-  ["SELECT CURRENT_DATE()", "()", "leave the parentheses out"],
+  ["SELECT CURRENT_DATE()", "()", "omit the parentheses"],
 ];
 
 const SIBLINGS: readonly Mistake[] = [
   [
     "SELECT * FROM users",
     "users",
-    "did you mean system.users? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean system.users? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "SELECT * FROM tables",
     "tables",
-    "did you mean system.tables or information_schema.tables? A name without a namespace belongs to default, unless USE or the request sets another",
+    "did you mean system.tables or information_schema.tables? A name without a namespace refers to default, unless USE or the request sets another namespace",
   ],
   [
     "SELECT * FROM sqlite_master",
@@ -574,7 +566,7 @@ const SIBLINGS: readonly Mistake[] = [
   ["SELECT DATEADD(day, 1, now())", "DATEADD(day, 1", "write sent_at + INTERVAL '1 day'"],
   ["SELECT count()", "count()", "write count(*), or count(name)"],
   ["SELECT 1 < 2 < 3", "< 3", "write a < b AND b < c"],
-  ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "leave TABLE out"],
+  ["INSERT INTO TABLE demo.kv VALUES (1, 'a')", "TABLE demo.kv ", "omit TABLE"],
   ["UPDATE FROM demo.kv SET v = 'a'", "FROM demo.kv S", "write UPDATE t SET price = 1"],
   [
     "UPDATE demo.kv AS x SET x.v = 'a'",

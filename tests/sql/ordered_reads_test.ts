@@ -1,7 +1,7 @@
 /**
- * Goal: the first rows in a column's order are read in that order, and equal those of a sort of all
- * rows. Method: rows read as EXPLAIN ANALYZE counts them, and queries compared with the same ones
- * over an expression that hides the column.
+ * Verifies that the first rows in a column's order are read in that order, and equal those of a
+ * sort of all rows. Method: rows read as EXPLAIN ANALYZE counts them, and queries compared with the
+ * same ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a recursive query returns the values that its steps compute. It neither rounds numbers to
- * the digits of the first row nor truncates strings. The expected numbers were compared with
- * PostgreSQL 15.
+ * Verifies that a recursive query returns the values that its steps compute. It neither rounds
+ * numbers to the digits of the first row nor truncates strings. The expected numbers were compared
+ * with PostgreSQL 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a query that lists the keys of its rows looks them up and has the same result as a scan.
- * Method: the plan, and random lists compared with the same condition on an expression that hides
- * the column.
+ * Verifies that a query that lists the keys of its rows looks them up and has the same result as a
+ * scan. Method: the plan, and random lists compared with the same condition on an expression that
+ * hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";

@@ -621,8 +621,8 @@ describe("limits", () => {
   });
 });
 
-// Goal: a key that is computed on either side of such a join is its own column. Method: the same
-// condition as a value, which is evaluated row by row.
+// Verifies that a key that is computed on either side of such a join is its own column. Method: the
+// same condition as a value, which is evaluated row by row.
 test.each([
   "s.c = t.c AND upper(s.c) = upper(t.c)",
   "s.b = t.b AND abs(s.a) = abs(t.a)",

@@ -1,6 +1,6 @@
 /**
- * Goal: when the clock jumps, across restarts and crashes, no seq repeats, rows live as long as the
- * clock at their commit says, and no warning asks for a correct clock to be set.
+ * Verifies that when the clock jumps, across restarts and crashes, no seq repeats, rows live as
+ * long as the clock at their commit says, and no warning asks for a correct clock to be set.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";

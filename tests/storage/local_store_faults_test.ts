@@ -658,7 +658,7 @@ test.each([
   }
 });
 
-// Goal: a file that is missing for a moment makes its table unavailable for the rest of the
+// Verifies that a file that is missing for a moment makes its table unavailable for the rest of the
 // process, but loses no row. Method: it is missing when it is first read. One of its rows, replaced
 // before, is replaced again in the meantime.
 test.each(["ENOENT", "EIO"])(
@@ -701,9 +701,9 @@ test.each(["ENOENT", "EIO"])(
   },
 );
 
-// Goal: a replacement that was rolled back while the segment of the replaced row could not be read
-// does not hide a row permanently. Method: the disk fails both the log and the segment after one
-// update.
+// Verifies that a replacement that was rolled back while the segment of the replaced row could not
+// be read does not hide a row permanently. Method: the disk fails both the log and the segment
+// after one update.
 test("a segment that notes replacements taken back meanwhile stays quarantined", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -756,9 +756,10 @@ test("a place in a segment that the disk cannot read is damage in that segment, 
   await store.close();
 });
 
-// Goal: a segment that recovery could not read is no more lost than one that a statement could not.
-// Method: one of its rows was replaced according to the log alone, and the disk can read it again
-// before the flush that lets the log discard this record, during that flush, or not even then.
+// Verifies that a segment that recovery could not read is no more lost than one that a statement
+// could not. Method: one of its rows was replaced according to the log alone, and the disk can read
+// it again before the flush that lets the log discard this record, during that flush, or not even
+// then.
 test.each([
   ["before the next start", "live"],
   ["before the flush", "live"],
@@ -819,10 +820,10 @@ interface Moment {
 }
 
 /**
- * Goal: a crash before any single disk operation loses nothing that was acknowledged, and reveals
- * nothing that was never written. Method: one run of commits, updates, deletes and flushes over
- * several log files; before each of its operations the disk is crashed in three ways and opened
- * again.
+ * Verifies that a crash before any single disk operation loses nothing that was acknowledged, and
+ * reveals nothing that was never written. Method: one run of commits, updates, deletes and flushes
+ * over several log files; before each of its operations the disk is crashed in three ways and
+ * opened again.
  */
 test("LocalStore recovers from a crash before any disk operation", async () => {
   const moments: Moment[] = [];

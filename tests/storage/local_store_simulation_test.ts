@@ -1,10 +1,10 @@
 /**
- * Goal: whatever is committed, flushed, crashed and reopened in whatever order, every read gives
- * the same result as a plain list of row versions, and no acknowledged commit is ever lost. Method:
- * a random schedule over three tables (shared, per user with a compound key and in its own storage,
- * without a key) on a simulated disk that loses what was not synced. After each crash the commits
- * that survive must be a prefix of those applied, and contain every one that was acknowledged. To
- * repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
+ * Verifies that whatever is committed, flushed, crashed and reopened in whatever order, every read
+ * gives the same result as a plain list of row versions, and no acknowledged commit is ever lost.
+ * Method: a random schedule over three tables (shared, per user with a compound key and in its own
+ * storage, without a key) on a simulated disk that loses what was not synced. After each crash the
+ * commits that survive must be a prefix of those applied, and contain every one that was
+ * acknowledged. To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";

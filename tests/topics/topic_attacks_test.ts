@@ -1,7 +1,7 @@
 /**
- * Goal: whatever consumers, clocks and administrators do to a topic, no message is lost, none that
- * was acknowledged comes again, and offsets have no gaps. Method: each test is one attack on a real
- * engine.
+ * Verifies that whatever consumers, clocks and administrators do to a topic, no message is lost,
+ * none that was acknowledged comes again, and offsets have no gaps. Method: each test is one attack
+ * on a real engine.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -130,7 +130,7 @@ test("a row on which the condition fails is left out, and the topic says so", as
   expect((await read("t")).map(({ key }) => key)).toEqual(["1", "3"]);
   const [state] = engine.database.topicLogs.states();
   expect(state?.faults).toHaveLength(1);
-  expect(state?.faults[0]).toStartWith("changes of app.jobs are left out: ");
+  expect(state?.faults[0]).toStartWith("changes of app.jobs are omitted: ");
 });
 
 test("onNews calls back in the turn of the commit or the next, once for many, and not after its end", async () => {
@@ -184,7 +184,7 @@ test("a table that is dropped takes its messages with it, and their offsets stay
     [2, "2"],
   ]);
   const [state] = engine.database.topicLogs.states();
-  expect(state?.faults.join("; ")).toContain("1 message(s) were left out");
+  expect(state?.faults.join("; ")).toContain("1 message(s) were omitted");
 });
 
 test("messages are kept for the hours of the topic, and history is held for them as long", async () => {

@@ -1,10 +1,10 @@
 /**
- * Goal: a change has one offset, whatever happens: the offsets of a partition have no gap, a key
- * stays in its partition, an offset that was seen once refers to the same change after each restart
- * and crash, and every kept message can be read. Method: random commits over two tables with
- * several owners, three topics (partitions, conditions, all operations, three payloads, a source
- * that is dropped and added), flushes, merges, discards, hours that pass, clears, restarts and
- * power losses at random points; a plain list of versions determines what must be read. Each
+ * Verifies that a change has one offset, whatever happens: the offsets of a partition have no gap,
+ * a key stays in its partition, an offset that was seen once refers to the same change after each
+ * restart and crash, and every kept message can be read. Method: random commits over two tables
+ * with several owners, three topics (partitions, conditions, all operations, three payloads, a
+ * source that is dropped and added), flushes, merges, discards, hours that pass, clears, restarts
+ * and power losses at random points; a plain list of versions determines what must be read. Each
  * injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: each pair of types casts in exactly the contexts that the SQL contract names, and the
- * values are correct.
+ * Verifies that each pair of types casts in exactly the contexts that the SQL contract names, and
+ * the values are correct.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

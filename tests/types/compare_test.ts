@@ -1,4 +1,4 @@
-/** Goal: one total order per type, with keys that are equal exactly where values are. */
+/** Verifies that one total order per type, with keys that are equal exactly where values are. */
 import { expect, test } from "bun:test";
 import {
   BIGINT,

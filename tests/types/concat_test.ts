@@ -1,6 +1,6 @@
 /**
- * Goal: concatenated vectors contain the values of all inputs, whatever their kinds. Method: random
- * values of every type, cut into random parts of random kinds.
+ * Verifies that concatenated vectors contain the values of all inputs, whatever their kinds.
+ * Method: random values of every type, cut into random parts of random kinds.
  */
 import { expect, test } from "bun:test";
 import { concat, slice, TEXT, type Value, type Vector, valuesOf } from "../../src/types/mod.ts";

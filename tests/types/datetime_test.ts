@@ -1,6 +1,6 @@
 /**
- * Goal: the calendar is correct on every day from 4714 BC to the year 9999, and timestamps keep
- * their microseconds on both sides of 2^53.
+ * Verifies that the calendar is correct on every day from 4714 BC to the year 9999, and timestamps
+ * keep their microseconds on both sides of 2^53.
  */
 import { expect, test } from "bun:test";
 import {

@@ -1,7 +1,7 @@
 /**
- * Goal: decimals are exact and whole numbers have one form, whatever their size.
- * Method: random operands from both sides of 2^53, checked against bigint arithmetic.
- * To repeat a failure: SEED=<n> bun test tests/types
+ * Verifies that decimals are exact and whole numbers have one form, whatever their size. Method:
+ * random operands from both sides of 2^53, checked against bigint arithmetic. To repeat a failure:
+ * SEED=<n> bun test tests/types
  */
 import { expect, test } from "bun:test";
 import { decimalFromDouble } from "../../src/types/decimal.ts";

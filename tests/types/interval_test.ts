@@ -1,6 +1,6 @@
 /**
- * Goal: intervals read and write PostgreSQL's forms, and carry fractions over to smaller units as
- * it does.
+ * Verifies that intervals read and write PostgreSQL's forms, and carry fractions over to smaller
+ * units as it does.
  */
 import { expect, test } from "bun:test";
 import { intervalSpan } from "../../src/types/interval.ts";

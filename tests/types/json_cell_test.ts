@@ -1,4 +1,4 @@
-/** Goal: cells are exactly those of the wire contract, and parameters keep every digit. */
+/** Verifies that cells are exactly those of the wire contract, and parameters keep every digit. */
 import { expect, test } from "bun:test";
 import {
   BIGINT,

@@ -1,6 +1,6 @@
 /**
- * Goal: JSON text is accepted exactly if JSON.parse accepts it, and JSONB has one canonical form in
- * which equal documents are equal.
+ * Verifies that JSON text is accepted exactly if JSON.parse accepts it, and JSONB has one canonical
+ * form in which equal documents are equal.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: every type reads the text it writes, reads what PostgreSQL reads, and refuses the rest
- * with the right code.
+ * Verifies that every type reads the text it writes, reads what PostgreSQL reads, and refuses the
+ * rest with the right code.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: the examples of docs/client.md work unchanged, except for the server's address: the page
- * and the React hook in a real Chromium, the script in Node.
+ * Verifies that the examples of docs/client.md work unchanged, except for the server's address: the
+ * page and the React hook in a real Chromium, the script in Node.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Goal: the editor offers the right names in the right order at the cursor, which is written here
- * as a bar.
+ * Verifies that the editor offers the right names in the right order at the cursor, which is
+ * written here as a bar.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";

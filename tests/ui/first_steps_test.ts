@@ -1,6 +1,6 @@
 /**
- * Goal: the admin page works in a new user's first minutes: the example, the first live view, a
- * stopped run, and the table list.
+ * Verifies that the admin page works in a new user's first minutes: the example, the first live
+ * view, a stopped run, and the table list.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";

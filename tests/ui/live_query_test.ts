@@ -1,5 +1,6 @@
 /**
- * Goal: the page follows a statement without its ORDER BY and LIMIT, which it applies itself.
+ * Verifies that the page follows a statement without its ORDER BY and LIMIT, which it applies
+ * itself.
  */
 import { expect, test } from "bun:test";
 import { followedQuery } from "../../ui/src/live_query.ts";

@@ -1,5 +1,6 @@
 /**
- * Goal: in results too long for a page, every row can be reached and few are fetched without need.
+ * Verifies that in results too long for a page, every row can be reached and few are fetched
+ * without need.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";

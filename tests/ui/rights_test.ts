@@ -1,7 +1,7 @@
 /**
- * Goal: an administrator sees and changes on one page who may do what: policies, roles, service
- * tokens, sign-up and invitations. Every list follows its query, so that it also shows what others
- * change.
+ * Verifies that an administrator sees and changes on one page who may do what: policies, roles,
+ * service tokens, sign-up and invitations. Every list follows its query, so that it also shows what
+ * others change.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator, Page } from "playwright-core";
@@ -127,7 +127,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
 
       const signUp = sectionOf(page, "Sign-up");
       await signUp
-        .getByRole("row", { name: /^auth\.signup invitation who makes an account/ })
+        .getByRole("row", { name: /^auth\.signup invitation who can create an account/ })
         .waitFor();
       await signUp.getByRole("row", { name: /^auth\.guests true/ }).waitFor();
       const invitations = sectionOf(page, "Invitations");

@@ -102,7 +102,7 @@ export class RunReader {
     try {
       const { done, value } = await this.#parts.next();
       if (done !== true) return value;
-      throw new Error("The answer has ended without its end");
+      throw new Error("The response ended early");
     } catch (error) {
       this.#isOver = true;
       // A failure before any rows contains the results of earlier statements.

@@ -40,7 +40,7 @@ export function providerFetch(clock: Clock): ProviderFetch {
   return async (url, request) => {
     const target = URL.parse(url);
     if (target === null || !isPrivate(target)) {
-      throw new ProviderError(`${url} should be a URL with https, or with http on this machine`);
+      throw new ProviderError(`${url} must be a URL with https, or with http on this machine`);
     }
     const where = target.origin + target.pathname;
     const timeout = new AbortController();

@@ -67,7 +67,7 @@ export class AcceptWatch {
       this.isPaused = true;
       this.pauseCount += 1;
       pause();
-      const hint = "raise the limit of open files (ulimit -n), or have fewer connections";
+      const hint = "raise the limit of open files (ulimit -n), or use fewer connections";
       log.error("few file descriptors are left: no more connections are accepted", {
         open,
         max,

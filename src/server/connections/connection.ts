@@ -190,7 +190,7 @@ export class Connection
     const retryAfterMs = this.#intakeNow().rateWaitMs(this.#parts.clock.monotonicMs());
     const { slices } = this.#parts;
     if (retryAfterMs > 0 && !isFull) {
-      this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages a second`);
+      this.#refuseRate(retryAfterMs, `More than ${this.#perSecond} messages per second`);
     } else if (isFull || this.#isChecking || this.#intake?.hasWaiting === true || !slices.hasTime) {
       this.#wait(frame, isFull);
     } else {

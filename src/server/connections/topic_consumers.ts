@@ -177,7 +177,7 @@ export class TopicConsumersOfSocket {
   async #addCredit(id: string, fields: TopicFields): Promise<void> {
     const credit = wholeNumber(fields, "credit", { min: 1, max: MESSAGES_MAX });
     if (credit === undefined) {
-      throw invalidInput(`Cannot read "credit": it is absent, but should be a whole number`);
+      throw invalidInput('Cannot read "credit": it is absent, but must be a whole number');
     }
     const stream = await this.#openOf(id);
     if (stream.credit + credit > MESSAGES_MAX) {
@@ -319,6 +319,6 @@ function requestIdFrom(fields: TopicFields): string | undefined {
   const id = fields["request_id"] ?? undefined;
   if (id === undefined || requestIdOf(fields) !== undefined) return requestIdOf(fields);
   throw invalidInput(
-    `Cannot read "request_id": it should be a string of at most ${REQUEST_ID_CHARS_MAX} characters`,
+    `Cannot read "request_id": it must be a string of at most ${REQUEST_ID_CHARS_MAX} characters`,
   );
 }

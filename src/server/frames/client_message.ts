@@ -181,7 +181,8 @@ export function readAuthenticate({ value }: Decoded): AuthenticateFields {
     (compression === undefined || compression === "gzip" || compression === "none");
   if (!isKnown) {
     throw invalidMessage(
-      "Cannot read authenticate: protocol should have serialization json or msgpack, and compression gzip or none",
+      "Cannot read authenticate: protocol must have serialization json or msgpack, and " +
+        "compression gzip or none",
     );
   }
   return { method, token, serialization, compression };

@@ -77,7 +77,7 @@ export interface NackFields {
 export function readNack(fields: TopicFields): NackFields {
   const offsets = offsetsFrom(fields);
   if (offsets === undefined) {
-    throw invalidInput(`Cannot read "offsets": it is absent, but should be a list`);
+    throw invalidInput('Cannot read "offsets": it is absent, but must be a list');
   }
   const delayMs = wholeNumber(fields, "delay_ms", { min: 0, max: DELAY_MS_MAX }) ?? 0;
   return { partition: partitionFrom(fields) ?? 0, offsets, delayMs };
@@ -89,7 +89,7 @@ export function acknowledgedFrom(fields: TopicFields): Pick<AckFields, "offsets"
   const offsets = offsetsFrom(fields);
   if ((upTo === undefined) === (offsets === undefined)) {
     throw invalidInput(
-      'Cannot acknowledge: give "upto_offset" for all messages up to it, or "offsets" for single ones',
+      'Cannot acknowledge: send "upto_offset" for all messages up to it, or "offsets" for individual ones',
     );
   }
   return { upTo, offsets };
@@ -117,7 +117,7 @@ function isOffset(value: unknown): value is number {
 export function topicNameFrom(fields: TopicFields): string {
   const name = fields["topic_id"];
   if (typeof name === "string" && /^[^.]{1,64}\.[^.]{1,64}$/.test(name)) return name;
-  throw wrong("topic_id", 'the name of a topic with its namespace, as "chat.feed"', name);
+  throw wrong("topic_id", 'the name of a topic with its namespace, such as "chat.feed"', name);
 }
 
 /** @throws {DatabaseError} INVALID_INPUT */
@@ -173,5 +173,5 @@ export function wholeNumber(
 
 function wrong(name: string, expected: string, value: unknown): DatabaseError {
   const shown = typeof value === "number" ? String(value) : kindOf(value);
-  return invalidInput(`Cannot read "${name}": it is ${shown}, but should be ${expected}`);
+  return invalidInput(`Cannot read "${name}": it is ${shown}, but must be ${expected}`);
 }

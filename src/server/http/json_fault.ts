@@ -29,7 +29,7 @@ const BROKEN_MAX = 16;
 
 /** Returns a clause that completes "Cannot read …: ". */
 export function jsonFault(text: string): string {
-  if (text.trim() === "") return "it is empty, but should be JSON";
+  if (text.trim() === "") return "it is empty, but must be JSON";
   const isCut = text.length > SEARCHED_MAX;
   const found = faultOffset(isCut ? text.slice(0, SEARCHED_MAX) : text);
   const isAtCut = isCut && found !== undefined && found > SEARCHED_MAX - BROKEN_MAX;

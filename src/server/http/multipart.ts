@@ -129,7 +129,7 @@ function* partsOf(body: Uint8Array, contentType: string): Generator<MultipartPar
     if (bytes.toString("latin1", offset, offset + 2) === "--") return;
     offset = afterLineEnd(bytes, offset);
     const headersEnd = bytes.indexOf("\r\n\r\n", Math.max(0, offset - 2), "latin1");
-    if (headersEnd < 0) throw malformed("a part has no end of its headers");
+    if (headersEnd < 0) throw malformed("the headers of a part do not end");
     if (headersEnd - offset > PART_HEADER_BYTES_MAX) {
       throw malformed(`the headers of a part exceed ${PART_HEADER_BYTES_MAX} bytes`);
     }

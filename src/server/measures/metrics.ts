@@ -118,7 +118,11 @@ export class Metrics {
     lines.push(...readerLines(gauges.readers()), ...descriptorLines(gauges.descriptors()));
     lines.push(...storageLines(gauges.storage()), ...archiveLines(gauges.archive()));
     const delivery = gauges.delivery();
-    metric("tidemark_subscriptions_loading", "gauge", "Subscriptions that load or replay.");
+    metric(
+      "tidemark_subscriptions_loading",
+      "gauge",
+      "Subscriptions that are loading or replaying.",
+    );
     lines.push(`tidemark_subscriptions_loading ${delivery.loading}`);
     metric("tidemark_subscriptions_behind", "gauge", "Ready subscriptions with more to be sent.");
     lines.push(`tidemark_subscriptions_behind ${delivery.behind}`);
@@ -205,7 +209,7 @@ function storageLines({
       : gaugeLines("tidemark_disk_free_bytes", "Free bytes on the data disk.", freeBytes)),
     ...gaugeLines(
       "tidemark_read_only",
-      "1 while only reads, DELETE, DROP and account changes run.",
+      "1 while only reads, DELETE, DROP and account changes are possible.",
       isReadOnly ? 1 : 0,
     ),
     ...gaugeLines("tidemark_log_bytes", "Bytes of the log files.", logBytes),
@@ -301,7 +305,7 @@ function archiveLines(archive: ArchiveGauge | undefined): readonly string[] {
       "1 while log files cannot be archived.",
       failure === undefined ? 0 : 1,
     ),
-    ...headLines(lost, "counter", "Log files whose archiving was given up."),
+    ...headLines(lost, "counter", "Log files that were dropped without being archived."),
     `${lost} ${lostFiles}`,
   ];
 }

@@ -112,7 +112,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   reset: {
     id: "resetPassword",
     tag: "auth",
-    summary: "Set a new password by the token of a link, once",
+    summary: "Set a new password with the token from a link, which works once",
     access: "anyone",
     body: {
       content: jsonOf("ResetRequest"),
@@ -159,7 +159,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
   verify: {
     id: "verifyEmail",
     tag: "auth",
-    summary: "Verify an address by the token of a link; it is a login name from then on",
+    summary: "Verify an address with the token from a link, which makes it a login name",
     access: "anyone",
     body: { content: jsonOf("VerifyRequest"), required: true, example: { token: "…" } },
     answers: DONE,

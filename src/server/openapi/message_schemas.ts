@@ -269,7 +269,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       type: "array",
       items: TEXT,
       description:
-        "Of a query that is followed as a whole: the columns from which _key is made; none if it is made from the values of the row",
+        "For a query that is followed as a whole: the columns that form _key; empty if it is derived from the values of the row",
     }),
     sort: optional({
       type: "array",
@@ -278,7 +278,8 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
         direction: { type: "string", enum: ["asc", "desc"] },
         nulls: { type: "string", enum: ["first", "last"] },
       }),
-      description: "The order of the rows if the query has ORDER BY; rows equal in it follow _key",
+      description:
+        "The order of the rows if the query has ORDER BY; rows with equal sort keys are ordered by _key",
     }),
   }),
   InitialDataBatch: bodyOf<InitialDataBatch>({
@@ -312,7 +313,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     commit_end: optional({
       ...FLAG,
       description:
-        "Of a query that is followed as a whole: whether this is the last message of the commit, after which the rows are those of the query at commit_seq",
+        "For a query that is followed as a whole: whether this is the last message of the commit, after which the rows are those of the query at commit_seq",
     }),
   }),
   SocketError: ERROR_MESSAGE,

@@ -225,9 +225,9 @@ export const COPY_OPERATION: Operation = {
   tag: "data",
   summary: "Copy many rows into a table, or out of a table or query",
   description:
-    "The statement is one COPY … FROM STDIN, whose data are the body of the request, or one " +
+    "The statement is one COPY … FROM STDIN, whose data is the body of the request, or one " +
     "COPY … TO STDOUT, whose rows are the body of the response. Both bodies are streamed. A COPY FROM " +
-    "is one commit: after a fault, nothing of it is stored. If a COPY TO fails after its first " +
+    "is one commit: if it fails, none of it is stored. If a COPY TO fails after its first " +
     "bytes, the connection breaks.",
   access: "bearer",
   parameters: [
@@ -237,7 +237,7 @@ export const COPY_OPERATION: Operation = {
       minLength: 1,
       default: "default",
     }),
-    inQuery("timeout_ms", "The time that the statement may take, without waits for the client", {
+    inQuery("timeout_ms", "How long the statement may take, not counting waits for the client", {
       type: "integer",
       minimum: 1,
     }),
@@ -356,7 +356,7 @@ export const LIVE_OPERATION: Operation = {
     "The existing rows in batches, then every change to them: events subscription_ack, " +
     "initial_data_batch, change and subscription_error, whose data is the JSON message that the " +
     "WebSocket sends. A request whose Accept names text/event-stream, as a browser's EventSource " +
-    "sends it, is never answered with another status than 200, after which an EventSource would " +
+    "sends it, is never answered with a status other than 200, after which an EventSource would " +
     "not connect again: a refusal is the event subscription_error, whose data also has status, " +
     "and the end of the stream. Other clients get the statuses below.",
   access: "bearer or cookie",
@@ -375,11 +375,14 @@ export const LIVE_OPERATION: Operation = {
       type: "string",
       enum: ["all", "latest"],
     }),
-    inQuery("snapshot", "false leaves out the existing rows", FLAG),
+    inQuery("snapshot", "false omits the existing rows", FLAG),
     inHeader("Last-Event-ID", "Another name for from_seq_id, which takes precedence", POSITION),
   ],
   answers: {
-    200: { description: "Events, without an end", content: { "text/event-stream": TEXT } },
+    200: {
+      description: "A stream of events that does not end",
+      content: { "text/event-stream": TEXT },
+    },
   },
   errors: {
     400: ["INVALID_SQL", "UNSUPPORTED", "INVALID_OPTIONS", "INVALID_PARAMETER", "INVALID_RESUME"],

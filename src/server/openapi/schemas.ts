@@ -190,7 +190,7 @@ const SQL_REQUEST: Schema = bodyOf<SqlRequestBody>({
     type: ["array", "null"],
     items: { type: ["array", "boolean", "null", "number", "object", "string"] },
     description:
-      "Values of $1, $2, …; for one statement, or one whole transaction. A list is an array, BYTES, EMBEDDING or JSON as the statement has it; an object is JSON",
+      "Values of $1, $2, …; for one statement, or one whole transaction. A list becomes an array, BYTES, EMBEDDING or JSON, as the statement requires; an object becomes JSON",
   }),
   namespace_id: optional({
     ...TEXT_OR_NULL,

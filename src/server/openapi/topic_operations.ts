@@ -17,7 +17,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
     summary: "Read messages of a topic for a group",
     description:
       "The group has limits.topic_visibility_secs to acknowledge them; after that they are " +
-      "delivered again. The request is held until there is a message or timeout_seconds are over. " +
+      "delivered again. The request waits until there is a message or timeout_seconds have passed. " +
       "Needs role service or higher.",
     access: "bearer",
     body: {

@@ -28,7 +28,7 @@ export const TOPIC_ID: Schema = { ...TEXT, description: "namespace.topic" };
 export const GROUP_ID: Schema = {
   ...TEXT,
   minLength: 1,
-  description: "Any name of at most 128 bytes; the group begins when it first reads",
+  description: "Any name of at most 128 bytes; the group is created when it first reads",
 };
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const ONE: Schema = { type: "integer", minimum: 0 };
@@ -55,7 +55,7 @@ export const ORDERED: Schema = {
 export const OFFSETS: Schema = {
   type: ["array", "null"],
   items: ONE,
-  description: "Single messages, 1 to 10,000 of them, in any order",
+  description: "Individual messages, 1 to 10,000 of them, in any order",
 };
 
 export const UPTO_OFFSET: Schema = {
@@ -89,7 +89,7 @@ export const TOPIC_SCHEMAS: Readonly<Record<TopicSchemaName, Schema>> = {
   TopicMessage: bodyOf<TopicMessageBody>({
     topic_id: TOPIC_ID,
     partition_id: COUNT,
-    offset: { ...COUNT, description: "The number of messages of the partition before it" },
+    offset: { ...COUNT, description: "The number of messages before it in the partition" },
     payload: { ...TEXT, description: "Base64 of JSON over HTTP; JSON text on a socket" },
     key: {
       type: ["string", "null"],

@@ -52,7 +52,9 @@ export const TRANSACTION_OPERATIONS: Readonly<
       example: { idempotency_key: "order-17" },
       content: jsonOf("TransactionCommitRequest"),
     },
-    answers: { 200: { description: "It is committed", content: jsonOf("Transaction") } },
+    answers: {
+      200: { description: "The transaction is committed", content: jsonOf("Transaction") },
+    },
     errors: {
       ...NOT_FOUND,
       400: ["INVALID_INPUT", "SQL_EXECUTION_ERROR", "QUERY_TIMEOUT"],
@@ -67,7 +69,9 @@ export const TRANSACTION_OPERATIONS: Readonly<
     summary: "Roll back a transaction",
     access: "bearer",
     parameters: [ID],
-    answers: { 200: { description: "It is rolled back", content: jsonOf("Transaction") } },
+    answers: {
+      200: { description: "The transaction is rolled back", content: jsonOf("Transaction") },
+    },
     errors: NOT_FOUND,
   },
 };

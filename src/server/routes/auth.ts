@@ -100,7 +100,7 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
     await bodyOf(exchange, { ...options, names: REFRESH_FIELDS }),
   );
   if (given !== undefined && given !== null && typeof given !== "string") {
-    throw new HttpError(400, "invalid_request", '"refresh_token" should be a string');
+    throw new HttpError(400, "invalid_request", '"refresh_token" must be a string');
   }
   const { request } = exchange;
   const cookie = options.mayUseCookies(request) ? cookieOf(request, "tidemark_refresh") : undefined;
@@ -111,7 +111,7 @@ async function refresh(exchange: Exchange, options: AuthRouteOptions): Promise<R
 async function logOut(exchange: Exchange, options: AuthRouteOptions): Promise<Response> {
   const { all } = optionalFields(await bodyOf(exchange, { ...options, names: LOGOUT_FIELDS }));
   if (all !== undefined && all !== null && typeof all !== "boolean") {
-    throw new HttpError(400, "invalid_request", '"all" should be true or false');
+    throw new HttpError(400, "invalid_request", '"all" must be true or false');
   }
   const { request } = exchange;
   const mayUseCookies = options.mayUseCookies(request);

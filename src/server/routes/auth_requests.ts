@@ -68,7 +68,7 @@ export function optionalFields(body: unknown): Readonly<Record<string, unknown>>
   if (body === undefined) return {};
   const fields = objectOf(body);
   if (fields !== undefined) return fields;
-  throw new HttpError(400, "invalid_request", "The body should be a JSON object, or empty");
+  throw new HttpError(400, "invalid_request", "The body must be a JSON object, or empty");
 }
 
 /**

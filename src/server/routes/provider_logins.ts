@@ -135,7 +135,7 @@ function pageWish(
     throw new HttpError(
       400,
       "invalid_request",
-      'Cannot begin a login: "return_to" should be a path below /ui, or the URL of a page without a fragment',
+      'Cannot begin a login: "return_to" must be a path below /ui, or the URL of a page without a fragment',
     );
   }
   const challenge = parameters.get("challenge") ?? "";

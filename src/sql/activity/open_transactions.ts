@@ -216,7 +216,7 @@ export class OpenTransactions {
   kill(id: string): boolean {
     const entry = this.#open.get(id);
     if (entry === undefined) return false;
-    this.#end(entry, "killed, and so rolled back");
+    this.#end(entry, "killed, and therefore rolled back");
     return true;
   }
 
@@ -287,9 +287,10 @@ export class OpenTransactions {
 
   #notFound(principal: Principal, id: string): DatabaseError {
     const ended = this.endedOf(principal, id);
-    const what = ended === undefined ? "this session has none of this id" : `it was ${ended.why}`;
+    const what =
+      ended === undefined ? "this session has no transaction with this id" : `it was ${ended.why}`;
     return new DatabaseError("TRANSACTION_NOT_FOUND", `Cannot find transaction "${id}": ${what}`, {
-      hint: "begin another transaction, and repeat its statements there",
+      hint: "begin a new transaction, and repeat the statements there",
     });
   }
 

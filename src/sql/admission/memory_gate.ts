@@ -75,7 +75,7 @@ function outOfMemory(): DatabaseError {
     "MEMORY_EXCEEDED",
     "Cannot run the statement: the server has nearly used up its memory",
     {
-      hint: "try again later; system.memory shows what uses it, and performance.memory_bytes limits it",
+      hint: "try again later; system.memory shows what the memory is used for, and performance.memory_bytes limits it",
     },
   );
 }

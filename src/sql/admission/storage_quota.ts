@@ -133,7 +133,7 @@ export class StorageQuota implements StorageMeter {
     if (bytes <= this.bytesMax) return;
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot write the rows: they take at least ${bytes} bytes, and the rows and files of a user may take at most ${this.bytesMax}`,
+      `Cannot write the rows: they take at least ${bytes} bytes, but the rows and files of a user may take at most ${this.bytesMax}`,
       { hint: HINT },
     );
   }
@@ -343,7 +343,7 @@ export class StorageQuota implements StorageMeter {
 }
 
 const HINT =
-  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; the file of a deleted row counts until its history has expired (storage.history_hours) and the hourly sweep has removed it";
+  "delete rows or files, or ask an administrator to raise limits.storage_bytes_per_user; the file of a deleted row counts until the row's history has expired (storage.history_hours) and the hourly sweep has removed it";
 
 function addTo(usage: Meanwhile | Usage, { bytes, hasFiles, tables }: StorageGrowth): void {
   usage.bytes += bytes;

@@ -201,7 +201,7 @@ export class StatementBinding {
     if (height <= QUERY_TOWER_MAX) return { query, height };
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot read "${name}": WITH entries and views read each other ${height} levels deep, and the maximum is ${QUERY_TOWER_MAX}`,
+      `Cannot read "${name}": WITH entries and views read each other ${height} levels deep, but the maximum is ${QUERY_TOWER_MAX}`,
       {
         position,
         hint: "nest fewer of them, or store the rows that one reads in a table",

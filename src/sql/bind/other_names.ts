@@ -137,7 +137,7 @@ const FUNCTIONS = entries([
   ["connection_id pg_backend_pid", "SELECT * FROM system.my_connections lists them"],
   [
     "pg_advisory_lock pg_advisory_xact_lock pg_try_advisory_lock pg_try_advisory_xact_lock pg_advisory_unlock pg_advisory_unlock_all",
-    "lock a row within a transaction: SELECT … FOR UPDATE",
+    "lock rows within a transaction: SELECT … FOR UPDATE",
   ],
   ["txid_current pg_current_xact_id", "read _seq, the position of the last change of a row"],
   ["hashtext hashtextextended", "write md5(name), or sha256(name::bytea)"],

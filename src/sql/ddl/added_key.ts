@@ -1,8 +1,8 @@
 /**
- * ADD PRIMARY KEY on a table that was created without a primary key.
+ * Implements ADD PRIMARY KEY for a table that was created without a primary key.
  *
- * The new key is a unique index over columns that become NOT NULL. The store keeps the hidden key
- * of the table, so no row is rewritten, and the index is built while other statements write.
+ * The new key is a unique index on columns that become NOT NULL. The store keeps the hidden key of
+ * the table, so no row is rewritten, and the index is built while other statements write.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -25,14 +25,14 @@ export function requireNoKey(table: TableEntry, position: number): void {
   const isStream = table.kind === "stream";
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table is fixed" : "it has one already"}`,
+    `Cannot add a primary key to ${nameOf(table)}: ${isStream ? "the key of a STREAM table is fixed" : "it already has one"}`,
     { position, hint: "create a table with that key, and copy the rows with INSERT … SELECT" },
   );
 }
 
 /**
- * Returns the table with a primary key. If the table has rows, the index of the key still has to be
- * built.
+ * Returns the table with a primary key. If the table has rows, the index for the key still has to
+ * be built.
  *
  * @throws {DatabaseError} INVALID_DEFINITION if the table already has a primary key, and the errors
  * of an index.

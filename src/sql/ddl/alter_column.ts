@@ -1,8 +1,9 @@
 /**
- * ALTER COLUMN and MODIFY COLUMN: change nullability, default and type of an existing column.
+ * Implements ALTER COLUMN and MODIFY COLUMN, which change the nullability, the default and the type
+ * of an existing column.
  *
- * A type can only be widened, so that every stored value can be represented in the new type. No row
- * is rewritten: storage converts older values when it reads them.
+ * A type can only be widened, so that every stored value can be represented in the new type. No
+ * rows are rewritten: storage converts older values when it reads them.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -276,7 +277,7 @@ function setType(
   }
   if (to.kind === "json") demands.push({ kind: "form", columnId, position });
   const next = withColumn(table, withDomain({ ...column, type: to, missing }, domain));
-  // A condition may have a different meaning with the new type, but must still be true.
+  // A condition may have a different meaning with the new type, but it must still be true.
   for (const check of table.checks) {
     if (!columnsNamedIn(check.sql, table).has(name)) continue;
     requireFit({ what: `check "${check.name}"`, name, position }, () => {
@@ -298,8 +299,8 @@ function withDomain(column: ColumnEntry, domain: DomainType | undefined): Column
 }
 
 /**
- * Requires that a foreign key has the same form on both sides, because its keys are compared as
- * stored. @throws {DatabaseError}
+ * Checks that a foreign key has the same form on both sides, because keys are compared in their
+ * stored form. @throws {DatabaseError}
  */
 function requireReferable(
   table: TableEntry,
@@ -348,7 +349,8 @@ function requireFit(
 }
 
 /**
- * Whether every value of one type can be represented in the other, as stored or after conversion.
+ * Returns whether every value of one type can be represented in the other, either as stored or
+ * after conversion.
  */
 function isWidening(from: DataType, to: DataType): boolean {
   switch (from.kind) {

@@ -1,8 +1,8 @@
 /**
- * ALTER TABLE: computes the new catalog entry of a table and the conditions that existing rows must
- * meet. All actions of a statement apply together.
+ * Implements ALTER TABLE: computes the new catalog entry of a table and the conditions that
+ * existing rows must meet. All actions of a statement apply together.
  *
- * No row is rewritten: a new column reads its default from the definition, a dropped column is no
+ * No rows are rewritten: a new column reads its default from the definition, a dropped column is no
  * longer read, a renamed column keeps its id, and older values are converted to a wider type when
  * they are read.
  */
@@ -178,7 +178,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
   }
 }
 
-/** Existing rows would each need a generated value, but no row is rewritten. */
+/** Existing rows would each need a generated value, but rows are not rewritten. */
 function generatedLater({ name }: ColumnEntry, position: number): DatabaseError {
   return new DatabaseError(
     "UNSUPPORTED_FEATURE",
@@ -190,7 +190,7 @@ function generatedLater({ name }: ColumnEntry, position: number): DatabaseError 
   );
 }
 
-/** Adds several columns together, so that existing columns are checked once. */
+/** Adds several columns together, so that existing columns are checked only once. */
 function addColumns(
   table: TableEntry,
   additions: readonly TableAlterationAddColumn[],
@@ -279,7 +279,7 @@ function withMissing(
     throw new DatabaseError(
       "NOT_NULL_VIOLATION",
       `Cannot add column "${name}": it is NOT NULL, has no DEFAULT, and the table has rows`,
-      { position, hint: "give it a DEFAULT" },
+      { position, hint: "define a DEFAULT for it" },
     );
   }
   const context = {
@@ -291,7 +291,7 @@ function withMissing(
   if (isVolatile(bindExpression(parseStored(defaultSql, [column]), context))) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot add column "${name}": its DEFAULT gives a different value for each row, and the table has rows`,
+      `Cannot add column "${name}": its DEFAULT has a different value for each row, and the table has rows`,
       {
         position,
         hint: "add it without DEFAULT, UPDATE the rows, then ALTER COLUMN … SET DEFAULT",
@@ -442,7 +442,7 @@ function dropOwnSequence(
   if (others.length > 0) {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns take numbers of its sequence`,
+      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns take numbers from its sequence`,
       { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
     );
   }
@@ -501,7 +501,7 @@ function withRenamed(index: IndexEntry, names: { from: Name; to: Name }): IndexE
   };
 }
 
-/** Returns the text with one column renamed, replacing from the last occurrence to the first. */
+/** Returns the text with one column renamed, replacing occurrences from the last to the first. */
 function renamedIn(sql: string, { from, to }: { from: Name; to: Name }): string {
   const places: { start: number; end: number }[] = [];
   for (const part of partsOf(parseExpression(sql))) {
@@ -572,7 +572,7 @@ function dropConstraint(
   if (name === keyNameOf(table)) {
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot drop constraint "${name}": ${nameOf(table)} was created with it as its primary key`,
+      `Cannot drop constraint "${name}": ${nameOf(table)} was created with it as the primary key`,
       { position, hint: "create a table without it, and copy the rows with INSERT … SELECT" },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * The data that the actions of one ALTER TABLE share: the caller, and the other changes in the same
- * catalog transaction.
+ * Defines the data that the actions of one ALTER TABLE share: the caller, and the other changes in
+ * the same catalog transaction.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { SequenceEntry, SequenceMark, TableEntry } from "../../catalog/mod.ts";

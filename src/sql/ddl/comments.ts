@@ -1,6 +1,6 @@
 /**
  * COMMENT ON: stores a comment in the catalog entry of an object. A comment is not part of the
- * schema of a table, so it does not raise the schema version and ends no live query.
+ * schema of a table, so it neither raises the schema version nor ends any live query.
  */
 
 import { type Principal, requireAlter, requireRun } from "../../auth/mod.ts";
@@ -24,7 +24,7 @@ import { indexNamed } from "./index_elements.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 
 /**
- * The maximum length of a comment, in UTF-16 units. Each change of a table stores its comments
+ * The maximum length of a comment, in UTF-16 units. Every change of a table stores its comments
  * again.
  */
 const COMMENT_LENGTH_MAX = 10_000;
@@ -65,7 +65,7 @@ export function authorizeComment(
 }
 
 /**
- * Returns the table whose rights apply; undefined if no table is concerned, or the table does not
+ * Returns the table whose rights apply, or undefined if no table is involved or the table does not
  * exist yet.
  */
 function tableOf(
@@ -99,7 +99,8 @@ export function commentOn(
   if (length > COMMENT_LENGTH_MAX) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot store the comment: it has ${length} characters, but should have at most ${COMMENT_LENGTH_MAX}`,
+      `Cannot store the comment: it has ${length} characters, but must have at ` +
+        `most ${COMMENT_LENGTH_MAX}`,
       { position: node._location.start },
     );
   }

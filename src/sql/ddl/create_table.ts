@@ -79,7 +79,7 @@ export function createTable(
   const owned = (table: TableEntry): TableEntry =>
     owner === undefined ? table : withOwnerPolicies(table, owner, { call, deps });
   // A trial run refuses columns that cannot be numbered or indexed, invalid foreign keys, and
-  // policies for which a right is missing, before anything runs.
+  // policies for which a right is missing, before anything is executed.
   const tried = withSequences(numbered, numberings, maker).table;
   requireKnownTypes(tried, { catalog, position });
   withForeignKeys(indexed(tried), keys, alterer);

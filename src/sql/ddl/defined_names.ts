@@ -3,8 +3,8 @@
  * uses such a name is bound just before it runs; all others are bound before any part of the text
  * runs.
  *
- * A column or an alias with the same name as a table of its namespace counts as that table, which
- * only delays the binding of the statement.
+ * A column or an alias that has the same name as a table of its namespace counts as that table,
+ * which merely delays the binding of the statement.
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import type { AlterTableStatement, Name, QName, Statement } from "../parse/ast/ast.ts";
@@ -13,7 +13,7 @@ import { partsOf } from "../parse/ast/tree_parts.ts";
 
 /**
  * The kind of a named object. A relation is a table, a view or a topic, identified by
- * "namespace.name". All other objects are identified by their name alone.
+ * "namespace.name". All other objects are identified by name only.
  */
 type Kind = "invitation" | "namespace" | "relation" | "storage" | "token" | "user";
 
@@ -57,7 +57,8 @@ export class DefinedNames {
   }
 
   /**
-   * Whether a statement's error may disappear once the definitions so far have run.
+   * Returns whether the error of a statement may disappear once the definitions so far have been
+   * executed.
    *
    * @param namespace The namespace of unqualified names.
    */
@@ -93,7 +94,7 @@ export class DefinedNames {
     return this.#names.relation.has(`${namespace}.${name}`) || this.#names.namespace.has(namespace);
   }
 
-  /** Whether the value of an option is a name that one of the definitions defines. */
+  /** Returns whether the value of an option is a name that one of the definitions defines. */
   #hasValue(kind: Kind, option: unknown): boolean {
     if (typeof option !== "object" || option === null) return false;
     const { name, value }: { name?: unknown; value?: unknown } = option;

@@ -2,8 +2,8 @@
  * Executes CREATE, ALTER and DROP of all objects of the catalog: checks the rights of a definition,
  * and passes it to the file for its kind of object.
  *
- * A definition gets a seq, commits in the catalog, and only then takes effect in storage, so the
- * catalog is never behind the data.
+ * A definition receives a seq, commits in the catalog, and only then takes effect in storage, so
+ * the catalog is never behind the data.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -252,7 +252,7 @@ export class DefinitionStatements {
     }
   }
 
-  /** Binds a definition that does nothing if the object already exists. */
+  /** Binds a definition that has no effect if the object already exists. */
   #boundTolerant(
     { statement }: DoStatement,
     principal: Principal,

@@ -1,7 +1,7 @@
 /**
- * Executes DROP TABLE, and drops a table together with its namespace. A drop takes a seq, commits
- * in the catalog and then reaches storage, in one tick; the files of the rows are removed
- * afterwards.
+ * Executes DROP TABLE, and drops a table together with its namespace. A drop receives a seq,
+ * commits in the catalog and then reaches storage, all in one tick; the files that contain the rows
+ * are removed afterwards.
  */
 import { type Principal, requireDrop, requireReach, requireRun } from "../../auth/mod.ts";
 import { isExpected } from "../../base/errors.ts";
@@ -77,7 +77,7 @@ function droppedBy(
   deps: TableDeps,
 ): DroppedTables {
   const { catalog, systemViews } = deps;
-  // A statement may name a table twice, but it is dropped only once.
+  // A statement may name a table twice, but the table is dropped only once.
   const tables = new Map<number, TableEntry>();
   const missing: string[] = [];
   const { ifExists } = node;
@@ -183,8 +183,8 @@ export async function dropTableWithin(
 }
 
 /**
- * Drops a table in this tick. Resolves once the table's files have been removed, or their removal
- * has been left to a later job.
+ * Drops a table in the current tick. Resolves once the table's files have been removed, or their
+ * removal has been left to a later job.
  * @throws {DatabaseError}
  */
 function drop(
@@ -212,8 +212,8 @@ async function removeFiles(tableId: number, ledger: RequestLedger, deps: TableDe
   try {
     await removeDroppedFiles(tableId, deps, isEnded);
   } catch (error) {
-    // Safe: no statement can reach the files any longer, and an hourly job tries again to remove
-    // them.
+    // This is safe: no statement can reach the files any longer, and an hourly job tries again to
+    // remove them.
     if (!isExpected(error)) throw error;
     deps.log.warn("cannot remove the files of a dropped table", { error: error.message });
   }

@@ -1,6 +1,6 @@
 /**
- * FOREIGN KEY in CREATE TABLE and ALTER TABLE: checks which tables and columns a foreign key may
- * refer to.
+ * Implements FOREIGN KEY in CREATE TABLE and ALTER TABLE: checks to which tables and columns a
+ * foreign key may refer.
  *
  *     SHARED ──► SHARED        USER ──► USER, of the same owner        USER ──► SHARED
  *
@@ -8,7 +8,7 @@
  * refers to.
  *
  * A foreign key refers to the primary key of a table or to the columns of a unique index that is
- * ready. Such an index is not dropped as long as it is the last one of its columns.
+ * ready. Such an index cannot be dropped as long as it is the last one on its columns.
  */
 import { type Principal, requireAlter } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -134,10 +134,7 @@ function referencedTable(
   return parent;
 }
 
-/**
- * A foreign key also changes the rules of the other table, whose rows can then no longer be deleted
- * freely.
- */
+/** A foreign key also affects the other table, whose rows can then no longer be deleted freely. */
 function requireReference(
   principal: Principal,
   parent: TableEntry,
@@ -153,7 +150,7 @@ function requireKinds(child: ReferringTable, parent: ReferringTable, position: n
   if (child.kind === "shared" && parent.kind === "user") {
     throw invalid(
       position,
-      "a row of a SHARED table belongs to nobody, so it cannot refer to the rows of one user",
+      "a row of a SHARED table belongs to no user, so it cannot refer to the rows of one",
     );
   }
 }
@@ -179,7 +176,7 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
     const { name, namespace } = parent;
     throw invalid(
       node._location.start,
-      `${namespace}.${name} has no primary key, so it should name the columns of a unique index`,
+      `${namespace}.${name} has no primary key, so it must name the columns of a unique index`,
     );
   }
   const named = node.referenced.map((name) => columnNamed(parent, name));
@@ -187,11 +184,13 @@ function referencedColumns(node: ConstraintForeignKey, parent: ReferringTable): 
   if (isReferable(ids, parent)) return named;
   throw invalid(
     node._location.start,
-    `the columns that it refers to should be the primary key of ${parent.namespace}.${parent.name}${key.length === 0 ? "" : ` (${key.map(({ name }) => name).join(", ")})`} or those of a unique index that is ready`,
+    "the columns that it refers to must be the primary key of " +
+      `${parent.namespace}.${parent.name}${key.length === 0 ? "" : ` (${key.map(({ name }) => name).join(", ")})`} ` +
+      "or the columns of a unique index that is ready",
   );
 }
 
-/** Whether no two rows of a table have the same values of some columns. */
+/** Returns whether no two rows of a table have the same values in certain columns. */
 function isReferable(
   ids: readonly number[],
   { indexes = [], primaryKey }: Pick<TableEntry, "indexes" | "primaryKey">,
@@ -232,8 +231,8 @@ function requireAlike(
 }
 
 /**
- * Whether equal values of both types have the same stored form, so that keys can be compared as
- * stored.
+ * Returns whether equal values of both types have the same stored form, so that keys can be
+ * compared in that form.
  */
 export function areAlike(left: DataType, right: DataType): boolean {
   if (sameType(left, right)) return true;

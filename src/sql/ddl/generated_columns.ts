@@ -1,6 +1,6 @@
 /**
- * GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and finds the
- * columns that depend on a column.
+ * Implements GENERATED ALWAYS AS (…) STORED: checks the expressions that compute columns, and finds
+ * the columns that depend on a column.
  */
 
 import { DatabaseError } from "../../base/errors.ts";
@@ -17,8 +17,8 @@ import { checkScope } from "../execute/build/table_runtime.ts";
 import type { CreateColumnDef, Expr } from "../parse/ast/ast.ts";
 
 /**
- * Requires that an expression can compute a column: it is immutable, fits the type of the column,
- * and reads no other generated column, so that generated columns can be computed in any order.
+ * Checks that an expression can compute a column: it is immutable, fits the type of the column, and
+ * reads no other generated column, so that generated columns can be computed in any order.
  *
  * @throws {DatabaseError} INVALID_DEFINITION, TYPE_MISMATCH, COLUMN_NOT_FOUND, INVALID_QUERY
  */

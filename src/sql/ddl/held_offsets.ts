@@ -2,8 +2,9 @@
  * Preserves the offsets of topics while a source table is altered or dropped. The offsets are made
  * durable beforehand, and no messages are counted until the new definition is in force.
  *
- * - Only a table that is a source of a topic has offsets to hold.
- * - Waiting takes ticks, so a statement is bound again after each table whose offsets it holds.
+ * - Only a table that is a source of a topic has offsets to preserve.
+ * - Waiting takes several ticks, so a statement is bound again after each table whose offsets were
+ *   made durable.
  */
 
 import { topicsOf } from "../names/topics.ts";

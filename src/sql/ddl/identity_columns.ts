@@ -1,6 +1,6 @@
 /**
- * ALTER COLUMN for identity columns: ADD GENERATED … AS IDENTITY, SET GENERATED, RESTART, sequence
- * options, and DROP IDENTITY.
+ * Implements ALTER COLUMN for identity columns: ADD GENERATED … AS IDENTITY, SET GENERATED,
+ * RESTART, sequence options, and DROP IDENTITY.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import type { ColumnEntry, SequenceEntry, TableEntry } from "../../catalog/mod.ts";
@@ -42,7 +42,7 @@ export function addIdentity(
         ? "it has a DEFAULT"
         : notNull
           ? undefined
-          : "it should be NOT NULL";
+          : "it must be NOT NULL";
   if (why !== undefined) {
     throw new DatabaseError(
       "INVALID_OPERATION",

@@ -1,11 +1,12 @@
 /**
- * CREATE INDEX, ALTER INDEX and DROP INDEX, and the work that makes a new index complete.
+ * Implements CREATE INDEX, ALTER INDEX and DROP INDEX, and the work that completes a new index.
  *
  *     building ──all rows are in it──► checking (only if unique) ──no duplicate──► ready
  *         └────────────────── failed or killed ──────────────────────┴──► dropped
  *
- * Other statements write in the meantime. The statement returns once the index is ready or dropped.
- * If the server stops, the index keeps its state, and the build continues at the next start.
+ * Other statements can write in the meantime. The statement returns once the index is ready or
+ * dropped. If the server stops, the index keeps its state, and the build continues after the next
+ * startup.
  */
 import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError, isExpected } from "../../base/errors.ts";
@@ -38,7 +39,7 @@ import { dropForeignKey, type RedefinitionDeps } from "./redefined_table.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { droppedMessage } from "./view_definitions.ts";
 
-/** The interval at which a build checks whether its request was killed. */
+/** How often a build checks whether its request was killed. */
 const KILL_LOOK_MS = 200;
 
 export interface IndexDeps
@@ -177,7 +178,10 @@ interface IndexPlace {
   readonly index: IndexEntry;
 }
 
-/** Finds an index by name; undefined if it does not exist or the caller may not read its table. */
+/**
+ * Finds an index by name; returns undefined if it does not exist or the caller may not read its
+ * table.
+ */
 function visibleIndex(
   catalog: Catalog,
   place: Parameters<typeof indexNamed>[1],
@@ -223,7 +227,10 @@ function foundIndex(
   );
 }
 
-/** Also renames a primary key or a UNIQUE constraint, as in PostgreSQL. @throws {DatabaseError} */
+/**
+ * A primary key or a UNIQUE constraint is renamed as well, as in PostgreSQL. @throws
+ * {DatabaseError}
+ */
 export function renameIndex(
   node: AlterIndexStatement,
   { namespace, principal }: Omit<IndexCall, "ledger">,
@@ -263,7 +270,7 @@ export function renameIndex(
   };
 }
 
-/** Returns the table whose primary key has a name. */
+/** Returns the table whose primary key has the given name. */
 function tableOfKey(
   catalog: Pick<Catalog, "tables">,
   { name, namespace }: { namespace: string; name: string },
@@ -279,8 +286,8 @@ export function resumeIndexBuilds(deps: IndexDeps): void {
     const made = table.indexes?.filter(({ state }) => state !== "ready") ?? [];
     if (made.length === 0) continue;
     finishIndexes(deps, table.tableId, { made }).catch((error: unknown) => {
-      // Safe: either the index was dropped, and the job shows the reason, or the next start
-      // continues the build.
+      // This is safe: either the index was dropped, and the job shows the reason, or the build
+      // continues after the next startup.
       if (!isExpected(error)) throw error;
       if (deps.jobs.isClosing) return;
       deps.log.error("cannot build an index", { table: nameOf(table), error: error.message });
@@ -297,11 +304,11 @@ export interface NewIndexes {
 }
 
 /**
- * Completes new indexes that are not ready, one after the other.
+ * Completes new indexes that are not ready yet, one after another.
  *
  * @throws {DatabaseError} DUPLICATE_KEY, DATA_DAMAGED, CANCELLED. In these cases, the indexes that
- * are not ready are dropped. STORAGE_UNAVAILABLE if the server stops; the build continues at the
- * next start.
+ * are not ready are dropped. STORAGE_UNAVAILABLE if the server is stopping; the build continues
+ * after the next startup.
  */
 export async function finishIndexes(
   deps: IndexDeps,
@@ -350,7 +357,7 @@ function endedEarly(name: string, isStopping: boolean): DatabaseError {
   return isStopping
     ? new DatabaseError(
         "STORAGE_UNAVAILABLE",
-        `Cannot finish index "${name}": the server stops; its next start continues`,
+        `Cannot finish index "${name}": the server is stopping; it will continue after the next startup`,
       )
     : new DatabaseError("CANCELLED", `Cannot create index "${name}": it was killed or dropped`);
 }
@@ -421,7 +428,7 @@ function withoutIndex(table: TableEntry, indexId: number): TableEntry {
   return { ...table, indexes: (table.indexes ?? []).filter((each) => each.indexId !== indexId) };
 }
 
-/** Changes the list of indexes of a table. Indexes are not part of its schema. */
+/** Changes the list of indexes of a table. Indexes are not part of the table's schema. */
 function changeTable({ catalog, clock, definitionOf, store }: IndexDeps, next: TableEntry): void {
   const changed = { ...next, updatedAtMs: clock.nowMs() };
   catalog.changeTable(changed, store.issueSeq(), {});

@@ -28,7 +28,7 @@ import { indexCondition, indexExpression, invertedExpression } from "./index_exp
 import { holdsRows } from "./row_inspection.ts";
 import { requireKeyType } from "./table_elements.ts";
 
-/** An index or a UNIQUE constraint, as written. */
+/** An index or a UNIQUE constraint, as written in the statement. */
 export interface WrittenIndex {
   readonly columns: readonly (Name | IndexedExpression)[];
   /** The operator class of each part of an inverted index; absent for a sorted one. */
@@ -56,7 +56,7 @@ export type IndexedTable = Pick<
 >;
 
 /**
- * Returns the table with one more index.
+ * Returns the table with an additional index.
  *
  * @param state The state of the new index: "ready" only if the table has no rows.
  * @throws {DatabaseError} COLUMN_NOT_FOUND, INVALID_DEFINITION, ALREADY_EXISTS, LIMIT_EXCEEDED,
@@ -72,7 +72,7 @@ export function withIndex<Table extends IndexedTable>(
   if (indexes.length >= INDEXES_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot index table "${table.name}": it has ${INDEXES_MAX} indexes, which is the maximum`,
+      `Cannot index table "${table.name}": it already has ${INDEXES_MAX} indexes, which is the maximum`,
       { position },
     );
   }
@@ -104,7 +104,10 @@ export function withIndex<Table extends IndexedTable>(
   return { ...table, indexes: [...indexes, index], nextColumnId };
 }
 
-/** Returns a new table with the UNIQUE constraints of its definition, in their order. */
+/**
+ * Returns a new table with the UNIQUE constraints of its definition, in the order in which they
+ * were written.
+ */
 export function withUnique<Table extends IndexedTable>(
   table: Table,
   { columns, constraints = [] }: CreateTableStatement,
@@ -165,7 +168,7 @@ export function indexNamed(
 }
 
 interface IndexParts {
-  /** The ids of the parts, in their order. */
+  /** The ids of the parts, in order. */
   readonly columnIds: readonly number[];
   /** The expressions among the parts. */
   readonly expressions: readonly IndexExpression[];
@@ -244,8 +247,8 @@ function namedColumn(table: IndexedTable, { _location, name }: Name): ColumnEntr
 }
 
 /**
- * Returns a new table with an unused name for its primary key. The usual name may be taken, because
- * a renamed table keeps the name of its key.
+ * Returns a new table with an unused name for its primary key. The usual name may be in use,
+ * because a renamed table keeps the name of its key.
  */
 export function withFreeKeyName<Table extends IndexedTable>(
   table: Table,
@@ -262,8 +265,8 @@ export function withFreeKeyName<Table extends IndexedTable>(
 }
 
 /**
- * Returns a function that tells whether an index, constraint, table or view of the namespace has a
- * name.
+ * Returns a function that reports whether an index, constraint, table or view in the namespace
+ * already has a name.
  */
 export function takenNames(
   own: IndexedTable,

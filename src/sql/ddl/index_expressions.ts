@@ -1,5 +1,5 @@
 /**
- * Checks the expressions and conditions of indexes: each must give the same value for a row at any
+ * Checks the expressions and conditions of indexes: each must have the same value for a row at any
  * time and for any caller, so that an index can be rebuilt from the rows.
  */
 import { DatabaseError } from "../../base/errors.ts";
@@ -116,12 +116,12 @@ function boundIn(
     `Cannot define the index: ${fault}, so its value for a row may change`,
     {
       position: _location.start,
-      hint: "use functions that depend on their arguments alone",
+      hint: "use functions whose results depend only on their arguments",
     },
   );
 }
 
-/** Describes the first part of an expression whose value does not depend on the row alone. */
+/** Describes the first part of an expression whose value depends on more than the row. */
 function mutableIn(bound: BoundExpression): string | undefined {
   if (bound.kind === "subquery" || bound.kind === "outer") return "it contains a query";
   if (bound.kind === "call" && bound.volatility !== "immutable") {

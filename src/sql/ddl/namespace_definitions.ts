@@ -33,8 +33,8 @@ import type { SqlEnvironment } from "../ports/environment.ts";
 import { optionSettings } from "./table_elements.ts";
 
 /**
- * The rest of a definition that has been bound against the catalog. It runs in the same tick and
- * returns a description of the change.
+ * The remaining work of a definition that has been bound against the catalog. It runs in the same
+ * tick and returns a description of the change.
  */
 export type BoundDefinition = () => string | Promise<string>;
 
@@ -131,8 +131,8 @@ type DropDeps = Pick<
 
 interface DropSteps {
   /**
-   * Drops a table and the views that depend on it, if the namespace still contains it. Resolves
-   * once its files have been removed.
+   * Drops a table and the views that depend on it, if the namespace still contains that table.
+   * Resolves once its files have been removed.
    */
   readonly dropTable: (tableId: number) => Promise<void>;
   /** @throws {DatabaseError} CANCELLED, SHUTTING_DOWN */
@@ -181,9 +181,9 @@ export function dropNamespace(
 
 /**
  * Drops the contents of a namespace, and returns in a tick in which the namespace is empty.
- * Dropping a table is a synced transaction, so dropping thousands takes seconds. Other requests run
- * in the meantime, and objects that they create in the namespace are also dropped. If the statement
- * is cancelled in the meantime, the remaining tables stay.
+ * Dropping a table is a synced transaction, so dropping thousands of tables takes seconds. Other
+ * requests run in the meantime, and objects that they create in the namespace are also dropped. If
+ * the statement is cancelled in the meantime, the remaining tables stay.
  */
 async function dropHeld(
   name: string,
@@ -203,7 +203,7 @@ async function dropHeld(
     catalog.dropViews([...views, ...dependentsOf(catalog, { tableIds, viewIds })]);
     if (views.length > 0) live().viewChanged();
     if (tables.length === 0) {
-      // Sequences that belong to a dropped table are already gone.
+      // Sequences that belong to a dropped table have already been removed.
       const { sequences, types } = heldBy(name, catalog);
       catalog.dropSequences(sequences);
       refuseTypesUsedElsewhere(name, catalog, { types, position: undefined });
@@ -230,7 +230,7 @@ function refuseNumberedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces take numbers of its sequences`,
+    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces take numbers from its sequences`,
     { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
   );
 }
@@ -282,7 +282,7 @@ function namespaceOptions(entries: readonly OptionEntry[]): NamespaceEntry["opti
     if (Number.isFinite(value) && Math.abs(value) <= Number.MAX_SAFE_INTEGER) continue;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set option ${name}: a number is at most ${Number.MAX_SAFE_INTEGER}, larger ones go in quotes`,
+      `Cannot set option ${name}: a number is at most ${Number.MAX_SAFE_INTEGER}; write larger ones in quotes`,
       at,
     );
   }

@@ -42,7 +42,10 @@ export interface SequenceMaker {
   readonly before?: readonly SequenceEntry[];
 }
 
-/** Returns how a column of CREATE TABLE or ADD COLUMN is numbered; undefined if it is not. */
+/**
+ * Returns how a column of CREATE TABLE or ADD COLUMN is numbered, or undefined if it is not
+ * numbered.
+ */
 export function numberingOf(
   { constraints = [], dataType }: CreateColumnDef,
   columnId: number,
@@ -109,7 +112,7 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
   if (type === undefined) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot number column "${column.name}" of type ${typeName(column.type)}: the numbers of a sequence are SMALLINT, INTEGER or BIGINT`,
+      `Cannot number column "${column.name}" of type ${typeName(column.type)}: the numbers of a sequence have type SMALLINT, INTEGER or BIGINT`,
       {
         position,
         hint:
@@ -141,7 +144,8 @@ function sequenceFor(column: ColumnEntry, place: SequencePlace): SequenceEntry {
 }
 
 /**
- * Whether a relation, sequence or type with this name exists; all of them share one set of names.
+ * Returns whether a relation, sequence or type with this name exists; all of them share one set of
+ * names.
  */
 export function isRelation(catalog: Catalog, namespace: string, name: string): boolean {
   return (
@@ -164,7 +168,8 @@ function givenName(
   if (schema !== undefined && schema !== namespace) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot create sequence ${schema}.${name}: it should be in namespace ${namespace}, as its table is`,
+      `Cannot create sequence ${schema}.${name}: it must be in namespace ${namespace}, as its ` +
+        "table is",
       { position },
     );
   }
@@ -177,8 +182,7 @@ function givenName(
 }
 
 /**
- * Returns `<table>_<column>_seq`, as PostgreSQL does. The name is shortened or numbered if
- * necessary.
+ * Returns `<table>_<column>_seq`, as in PostgreSQL. The name is shortened or numbered if necessary.
  */
 function freeName(
   { name, namespace }: Pick<TableEntry, "name" | "namespace">,

@@ -1,8 +1,8 @@
-/** Policies as the rights of their owners change. */
+/** Updates policies when the rights of their owners change. */
 import { type RedefinitionDeps, redefineTable } from "./redefined_table.ts";
 
 /**
- * Puts the tables with policies of a user into force again, after the role of the user has changed
+ * Puts the tables that have policies of a user into force again after the user's role has changed
  * or the user was dropped: a policy whose owner lacks rights permits nothing, so live queries with
  * such a policy have to be planned again.
  */

@@ -1,7 +1,7 @@
 /**
- * OWNER TO of tables, views, sequences and types, and CREATE EXTENSION, as they occur in dumps.
- * These statements change nothing: they succeed if the requested state already exists, and are
- * refused otherwise.
+ * Implements OWNER TO for tables, views, sequences and types, and CREATE EXTENSION, as they occur
+ * in dumps. These statements change nothing: they succeed if the requested state already exists,
+ * and are refused otherwise.
  */
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -41,7 +41,7 @@ export function alterOwner(
   if (catalog.user(owner) === undefined) {
     throw new DatabaseError("USER_NOT_FOUND", `Cannot find user "${owner}"`, {
       position,
-      hint: "CREATE USER creates it; pg_dump --no-owner leaves OWNER TO out",
+      hint: "CREATE USER creates it; pg_dump --no-owner omits OWNER TO",
     });
   }
   const holder = catalog.namespace(schema)?.owner;
@@ -56,14 +56,14 @@ export function alterOwner(
     `Cannot make ${owner} the owner of ${path}: a ${kind} belongs to its namespace, ${today}`,
     {
       position,
-      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner leaves it out`,
+      hint: `ALTER NAMESPACE ${schema} OWNER TO ${owner}, or use a separate namespace; pg_dump --no-owner omits it`,
     },
   );
 }
 
 /**
- * Returns the kind of the object that has the name; undefined if there is none and the statement
- * says IF EXISTS.
+ * Returns the kind of the object with the given name, or undefined if there is none and the
+ * statement says IF EXISTS.
  */
 function kindOf(
   { ifExists, kind, name: node }: AlterOwnerStatement,
@@ -113,14 +113,14 @@ export function createExtension({ name }: CreateExtensionStatement): BoundDefini
   const functions = BUILT_IN.get(name.name);
   if (functions !== undefined) {
     return () =>
-      `Extension ${name.name}: ${functions} is built in; other functions of it may not exist`;
+      `Extension ${name.name}: ${functions} is built in; some of its functions may not exist`;
   }
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot create extension "${name.name}": functions are built in`,
     {
       position: name._location.start,
-      hint: `leave it out; known are ${[...BUILT_IN.keys()].join(", ")}`,
+      hint: `omit it; the known extensions are ${[...BUILT_IN.keys()].join(", ")}`,
     },
   );
 }

@@ -168,7 +168,8 @@ function withAlteredPolicy(
 }
 
 /**
- * Rewrites the conditions of a policy. Conditions that ALTER POLICY does not name stay the same.
+ * Rewrites the conditions of a policy. Conditions that ALTER POLICY does not mention remain
+ * unchanged.
  */
 function alteredTexts(
   { _location, check, using }: AlterPolicyStatement,
@@ -188,7 +189,7 @@ function alteredTexts(
   if (isMixed && searchNamespace !== call.namespace) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot alter one condition of policy "${before.name}": the other was written for namespace ${searchNamespace}, and the current one is ${call.namespace}`,
+      `Cannot alter one condition of policy "${before.name}": the other was written for namespace ${searchNamespace}, but the current namespace is ${call.namespace}`,
       { position: _location.start, hint: "write both USING and WITH CHECK" },
     );
   }
@@ -225,7 +226,10 @@ function requireFreeName(table: TableEntry, { _location, name }: Name): void {
   );
 }
 
-/** Requires the clauses that a command needs and refuses those that it does not have. */
+/**
+ * Checks that the clauses that a command needs are present, and refuses those that it does not
+ * support.
+ */
 function requireClauses(
   command: PolicyCommand,
   { check, position, using }: { using: unknown; check: unknown; position: number },
@@ -247,7 +251,7 @@ function requireClauses(
   throw invalid(`it has no ${command === "insert" ? "WITH CHECK" : "USING"} (…)`);
 }
 
-/** Returns the roles after TO; `public` and the absence of TO stand for both. */
+/** Returns the roles after TO; `public`, or the absence of TO, means both roles. */
 function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: readonly PolicyRole[] } {
   if (names === undefined) return {};
   const roles = names.map(({ _location, name }): PolicyRole | "public" => {
@@ -256,10 +260,10 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
     const isRole = word === "dba" || word === "system" || word === "root";
     throw new DatabaseError(
       isRole ? "INVALID_DEFINITION" : "INVALID_VALUE",
-      `Cannot define a policy for role "${name}": ${isRole ? "this role has every row" : "there is no such role"}`,
+      `Cannot define a policy for role "${name}": ${isRole ? "this role can access every row" : "there is no such role"}`,
       {
         position: _location.start,
-        hint: "roles are user, service and public; CURRENT_USER() in a condition is one user",
+        hint: "roles are user, service and public; use CURRENT_USER() in a condition for a single user",
       },
     );
   });
@@ -270,7 +274,7 @@ function rolesFrom(names: readonly Name[] | undefined): { readonly roles?: reado
 
 const OWNER_COLUMN = "owner_column";
 
-/** An option of CREATE TABLE that is short for policies, and the other options. */
+/** An option of CREATE TABLE that is a short form for policies, and the other options. */
 export interface OwnerOption {
   readonly options: readonly OptionEntry[] | undefined;
   /** The entry of OWNER_COLUMN, if there is one. */
@@ -278,7 +282,8 @@ export interface OwnerOption {
 }
 
 /**
- * Takes OWNER_COLUMN out of the options of CREATE TABLE. A table with it is RESTRICTED.
+ * Removes OWNER_COLUMN from the options of CREATE TABLE. A table that has this option is
+ * RESTRICTED.
  *
  * @throws {DatabaseError} INVALID_OPTION
  */
@@ -322,7 +327,7 @@ export function withOwnerPolicies(
   if (entry.type.kind !== "text") {
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot set OWNER_COLUMN = '${column}': the column should be TEXT, as user names are`,
+      `Cannot set OWNER_COLUMN = '${column}': the column must be TEXT, like user names`,
       { position },
     );
   }

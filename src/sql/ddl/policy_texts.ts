@@ -63,7 +63,7 @@ export function policyTexts(
   };
 }
 
-/** A table with the names that the conditions use for it. */
+/** A table, with the names by which the conditions refer to it. */
 interface ReadTable {
   readonly namespace: string;
   readonly name: string;
@@ -83,7 +83,7 @@ class PolicyReading {
     this.#deps = deps;
   }
 
-  /** Binds a condition. Returns its text, in which comparisons name their columns in full. */
+  /** Binds a condition. Returns its text, in which comparisons qualify their columns in full. */
   textOf(written: Expr): string {
     const condition = withOwnColumns(written, this.#table);
     const { ledger, namespace } = this.#call;
@@ -151,7 +151,7 @@ class PolicyReading {
       const kind = shownKindOf(table);
       throw unreadable(
         nameOf(table),
-        `it is a ${kind} table, whose rows depend on the reader`,
+        `it is a ${kind} table, whose rows depend on who reads it`,
         node,
       );
     }
@@ -172,16 +172,20 @@ class PolicyReading {
         position: node._location.start,
         ...(hint === undefined ? {} : { hint }),
       });
-    if (statement.usedParameters.size > 0) throw invalid("it has parameters", "write the values");
+    if (statement.usedParameters.size > 0)
+      throw invalid("it has parameters", "write the values themselves");
     if (statement.files.length > 0) throw invalid("it has files");
     if (statement.pastReads.length > 0) {
-      throw invalid("it reads an earlier state of a table", "policies read tables as they are");
+      throw invalid(
+        "it reads an earlier state of a table",
+        "policies read the current state of tables",
+      );
     }
-    if (isVolatile(bound)) throw invalid("it calls a function whose value always changes");
+    if (isVolatile(bound)) throw invalid("it calls a function whose value keeps changing");
     if (comparesWithItself(bound)) {
       throw invalid(
         "it compares a column with itself",
-        `give the table in the subquery an alias, and name the columns of ${nameOf(this.#table)} by its name`,
+        `give the table in the subquery an alias, and qualify the columns of ${nameOf(this.#table)} with its name`,
       );
     }
   }
@@ -194,7 +198,7 @@ function unreadable(name: string, why: string, node: AstNode): DatabaseError {
   });
 }
 
-/** Returns whether an expression, or a query in it, compares a column with itself. */
+/** Returns whether an expression, or a query within it, compares a column with itself. */
 function comparesWithItself(expression: BoundExpression): boolean {
   if (expression.kind === "compare" && expression.left.kind === "column") {
     if (sameExpression(expression.left, expression.right)) return true;

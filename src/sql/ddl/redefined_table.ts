@@ -1,6 +1,6 @@
 /**
- * Puts a changed definition of a table into force, in the catalog, in storage, for live queries and
- * for topics, in one tick.
+ * Puts the changed definition of a table into force in the catalog, in storage, for live queries
+ * and for topics, all in one tick.
  */
 import type { Dependents, ForeignKeyEntry, TableEntry } from "../../catalog/mod.ts";
 import type { IncomingReference } from "../execute/context/execution_context.ts";

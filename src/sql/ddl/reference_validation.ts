@@ -11,7 +11,7 @@ import { nameOf } from "../bind/change/dml_target.ts";
 import { referencedKeyOf } from "../execute/change/referenced_key.ts";
 import { keyTextOf } from "../execute/keys/key_text.ts";
 
-/** The number of rows that are checked between two pauses. */
+/** How many rows are checked between two pauses. */
 const BATCH_ROWS = 512;
 
 /**
@@ -65,7 +65,7 @@ export async function validateReference(
   }
 }
 
-/** Whether every row either refers to an existing row or has no reference. */
+/** Returns whether every row either refers to an existing row or contains no reference. */
 function areSound(
   { columns, rowCount }: Batch,
   { isFull }: ForeignKeyEntry,
@@ -83,7 +83,7 @@ function areSound(
 function tooOld({ name }: ForeignKeyEntry): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot check foreign key "${name}": the rows to which it refers have changed too often since`,
+    `Cannot check foreign key "${name}": the rows to which it refers have changed too often in the meantime`,
     { hint: "run the statement again" },
   );
 }

@@ -1,5 +1,6 @@
 /**
- * DROP COLUMN: determines the views and policies that need the columns that a statement removes.
+ * Implements DROP COLUMN: determines which views and policies need the columns that a statement
+ * removes.
  */
 import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";

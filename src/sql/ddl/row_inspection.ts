@@ -1,10 +1,10 @@
 /**
- * Checks that existing rows satisfy the conditions of an ALTER TABLE: a column contains no NULL, a
- * CHECK is true, or values can be represented in the new type of a column.
+ * Checks that existing rows satisfy the conditions of an ALTER TABLE: that a column contains no
+ * NULL, that a CHECK is true, or that values can be represented in the new type of a column.
  *
  * Rows of every owner are read with the current definition and checked against the next one. This
- * takes many ticks, in which other requests run. Rows that they write are above the bound and are
- * checked in the tick in which the definition changes.
+ * takes many ticks, and other requests run in between. Rows that they write are above the bound,
+ * and are checked in the tick in which the definition changes.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError, type ErrorCode } from "../../base/errors.ts";
@@ -53,7 +53,7 @@ export interface InspectionOptions {
   readonly store: Pick<Store, "owners" | "scan">;
 }
 
-/** Error codes of computations whose messages may quote values. */
+/** The error codes of computations whose messages may quote values. */
 const QUOTING: ReadonlySet<ErrorCode> = new Set([
   "TYPE_MISMATCH",
   "INVALID_INPUT",
@@ -109,7 +109,7 @@ export class RowInspection {
   }
 
   /**
-   * Checks the live rows whose versions lie within bounds, over many ticks.
+   * Checks the live rows whose versions lie within the given bounds, over many ticks.
    *
    * @throws {DatabaseError} NOT_NULL_VIOLATION, CHECK_VIOLATION, errors of a cast
    */
@@ -120,7 +120,7 @@ export class RowInspection {
     }
   }
 
-  /** Checks the live rows whose versions lie within bounds, in this tick. */
+  /** Checks the live rows whose versions lie within the given bounds, in the current tick. */
   inspectNow(bounds: InspectedRange): void {
     for (const batch of this.#rowsWithin(bounds)) this.#judge(batch);
   }
@@ -203,7 +203,7 @@ export class RowInspection {
     };
   }
 
-  /** Judges the values of a column by the conditions of its domain. */
+  /** Checks the values of a column against the conditions of its domain. */
   #domainJudge(column: ColumnEntry, at: number, position: number): Judge | undefined {
     const { context, next } = this.#options;
     const { domain, name } = column;
@@ -274,14 +274,14 @@ export class RowInspection {
       if (vector === undefined || !valuesOf(vector).includes(null)) return;
       throw new DatabaseError(
         "NOT_NULL_VIOLATION",
-        `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row has NULL in it`,
+        `Cannot set column "${column.name}" of ${nameOf(next)} NOT NULL: an existing row contains NULL`,
         { position, hint: `UPDATE … SET ${column.name} = … WHERE ${column.name} IS NULL first` },
       );
     };
   }
 }
 
-/** Whether a table has a live row of any owner, durable or not. */
+/** Returns whether a table has a live row of any owner, whether or not it is durable. */
 export function holdsRows(store: Store, tableId: number): boolean {
   if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
   return store.owners(tableId).some((owner) => {

@@ -191,7 +191,7 @@ export function refuseNumbered(
   const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: ${columns.length} DEFAULT(s) take its numbers, such as that of column "${name}" of ${first.table.namespace}.${first.table.name}`,
+    `Cannot ${action}: ${columns.length} DEFAULT(s) take numbers from it, such as the DEFAULT of column "${name}" of ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs too" },
   );
 }
@@ -262,7 +262,8 @@ function ownerIn(
   if (table.namespace !== namespaceOfSequence) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot give the sequence to ${table.namespace}.${table.name}: both should be in one namespace`,
+      `Cannot give the sequence to ${table.namespace}.${table.name}: both must be in one ` +
+        "namespace",
       { position },
     );
   }

@@ -1,6 +1,4 @@
-/**
- * The options of CREATE SEQUENCE, ALTER SEQUENCE and identity columns, as PostgreSQL reads them.
- */
+/** Reads the options of CREATE SEQUENCE, ALTER SEQUENCE and identity columns, as in PostgreSQL. */
 import { DatabaseError } from "../../base/errors.ts";
 import type { SequenceEntry, SequenceMark } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -15,7 +13,7 @@ export type SequenceShape = Pick<
 
 type CountedType = SequenceEntry["type"];
 
-/** The highest value of each integer type. The lowest value is the negative of it, minus one. */
+/** The highest value of each integer type. The lowest value is its negative, minus one. */
 const HIGHEST: Readonly<Record<CountedType, bigint>> = {
   smallint: 32_767n,
   int: 2_147_483_647n,
@@ -42,7 +40,7 @@ export function sequenceShape(
   const before = typeof base === "string" ? newShape(base) : base;
   const type = typeIn(options) ?? before.type;
   const increment = numberIn(options, "increment") ?? BigInt(before.increment);
-  if (increment === 0n) throw invalid(options, "increment", "INCREMENT should not be 0");
+  if (increment === 0n) throw invalid(options, "increment", "INCREMENT must not be 0");
   const bounds = boundsIn(options, { before, increment, type });
   const { maximum, minimum } = bounds;
   const first = increment > 0n ? minimum : maximum;
@@ -51,7 +49,7 @@ export function sequenceShape(
   requireBetween(start, bounds, { options, name: "start" });
   const cache = numberIn(options, "cache") ?? BigInt(before.cache);
   if (cache < 1n || cache > CACHE_MAX) {
-    throw invalid(options, "cache", `CACHE should be from 1 to ${CACHE_MAX}`);
+    throw invalid(options, "cache", `CACHE must be from 1 to ${CACHE_MAX}`);
   }
   const cycle = options.find((option) => option.type === "cycle");
   return {
@@ -76,7 +74,10 @@ interface Bounds {
   readonly maximum: bigint;
 }
 
-/** Returns the bounds: those given now, else those given before, else the bounds of the type. */
+/**
+ * Returns the bounds: those given now, otherwise those given before, otherwise the bounds of the
+ * type.
+ */
 function boundsIn(
   options: readonly SequenceOption[],
   { before, increment, type }: { before: SequenceShape; increment: bigint; type: CountedType },
@@ -116,9 +117,9 @@ export function restartedMark(
   if (restart === undefined) {
     const last = BigInt(used.value);
     if (last >= bounds.minimum && last <= bounds.maximum) return undefined;
-    // A sequence that was never used begins at its new start value.
+    // A sequence that has never been used begins at its new start value.
     if (!used.isCalled) return { ...used, value: shape.start };
-    const why = `its last number, ${last}, should be from ${shape.minimum} to ${shape.maximum}`;
+    const why = `its last number, ${last}, must be from ${shape.minimum} to ${shape.maximum}`;
     throw invalid(options, "minvalue", why);
   }
   const value = numberIn(options, "restart") ?? BigInt(shape.start);
@@ -139,7 +140,7 @@ function typeIn(options: readonly SequenceOption[]): CountedType | undefined {
   if (type !== undefined) return type;
   throw new DatabaseError(
     "INVALID_DEFINITION",
-    "Cannot define the sequence: its type should be SMALLINT, INTEGER or BIGINT",
+    "Cannot define the sequence: its type must be SMALLINT, INTEGER or BIGINT",
     { position: option._location.start },
   );
 }
@@ -174,7 +175,7 @@ function requireBetween(
 ): void {
   if (value >= minimum && value <= maximum) return;
   const shown = `${name.toUpperCase()} ${value}`;
-  throw invalid(options, name, `${shown} should be from ${minimum} to ${maximum}`);
+  throw invalid(options, name, `${shown} must be from ${minimum} to ${maximum}`);
 }
 
 function invalid(options: readonly SequenceOption[], name: string, why: string): DatabaseError {

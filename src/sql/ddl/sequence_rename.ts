@@ -43,8 +43,11 @@ export function renameSequence(
     if (tables.size <= 1) return { before, table: [...tables][0] };
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables take its numbers`,
-      { position, hint: "leave them to one table, and give the others sequences of their own" },
+      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables take numbers from it`,
+      {
+        position,
+        hint: "keep it for one of the tables, and create separate sequences for the others",
+      },
     );
   };
   planned();

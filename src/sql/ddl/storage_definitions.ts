@@ -82,7 +82,7 @@ export function createStorage(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       `Cannot create storage ${storageId} of TYPE ${type.name}: it is not available yet`,
-      { position: type._location.start, hint: "TYPE filesystem is a directory of the server" },
+      { position: type._location.start, hint: "TYPE filesystem is a directory on the server" },
     );
   }
   const given = settingsOf(node.settings, CREATE_SETTINGS);
@@ -270,7 +270,7 @@ function pathOf(node: CreateStorageStatement): string {
   }
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot create storage ${storageId}: it should have a PATH`,
+    `Cannot create storage ${storageId}: it must have a PATH`,
     { position: node._location.start, hint: `add PATH '/mnt/${storageId}/tidemark'` },
   );
 }
@@ -284,7 +284,7 @@ function settingsOf(
     if (known.includes(name)) continue;
     const what = OBJECT_SETTINGS.has(name)
       ? "it belongs to storages of TYPE s3"
-      : `it should be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
+      : `it must be one of ${known.map((word) => word.toUpperCase()).join(", ")}`;
     throw new DatabaseError("INVALID_OPTION", `Cannot set ${name.toUpperCase()}: ${what}`, {
       position: _location.start,
     });
@@ -312,14 +312,15 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
     );
   const wanted = ["{namespace}", "{tableName}", ...(isOfUsers ? ["{userId}"] : [])];
   const missing = wanted.filter((placeholder) => !value.includes(placeholder));
-  if (missing.length > 0) throw refuse(`it should have ${missing.join(" and ")}`);
+  if (missing.length > 0) throw refuse(`it must have ${missing.join(" and ")}`);
   if (!isOfUsers && value.includes("{userId}")) throw refuse("SHARED tables have no {userId}");
   const isPlain = value
     .split("/")
     .every((part) => TEMPLATE_PART.test(part) && part !== "." && part !== "..");
   if (!isPlain || value.length > TEMPLATE_LENGTH_MAX) {
     throw refuse(
-      `it should be a relative path of letters, digits, ".", "_", "-" and placeholders, up to ${TEMPLATE_LENGTH_MAX} characters`,
+      'it must be a relative path of letters, digits, ".", "_", "-" and placeholders, up to ' +
+        `${TEMPLATE_LENGTH_MAX} characters`,
     );
   }
   const longest = { name: LONGEST_NAME, namespace: LONGEST_NAME };
@@ -329,7 +330,7 @@ function templateOf(setting: StorageSetting | undefined): string | undefined {
       .some((part) => part.length > PART_LENGTH_MAX)
   ) {
     throw refuse(
-      `a directory name could exceed ${PART_LENGTH_MAX} characters, as names of namespaces and tables have up to ${NAME_LENGTH_MAX}`,
+      `a directory name could exceed ${PART_LENGTH_MAX} characters, because names of namespaces and tables have up to ${NAME_LENGTH_MAX}`,
     );
   }
   return value;

@@ -146,7 +146,8 @@ export function newColumn(
   if (generatedCount > 1) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define column "${name.name}": it should have only one of a sequence, a DEFAULT and an expression`,
+      `Cannot define column "${name.name}": it must have only one of a sequence, a DEFAULT and ` +
+        "an expression",
       { position },
     );
   }
@@ -275,7 +276,7 @@ function keyOf(node: CreateTableStatement): NewKey | undefined {
   if (ofColumns.length + ofTable.length > 1) {
     throw new DatabaseError("INVALID_DEFINITION", "Cannot define two primary keys", {
       position: node._location.start,
-      hint: "PRIMARY KEY (room_id, id) is one key of two columns",
+      hint: "PRIMARY KEY (room_id, id) is a single key with two columns",
     });
   }
   const [ofColumn] = ofColumns;
@@ -350,8 +351,8 @@ export function requireStorable(type: DataType, node: AstNode, kind: TableKind):
   if (type.kind === "unknown" || isUnscalar || isNameless(type)) {
     throw new DatabaseError(
       "UNSUPPORTED_TYPE",
-      `Cannot store type ${typeName(type)}: no table has columns of it`,
-      { position, ...(isUnscalar && { hint: "store one row for each element" }) },
+      `Cannot store type ${typeName(type)}: no table can have columns of this type`,
+      { position, ...(isUnscalar && { hint: "store each element in a row of its own" }) },
     );
   }
   if (holdsDomain(type)) {
@@ -406,7 +407,7 @@ export function requireKeyType(
     case "interval":
       throw new DatabaseError(
         "INVALID_DEFINITION",
-        `Cannot use column "${name}" in ${what}: no key has the type ${typeName(type)}`,
+        `Cannot use column "${name}" in ${what}: a key cannot have the type ${typeName(type)}`,
         { position, hint: "add a key column, such as id BIGINT DEFAULT SNOWFLAKE_ID()" },
       );
     default:
@@ -457,7 +458,7 @@ export function optionSettings(entries: readonly OptionEntry[] | undefined): Opt
       case "null":
         throw new DatabaseError(
           "INVALID_OPTION",
-          `Cannot read option ${name}: its value should be a word or a number`,
+          `Cannot read option ${name}: its value must be a word or a number`,
           {
             position,
           },

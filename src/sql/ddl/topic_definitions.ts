@@ -106,7 +106,7 @@ function partitionsOf({ _location, partitions = 1 }: CreateTopicStatement): numb
   if (partitions >= 1 && partitions <= PARTITIONS_MAX) return partitions;
   throw new DatabaseError(
     "INVALID_OPTION",
-    `Cannot create a topic with ${partitions} partitions: there should be 1 to ${PARTITIONS_MAX}`,
+    `Cannot create a topic with ${partitions} partitions: there must be 1 to ${PARTITIONS_MAX}`,
     { position: _location.start },
   );
 }

@@ -185,7 +185,8 @@ function requireFreeLabel(
   if (Buffer.byteLength(label) > LABEL_BYTES_MAX || label.includes("\u0000")) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use "${label}" as a label: it should have at most ${LABEL_BYTES_MAX} bytes, none of them 0`,
+      `Cannot use "${label}" as a label: it must have at most ${LABEL_BYTES_MAX} bytes, none ` +
+        "of them 0",
       { position },
     );
   }
@@ -199,7 +200,7 @@ function requireFreeLabel(
   if (labels.every((each) => each.label !== label)) return;
   throw new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot define label "${label}": the type has it already`,
+    `Cannot define label "${label}": the type already has it`,
     {
       position,
     },
@@ -221,7 +222,7 @@ export function alterType(
     // The change is computed again, because another statement may have changed the type in the
     // meantime.
     const entry = changed();
-    if (entry === undefined) return `Type ${schema}.${name} has the label already`;
+    if (entry === undefined) return `Type ${schema}.${name} already has the label`;
     catalog.changeType({ ...entry, updatedAtMs: clock.nowMs() });
     return `Type ${schema}.${name} altered`;
   };
@@ -293,7 +294,7 @@ function refuseNamed(
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
     `Cannot rename ${what}: its name is in a DEFAULT, a condition or a query of ${naming.join(", ")}`,
-    { position, hint: "drop that text, rename, and define it again" },
+    { position, hint: "drop what contains that text, rename the label, and define it again" },
   );
 }
 

@@ -233,7 +233,7 @@ function requireReplaceable(
   const names = broken.map((each) => `${each.namespace}.${each.name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot replace view ${shown}: ${broken.length} view(s) need it as it is: ${names}`,
+    `Cannot replace view ${shown}: ${broken.length} view(s) depend on its current form: ${names}`,
     { position, hint: "drop them first" },
   );
 }
@@ -253,10 +253,10 @@ function requireSameColumns(
     if (column?.name === name && (keepsType || sameType(column.type, type))) continue;
     const found =
       column === undefined
-        ? `has no column ${i + 1}, which should be "${name}"`
+        ? `has no column ${i + 1}, which must be "${name}"`
         : column.name === name
-          ? `has column "${name}" as ${typeName(column.type)}, which should be ${typeName(type)}`
-          : `has "${column.name}" as column ${i + 1}, which should be "${name}"`;
+          ? `has column "${name}" as ${typeName(column.type)}, which must be ${typeName(type)}`
+          : `has "${column.name}" as column ${i + 1}, which must be "${name}"`;
     throw new DatabaseError(
       "INVALID_DEFINITION",
       `Cannot replace view ${shown}: the new query ${found}`,

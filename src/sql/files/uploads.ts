@@ -152,7 +152,7 @@ export class Uploads {
         if (placed.some((other) => other.upload === upload)) {
           throw new DatabaseError(
             "INVALID_INPUT",
-            `Cannot write file "${upload.part.name}" to several cells: upload it once for each`,
+            `Cannot write file "${upload.part.name}" to several cells: upload it separately for each of them`,
           );
         }
         const columnId = table.columns[position]?.columnId ?? 0;

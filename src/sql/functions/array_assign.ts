@@ -1,5 +1,5 @@
 /**
- * Assigns an element or a slice of an array, as `UPDATE … SET a[2] = 5` does.
+ * Assigns an element or a slice of an array, as in `UPDATE … SET a[2] = 5`.
  *
  * An array of one dimension grows as needed, with NULL in the gap. NULL is treated as an empty
  * array. An array of several dimensions keeps its dimensions. Unlike in PostgreSQL, positions
@@ -69,7 +69,7 @@ export function withSlice(array: Value, bounds: readonly SliceBounds[], source: 
   if (given.length < wanted) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign the slice: it has ${wanted} elements, and the assigned array ${given.length}`,
+      `Cannot assign the slice: it has ${wanted} elements, but the assigned array has ${given.length}`,
     );
   }
   if (wanted === 0) return items;

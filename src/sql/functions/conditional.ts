@@ -1,6 +1,6 @@
 /**
- * Functions that handle NULL. COALESCE and NULLIF are defined here for callers that have no
- * dedicated node for them. CASE is a node of its own in the binder.
+ * Defines the functions that handle NULL. COALESCE and NULLIF are defined here for callers that
+ * have no dedicated node for them. CASE is a node of its own in the binder.
  */
 import { BOOLEAN, INT, type Value } from "../../types/mod.ts";
 import { firstType, functionsNamed, overload } from "./base/define.ts";

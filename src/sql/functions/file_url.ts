@@ -1,4 +1,7 @@
-/** FILE_URL: a URL under which a page can show a file without a header. */
+/**
+ * Implements FILE_URL, which returns a URL under which a page can show a file without sending a
+ * header.
+ */
 import { type FileUrlKey, signedFileUrl } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, TEXT, type Value } from "../../types/mod.ts";
@@ -28,7 +31,7 @@ function fileUrl(
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
       "Cannot sign the URL of a file: the statement runs for another user or without a session",
-      { hint: "the user for whom the URL is meant calls FILE_URL" },
+      { hint: "the user for whom the URL is meant must call FILE_URL" },
     );
   }
   const { id, name } = referenceFrom(file);
@@ -41,7 +44,7 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
   if (seconds >= 1 && seconds <= secondsMax) return Math.floor(seconds);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot sign the URL of a file for ${seconds} s: a session may sign for 1 to ${secondsMax} s`,
+    `Cannot sign the URL of a file for ${seconds} s: a session may sign URLs for 1 to ${secondsMax} s`,
   );
 }
 
@@ -49,9 +52,13 @@ function lifetimeFrom(seconds: number, { secondsMax }: FileUrlKey): number {
 function referenceFrom(file: Value): FileReference {
   const found = typeof file === "string" ? parsed(file) : undefined;
   if (found !== undefined) return found;
-  throw new DatabaseError("INVALID_VALUE", "Cannot sign the URL of a file: the value is no file", {
-    hint: "pass a FILE column, or the content of a FILE cell",
-  });
+  throw new DatabaseError(
+    "INVALID_VALUE",
+    "Cannot sign the URL of a file: the value is not a file",
+    {
+      hint: "pass a FILE column, or the content of a FILE cell",
+    },
+  );
 }
 
 function parsed(text: string): FileReference | undefined {

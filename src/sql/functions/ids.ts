@@ -1,5 +1,6 @@
 /**
- * Functions that generate ids: SNOWFLAKE_ID, UUID versions 4 and 7, ULID, and the time in a seq.
+ * Defines functions that generate ids (SNOWFLAKE_ID, UUID versions 4 and 7, ULID), and the time in
+ * a seq.
  *
  *     UUID v7   48 bits ms │ 4 bits version 7 │ 12 bits random │ 2 bits variant │ 62 bits random
  *     ULID      48 bits ms │ 80 bits random, in 26 digits of base 32

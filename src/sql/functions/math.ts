@@ -1,6 +1,4 @@
-/**
- * Mathematical functions that keep the type of their argument.
- */
+/** Defines mathematical functions that keep the type of their argument. */
 import { DatabaseError } from "../../base/errors.ts";
 import {
   BIGINT,
@@ -274,7 +272,7 @@ function factorial([value = null]: readonly Value[]): Value {
     if (!fitsPrecision(product, DECIMAL_PRECISION_MAX)) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot take the factorial of ${n}: it has more than ${DECIMAL_PRECISION_MAX} digits`,
+        `Cannot take the factorial of ${n}: the result has more than ${DECIMAL_PRECISION_MAX} digits`,
       );
     }
   }

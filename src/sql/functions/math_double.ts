@@ -1,4 +1,4 @@
-/** Mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. */
+/** Defines mathematical functions in DOUBLE: roots, logarithms, powers and trigonometry. */
 import { DatabaseError } from "../../base/errors.ts";
 import { DOUBLE, finiteDouble } from "../../types/mod.ts";
 import { functionsNamed, overload } from "./base/define.ts";

@@ -1,5 +1,5 @@
 /**
- * Functions that read and set sequences. A sequence is named by a string, as in
+ * Defines functions that read and set sequences. A sequence is named by a string, as in
  * nextval('app.orders_id_seq'). It is looked up when the function is called, because the name may
  * be computed:
  *

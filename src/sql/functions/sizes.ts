@@ -45,7 +45,7 @@ function bytesOfSize([text = null]: readonly Value[]): Value {
   const exponent = EXPONENTS.get(unit.toLowerCase());
   if (digits === undefined || exponent === undefined) {
     throw new DatabaseError("INVALID_VALUE", `Cannot read ${excerpt(text as string)} as a size`, {
-      hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, as in '10 MB'",
+      hint: "write a number and one of the units bytes, kB, MB, GB, TB and PB, such as '10 MB'",
     });
   }
   const bytes = Math.round(Number(digits) * 1024 ** exponent);

@@ -1,5 +1,5 @@
 /**
- * The window functions that are not aggregates, and their arguments.
+ * Defines the window functions that are not aggregates, and their arguments.
  *
  * The window operator computes these functions, because only it has access to the neighbouring
  * rows.

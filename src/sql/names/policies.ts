@@ -64,7 +64,7 @@ export function refusePolicies(
   );
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} policy(s) read it: ${names.join(", ")}`,
+    `Cannot ${what}: ${dependents.length} policies read it: ${names.join(", ")}`,
     { position, hint: "add CASCADE to drop them too" },
   );
 }

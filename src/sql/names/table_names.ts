@@ -147,8 +147,8 @@ function whereNamesLead(namespace: string, name: string): string {
   if (name === "dual") return "SELECT without FROM returns one row";
   if (/^(pg_|sqlite_)/.test(name)) return "information_schema.tables lists tables and views";
   return namespace === DEFAULT_NAMESPACE
-    ? "A name without a namespace belongs to default, unless USE or the request sets another"
-    : `A name without a namespace belongs to ${namespace}, the current namespace`;
+    ? "A name without a namespace refers to default, unless USE or the request sets another namespace"
+    : `A name without a namespace refers to ${namespace}, the current namespace`;
 }
 
 /**

@@ -271,7 +271,7 @@ export function refuseDependents(
   const names = dependents.map(({ name, namespace }) => `${namespace}.${name}`).join(", ");
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${what}: ${dependents.length} view(s) need it: ${names}`,
+    `Cannot ${what}: ${dependents.length} view(s) depend on it: ${names}`,
     { position, hint: "add CASCADE to drop them too" },
   );
 }

@@ -192,7 +192,7 @@ function skipOwnCast(cursor: Cursor, column: string, type: DataTypeDef): void {
   }
   cursor.refuse(
     "USING of a type change with an expression other than a cast of the column to its new type",
-    "add a column, fill it with UPDATE, and drop the old one",
+    "add a column, fill it with UPDATE, and drop the old column",
     start,
   );
 }

@@ -141,10 +141,10 @@ function parseFrame(cursor: Cursor, mode: WindowFrame["mode"]): WindowFrame {
     : { type: "current row", _location: start._location };
   const at = start._location.start;
   if (start.type === "unbounded following") {
-    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, but should start before its end", at);
+    cursor.fail("a frame starts at UNBOUNDED FOLLOWING, but must start before its end", at);
   }
   if (end.type === "unbounded preceding") {
-    cursor.fail("a frame ends at UNBOUNDED PRECEDING, but should end after its start", at);
+    cursor.fail("a frame ends at UNBOUNDED PRECEDING, but must end after its start", at);
   }
   const exclude = parseExclude(cursor);
   return { mode, start, end, exclude, _location: cursor.since(token) };

@@ -26,7 +26,7 @@ export function acceptCollation(cursor: Cursor): void {
   if (isOwnCollation(name)) return;
   cursor.refuse(
     `COLLATE "${name}" of a column`,
-    'text compares by code point, as COLLATE "C"',
+    'text is compared by code point, as with COLLATE "C"',
     start,
   );
 }

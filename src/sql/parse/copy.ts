@@ -179,7 +179,7 @@ function parseOption(cursor: Cursor, written: WrittenSettings, direction: "from"
       isTrue(cursor);
       return;
     default:
-      cursor.fail(`found the option ${name.toUpperCase()}, which COPY does not have`, at);
+      cursor.fail(`found the option ${name.toUpperCase()}, which COPY does not support`, at);
   }
 }
 
@@ -257,7 +257,7 @@ function isTrue(cursor: Cursor): boolean {
 function headerOf(cursor: Cursor, direction: "from" | "to"): CopySettings["header"] {
   const isMatch = cursor.kind === Token.word && cursor.nameText(cursor.token) === "match";
   if (!isMatch) return isTrue(cursor) ? "line" : "none";
-  if (direction === "to") cursor.fail("found MATCH, which only COPY FROM has", cursor.start);
+  if (direction === "to") cursor.fail("found MATCH, which only COPY FROM supports", cursor.start);
   cursor.token += 1;
   return "match";
 }

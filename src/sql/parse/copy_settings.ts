@@ -58,10 +58,10 @@ function faultOf(options: CopySettings, written: WrittenSettings): string | unde
 function faultOfCharacters({ delimiter, escape, format, quote }: CopySettings): string | undefined {
   for (const [name, character] of Object.entries({ delimiter, quote, escape })) {
     if (isOneCharacter(character)) continue;
-    return `the ${name} is "${character}", but should be one ASCII character`;
+    return `the ${name} is "${character}", but must be one ASCII character`;
   }
   if (format === "text" && /[\\.a-z0-9]/.test(delimiter)) {
-    return `the delimiter is "${delimiter}", which the format text uses itself`;
+    return `the delimiter is "${delimiter}", which the format text itself uses`;
   }
   const isSame = format === "csv" && delimiter === quote;
   return isSame ? "the delimiter and the quote are the same" : undefined;

@@ -1,6 +1,6 @@
 /**
- * A position in the tokens of a text, with the operations that every part of the parser needs:
- * testing for words, reading names and locating nodes.
+ * Implements a position in the tokens of a text, with the operations that every part of the parser
+ * needs: testing for words, reading names and locating nodes.
  *
  * The grammar is mutually recursive (a query contains expressions, an expression contains queries),
  * but imports are not, so the parts reach each other through {@linkcode Grammar}.
@@ -351,7 +351,7 @@ export class Cursor {
     const { start } = this;
     const value = Number(this.digits(what));
     if (!Number.isSafeInteger(value)) {
-      this.fail(`${what} is too large: it should be at most ${Number.MAX_SAFE_INTEGER}`, start);
+      this.fail(`${what} is too large: it must be at most ${Number.MAX_SAFE_INTEGER}`, start);
     }
     return value;
   }
@@ -437,7 +437,7 @@ export class Cursor {
       const error = unexpectedToken(this.#stop(), { thing: what });
       throw syntaxError(this.statementIndex, `found the reserved word ${word}, expected ${what}`, {
         position: this.start,
-        hint: error.hint ?? `as a name it needs double quotes: "${word}"`,
+        hint: error.hint ?? `to use it as a name, write it in double quotes: "${word}"`,
       });
     }
     this.unexpected(what);

@@ -17,7 +17,7 @@ export function parseDeclare(cursor: Cursor, start: number): DeclareCursorStatem
   const name = cursor.name(CURSOR);
   let isScroll: boolean | undefined;
   for (;;) {
-    if (cursor.is("binary")) cursor.refuse("BINARY cursors", "leave BINARY out");
+    if (cursor.is("binary")) cursor.refuse("BINARY cursors", "omit BINARY");
     // Accepts INSENSITIVE, because every cursor reads the state in which it was declared.
     if (cursor.accept("insensitive") || cursor.accept("asensitive")) continue;
     if (cursor.acceptAll("no", "scroll")) isScroll = false;

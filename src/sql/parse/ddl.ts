@@ -183,7 +183,7 @@ function refusePartition(cursor: Cursor): never {
 function refuseTableClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "as":
-      return cursor.refuse("definitions of columns before AS", "write the names alone");
+      return cursor.refuse("definitions of columns before AS", "write only the names");
     case "partition":
       return refusePartition(cursor);
     case "inherits":
@@ -259,7 +259,7 @@ function acceptKeyTiming(cursor: Cursor): void {
     cursor.expect("deferred");
     cursor.refuse(
       "INITIALLY DEFERRED of a key",
-      "leave it out: keys are compared at the end of each statement, once all of its rows are known",
+      "omit it: keys are compared at the end of each statement, once all of its rows are known",
       start,
     );
   }

@@ -294,7 +294,7 @@ export function parseExecuteAs(cursor: Cursor, start: number): ExecuteAsStatemen
   cursor.expect(")");
   cursor.leave(outer);
   if (cursor.kind !== Token.end && !cursor.is(";")) {
-    malformed(cursor, "found more after the parentheses");
+    malformed(cursor, "found more text after the parentheses");
   }
   return { type: "execute as", user, statement, _location: cursor.since(start) };
 }

@@ -1,6 +1,6 @@
 /**
- * Advice on syntax from other systems and on frequent mistakes of newcomers. All forms are in one
- * table, which is searched only when an error is explained.
+ * Gives advice on syntax from other systems and on frequent beginners' mistakes. All forms are in
+ * one table, which is searched only when an error is explained.
  *
  * A pattern is matched against the tokens near the token that is not allowed: up to {@linkcode
  * BEFORE_MAX} before and {@linkcode BEHIND_MAX} after it. The tokens are in lower case and
@@ -28,14 +28,14 @@ const COMMENTS = "write comments as -- … or /* … */";
 const INDEX_OF_OTHERS =
   "write UNIQUE (email), or a separate statement: CREATE INDEX ON users (email)";
 const GENERATED = "write id BIGINT PRIMARY KEY AUTO_INCREMENT, or DEFAULT SNOWFLAKE_ID()";
-const NO_CLAUSE = "leave it out";
+const NO_CLAUSE = "omit it";
 const ORDER =
   "write the clauses in this order: FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT and OFFSET";
 
 const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [
     /(?=▸)(?<=user \S+ )▸ @/,
-    "a user has no host: a user id with special characters needs quotes, 'bob@host'",
+    "users have no host: a user id with special characters needs quotes, 'bob@host'",
   ],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
   [/(?=▸)(?<=^create .*)▸ :/, "write the name without a colon"],
@@ -64,7 +64,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=if ▸)(?<=^create view )if ▸/, "write CREATE OR REPLACE VIEW"],
   // Advice on operators.
-  [/(?=▸)(?<== )▸ =/, "write = once to compare: price = 10"],
+  [/(?=▸)(?<== )▸ =/, "write a single = to compare: price = 10"],
   [/= ▸ </, "write price <= 10"],
   [/= ▸ >/, "write price >= 10"],
   [/▸ => /, "write price >= 10"],
@@ -74,16 +74,22 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/▸ (regexp|rlike|match)\b/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
   [/match (?=\( .*▸ against)/, "write body LIKE '%word%', or body ~* 'word'"],
   [/\b(regexp|rlike) ▸ '…'/, "write name ~ 'pattern', or name ~* 'pattern' to ignore case"],
-  [/\bglob ▸ '…'/, "write name LIKE 'pattern%', where % matches any string and _ any character"],
+  [
+    /\bglob ▸ '…'/,
+    "write name LIKE 'pattern%', where % matches any string and _ matches any character",
+  ],
   [/▸ xor\b|\bxor ▸ /, "write != between conditions, or # between integers for their bits"],
-  [/▸ glob\b/, "write name LIKE 'pattern%', where % matches any string and _ any character"],
+  [
+    /▸ glob\b/,
+    "write name LIKE 'pattern%', where % matches any string and _ matches any character",
+  ],
   [/▸ contains\b/, "write name LIKE '%text%', or position('text' IN name) > 0"],
   [/▸ starts with/, "write name LIKE 'text%', or starts_with(name, 'text')"],
   [
     /interval ▸ \S+ (microsecond|second|minute|hour|day|week|month|quarter|year)/,
     "write the amount and its unit in quotes: INTERVAL '1 day'",
   ],
-  [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "leave the parentheses out"],
+  [/(?=▸)(?<=(current_date|current_user|localtime) )▸ \(/, "omit the parentheses"],
   [/▸ not null/, "write name IS NOT NULL"],
   [
     /(?=▸)(?<=\bis (not )?)▸ /,
@@ -108,13 +114,10 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=limit \d+ )▸ \d/, "write LIMIT count OFFSET start"],
   [/(?=▸)(?<=select (distinct )?)▸ unique/, "write SELECT DISTINCT"],
   [/▸ distinct/, "write DISTINCT once, after SELECT: it applies to the whole row"],
-  [
-    /lock ▸ in share mode/,
-    "leave it out: of two transactions in conflict, the second to commit fails",
-  ],
+  [/lock ▸ in share mode/, "omit it: of two transactions in conflict, the second to commit fails"],
   [
     /▸ with \( (nolock|readpast|updlock|rowlock|holdlock|tablock)/,
-    "leave it out: reads never wait for writers",
+    "omit it: reads never wait for writers",
   ],
   [/▸ (minus) select/, "write EXCEPT"],
   [/minus ▸ select/, "write EXCEPT"],
@@ -125,9 +128,9 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=(left|right|full) )▸ (?!j\w+ |outer)/, "write LEFT JOIN, RIGHT JOIN or FULL JOIN"],
   [
     /(?=▸)(?<=join .*)▸ ($|;|where|group|order|limit)/,
-    "every join but CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
+    "every join except CROSS JOIN needs a condition: ON orders.user_id = users.id, or USING (user_id)",
   ],
-  [/(use|force|ignore) ▸ index/, "leave it out: the server chooses the index"],
+  [/(use|force|ignore) ▸ index/, "omit it: the server chooses the index"],
   [/\( (?=\+ ▸ \))/, "write LEFT JOIN … ON instead of (+)"],
   [/pivot ▸ \(/, "write an aggregate for each column: sum(price) FILTER (WHERE kind = 'book')"],
   [/(?=\w+ ▸)(?<=^select (?!.*\bfrom\b).*)\w+ ▸ \. \w/, "FROM is missing before the table"],
@@ -151,7 +154,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^insert .*\) )▸ \(/, "write VALUES before the values: VALUES (1, 'Ada')"],
   [/▸ values (?!\()/, "write each row in parentheses: VALUES (1, 'Ada')"],
   [/▸ output\b/, "write RETURNING at the end of the statement"],
-  [/(?=▸)(?<=returning .*)▸ into\b/, "leave INTO out: the response contains the rows of RETURNING"],
+  [/(?=▸)(?<=returning .*)▸ into\b/, "omit INTO: the response contains the rows of RETURNING"],
   [
     /(?=▸)(?<=^(update|delete) .*)▸ (limit|order)\b/,
     "choose the rows by key: WHERE id IN (SELECT id FROM t … LIMIT n)",
@@ -166,7 +169,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=\w+ ▸)(?<=^update \S+( \. \S+)? )\w+ ▸ =/, "write SET before the first column"],
   [/(?=▸)(?<=^delete )▸ (?!f\w{2,4} )/, "write DELETE FROM t WHERE …"],
-  [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "leave TABLE out"],
+  [/(?=▸)(?<=^(insert into|delete from) )▸ table\b/, "omit TABLE"],
   [/(?=▸)(?<=^update )▸ from\b/, "write UPDATE t SET price = 1"],
   [
     /(?=▸)(?<=^update .* set (.*, )?\w+ )▸ \. /,
@@ -175,15 +178,15 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   // Advice on definitions.
   [
     /▸ (unsigned|signed|zerofill)\b/,
-    "leave it out: integers are signed, and BIGINT can store an unsigned INT",
+    "omit it: integers are signed, and BIGINT can store an unsigned INT",
   ],
   [/▸ (autoincrement|identity)\b/, GENERATED],
   [/(enum|set) \( ▸ '…'/, "write TEXT CHECK (state IN ('open', 'closed'))"],
   [/(?=▸)(?<=\( )▸ max \)/, "write TEXT, which has no length"],
-  [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "leave it out: text is UTF-8"],
+  [/(?=▸)(?<=(text|char|varchar|\)) )▸ (character set|charset)/, "omit it: text is UTF-8"],
   [/▸ comment '…'/, "COMMENT ON COLUMN table.column IS '…' follows the CREATE TABLE"],
   [/▸ on (update|delete)/, "set the column in the UPDATE itself: SET changed = now()"],
-  [/▸ (after|first)\b/, "leave it out: new columns come last, and SELECT can return any order"],
+  [/▸ (after|first)\b/, "omit it: new columns come last, and SELECT can return any order"],
   [
     /(?=▸)(?<=create .*\) )▸ (engine|default|charset|auto_increment|collate|row_format|comment|strict|without)\b/,
     NO_CLAUSE,
@@ -199,7 +202,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [/(?=▸)(?<=^create .*primary )▸ (?!key)/, "write PRIMARY KEY"],
   [/(?=▸)(?<=^create .* )▸ key\b/, "write PRIMARY KEY"],
-  [/▸ nullable\b/, "leave it out: a column accepts NULL unless it is NOT NULL"],
+  [/▸ nullable\b/, "omit it: a column accepts NULL unless it is NOT NULL"],
   [/▸ required\b/, "write NOT NULL"],
   [/(?=▸)(?<=^create .*)▸ (clustered|nonclustered)/, NO_CLAUSE],
   [
@@ -236,7 +239,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   [/(?=▸)(?<=^create user \S+ )▸ $/, "write CREATE USER name WITH PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ (with )?password/, "write ALTER USER name SET PASSWORD '…'"],
   [/(?=▸)(?<=^alter user \S+ )▸ rename/, "a user id cannot change: create a user with the new id"],
-  [/(?=▸)(?<=(password|email) )▸ =/, "leave the = out"],
+  [/(?=▸)(?<=(password|email) )▸ =/, "omit the ="],
   // Advice on SHOW, SET, USE and shell commands.
   [
     /(?=▸)(?<=^show tables (.* )?)▸ like/,
@@ -248,7 +251,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
     /(?=▸)(?<=^set (search_path|schema) .*)▸ ,/,
     "only one namespace is current: write namespace.table for others",
   ],
-  [/(?=▸)(?<=^set names )▸ /, "leave it out: text is UTF-8"],
+  [/(?=▸)(?<=^set names )▸ /, "omit it: text is UTF-8"],
   [/(?=▸)(?<=^set )▸ @/, "a statement has no variables: write the value, or send it as $1"],
   [
     /(?=▸)(?<=^explain )▸ (plan for|query plan|format|extended)/,
@@ -256,7 +259,7 @@ const FORMS: readonly (readonly [form: RegExp, hint: string])[] = [
   ],
   [
     /(?=▸)(?<=^explain \(.*)▸ (buffers|costs|timing|settings|wal|summary)/,
-    "leave it out: ANALYZE shows times and rows",
+    "omit it: ANALYZE shows times and rows",
   ],
   [
     /(?=▸)(?<=^desc(ribe)? )▸ (select|with|insert|update|delete)/,

@@ -157,7 +157,7 @@ function parseSetColumns(cursor: Cursor): SetStatement[] {
   const _location = cursor.since(start);
   if (isQuery && !isRow && first !== undefined && isSelectNode(first)) {
     if (targets.some(({ subscripts }) => subscripts !== undefined)) {
-      cursor.fail("a part of a column cannot get its value from a row of a query", at);
+      cursor.fail("a part of a column cannot be assigned from a row of a query", at);
     }
     const columns = targets.map(({ column }) => column);
     return [{ type: "set columns", columns, select: first, _location }];

@@ -1,6 +1,6 @@
 /**
- * Messages of syntax errors: the token found, the expected tokens, and the keyword that was
- * probably intended.
+ * Creates the messages of syntax errors: the token found, the tokens expected, and the keyword that
+ * was probably intended.
  *
  * The contents of strings never enter a message, because a string may be a password.
  */

@@ -220,7 +220,7 @@ function parseComparison(cursor: Cursor, start: number, left: Expr): Expr {
     // or OR.
     const advice = adviceAt(cursor.tokens, cursor.token);
     cursor.fail(
-      "comparisons do not chain: found a second one, expected a single one or parentheses",
+      "comparisons cannot be chained: found a second one, expected a single one or parentheses",
       cursor.tokens.starts[advice?.token ?? cursor.token] ?? cursor.start,
       advice?.hint ?? "write a < b AND b < c",
     );
@@ -250,7 +250,7 @@ function parsePredicate(cursor: Cursor, start: number, left: Expr): Expr {
   const made = parsePredicateBody(cursor, { start, left, isNot });
   cursor.setDepth(Math.max(depth, cursor.depth) + 1);
   if (powerHere(cursor) === Power.predicate) {
-    cursor.fail("BETWEEN, IN and LIKE do not chain: expected parentheses", cursor.start);
+    cursor.fail("BETWEEN, IN and LIKE cannot be chained: expected parentheses", cursor.start);
   }
   return made;
 }

@@ -66,7 +66,7 @@ function parseAction(cursor: Cursor): ReferenceAction {
       return "cascade";
     case "set": {
       const action = cursor.expectOneOf("null", "default");
-      if (cursor.is("(")) cursor.refuse("SET NULL of some columns", "leave the list out");
+      if (cursor.is("(")) cursor.refuse("SET NULL of some columns", "omit the list");
       return action === "null" ? "set null" : "set default";
     }
   }

@@ -151,16 +151,13 @@ function acceptParameters(cursor: Cursor): void {
 function refuseClauses(cursor: Cursor): void {
   switch (cursor.word) {
     case "include":
-      return cursor.refuse(
-        "INCLUDE of an index",
-        "leave it out: an index always finds the whole row",
-      );
+      return cursor.refuse("INCLUDE of an index", "omit it: an index always finds the whole row");
     case "with":
       return acceptParameters(cursor);
     case "tablespace":
       return cursor.refuse(
         "TABLESPACE",
-        "leave it out: an index is stored with the segments of its table",
+        "omit it: an index is stored with the segments of its table",
       );
     case "nulls":
       return cursor.refuse("NULLS NOT DISTINCT", "declare the columns NOT NULL");

@@ -16,7 +16,8 @@ export function nameInText(text: string): NameInText {
   if (second === undefined) {
     throw new DatabaseError(
       "INVALID_NAME",
-      `Cannot read ${JSON.stringify(text.slice(0, 128))} as a name: it should be "name" or "namespace.name"`,
+      `Cannot read ${JSON.stringify(text.slice(0, 128))} as a name: it must be "name" or ` +
+        '"namespace.name"',
     );
   }
   return { namespace: first === undefined ? undefined : folded(first), name: folded(second) };

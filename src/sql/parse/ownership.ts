@@ -34,7 +34,7 @@ export function parseCreateExtension(cursor: Cursor, start: number): CreateExten
   cursor.accept("with");
   if (cursor.accept("schema")) cursor.label("a schema");
   if (cursor.nameText(cursor.token) === "version") {
-    cursor.refuse("VERSION of an extension", "leave it out: its functions are built in");
+    cursor.refuse("VERSION of an extension", "omit it: its functions are built in");
   }
   cursor.accept("cascade");
   return { type: "create extension", name, ifNotExists, _location: cursor.since(start) };

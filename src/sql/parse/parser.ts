@@ -1,5 +1,5 @@
 /**
- * The entry point of the parser: turns the text of a request into statements.
+ * Implements the entry point of the parser, which turns the text of a request into statements.
  *
  * A text that does not parse is parsed a second time, solely to determine which tokens were
  * expected. The first pass therefore need not record them.
@@ -144,7 +144,7 @@ function checkSize(text: string, limits: ParseLimits): void {
   if (bytes <= limits.sqlBytesMax) return;
   throw new DatabaseError(
     "INVALID_SQL",
-    `Cannot parse the text: it has ${bytes} bytes, but should have at most ${limits.sqlBytesMax}`,
+    `Cannot parse the text: it has ${bytes} bytes, but must have at most ${limits.sqlBytesMax}`,
     { position: 0 },
   );
 }

@@ -19,7 +19,7 @@ export function parseCreatePolicy(cursor: Cursor, start: number): CreatePolicySt
   const table = cursor.qname("a table");
   if (cursor.accept("as")) {
     if (cursor.is("restrictive")) {
-      cursor.refuse("AS RESTRICTIVE", "join the condition to that of each policy with AND");
+      cursor.refuse("AS RESTRICTIVE", "combine the condition with that of each policy with AND");
     }
     cursor.expect("permissive");
   }

@@ -71,7 +71,7 @@ function parseConstant(cursor: Cursor): Expr {
   if (isConstant(value)) return value;
   return cursor.refuse(
     "an expression as a value of EXECUTE",
-    "give a constant, or write the expression into the prepared statement",
+    "use a constant, or write the expression in the prepared statement",
     at,
   );
 }

@@ -5,7 +5,7 @@ import type { Cursor } from "./cursor.ts";
 import { Token } from "./text/lexer.ts";
 
 const RIGHTS =
-  "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges leaves it out";
+  "rights depend on roles (CREATE USER … ROLE) and on ALTER TABLE … SET ACCESS LEVEL; pg_dump --no-privileges omits it";
 const INDEX_HINT = "CREATE INDEX name ON table_name (column_name)";
 const FRESH_VIEWS = "CREATE VIEW: a view shows the rows at the moment it is read";
 const LIVE = "live queries deliver changes as they are committed";
@@ -53,7 +53,13 @@ export const REFUSED_STATEMENTS: ReadonlyMap<string, Refused> = new Map<string, 
   ["analyse", ["ANALYSE", "statistics are maintained automatically"]],
   ["reindex", ["REINDEX", "an index is kept up to date; DROP INDEX and CREATE INDEX rebuild it"]],
   ["cluster", ["CLUSTER", "STORAGE COMPACT TABLE merges segments"]],
-  ["lock", ["LOCK TABLE", "the first committer wins; the other may send its transaction again"]],
+  [
+    "lock",
+    [
+      "LOCK TABLE",
+      "the first transaction to commit wins; the other client may send its transaction again",
+    ],
+  ],
   ["load", ["LOAD", COPYING]],
   ["checkpoint", ["CHECKPOINT", "STORAGE FLUSH ALL writes segments"]],
   ["import", ["IMPORT FOREIGN SCHEMA"]],
@@ -98,7 +104,7 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["constraint", ["CONSTRAINT TRIGGER", LIVE]],
   ["event", ["EVENT TRIGGER", LIVE]],
   ["rule", ["RULE", LIVE]],
-  ["extension", ["EXTENSION", "leave it out: functions are built in"]],
+  ["extension", ["EXTENSION", "omit it: functions are built in"]],
   ["role", ["ROLE", RIGHTS]],
   ["group", ["GROUP", RIGHTS]],
   ["owned", ["OWNED"]],

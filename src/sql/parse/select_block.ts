@@ -64,10 +64,7 @@ function parseInto(cursor: Cursor): QName {
   if (cursor.is("temp") || cursor.is("temporary") || cursor.is("unlogged")) {
     const word = cursor.word.toUpperCase();
     if (!cursor.isAhead(1, "from") && !cursor.isAhead(1, ".")) {
-      cursor.refuse(
-        `SELECT INTO ${word}`,
-        "leave the word out: the table is kept until DROP TABLE",
-      );
+      cursor.refuse(`SELECT INTO ${word}`, "omit the word: the table is kept until DROP TABLE");
     }
   }
   cursor.accept("table");

@@ -58,7 +58,7 @@ export function requireNoGap(used: ReadonlySet<number>, count: number): void {
     if (used.has(number)) continue;
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${number}: the text uses a higher one, but not this one`,
+      `Cannot bind $${number}: the text uses a higher parameter, but not this one`,
     );
   }
 }

@@ -129,7 +129,7 @@ export function maintainedPlanOf({
 function requireMaintained(plan: MaintainedPlan | string): void {
   if (typeof plan !== "string") return;
   throw new DatabaseError("UNSUPPORTED_FEATURE", `Cannot maintain the result: ${plan}`, {
-    hint: "leave out the option way: the query is then evaluated again after each change",
+    hint: "omit the option way: the query is then evaluated again after each change",
   });
 }
 

@@ -280,7 +280,7 @@ export function followedNode(
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
       "INVALID_SQL",
-      "Cannot subscribe to several statements: one SELECT is needed",
+      "Cannot subscribe to several statements: a subscription needs a single SELECT",
     );
   }
   if (parsed.parameterCount !== parameterCount) {
@@ -300,7 +300,7 @@ export class NotRowByRow extends DatabaseError {
   constructor(part: string, node: AstNode) {
     super("INVALID_SQL", `Cannot subscribe to a query with ${part}`, {
       position: node._location.start,
-      hint: "the rows of one table are SELECT … FROM one table [WHERE …]",
+      hint: "the rows of one table are those of SELECT … FROM one table [WHERE …]",
     });
     this.part = part;
   }

@@ -96,7 +96,7 @@ export function requireHistory(
     `Cannot read ${name} AS OF _seq ${seq}: its history begins at _seq ${earliestSeq}`,
     {
       earliestSeq,
-      hint: "read at a later moment, or raise DELETED_RETENTION_HOURS of the table for the future",
+      hint: "read a later state, or raise DELETED_RETENTION_HOURS of the table for the future",
     },
   );
 }

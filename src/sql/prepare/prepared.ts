@@ -230,8 +230,8 @@ function partedDml(
   if (statement.files.length > 0) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot upload a file by a statement whose WITH changes rows",
-      { hint: "upload it by a separate INSERT or UPDATE" },
+      "Cannot upload a file with a statement whose WITH changes rows",
+      { hint: "upload it with a separate INSERT or UPDATE" },
     );
   }
   return {

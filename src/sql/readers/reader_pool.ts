@@ -154,7 +154,7 @@ export class ReaderPool {
   close(): void {
     this.#isOpen = false;
     this.#waiting.close();
-    for (const reader of this.readers) reader.close("the server stops");
+    for (const reader of this.readers) reader.close("the server is stopping");
   }
 
   /** Chooses a reader for the next statement. Returns undefined while the statement has to wait. */

@@ -1,7 +1,7 @@
 /**
  * COPY within a request: checks whether the request may contain one, and finds its data.
  *
- *     POST /v1/api/copy     one COPY, whose data are the body of the request or of the response
+ *     POST /v1/api/copy     one COPY, whose data is the body of the request or of the response
  *     any other text        COPY FROM with its data after it, as in the output of pg_dump
  */
 import { assert } from "../../base/assert.ts";
@@ -29,12 +29,13 @@ export function requireCopyBodies(
       if (source?.data === undefined) return;
       throw new DatabaseError(
         "INVALID_INPUT",
-        "Cannot run COPY: its data are both in the statement and in the body, but should be in only one of them",
+        "Cannot run COPY: its data are both in the statement and in the body, but must be in " +
+          "only one of them",
       );
     }
     throw new DatabaseError(
       "INVALID_INPUT",
-      "Cannot run the text here: it should be one COPY … FROM STDIN or COPY … TO STDOUT",
+      "Cannot run the text here: it must be one COPY … FROM STDIN or COPY … TO STDOUT",
     );
   }
   for (const [statementIndex, node] of nodes.entries()) {

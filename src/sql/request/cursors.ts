@@ -50,7 +50,7 @@ export class Cursors {
     if (this.#byName.has(name)) {
       throw new DatabaseError(
         "ALREADY_EXISTS",
-        `Cannot declare cursor "${name}": an open cursor has this name`,
+        `Cannot declare cursor "${name}": an open cursor already has this name`,
         { position, hint: `CLOSE ${name} first` },
       );
     }
@@ -75,7 +75,7 @@ export class Cursors {
     if (heldBytes > this.#bytesMax) {
       throw new DatabaseError(
         "TRANSACTION_LIMIT",
-        `Cannot open cursor "${name}": the rows of all cursors would take ${heldBytes} bytes, and the maximum is ${this.#bytesMax}`,
+        `Cannot open cursor "${name}": the rows of all cursors would take ${heldBytes} bytes, but the maximum is ${this.#bytesMax}`,
         {
           position: _location.start,
           hint: "read pages by a key: WHERE id > $1 ORDER BY id LIMIT n",

@@ -96,7 +96,7 @@ export function lockedTables(
     if (each === undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot use ${what}: FROM has more than tables`,
+        `Cannot use ${what}: FROM contains more than tables`,
         {
           position: query.from?.[index]?._location.start,
           hint: "name the tables: FOR UPDATE OF t",
@@ -113,14 +113,15 @@ export function lockedTables(
     if (item.systemTime !== undefined) {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot lock rows of ${table.namespace}.${table.name}: an earlier state never changes`,
-        { position, hint: "leave out FOR SYSTEM_TIME AS OF" },
+        `Cannot lock rows of ${table.namespace}.${table.name}: earlier states never change`,
+        { position, hint: "omit FOR SYSTEM_TIME AS OF" },
       );
     }
     if (table.primaryKey.length === 0 || table.kind === "stream") {
       throw new DatabaseError(
         "INVALID_OPERATION",
-        `Cannot lock rows of ${table.namespace}.${table.name}: it should be a USER or SHARED table with a primary key`,
+        `Cannot lock rows of ${table.namespace}.${table.name}: it must be a USER or SHARED ` +
+          "table with a primary key",
         { position },
       );
     }

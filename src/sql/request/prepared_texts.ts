@@ -70,7 +70,7 @@ function tooLong(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_SQL",
-    `Cannot execute "${name}": the statements that the text executes have more than ${lengthMax} characters together`,
+    `Cannot execute "${name}": the statements that the text executes have more than ${lengthMax} characters in total`,
     { position: _location.start, statementIndex, hint: "send several requests" },
   );
 }
@@ -86,7 +86,7 @@ function notPrepared({ _location, name }: Name, statementIndex: number): Databas
 function preparedTwice({ _location, name }: Name, statementIndex: number): DatabaseError {
   return new DatabaseError(
     "ALREADY_EXISTS",
-    `Cannot prepare statement "${name}": it is prepared already`,
+    `Cannot prepare statement "${name}": it is already prepared`,
     { position: _location.start, statementIndex, hint: `DEALLOCATE ${name} releases the name` },
   );
 }

@@ -69,7 +69,7 @@ export class RequestSettings {
     const rows = SETTING_KINDS.map(({ description, name }): ShownSetting => {
       return { name, value: this.#valueOf(name), category: "request", description };
     });
-    const description = "For programs that read it; it cannot be set";
+    const description = "Exists for programs that read it; it cannot be set";
     for (const { name, value } of fixedSettings(version)) {
       rows.push({ name, value, category: "fixed", description });
     }
@@ -170,7 +170,7 @@ function askedBy(node: SettingStatement): AskedChange {
   if (set.type === "default") return { ...asked, value: undefined };
   const value = textOf(set);
   if (value === undefined) {
-    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a string or a number is needed`);
+    throw invalid(asked, `Cannot set ${excerpt(asked.name)}: a string or a number is required`);
   }
   return { ...asked, value };
 }

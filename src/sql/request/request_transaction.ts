@@ -132,7 +132,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#prepared.delete(name);
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot prepare statement "${name}": the prepared statements of the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters together`,
+      `Cannot prepare statement "${name}": the prepared statements of the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters in total`,
       { position: _location.start, hint: "DEALLOCATE statements that are no longer needed" },
     );
   }

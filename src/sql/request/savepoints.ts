@@ -94,7 +94,7 @@ export class Savepoints {
     if (index !== -1) return index;
     throw new DatabaseError(
       "OBJECT_NOT_FOUND",
-      `Cannot find savepoint "${name}": the transaction has none of this name`,
+      `Cannot find savepoint "${name}": the transaction has no savepoint with this name`,
       { position: _location.start },
     );
   }

@@ -31,8 +31,8 @@ const UNIT_MS: ReadonlyMap<string, number> = new Map([
 ]);
 
 const NO_LENGTH: Refusal = {
-  why: "it is not a length of time",
-  hint: "give milliseconds, or a number with ms, s, min, h or d",
+  why: "it is not a duration",
+  hint: "write milliseconds, or a number with ms, s, min, h or d",
 };
 
 const BOOLEANS: ReadonlyMap<string, string> = new Map([
@@ -91,9 +91,9 @@ const KINDS: readonly SettingKind[] = [
       /^iso\b/i.test(text.trim()) ? "ISO, MDY" : { why: "dates are always shown in ISO format" },
   },
   only("default_tablespace", [""], "The option STORAGE_ID of a table selects its storage"),
-  only("default_table_access_method", ["heap"], "There is one kind of storage engine"),
+  only("default_table_access_method", ["heap"], "There is only one storage engine"),
   only("synchronous_commit", ["on"], "A commit is acknowledged once it is on disk"),
-  only("session_replication_role", ["origin"], "There are no triggers to switch off"),
+  only("session_replication_role", ["origin"], "There are no triggers to disable"),
   flag("check_function_bodies", "Has no effect: there are no functions to define", "on"),
   flag("row_security", "Has no effect: USER tables always show each user their own rows", "on"),
   flag("escape_string_warning", "Has no effect: E'…' marks escapes", "on"),
@@ -116,10 +116,10 @@ const KINDS: readonly SettingKind[] = [
   ),
   {
     name: "extra_float_digits",
-    description: "Has no effect: numbers have all digits that are needed to restore them",
+    description: "Has no effect: numbers have as many digits as are needed to restore them",
     defaultOf: () => "1",
     read: (text) =>
-      /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it should be from -15 to 3" },
+      /^(?:-(?:\d|1[0-5])|[0-3])$/.test(text) ? text : { why: "it must be from -15 to 3" },
   },
   duration("lock_timeout", "Has no effect: no statement waits for a lock"),
   duration(
@@ -206,7 +206,7 @@ function flag(name: string, description: string, initial: string): SettingKind {
     name,
     description,
     defaultOf: () => initial,
-    read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "it should be on or off" },
+    read: (text) => BOOLEANS.get(text.toLowerCase()) ?? { why: "it must be on or off" },
   };
 }
 
@@ -222,7 +222,7 @@ function word(name: string, words: readonly string[], description: string): Sett
     defaultOf: () => initial,
     read: (text) => {
       const lower = text.toLowerCase();
-      return words.includes(lower) ? lower : { why: `it should be one of ${words.join(", ")}` };
+      return words.includes(lower) ? lower : { why: `it must be one of ${words.join(", ")}` };
     },
   };
 }

@@ -117,7 +117,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
   const when = `after a commit that changes one of these${timesOf(query)}`;
   const way =
     typeof plan === "string"
-      ? [`  evaluated: ${when}, at most a quarter of the time`, `    because ${plan}`]
+      ? [`  evaluated: ${when}, taking at most a quarter of the time`, `    because ${plan}`]
       : [
           "  maintained: from the changes of these",
           ...plan.shared.query.describe().map((line) => `    ${line}`),
@@ -223,7 +223,7 @@ function optionsOf(node: SubscribeStatement): Record<string, string | number> {
     if (given === undefined || !isKnown || !isExact) {
       throw new DatabaseError("INVALID_OPTION", `Cannot use option ${name} of SUBSCRIBE TO`, {
         position: _location.start,
-        hint: "last_rows, batch_size, from and from_seq_id are known, each a whole number",
+        hint: "the options are last_rows, batch_size, from and from_seq_id, each with a whole number",
       });
     }
     // A position remains a string, because it may have more digits than the numbers of some

@@ -164,7 +164,8 @@ function scopesOf(
     if (right === undefined) {
       throw new DatabaseError(
         "INVALID_OPTION",
-        `Cannot use the scope "${scope.word}": it should be READ, WRITE, DEFINE, ACT or NAMESPACE name`,
+        `Cannot use the scope "${scope.word}": it must be READ, WRITE, DEFINE, ACT or ` +
+          "NAMESPACE name",
         { position: scope._location.start },
       );
     }
@@ -174,7 +175,8 @@ function scopesOf(
   if (!rights.has("read") && !rights.has("write")) {
     throw new DatabaseError(
       "INVALID_OPTION",
-      "Cannot create a token that can read nothing: SCOPES should list READ, or WRITE, which includes it",
+      "Cannot create a token that can read nothing: SCOPES must list READ, or WRITE, which " +
+        "includes it",
       { position: first?._location.start },
     );
   }

@@ -29,7 +29,7 @@ export function numberFrom(
   if (!/^-?\d+$/.test(text)) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot use ${shownOf(node)} as ${what}: it should be a whole number`,
+      `Cannot use ${shownOf(node)} as ${what}: it must be a whole number`,
       { position },
     );
   }
@@ -37,7 +37,7 @@ export function numberFrom(
   if (number >= min && number <= max) return number;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot use ${text} as ${what}: it should be ${min} to ${max}`,
+    `Cannot use ${text} as ${what}: it must be ${min} to ${max}`,
     { position },
   );
 }
@@ -49,7 +49,7 @@ export function groupFrom(node: TopicArgument, parameters: readonly Value[]): st
   if (typeof group !== "string") {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot use ${shownOf(node)} as a group name: it should be a string`,
+      `Cannot use ${shownOf(node)} as a group name: it must be a string`,
       { position },
     );
   }
@@ -57,7 +57,7 @@ export function groupFrom(node: TopicArgument, parameters: readonly Value[]): st
   if (bytes >= 1 && bytes <= GROUP_BYTES_MAX) return group;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot use a name of ${bytes} bytes for a group: it should have 1 to ${GROUP_BYTES_MAX}`,
+    `Cannot use a name of ${bytes} bytes for a group: it must have 1 to ${GROUP_BYTES_MAX}`,
     { position },
   );
 }

@@ -173,7 +173,7 @@ export class CommitGroups implements CommitLogEvents {
     );
     const error = new DatabaseError(
       "COMMIT_UNKNOWN",
-      "Cannot say whether the commit is durable: the log failed while it was written",
+      "Cannot tell whether the commit is durable: the log failed while it was written",
       { hint: "read the rows again after the server has restarted", cause },
     );
     this.#noteFailure(error);

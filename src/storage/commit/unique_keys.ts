@@ -79,7 +79,7 @@ function keyTakenMeanwhile(
 ): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: another transaction took ${shownKey(index.order.columns, values)} of unique index "${index.stored.name}"`,
+    `Cannot ${isNew ? "insert into" : "update"} ${definition.name}: another transaction has used ${shownKey(index.order.columns, values)} of unique index "${index.stored.name}"`,
     { hint: "run the transaction again" },
   );
 }

@@ -30,12 +30,12 @@ export function webhookUrl(text: string, hosts: OutboundHosts, position?: number
 /** The message never repeats the URL, which may contain a secret. */
 function faultOf(text: string, url: URL | null): string | undefined {
   if (text.length > URL_LENGTH_MAX) return `it has more than ${URL_LENGTH_MAX} characters`;
-  if (url === null) return "it should be one like 'https://hooks.example.com/orders'";
+  if (url === null) return "it must be one like 'https://hooks.example.com/orders'";
   if (url.protocol !== "https:" && url.protocol !== "http:") {
-    return "it should begin with https:// or http://";
+    return "it must begin with https:// or http://";
   }
   if (url.username !== "" || url.password !== "") {
-    return "it should contain no user or password; use SECRET to sign the requests";
+    return "it must contain no user or password; use SECRET to sign the requests";
   }
-  return url.hash === "" ? undefined : "it should have no fragment";
+  return url.hash === "" ? undefined : "it must have no fragment";
 }

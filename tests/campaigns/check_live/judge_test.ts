@@ -1,6 +1,6 @@
 /**
- * Goal: the checker of live streams can be trusted. It finds each kind of fault in an otherwise
- * sound stream, and none in a sound stream.
+ * Verifies that the checker of live streams can be trusted. It finds each kind of fault in an
+ * otherwise sound stream, and none in a sound stream.
  */
 import { expect, test } from "bun:test";
 import { type Faults, Judge, noFaults, type ReaderEvent, type WireChange } from "./judge.ts";

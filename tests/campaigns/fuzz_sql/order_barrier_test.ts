@@ -1,4 +1,6 @@
-/** Goal: a query whose group order may be PostgreSQL's fault is rewritten for PostgreSQL. */
+/**
+ * Verifies that a query whose group order may be PostgreSQL's fault is rewritten for PostgreSQL.
+ */
 import { expect, test } from "bun:test";
 import { behindBarrier } from "./order_barrier.ts";
 import { list, type Node, node, optional, textOf } from "./tree.ts";

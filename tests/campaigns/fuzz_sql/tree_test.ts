@@ -1,6 +1,4 @@
-/**
- * Goal: a faulty statement is cut down to little more than its fault.
- */
+/** Verifies that a faulty statement is cut down to little more than its fault. */
 import { expect, test } from "bun:test";
 import { chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { queryOf } from "./queries.ts";

@@ -1,4 +1,4 @@
-/** Goal: each group gets, once, the part of a multi-tick batch that it lacks. */
+/** Verifies that each group gets, once, the part of a multi-tick batch that it lacks. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import { BatchReach } from "../../../src/live/change_feed/batch_reach.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a feed stops between two groups, and within a group whose rows take long, and no follower
- * misses or repeats a change. Method: budgets that one group uses up, and followers that record the
- * changes that they take.
+ * Verifies that a feed stops between two groups, and within a group whose rows take long, and no
+ * follower misses or repeats a change. Method: budgets that one group uses up, and followers that
+ * record the changes that they take.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: each feed is found by its partition, its table and its query, and is not found once it is
- * gone.
+ * Verifies that each feed is found by its partition, its table and its query, and is not found once
+ * it is gone.
  */
 import { expect, test } from "bun:test";
 import { ChangeFeeds, type PartitionKey } from "../../../src/live/change_feed/change_feeds.ts";

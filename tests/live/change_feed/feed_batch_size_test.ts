@@ -1,6 +1,6 @@
 /**
- * Goal: a feed reads fewer versions at once if each one makes many messages, if they are large, or
- * if a batch did not fit its tick; and more again afterwards.
+ * Verifies that a feed reads fewer versions at once if each one makes many messages, if they are
+ * large, or if a batch did not fit its tick; and more again afterwards.
  */
 import { expect, test } from "bun:test";
 import { FeedBatchSize } from "../../../src/live/change_feed/feed_batch_size.ts";

@@ -1,4 +1,4 @@
-/** Goal: the counters of one subscription's changes add up, and its rate decays. */
+/** Verifies that the counters of one subscription's changes add up, and its rate decays. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import { ChangeTally } from "../../../src/live/measures/change_tally.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: rows that may each take long are read and evaluated one group at a time, their time is
- * charged, and a tick ends after any of them. Method: a pace and a clock that the test controls.
+ * Verifies that rows that may each take long are read and evaluated one group at a time, their time
+ * is charged, and a tick ends after any of them. Method: a pace and a clock that the test controls.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: large rows are read a few at a time, and small ones many, so that a socket that accepts one
- * message costs about one message of reading. Method: rows of 20 KB, sockets that accept one
- * message at a time, and a store that counts the versions that are read.
+ * Verifies that large rows are read a few at a time, and small ones many, so that a socket that
+ * accepts one message costs about one message of reading. Method: rows of 20 KB, sockets that
+ * accept one message at a time, and a store that counts the versions that are read.
  */
 import { expect, test } from "bun:test";
 import { ReadSize } from "../../../src/live/program/read_size.ts";

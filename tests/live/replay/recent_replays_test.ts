@@ -1,6 +1,6 @@
 /**
- * Goal: the messages to a client that resumes do not depend on earlier resumes, although replays
- * share their first batch.
+ * Verifies that the messages to a client that resumes do not depend on earlier resumes, although
+ * replays share their first batch.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

@@ -1,5 +1,5 @@
 /**
- * Goal: a client that resumes gets exactly the changes that it missed, as the wire contract
+ * Verifies that a client that resumes gets exactly the changes that it missed, as the wire contract
  * specifies, or a clear refusal.
  */
 import { expect, test } from "bun:test";

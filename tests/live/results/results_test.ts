@@ -543,7 +543,7 @@ test.each(REFUSED)("%s is refused with %s", (sql, code, message) => {
 test("last_rows is for the rows of one table", () => {
   const sql = "SELECT count(*) FROM app.rooms";
   expect(() => follow(sql, { options: { last_rows: 5 } })).toThrow(
-    'Cannot subscribe "q": last_rows is for queries of one table; write ORDER BY … LIMIT instead',
+    'Cannot subscribe "q": last_rows applies only to queries of one table; write ORDER BY … LIMIT instead',
   );
 });
 

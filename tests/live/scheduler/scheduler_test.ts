@@ -1,6 +1,7 @@
 /**
- * Goal: between two checks of the sockets the scheduler does a bounded amount of work, however many
- * clients make requests. Method: tasks that each cost a batch, and ticks that the test controls.
+ * Verifies that between two checks of the sockets the scheduler does a bounded amount of work,
+ * however many clients make requests. Method: tasks that each cost a batch, and ticks that the test
+ * controls.
  */
 import { expect, test } from "bun:test";
 import { type ScheduledFeed, Scheduler } from "../../../src/live/scheduler/scheduler.ts";

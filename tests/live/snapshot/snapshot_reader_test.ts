@@ -1,6 +1,6 @@
 /**
- * Goal: the snapshot is the result at the boundary, with each row once, in the requested batches.
- * Method: the engine over the model store, with writes between the batches.
+ * Verifies that the snapshot is the result at the boundary, with each row once, in the requested
+ * batches. Method: the engine over the model store, with writes between the batches.
  */
 import { expect, test } from "bun:test";
 import type { Row } from "../../../src/types/mod.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a snapshot of a table in which nearly all versions were replaced yields to other work
- * repeatedly, examines each version once, and is correct. Method: a store in which each batch takes
- * time, with or without visible rows.
+ * Verifies that a snapshot of a table in which nearly all versions were replaced yields to other
+ * work repeatedly, examines each version once, and is correct. Method: a store in which each batch
+ * takes time, with or without visible rows.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";

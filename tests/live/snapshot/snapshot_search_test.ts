@@ -1,7 +1,7 @@
 /**
- * Goal: a snapshot whose rows another thread finds is the same as one that is read here, whatever
- * happens while rows are in transit. Method: searches that return their rows when the test requests
- * it.
+ * Verifies that a snapshot whose rows another thread finds is the same as one that is read here,
+ * whatever happens while rows are in transit. Method: searches that return their rows when the test
+ * requests it.
  */
 import { expect, test } from "bun:test";
 import type { SearchRange } from "../../../src/sql/mod.ts";

@@ -1,6 +1,7 @@
 /**
- * Goal: each client request is served once, batches are numbered, and a client that requests
- * nothing is dropped in time, but never while it is being served or once everything was sent.
+ * Verifies that each client request is served once, batches are numbered, and a client that
+ * requests nothing is dropped in time, but never while it is being served or once everything was
+ * sent.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";

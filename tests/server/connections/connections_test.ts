@@ -1,7 +1,7 @@
 /**
- * Goal: every open connection is visited once a second, and a session's connections end with it,
- * however many there are, without making any tick of the event loop long. Method: connections that
- * count the visits, a clock that the test controls, and the ticks in between.
+ * Verifies that every open connection is visited once a second, and a session's connections end
+ * with it, however many there are, without making any tick of the event loop long. Method:
+ * connections that count the visits, a clock that the test controls, and the ticks in between.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a client that may no longer listen is disconnected within a second, whether or not it
- * reads, and a client that reads gets everything that was sent before.
+ * Verifies that a client that may no longer listen is disconnected within a second, whether or not
+ * it reads, and a client that reads gets everything that was sent before.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";

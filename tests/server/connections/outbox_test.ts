@@ -1,6 +1,6 @@
 /**
- * Goal: an outbox knows when its socket is full without querying it for each frame. Method: a
- * socket that counts how often it is queried, and accepts as many bytes as the test specifies.
+ * Verifies that an outbox knows when its socket is full without querying it for each frame. Method:
+ * a socket that counts how often it is queried, and accepts as many bytes as the test specifies.
  */
 import { expect, test } from "bun:test";
 import { Outbox, type OutboxSocket } from "../../../src/server/connections/outbox.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: all queues together stay within their memory limit, and each has its configured size as
- * long as they do.
+ * Verifies that all queues together stay within their memory limit, and each has its configured
+ * size as long as they do.
  */
 import { expect, test } from "bun:test";
 import { SendBudget } from "../../../src/server/connections/send_budget.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a change to many sockets is written in slices, and later changes join the frames of the
- * sockets that are still waiting, in order. Method: a clock whose ticks the test controls.
+ * Verifies that a change to many sockets is written in slices, and later changes join the frames of
+ * the sockets that are still waiting, in order. Method: a clock whose ticks the test controls.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";

@@ -1,9 +1,10 @@
 /**
  * Batches that are written directly from their columns.
  *
- * Goal: the text is that of JSON.stringify for the rows as objects, whatever the vectors contain.
- * Method: random vectors of every kind and type, with every character that is escaped, in pages of
- * several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
+ * Verifies that the text is that of JSON.stringify for the rows as objects, whatever the vectors
+ * contain. Method: random vectors of every kind and type, with every character that is escaped, in
+ * pages of several parts. To repeat a failure: SEED=<n> bun test
+ * tests/server/frames/json_page_test.ts
  */
 import { expect, test } from "bun:test";
 import type { PagedBatch, ShapedRows } from "../../../src/live/mod.ts";

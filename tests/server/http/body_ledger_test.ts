@@ -1,7 +1,7 @@
 /**
- * Goal: bodies in progress are counted per user, per address and in total, whatever their size. A
- * body beyond a limit is refused with a code that identifies the limit. A sender without bodies
- * uses no memory.
+ * Verifies that bodies in progress are counted per user, per address and in total, whatever their
+ * size. A body beyond a limit is refused with a code that identifies the limit. A sender without
+ * bodies uses no memory.
  */
 import { expect, test } from "bun:test";
 import {

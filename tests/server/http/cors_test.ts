@@ -1,4 +1,4 @@
-/** Goal: for a refused page, the log shows the configuration line that would allow it. */
+/** Verifies that for a refused page, the log shows the configuration line that would allow it. */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";
 import { parseConfig } from "../../../src/config/mod.ts";

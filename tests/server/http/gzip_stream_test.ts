@@ -1,5 +1,6 @@
 /**
- * Goal: the pieces of a compressed body can be read one by one, and together they form plain gzip.
+ * Verifies that the pieces of a compressed body can be read one by one, and together they form
+ * plain gzip.
  */
 import { expect, test } from "bun:test";
 import { constants, gunzipSync } from "node:zlib";

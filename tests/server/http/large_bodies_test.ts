@@ -1,7 +1,7 @@
 /**
- * Goal: the bytes of large bodies in memory are limited per user and in total. Requests wait in
- * order; they wait for another user only if the bodies of all users are too large together, and
- * never for a request that has ended.
+ * Verifies that the bytes of large bodies in memory are limited per user and in total. Requests
+ * wait in order; they wait for another user only if the bodies of all users are too large together,
+ * and never for a request that has ended.
  */
 import { expect, test } from "bun:test";
 import { type BodyAdmission, LargeBodies } from "../../../src/server/http/large_bodies.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: parameters that were decoded without a text have the same form as parameters that were read
- * from one.
+ * Verifies that parameters that were decoded without a text have the same form as parameters that
+ * were read from one.
  */
 import { expect, test } from "bun:test";
 import { checkedValues } from "../../../src/server/http/parameters.ts";

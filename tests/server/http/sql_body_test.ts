@@ -1,6 +1,6 @@
 /**
- * Goal: long SQL text is read from a body exactly as JSON.parse reads it. Method: bodies of every
- * shape around a long text, compared with JSON.parse.
+ * Verifies that long SQL text is read from a body exactly as JSON.parse reads it. Method: bodies of
+ * every shape around a long text, compared with JSON.parse.
  */
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/server/http/request_body.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: the description of the endpoints is correct. Method: it is compared with the server's route
- * table, its structure is checked by the rules of OpenAPI 3.1, and real responses are validated
- * against its schemas.
+ * Verifies that the description of the endpoints is correct. Method: it is compared with the
+ * server's route table, its structure is checked by the rules of OpenAPI 3.1, and real responses
+ * are validated against its schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { endpointsServed } from "../../support/endpoint_list.ts";

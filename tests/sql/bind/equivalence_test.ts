@@ -1,6 +1,6 @@
 /**
- * Goal: expressions and calls that differ in one part have different forms, so that a long list of
- * them is not compared pair by pair.
+ * Verifies that expressions and calls that differ in one part have different forms, so that a long
+ * list of them is not compared pair by pair.
  */
 import { expect, test } from "bun:test";
 import { StatementBinding } from "../../../src/sql/bind/binding.ts";

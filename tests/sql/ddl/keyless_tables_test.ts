@@ -136,7 +136,8 @@ test("UNIQUE, ON CONFLICT and foreign keys work on a table without a primary key
   await engine.run("DELETE FROM app.mails WHERE mail = 'a'");
   expect(await engine.rows("SELECT mail FROM app.sent")).toEqual([["b"]]);
   expect(await failureText("CREATE TABLE app.lost (m TEXT REFERENCES app.mails)")).toBe(
-    "INVALID_DEFINITION: Cannot define the foreign key: app.mails has no primary key, so it should name the columns of a unique index",
+    "INVALID_DEFINITION: Cannot define the foreign key: app.mails has no primary key, so it " +
+      "must name the columns of a unique index",
   );
   expect(
     await failureText("INSERT INTO app.mails VALUES ('z', 1) ON CONFLICT (n) DO NOTHING"),
@@ -209,7 +210,7 @@ test("ADD PRIMARY KEY on a table with rows is in force for old and new rows", as
     "INVALID_OPERATION",
   );
   expect(await failureText("ALTER TABLE app.dumped ADD PRIMARY KEY (room)")).toBe(
-    "INVALID_DEFINITION: Cannot add a primary key to app.dumped: it has one already",
+    "INVALID_DEFINITION: Cannot add a primary key to app.dumped: it already has one",
   );
   expect(await failureText("ALTER TABLE app.dumped DROP CONSTRAINT dumped_key")).toStartWith(
     "DEPENDENT_OBJECTS",
@@ -232,7 +233,7 @@ test("ADD PRIMARY KEY names duplicates and NULLs, and then leaves the table as i
     "CREATE TABLE app.twice (id INT, part INT); INSERT INTO app.twice VALUES (1, 1), (1, 2), (NULL, 3)",
   );
   expect(await failureText("ALTER TABLE app.twice ADD PRIMARY KEY (id)")).toBe(
-    'NOT_NULL_VIOLATION: Cannot set column "id" of app.twice NOT NULL: an existing row has NULL in it',
+    'NOT_NULL_VIOLATION: Cannot set column "id" of app.twice NOT NULL: an existing row contains NULL',
   );
   await engine.run("DELETE FROM app.twice WHERE id IS NULL");
   expect(await failureText("ALTER TABLE app.twice ADD PRIMARY KEY (id)")).toMatch(

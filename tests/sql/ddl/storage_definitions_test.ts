@@ -119,7 +119,7 @@ test("CREATE STORAGE accepts BASE_DIRECTORY for PATH, creates the directory, and
 const REFUSED: readonly (readonly [sql: string, failure: string, message: RegExp])[] = [
   ["CREATE STORAGE s TYPE s3 BUCKET 'b'", "UNSUPPORTED_FEATURE@1:22", /TYPE s3/],
   ["CREATE STORAGE s TYPE tape PATH '/x'", "UNSUPPORTED_FEATURE@1:22", /TYPE tape/],
-  ["CREATE STORAGE s TYPE filesystem", "INVALID_OPTION@1:0", /should have a PATH/],
+  ["CREATE STORAGE s TYPE filesystem", "INVALID_OPTION@1:0", /must have a PATH/],
   ["CREATE STORAGE s TYPE filesystem BUCKET 'b'", "INVALID_OPTION@1:33", /TYPE s3/],
   ["CREATE STORAGE s TYPE filesystem SIZE 'b'", "INVALID_OPTION@1:33", /one of BASE_DIRECTORY/],
   ["CREATE STORAGE \"a b\" TYPE filesystem PATH '/x'", "INVALID_NAME@1:15", /a b/],

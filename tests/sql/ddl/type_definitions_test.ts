@@ -54,7 +54,7 @@ describe("a type is refused:", () => {
     ["CREATE TYPE nowhere.t AS ENUM ('x')", "NAMESPACE_NOT_FOUND: namespace nowhere not found"],
     [
       `CREATE TYPE app.t AS ENUM ('${"ä".repeat(32)}')`,
-      "INVALID_DEFINITION: .* it should have at most 63 bytes",
+      "INVALID_DEFINITION: .* it must have at most 63 bytes",
     ],
     [
       `CREATE TYPE app.t AS ENUM (${Array.from({ length: 1001 }, (_, i) => `'l${i}'`).join()})`,

@@ -1,7 +1,7 @@
 /**
- * Goal: a loop over a whole column computes the same values as row by row. Method: the same queries
- * on a stored table, whose text arrives undecoded, and on the same rows in a subquery, whose text
- * arrives as strings; and a top n compared with a sort of all rows.
+ * Verifies that a loop over a whole column computes the same values as row by row. Method: the same
+ * queries on a stored table, whose text arrives undecoded, and on the same rows in a subquery,
+ * whose text arrives as strings; and a top n compared with a sort of all rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: every scalar function gives the results of the SQL contract and of PostgreSQL. Method: a
- * table of calls; a function without a case fails the suite.
+ * Verifies that every scalar function gives the results of the SQL contract and of PostgreSQL.
+ * Method: a table of calls; a function without a case fails the suite.
  */
 
 import { expect, test } from "bun:test";

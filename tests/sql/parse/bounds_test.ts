@@ -1,6 +1,6 @@
 /**
- * Goal: a statement that contains too many instances of a construct is refused at the first one
- * over the limit, with a message that names the construct.
+ * Verifies that a statement that contains too many instances of a construct is refused at the first
+ * one over the limit, with a message that names the construct.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: the parser reads statements that were not written for it as its two judges do, and a
- * printed statement parses back to its tree.
+ * Verifies that the parser reads statements that were not written for it as its two judges do, and
+ * a printed statement parses back to its tree.
  *
  * The allowed differences between the parsers are listed here, with the reasons.
  */

@@ -1,6 +1,6 @@
 /**
- * Goal: the error of a text that cannot run gives the reason, the position, and what was probably
- * meant.
+ * Verifies that the error of a text that cannot run gives the reason, the position, and what was
+ * probably meant.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";

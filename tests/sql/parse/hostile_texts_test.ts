@@ -1,4 +1,4 @@
-/** Goal: any text, however large, deep or broken, either parses or fails as it should. */
+/** Verifies that any text, however large, deep or broken, either parses or fails as it should. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import {

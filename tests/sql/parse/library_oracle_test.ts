@@ -1,7 +1,7 @@
 /**
- * Goal: the tree is the same as pgsql-ast-parser's. On every statement that both read, the two
- * trees are equal once literals are brought to one form and the differences that `ast.ts` names are
- * undone.
+ * Verifies that the tree is the same as pgsql-ast-parser's. On every statement that both read, the
+ * two trees are equal once literals are brought to one form and the differences that `ast.ts` names
+ * are undone.
  *
  * The generated statements avoid these faults of the library (12.0.2). In these cases PostgreSQL
  * itself judges our tree, in `postgres_oracle_test.ts`:

@@ -1,7 +1,7 @@
 /**
- * Goal: Tidemark reads every text that PostgreSQL reads, with the same meaning. PostgreSQL's own
- * parser (libpg-query) is the judge: it must produce the same tree for a text and for our printer's
- * text of our tree.
+ * Verifies that Tidemark reads every text that PostgreSQL reads, with the same meaning.
+ * PostgreSQL's own parser (libpg-query) is the judge: it must produce the same tree for a text and
+ * for our printer's text of our tree.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";

@@ -1,6 +1,4 @@
-/**
- * Goal: a printed tree parses to the same tree, and secrets are never printed.
- */
+/** Verifies that a printed tree parses to the same tree, and secrets are never printed. */
 import { expect, test } from "bun:test";
 import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { expressionToSql, statementToSql } from "../../../src/sql/parse/print/print.ts";

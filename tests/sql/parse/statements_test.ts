@@ -1,6 +1,4 @@
-/**
- * Goal: every statement form of the grammar gives the node that `ast.ts` promises.
- */
+/** Verifies that every statement form of the grammar gives the node that `ast.ts` promises. */
 import { expect, test } from "bun:test";
 import { parseRequest, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { literalPosition, literalText } from "../../../src/sql/parse/text/literal_list.ts";

@@ -1,8 +1,8 @@
 /**
- * Goal: indexes over expressions and over a part of the rows find rows, refuse duplicates, and
- * never change a result. Method: the plans and the rows that they read, statements over two tables
- * with the same rows of which one has indexes, and each place where a key is computed: memory,
- * files, transactions, a later build, a restart.
+ * Verifies that indexes over expressions and over a part of the rows find rows, refuse duplicates,
+ * and never change a result. Method: the plans and the rows that they read, statements over two
+ * tables with the same rows of which one has indexes, and each place where a key is computed:
+ * memory, files, transactions, a later build, a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: conditions, orders and joins read a table through its secondary indexes, and give the same
- * results as a scan. Method: the plans and the rows that they read, and random statements over two
- * tables with the same rows, of which one has indexes.
+ * Verifies that conditions, orders and joins read a table through its secondary indexes, and give
+ * the same results as a scan. Method: the plans and the rows that they read, and random statements
+ * over two tables with the same rows, of which one has indexes.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

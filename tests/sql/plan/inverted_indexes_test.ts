@@ -1,8 +1,8 @@
 /**
- * Goal: inverted indexes find the rows of text search, LIKE, similarity, JSONB and arrays, and
- * never change a result. Method: the plans and the rows that they read, and random statements over
- * two tables with the same rows, of which one has indexes, in memory, in files, after merges and
- * after a restart.
+ * Verifies that inverted indexes find the rows of text search, LIKE, similarity, JSONB and arrays,
+ * and never change a result. Method: the plans and the rows that they read, and random statements
+ * over two tables with the same rows, of which one has indexes, in memory, in files, after merges
+ * and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a primary key of several columns finds rows by its first columns, and in its order, as an
- * index does. Method: pages of two tables with the same rows, of which one has no such key, through
- * memory, files, merges and a restart, and the number of rows that a page reads.
+ * Verifies that a primary key of several columns finds rows by its first columns, and in its order,
+ * as an index does. Method: pages of two tables with the same rows, of which one has no such key,
+ * through memory, files, merges and a restart, and the number of rows that a page reads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a statement reads nothing if no row is wanted, joins columns that are equal through other
- * columns, and computes LATERAL rows next to the rows that they read. Method: the tests check
+ * Verifies that a statement reads nothing if no row is wanted, joins columns that are equal through
+ * other columns, and computes LATERAL rows next to the rows that they read. Method: the tests check
  * plans; the results are compared with PostgreSQL in `tests/sql/cases/planned.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
- * Goal: subscribers share a group exactly if every message to them is the same, and a query is
- * refused if its plan cannot guarantee correct messages.
+ * Verifies that subscribers share a group exactly if every message to them is the same, and a query
+ * is refused if its plan cannot guarantee correct messages.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -181,7 +181,7 @@ test.each([
 test("planLive: a parameter that the text does not name is refused", () => {
   expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
     code: "INVALID_PARAMETER",
-    message: "Cannot bind $1: the text uses a higher one, but not this one",
+    message: "Cannot bind $1: the text uses a higher parameter, but not this one",
   });
 });
 

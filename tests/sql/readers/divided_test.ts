@@ -1,7 +1,7 @@
 /**
- * Goal: a query that several readers divide has the same result as on the event loop: over random
- * rows with NULLs in all columns, in memory and in several segments, including replaced and deleted
- * ones.
+ * Verifies that a query that several readers divide has the same result as on the event loop: over
+ * random rows with NULLs in all columns, in memory and in several segments, including replaced and
+ * deleted ones.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";

@@ -1,5 +1,6 @@
 /**
- * Goal: a reader keeps the newest plans, bounded by their number and by the length of their texts.
+ * Verifies that a reader keeps the newest plans, bounded by their number and by the length of their
+ * texts.
  */
 import { expect, test } from "bun:test";
 import { KeptPlans } from "../../../src/sql/readers/kept_plans.ts";

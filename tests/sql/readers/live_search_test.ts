@@ -1,7 +1,7 @@
 /**
- * Goal: a snapshot whose rows a reader finds equals the result of a SELECT at its boundary, from
- * memtables and segments alike, whatever is written, flushed or altered while it is read. Method: a
- * database whose readers run in this thread and take every search.
+ * Verifies that a snapshot whose rows a reader finds equals the result of a SELECT at its boundary,
+ * from memtables and segments alike, whatever is written, flushed or altered while it is read.
+ * Method: a database whose readers run in this thread and take every search.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

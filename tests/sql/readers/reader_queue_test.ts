@@ -1,6 +1,6 @@
 /**
- * Goal: whatever users send, and however long it runs, the queue is fair to each of them. Method:
- * readers, users and run times are random, and the order is compared with the rules.
+ * Verifies that whatever users send, and however long it runs, the queue is fair to each of them.
+ * Method: readers, users and run times are random, and the order is compared with the rules.
  */
 import { describe, expect, test } from "bun:test";
 import { ReaderQueue } from "../../../src/sql/readers/reader_queue.ts";

@@ -1,5 +1,5 @@
 /**
- * Goal: a query has the same result in a reader as on the event loop, whatever was written,
+ * Verifies that a query has the same result in a reader as on the event loop, whatever was written,
  * flushed, merged, altered or rolled back before, and from memtables and segments alike.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -310,7 +310,7 @@ describe("KILL TRANSACTION", () => {
     ).toEqual([[id, "root", "idle", false, 1500, 1, 3, true]]);
     await engine.run(`KILL TRANSACTION '${id}'`);
     expect((await engine.ask("COMMIT", within(id))).error?.message).toEndWith(
-      "it was killed, and so rolled back",
+      "it was killed, and therefore rolled back",
     );
     expect(await engine.failure(`KILL TRANSACTION '${id}'`)).toStartWith("OBJECT_NOT_FOUND");
     expect(await all()).toHaveLength(3);

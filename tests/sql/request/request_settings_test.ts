@@ -278,7 +278,7 @@ test("SHOW ALL lists every setting, and the ones that SET can change", async () 
     ["application_name", ""],
   ]);
   expect(own.filter(([name]) => name === "server_encoding")).toEqual([
-    ["server_encoding", "UTF8", "For programs that read it; it cannot be set", "fixed"],
+    ["server_encoding", "UTF8", "Exists for programs that read it; it cannot be set", "fixed"],
   ]);
   expect(await engine.failure("SHOW nothing")).toBe("OBJECT_NOT_FOUND@1:0");
 });

@@ -161,7 +161,7 @@ test("a shared STREAM table is shown as a STREAM table with its access level", a
 test.each([
   ["ALTER SHARED TABLE s RENAME COLUMN v TO w", "INVALID_OPERATION", "it is STREAM"],
   ["DROP SHARED TABLE s", "INVALID_OPERATION", "it is STREAM"],
-  ["ALTER TABLE s RESET (TTL_SECONDS)", "INVALID_OPTION", "should have one"],
+  ["ALTER TABLE s RESET (TTL_SECONDS)", "INVALID_OPTION", "must have one"],
   ["ALTER TABLE own SET (ACCESS_LEVEL = 'PUBLIC')", "INVALID_OPTION", "on a STREAM table"],
   ["CREATE POLICY p ON own USING (true)", "INVALID_OPERATION", "their own rows"],
   [
@@ -172,7 +172,7 @@ test.each([
   [
     "CREATE STREAM TABLE x (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')",
     "INVALID_OPTION",
-    "should have TTL_SECONDS",
+    "must have TTL_SECONDS",
   ],
   [
     "CREATE SHARED TABLE x (id INT PRIMARY KEY) WITH (TTL_SECONDS = 5)",

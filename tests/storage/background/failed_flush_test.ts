@@ -78,9 +78,9 @@ test("the remains of a failed flush are removed after a hold, but nothing that i
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-// Goal: files that the manifest may list are kept. Method: the catalog reports that a write failed
-// but has made it nevertheless, as after an error during its commit. The next start finds what is
-// on its disk.
+// Verifies that files that the manifest may list are kept. Method: the catalog reports that a write
+// failed but has made it nevertheless, as after an error during its commit. The next start finds
+// what is on its disk.
 test("files that may or may not be published stay until the next start", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
@@ -218,8 +218,8 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   await store.close();
 });
 
-// Goal: the last row of a table is not the end of its commit. Method: the commit continues in the
-// next log file, whose sync hangs, while the first one was synced when the log rolled.
+// Verifies that the last row of a table is not the end of its commit. Method: the commit continues
+// in the next log file, whose sync hangs, while the first one was synced when the log rolled.
 test("in relaxed mode a flush waits for the whole of a commit that spans log files", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();

@@ -1,6 +1,6 @@
 /**
- * Goal: whatever the size of flushes, a table has few segments, and large ones are copied only a
- * few times.
+ * Verifies that whatever the size of flushes, a table has few segments, and large ones are copied
+ * only a few times.
  */
 import { expect, test } from "bun:test";
 import {

@@ -122,9 +122,9 @@ function readersOf(sources: readonly (readonly Version[])[]): ReturnType<typeof 
   );
 }
 
-// Goal: every row that is kept is taken once, into its output, by owner and then by seq, and
-// newRows gives its position among the current ones. Method: random owners, replacements, times to
-// live and retention floors, compared with a sort of all rows.
+// Verifies that every row that is kept is taken once, into its output, by owner and then by seq,
+// and newRows gives its position among the current ones. Method: random owners, replacements, times
+// to live and retention floors, compared with a sort of all rows.
 test("rows are taken in ascending order of owner and seq, each into its output or none", () => {
   const random = new SeededRandom(5);
   for (let round = 0; round < 60; round += 1) {
@@ -173,9 +173,9 @@ test("rows are taken in ascending order of owner and seq, each into its output o
   }
 });
 
-// Goal: the history of many segments with overlapping seqs is returned as if it were one, without
-// the versions that are obsolete by the retention floor. Method: each version of a random table
-// lies in a random segment.
+// Verifies that the history of many segments with overlapping seqs is returned as if it were one,
+// without the versions that are obsolete by the retention floor. Method: each version of a random
+// table lies in a random segment.
 test("rows of history are merged by seq, without those that are obsolete by the retention floor", () => {
   const random = new SeededRandom(6);
   for (let round = 0; round < 60; round += 1) {
@@ -253,8 +253,8 @@ function textSegmentOf(
   );
 }
 
-// Goal: a merge holds few bytes at a time. Method: texts that fill some groups of 8 MiB, one that
-// exceeds a group alone, and a source of short texts after them.
+// Verifies that a merge holds few bytes at a time. Method: texts that fill some groups of 8 MiB,
+// one that exceeds a group alone, and a source of short texts after them.
 test("portions end where they have many bytes, and keep the order", () => {
   const lengths = [
     Array.from({ length: 15 }, () => 6),
@@ -271,9 +271,9 @@ test("portions end where they have many bytes, and keep the order", () => {
   for (const reader of readers) reader.close();
 });
 
-// Goal: the bound on bytes also holds for rows that are large at the beginning of all sources,
-// although their groups are not. Method: long texts of the first owner of each source, before many
-// short ones of the next.
+// Verifies that the bound on bytes also holds for rows that are large at the beginning of all
+// sources, although their groups are not. Method: long texts of the first owner of each source,
+// before many short ones of the next.
 test("portions weigh the rows that they take, not the groups of those", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>

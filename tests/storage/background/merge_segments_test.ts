@@ -340,8 +340,8 @@ test("a flush that failed during a merge is tried again, and the merge after the
   await store.close();
 });
 
-// Goal: rows that must stay hidden do not become live again, although no vector records their
-// replacements. Method: the middle one of three segments cannot be read for a moment during
+// Verifies that rows that must stay hidden do not become live again, although no vector records
+// their replacements. Method: the middle one of three segments cannot be read for a moment during
 // startup.
 test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () => {
   const disk = new SimulatedDisk();

@@ -1,6 +1,4 @@
-/**
- * Goal: the newest rows of an owner are found from any position.
- */
+/** Verifies that the newest rows of an owner are found from any position. */
 import { expect, test } from "bun:test";
 import { Memtable } from "../../../src/storage/memtable/memtable.ts";
 

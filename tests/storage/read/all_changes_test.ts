@@ -1,7 +1,7 @@
 /**
- * Goal: the changes of all owners arrive in seq order, none missing, as long as history is kept,
- * and each version can be read by its seq. Method: a random life of three tables (several owners,
- * with a key and a short history; without a key and with one owner; with rows that expire),
+ * Verifies that the changes of all owners arrive in seq order, none missing, as long as history is
+ * kept, and each version can be read by its seq. Method: a random life of three tables (several
+ * owners, with a key and a short history; without a key and with one owner; with rows that expire),
  * flushed, merged, restarted and left alone for hours at random points. The history of each table
  * is kept from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
  */

@@ -1,9 +1,9 @@
 /**
- * Goal: where merges move replaced versions to history, every read at every bound gives the same
- * result as a plain list of versions, and the first of two conflicting transactions still wins.
- * Method: a random life of three tables (with a key, columns that are altered and history that is
- * discarded; without a key; with rows that expire), flushed, merged and restarted at random points.
- * The store reads it, as do readers that work as in another thread, alone and divided. Each
+ * Verifies that where merges move replaced versions to history, every read at every bound gives the
+ * same result as a plain list of versions, and the first of two conflicting transactions still
+ * wins. Method: a random life of three tables (with a key, columns that are altered and history
+ * that is discarded; without a key; with rows that expire), flushed, merged and restarted at random
+ * points. The store reads it, as do readers that work as in another thread, alone and divided. Each
  * injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";

@@ -1,7 +1,8 @@
 /**
- * Goal: rows found through a secondary index are those of a scan, in the order of the index, and a
- * unique index admits exactly the commits that leave no duplicate. Method: random versions of two
- * owners, replaced, deleted, refused, flushed, merged and recovered, compared with a plain list.
+ * Verifies that rows found through a secondary index are those of a scan, in the order of the
+ * index, and a unique index admits exactly the commits that leave no duplicate. Method: random
+ * versions of two owners, replaced, deleted, refused, flushed, merged and recovered, compared with
+ * a plain list.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

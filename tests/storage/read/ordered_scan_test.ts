@@ -1,6 +1,6 @@
 /**
- * Goal: rows in a column's order are those of a scan, sorted. Method: random versions of two
- * owners, replaced, deleted, rolled back, flushed and merged, compared with a sort of a scan.
+ * Verifies that rows in a column's order are those of a scan, sorted. Method: random versions of
+ * two owners, replaced, deleted, rolled back, flushed and merged, compared with a sort of a scan.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: the order of a column is that of its values, whatever their form. Method: random vectors of
- * every kind that has an order, compared with a sort of their values.
+ * Verifies that the order of a column is that of its values, whatever their form. Method: random
+ * vectors of every kind that has an order, compared with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {

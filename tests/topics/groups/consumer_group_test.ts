@@ -1,6 +1,6 @@
 /**
- * Goal: no consumer misses an event. Method: time passes, and acknowledgements arrive, after a
- * consumer has checked the messages of its group and before it waits.
+ * Verifies that no consumer misses an event. Method: time passes, and acknowledgements arrive,
+ * after a consumer has checked the messages of its group and before it waits.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: dead letters are deleted with their messages and topics, at a cost in proportion to the
- * deleted ones.
+ * Verifies that dead letters are deleted with their messages and topics, at a cost in proportion to
+ * the deleted ones.
  */
 import { expect, test } from "bun:test";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";

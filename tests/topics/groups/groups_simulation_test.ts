@@ -1,11 +1,11 @@
 /**
- * Goal: a group loses no message, never gets an acknowledged one again, gives a message to one
- * consumer at a time, keeps the order of keys where requested, and applies effects of transactions
- * exactly once. Method: random commits, fetches, acknowledgements (single, cumulative, within a
- * transaction, late, by others), nacks, consumers that vanish, time beyond the visibility, groups
- * that leave the memory, dead letters, restarts and power losses over a store on a simulated disk;
- * plain sets say which messages may arrive. At the end each group processes the remaining messages.
- * Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * Verifies that a group loses no message, never gets an acknowledged one again, gives a message to
+ * one consumer at a time, keeps the order of keys where requested, and applies effects of
+ * transactions exactly once. Method: random commits, fetches, acknowledgements (single, cumulative,
+ * within a transaction, late, by others), nacks, consumers that vanish, time beyond the visibility,
+ * groups that leave the memory, dead letters, restarts and power losses over a store on a simulated
+ * disk; plain sets say which messages may arrive. At the end each group processes the remaining
+ * messages. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";

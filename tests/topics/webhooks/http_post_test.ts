@@ -1,6 +1,7 @@
 /**
- * Goal: a request goes only to a checked address, whatever DNS responses arrive and when. Method: a
- * resolver controlled by the test, and a receiver on this machine that counts its requests.
+ * Verifies that a request goes only to a checked address, whatever DNS responses arrive and when.
+ * Method: a resolver controlled by the test, and a receiver on this machine that counts its
+ * requests.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";

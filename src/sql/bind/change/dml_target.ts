@@ -146,8 +146,8 @@ export function generatedAlways(
     {
       position,
       hint: isIdentity
-        ? "leave it out, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE accepts the value"
-        : "leave it out, or write DEFAULT",
+        ? "omit it, or write DEFAULT; INSERT … OVERRIDING SYSTEM VALUE accepts the value"
+        : "omit it, or write DEFAULT",
     },
   );
 }

@@ -158,7 +158,7 @@ function bindCopy(
     if (targets.includes(positionOf(table, name))) continue;
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot copy into ${nameOf(table)}: column "${name.name}" is in an option, but not in the list of columns`,
+      `Cannot copy into ${nameOf(table)}: column "${name.name}" is named in an option, but not in the list of columns`,
       { position: name._location.start },
     );
   }

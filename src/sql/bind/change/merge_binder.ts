@@ -152,7 +152,7 @@ function requireReachable(clauses: readonly MergeClause[]): void {
     const what = isMatched ? "WHEN MATCHED" : "WHEN NOT MATCHED";
     throw new DatabaseError(
       "INVALID_SQL",
-      `Cannot reach this ${what}: an earlier one has no condition`,
+      `Cannot reach this ${what}: an earlier clause has no condition`,
       { position: _location.start, hint: "write the clause without a condition last" },
     );
   }

@@ -60,7 +60,7 @@ export function bindCall(call: ExprCall, context: ExpressionContext, bind: Bind)
     case "all":
       throw new DatabaseError(
         "INVALID_QUERY",
-        `Cannot use ${name.toUpperCase()} here: it is allowed only on the right of a comparison`,
+        `Cannot use ${name.toUpperCase()} here: it is allowed only on the right side of a comparison`,
         { position: call._location.start },
       );
     case "grouping":
@@ -193,9 +193,13 @@ function bindFile(call: ExprCall, context: ExpressionContext): BoundExpression {
   const [argument] = call.args;
   const position = call._location.start;
   if (argument?.type !== "string" || call.args.length !== 1) {
-    throw new DatabaseError("INVALID_INPUT", "Cannot read FILE: it accepts one quoted part name", {
-      position,
-    });
+    throw new DatabaseError(
+      "INVALID_INPUT",
+      "Cannot read FILE: it accepts a single quoted part name",
+      {
+        position,
+      },
+    );
   }
   if (context.allowsFiles !== true) {
     throw new DatabaseError(

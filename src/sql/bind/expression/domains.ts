@@ -47,7 +47,7 @@ export function checkedByDomain(
     // Each condition would compute the volatile value again, and get a different result.
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot cast this expression to domain ${domainName(domain)}: its value differs each time`,
+      `Cannot cast this expression to domain ${domainName(domain)}: its value is different each time`,
       { position: node._location.start, hint: "compute it in a subquery, and cast its column" },
     );
   }

@@ -291,7 +291,7 @@ function bindCollate(
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot use collation "${collation.name}": text is ordered by code point`,
-    { position: collation._location.start, hint: 'write COLLATE "C" or leave it out' },
+    { position: collation._location.start, hint: 'write COLLATE "C" or omit it' },
   );
 }
 

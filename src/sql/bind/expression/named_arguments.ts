@@ -46,7 +46,7 @@ function inOrder(call: ExprCall, parameters: readonly string[]): readonly (Expr 
   for (const [i, argument] of args.entries()) {
     const name = argNames[i];
     if (name === undefined && isNamed)
-      throw misused(call, "an argument without a name follows one");
+      throw misused(call, "an argument without a name follows one with a name");
     isNamed ||= name !== undefined;
     const index = name === undefined ? i : parameters.indexOf(name);
     if (index === -1) throw unknownParameter(call, name ?? "", parameters);
@@ -69,7 +69,7 @@ function unknownParameter(
 ): DatabaseError {
   const hint =
     parameters.length === 0
-      ? "give its arguments in their order, without names"
+      ? "pass its arguments in order, without names"
       : `its parameters are ${parameters.join(", ")}`;
   return new DatabaseError(
     "FUNCTION_NOT_FOUND",

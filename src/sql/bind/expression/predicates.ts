@@ -204,7 +204,7 @@ export function bindQuantified(
   if (argument === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot compare with ${call.function.name.toUpperCase()} without operands: a query or an array is needed`,
+      `Cannot compare with ${call.function.name.toUpperCase()} without operands: it needs a query or an array`,
       { position: call._location.start },
     );
   }

@@ -162,7 +162,7 @@ function refuseArrayOfDomain(element: DataTypeDef): void {
   if (domain === undefined) return;
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
-    `Cannot use an array of domain ${domainName(domain)}: the conditions of a domain apply to one value`,
+    `Cannot use an array of domain ${domainName(domain)}: the conditions of a domain apply to a single value`,
     {
       position: element._location.start,
       hint: `use an array of ${typeName(domain.base)}, with a CHECK on the column`,

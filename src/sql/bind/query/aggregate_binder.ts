@@ -64,7 +64,7 @@ function misplaced(
 ): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot use aggregate ${name} in ${clause}`, {
     position: _location.start,
-    ...(clause === "WHERE" ? { hint: "put conditions on aggregates into HAVING" } : {}),
+    ...(clause === "WHERE" ? { hint: "put conditions on aggregates in HAVING" } : {}),
   });
 }
 

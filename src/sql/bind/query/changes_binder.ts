@@ -59,7 +59,7 @@ export function bindChanges(
   const upTo = toNode === undefined ? undefined : bound(toNode);
   const names = item.alias?.columns ?? [];
   if (names.length > COLUMNS.length) {
-    throw refused(item, `it has ${COLUMNS.length} columns, and ${names.length} names`);
+    throw refused(item, `it has ${COLUMNS.length} columns, but ${names.length} names`);
   }
   const columns = COLUMNS.map(({ name, type }, index) =>
     statement.newColumn({ name: names[index]?.name ?? name, type }),

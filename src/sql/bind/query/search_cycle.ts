@@ -121,7 +121,7 @@ function passingOn(
   if (side.type !== "select" || entry === undefined) {
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot run SEARCH or CYCLE of "${alias.name}": the FROM of its second side should read it`,
+      `Cannot run SEARCH or CYCLE of "${alias.name}": the FROM of its second side must read it`,
       { position: side._location.start, hint: "write a SELECT with the entry in its FROM" },
     );
   }

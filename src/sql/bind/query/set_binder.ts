@@ -125,6 +125,6 @@ function target(node: Expr, outputs: readonly BoundOutput[]): BoundExpression {
   throw new DatabaseError(
     "INVALID_QUERY",
     "Cannot order a set operation by an expression: refer to a column by name or position",
-    { position: node._location.start, hint: "put the set operation into FROM" },
+    { position: node._location.start, hint: "put the set operation in FROM" },
   );
 }

@@ -100,7 +100,7 @@ function bindOneCall(
   if (name === CHANGES) {
     throw new DatabaseError("INVALID_QUERY", "Cannot call changes in ROWS FROM", {
       position: item._location.start,
-      hint: "name it in FROM by itself",
+      hint: "make it a separate item in FROM",
     });
   }
   if (name === "vector_search") {
@@ -130,7 +130,7 @@ function bindOneCall(
 function sleepInFrom(item: FromCall): DatabaseError {
   return new DatabaseError("UNSUPPORTED_FEATURE", "Cannot call PG_SLEEP in FROM", {
     position: item._location.start,
-    hint: "put it into a select list: FROM (SELECT PG_SLEEP(1)) s",
+    hint: "put it in a select list: FROM (SELECT PG_SLEEP(1)) s",
   });
 }
 
@@ -234,7 +234,7 @@ function expandedColumns(
     throw new DatabaseError(
       "INVALID_QUERY",
       `Cannot call ${name} in ${context.clause}: it returns rows`,
-      { position, hint: "put it into FROM" },
+      { position, hint: "put it in FROM" },
     );
   }
   if (call.distinct !== undefined || call.orderBy !== undefined || call.filter !== undefined) {
@@ -308,17 +308,21 @@ function columnsOf(
     if (definitions === undefined) return form.columns(types) ?? [];
     throw new DatabaseError(
       "INVALID_QUERY",
-      `Cannot define the columns of ${name}: it has its own`,
+      `Cannot define the columns of ${name}: they are fixed`,
       {
         position,
       },
     );
   }
   if (definitions === undefined) {
-    throw new DatabaseError("INVALID_QUERY", `Cannot call ${name} without its columns`, {
-      position,
-      hint: `define them: ${name}(…) AS x (id INT, name TEXT)`,
-    });
+    throw new DatabaseError(
+      "INVALID_QUERY",
+      `Cannot call ${name} without a definition of its columns`,
+      {
+        position,
+        hint: `define them: ${name}(…) AS x (id INT, name TEXT)`,
+      },
+    );
   }
   return definitions.map((each) => ({ name: each.name.name, type: resolveType(each.dataType) }));
 }

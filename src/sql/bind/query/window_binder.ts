@@ -127,7 +127,7 @@ function checkForm(call: ExprCall, name: string): void {
   throw new DatabaseError(
     "UNSUPPORTED_FEATURE",
     `Cannot call ${name} OVER a window with DISTINCT, ORDER BY or WITHIN GROUP`,
-    { position: call._location.start, hint: "use them in a query in FROM, or order the window" },
+    { position: call._location.start, hint: "use them in a subquery in FROM, or order the window" },
   );
 }
 
@@ -226,7 +226,7 @@ function extended(over: CallOver, { hasFrame, window }: NamedWindow): BoundWindo
   const name = over.base?.name ?? "";
   if (over.partitionBy !== undefined) {
     throw misuse(
-      `Cannot extend window "${name}" with PARTITION BY: only its order can follow`,
+      `Cannot extend window "${name}" with PARTITION BY: only an ORDER BY can be added`,
       over,
     );
   }

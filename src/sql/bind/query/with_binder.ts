@@ -427,7 +427,7 @@ function recursiveForm(
 ): DatabaseError {
   return new DatabaseError("INVALID_QUERY", `Cannot run a recursive query: ${why}`, {
     position: node._location.start,
-    hint: "the form is: a query UNION [ALL] a query that reads the entry once in FROM",
+    hint: "its form is: a query UNION [ALL] a query that reads the entry once in FROM",
   });
 }
 
@@ -521,7 +521,7 @@ function inOrderOfReading(entries: readonly WithBinding[]): readonly WithBinding
     throw new DatabaseError(
       "INVALID_QUERY",
       "Cannot run a recursive query: entries of WITH read each other in a cycle",
-      { position: inCircle.alias._location.start, hint: "let one entry read itself" },
+      { position: inCircle.alias._location.start, hint: "use a single entry that reads itself" },
     );
   }
   return order.map((place) => defined(entries[place], "a place belongs to an entry"));

@@ -246,7 +246,7 @@ export class TableRuntime {
     if (bytes <= KEY_BYTES_MAX) return undefined;
     return new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, and the maximum is ${KEY_BYTES_MAX}`,
+      `Cannot write a row of ${nameOf(this.table)}: its key has ${bytes} bytes, but the maximum is ${KEY_BYTES_MAX}`,
     );
   }
 

@@ -150,6 +150,6 @@ function requireFirst(before: Row, changed: TouchedKeys, runtime: TableRuntime):
   throw new DatabaseError(
     "CARDINALITY_VIOLATION",
     `Cannot change a row of ${nameOf(runtime.table)} twice in one MERGE: several rows of the source match it`,
-    { hint: "let each row of the target match one row of the source" },
+    { hint: "make each row of the target match only one row of the source" },
   );
 }

@@ -133,7 +133,7 @@ function requireChangedOnce(
   throw new DatabaseError(
     "CARDINALITY_VIOLATION",
     `Cannot change a row of ${nameOf(table)} twice: two parts of the statement change it`,
-    { hint: "let one part change the row, or send two statements in one transaction" },
+    { hint: "change the row in only one part, or send two statements in one transaction" },
   );
 }
 
@@ -362,7 +362,7 @@ function noTransaction({ table }: TableRuntime): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
     `Cannot write ${nameOf(table)} in a transaction: it is a STREAM table`,
-    { hint: "write to it in a separate statement" },
+    { hint: "write to it outside the transaction" },
   );
 }
 

@@ -125,7 +125,7 @@ export class Effort {
     if (this.#madeBytes <= bytesMax) return;
     throw new DatabaseError(
       "MEMORY_EXCEEDED",
-      `Cannot run the statement: one of its expressions produces more than ${bytesMax} bytes at a time`,
+      `Cannot run the statement: one of its expressions produces more than ${bytesMax} bytes at once`,
       { hint: "produce shorter values, or raise performance.query_memory_bytes" },
     );
   }

@@ -100,7 +100,7 @@ export function checkCancelled({ cancelledBy }: Pick<RequestEnd, "cancelledBy">)
   }
   if (cancelledBy === "transaction") {
     throw new DatabaseError("CANCELLED", "Cannot finish the statement: its transaction was ended", {
-      hint: "begin another transaction, and repeat its statements there",
+      hint: "begin a new transaction, and repeat the statements there",
     });
   }
   if (cancelledBy === "shutdown") {

@@ -64,7 +64,7 @@ export class BinaryScanner implements CopyScanner {
   #head(bytes: Buffer, from: number, isLast: boolean): number {
     const known = Math.min(BINARY_SIGNATURE.length, bytes.length - from);
     if (!bytes.subarray(from, from + known).equals(BINARY_SIGNATURE.subarray(0, known))) {
-      throw this.#faultHere("the data do not begin like PostgreSQL's binary format");
+      throw this.#faultHere("the data does not begin like PostgreSQL's binary format");
     }
     const flagsAt = from + BINARY_SIGNATURE.length;
     const end = from + BINARY_HEAD_BYTES;
@@ -115,7 +115,7 @@ export class BinaryScanner implements CopyScanner {
 
   #unfinished(isLast: boolean): number {
     if (!isLast) return UNFINISHED;
-    throw this.#faultHere("the data end before their last row");
+    throw this.#faultHere("the data ends before its last row");
   }
 
   #faultHere(what: string): unknown {

@@ -151,8 +151,8 @@ export class Recursion implements Operator {
     if (this.#rowCount > RECURSION_ROWS_MAX) {
       throw new DatabaseError(
         "LIMIT_EXCEEDED",
-        `Cannot run recursive query "${this.#options.recursion.name}": it yields more than ${RECURSION_ROWS_MAX} rows`,
-        { hint: "end it by a condition, or write UNION without ALL" },
+        `Cannot run recursive query "${this.#options.recursion.name}": it returns more than ${RECURSION_ROWS_MAX} rows`,
+        { hint: "add a condition that ends it, or write UNION without ALL" },
       );
     }
     this.#made.append(fresh.columns, fresh.rowCount);

@@ -77,7 +77,7 @@ export class SubqueryAnswer {
         if (this.#rowCount <= 1) return this.#rows[0]?.[0] ?? null;
         throw new DatabaseError(
           "CARDINALITY_VIOLATION",
-          "Cannot use a subquery as a value: it yields more than one row",
+          "Cannot use a subquery as a value: it returns more than one row",
           { position, hint: "add LIMIT 1, or an aggregate" },
         );
       default:

@@ -1,6 +1,6 @@
 /**
- * Aggregates that keep one value per group: min, max, any_value, and logical and bitwise
- * aggregates.
+ * Defines aggregates that keep one value per group: min, max, any_value, and the logical and
+ * bitwise aggregates.
  */
 import { defined } from "../../../base/assert.ts";
 import {

@@ -1,4 +1,7 @@
-/** Aggregates that keep all values of a group: string_agg, array_agg and the JSON aggregates. */
+/**
+ * Defines aggregates that keep all values of a group: string_agg, array_agg and the JSON
+ * aggregates.
+ */
 import {
   type DataType,
   gatheredArray,

@@ -1,5 +1,6 @@
 /**
- * jsonb_object_agg: the members of each group, ordered canonically when the result is read.
+ * Defines jsonb_object_agg, which collects the members of each group and puts them into canonical
+ * order when the result is read.
  *
  * A member is written when it is added, and only the keys are sorted at the end, which takes half a
  * second for 300,000 members.

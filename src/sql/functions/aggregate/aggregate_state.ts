@@ -1,6 +1,6 @@
 /**
- * The interface of aggregates: a state for consecutive group numbers, filled row by row or vector
- * by vector.
+ * Defines the interface of aggregates: a state for consecutive group numbers, which is filled row
+ * by row or vector by vector.
  */
 import type { DataType, Value, Vector } from "../../../types/mod.ts";
 

@@ -30,8 +30,8 @@ export function flatItems(
   if (!items.some(isArrayValue)) return items;
   throw new DatabaseError(
     code,
-    `Cannot ${doing} an array of several dimensions: it should have one`,
-    { hint: "take a part of it, as in names[1:1], or list its elements with unnest" },
+    `Cannot ${doing} an array of several dimensions: it must have one`,
+    { hint: "use a part of it, such as names[1:1], or list its elements with unnest" },
   );
 }
 
@@ -57,7 +57,7 @@ export function joined(left: Value, right: Value): Value {
   if (depth === 0) return isArrayValue(a[0] ?? null) ? checkedJoin([...a, ...b]) : [...a, ...b];
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot join arrays: their numbers of dimensions should be equal or differ by one",
+    "Cannot join arrays: their numbers of dimensions must be equal or differ by one",
   );
 }
 
@@ -89,7 +89,7 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
     if (length < 0) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot fill an array: a dimension of ${length} elements should not be negative`,
+        `Cannot fill an array: a dimension of ${length} elements must not be negative`,
       );
     }
     count *= length;

@@ -1,4 +1,4 @@
-/** Byte operations for functions that exist both for text and for bytes. */
+/** Implements operations on bytes for functions that exist both for text and for bytes. */
 import { DatabaseError } from "../../../base/errors.ts";
 
 /** Removes the given bytes from one or both ends of a value. */

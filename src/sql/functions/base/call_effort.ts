@@ -1,5 +1,5 @@
 /**
- * Limits the work of one call of a function whose work may grow much faster than its arguments,
+ * Limits the work of a single function call whose work may grow much faster than its arguments,
  * because no other request is served during the call.
  *
  * The limit counts steps rather than time, so that a call is refused on every machine or on none.

@@ -1,4 +1,4 @@
-/** Shorthands for defining functions, so that their definitions read like tables. */
+/** Provides shorthands for defining functions, so that their definitions read like tables. */
 import { type DataType, TEXT, type Value } from "../../../types/mod.ts";
 import type {
   CallDeps,

@@ -1,5 +1,5 @@
 /**
- * The interface of scalar functions: names, argument types, result type, and evaluation.
+ * Defines the interface of scalar functions: names, argument types, result type and evaluation.
  *
  * `sql/functions/registry.ts` looks up functions. A function receives values in the form that
  * `types/value.ts` defines, already cast to the parameter types of the chosen overload.

@@ -1,6 +1,6 @@
 /**
- * A cache of compiled patterns, which rarely change from row to row but cost more to compile than
- * to use.
+ * Caches compiled patterns, which rarely change from row to row but cost more to compile than to
+ * use.
  */
 
 /**

@@ -36,7 +36,7 @@ export function vectorOf(value: Value): Embedding {
     if (typeof item === "number") return item;
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot read the array as an embedding: it has a NULL, or several dimensions",
+      "Cannot read the array as an embedding: it contains NULL, or has several dimensions",
     );
   });
 }

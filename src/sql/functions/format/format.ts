@@ -1,6 +1,6 @@
 /**
- * to_char, to_number, to_date and to_timestamp convert values to and from text according to a
- * pattern.
+ * Implements to_char, to_number, to_date and to_timestamp, which convert values to and from text
+ * according to a pattern.
  */
 import {
   DATE,

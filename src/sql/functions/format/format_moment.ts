@@ -1,6 +1,4 @@
-/**
- * The fields of a timestamp or interval that patterns refer to.
- */
+/** Defines the fields of a timestamp or interval to which patterns refer. */
 import {
   civilFromDays,
   type Interval,

@@ -1,5 +1,5 @@
 /**
- * Splits patterns of to_char, to_date and to_timestamp into fields and the text between them.
+ * Splits the patterns of to_char, to_date and to_timestamp into fields and the text between them.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { remembering } from "../base/remembering.ts";

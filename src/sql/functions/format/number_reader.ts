@@ -1,7 +1,7 @@
 /**
- * to_number: reads a number from a string according to a pattern, as PostgreSQL does. Each digit
- * position consumes at most one character, so a character that does not fit uses up its position. A
- * separator is skipped only where the pattern has one.
+ * Implements to_number, which reads a number from a string according to a pattern, as in
+ * PostgreSQL. Each digit position consumes at most one character, so a character that does not fit
+ * uses up its position. A separator is skipped only where the pattern has one.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import { excerpt } from "../../../types/mod.ts";
@@ -19,7 +19,7 @@ export function numberFromFormat(text: string, pattern: string): string {
   if (format.isScientific || format.roman !== undefined) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot read a number with a pattern of EEEE or RN: not available yet",
+      "Cannot read a number with the pattern EEEE or RN: not available yet",
     );
   }
   // The pattern cannot read more characters than this.

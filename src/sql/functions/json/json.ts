@@ -1,4 +1,4 @@
-/** Functions that read JSON: paths, lengths, types and the shorthands `json_get…`. */
+/** Defines functions that read JSON: paths, lengths, types and the shorthands `json_get…`. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BIGINT,
@@ -40,7 +40,7 @@ function arrayLength([json = null]: readonly Value[]): number {
   if (kind === "array") return jsonElements(text, root).length;
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot count the elements of the JSON value: it is of kind ${kind}, but should be an array`,
+    `Cannot count the elements of the JSON value: it is of kind ${kind}, but must be an array`,
   );
 }
 

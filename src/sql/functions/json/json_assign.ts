@@ -1,5 +1,5 @@
 /**
- * Assigns a part of a JSONB document, as `UPDATE … SET j['a'][0] = '1'` does.
+ * Assigns a part of a JSONB document, as in `UPDATE … SET j['a'][0] = '1'`.
  *
  * Unlike jsonb_set, the assignment creates everything that is missing along the path: members, and
  * elements of arrays, with null in the gap. Nothing is created within a scalar.
@@ -46,7 +46,7 @@ function assigned(node: JsonNode, [step, ...rest]: readonly string[], part: Json
   if (isJsonArray(node)) return withItem(node, [step, ...rest], part);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot assign the member "${step}": it would be within a scalar`,
+    `Cannot assign the member "${step}": it would be inside a scalar`,
   );
 }
 
@@ -64,7 +64,7 @@ function withItem(
   if (!INTEGER.test(step)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign the element "${step}" of a JSON array: its position should be an integer`,
+      `Cannot assign the element "${step}" of a JSON array: its position must be an integer`,
     );
   }
   const position = Number(step);

@@ -1,4 +1,4 @@
-/** Functions that create JSON documents. */
+/** Defines functions that create JSON documents. */
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -87,7 +87,7 @@ function objectOfArray([array = null]: readonly Value[]): string {
   if (dimensions.length > 2 || (dimensions.length === 2 && dimensions[1] !== 2)) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot build a JSON object: an array of several dimensions should contain pairs",
+      "Cannot build a JSON object: an array of several dimensions must contain pairs",
     );
   }
   const items = elementsOf(array as ArrayValue);
@@ -106,7 +106,7 @@ function objectOfArrays([keys = null, values = null]: readonly Value[]): string 
   if (names.length === held.length) return objectOfPairs(names, held);
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot build a JSON object: there are ${names.length} keys and ${held.length} values`,
+    `Cannot build a JSON object: there are ${names.length} keys, but ${held.length} values`,
   );
 }
 

@@ -1,6 +1,4 @@
-/**
- * Functions that change JSONB documents.
- */
+/** Defines functions that change JSONB documents. */
 
 import { assert } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";

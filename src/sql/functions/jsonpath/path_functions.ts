@@ -1,5 +1,5 @@
 /**
- * `jsonb_path_…`, `@?` and `@@`: JSON paths as functions and operators.
+ * Defines `jsonb_path_…`, `@?` and `@@`, the functions and operators for JSON paths.
  *
  * A parsed path is cached for rows and statements that use it again.
  */
@@ -29,7 +29,7 @@ const variablesOf = remembered((text: string): JsonNode => {
   if (isJsonObject(variables)) return variables;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot follow the JSON path: its variables should be a JSON object",
+    "Cannot follow the JSON path: its variables must be a JSON object",
   );
 });
 
@@ -106,7 +106,7 @@ function matches(call: PathCall): Value {
   if (call.isSilent) return null;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot match the JSON path: it should yield a single boolean",
+    "Cannot match the JSON path: it must yield a single boolean",
     { hint: "jsonb_path_exists tests whether a path yields anything" },
   );
 }

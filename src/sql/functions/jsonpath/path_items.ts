@@ -1,4 +1,4 @@
-/** The items that a JSON path processes: parts of a document, and dates and times. */
+/** Defines the items that a JSON path processes: parts of a document, and dates and times. */
 import { DatabaseError, type ErrorCode } from "../../../base/errors.ts";
 import { isJsonArray, isJsonObject, type JsonNode } from "../../../types/mod.ts";
 import { PathMoment } from "./path_moments.ts";

@@ -1,4 +1,4 @@
-/** The methods of JSON paths that convert one item to another. */
+/** Implements the methods of JSON paths that convert one item to another. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { doubleFromText, excerpt } from "../../../types/mod.ts";
 import { numberOf, PathFault, type PathItem } from "./path_items.ts";

@@ -1,5 +1,5 @@
 /**
- * Dates and times among the items of a JSON path, which `.datetime()` creates from strings.
+ * Implements dates and times as items of a JSON path, which `.datetime()` creates from strings.
  *
  * A value with a time zone keeps the zone for its text form. Comparing a value with a zone and a
  * value without one depends on the session's time zone, which is always UTC here, so only the
@@ -139,7 +139,7 @@ export function compareMoments(
   if (isMixed && !usesZone) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: one has a time zone, the other has none`,
+      `Cannot compare ${left.typeName} with ${right.typeName} in a JSON path: only one of them has a time zone`,
       {
         hint: "jsonb_path_query_tz and similar functions read a timestamp without a time zone as UTC",
       },

@@ -195,7 +195,7 @@ export class PathRun {
       throw new DatabaseError(
         "OBJECT_NOT_FOUND",
         `Cannot follow the JSON path: there is no variable "${part.text}"`,
-        { hint: "give its value in the third argument, a JSON object" },
+        { hint: "pass its value in the third argument, which is a JSON object" },
       );
     }
     return this.#next(part, value, { ...scope, base: { document: variables, id: 1 } }, receive);
@@ -277,7 +277,7 @@ export class PathRun {
       return false;
     });
     const number = items.length === 1 ? numberOf(items[0] ?? null) : undefined;
-    if (number === undefined) throw new PathFault("an index should be a single number");
+    if (number === undefined) throw new PathFault("an index must be a single number");
     const index = Number(wholeNumber(number, "toZero"));
     if (index >= -(2 ** 31) && index < 2 ** 31) return index + 0;
     throw new PathFault(`the index ${number} is out of range`);
@@ -506,5 +506,5 @@ function withFaults<T>(compute: () => T): T {
 function singleNumber(items: readonly PathItem[], side: string): string {
   const number = items.length === 1 ? numberOf(items[0] ?? null) : undefined;
   if (number !== undefined) return number;
-  throw new PathFault(`${side} should be a single number`);
+  throw new PathFault(`${side} must be a single number`);
 }

@@ -1,6 +1,6 @@
 /**
- * Operators of text search: `@@` tests a document, and `||`, `&&` and `<->` combine documents and
- * queries.
+ * Defines the operators of text search: `@@` tests a document, and `||`, `&&` and `<->` combine
+ * documents and queries.
  *
  * A string on the left of `@@` is read as a document, and a string on its right as words.
  */

@@ -1,5 +1,5 @@
 /**
- * Operators on strings: concatenation, LIKE and related operators, regular expressions,
+ * Defines operators on strings: concatenation, LIKE and related operators, regular expressions, and
  * starts-with.
  *
  * Compiled patterns are cached, because a statement usually has only one.

@@ -1,6 +1,6 @@
 /**
- * LIKE and ILIKE: `%` matches any sequence of characters, and `_` matches one character. The escape
- * character makes the next character literal.
+ * Implements LIKE and ILIKE: `%` matches any sequence of characters, and `_` matches a single
+ * character. The escape character makes the next character literal.
  *
  * A pattern is split into pieces at `%`. The first and last pieces are anchored; the pieces between
  * them are found from left to right. The leftmost match of each piece is enough, so backtracking

@@ -1,5 +1,6 @@
 /**
- * Functions that use regular expressions. The time they take is linear in the length of the text.
+ * Defines functions that use regular expressions. The time they take is linear in the length of the
+ * text.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
@@ -42,7 +43,7 @@ export function regexOf(pattern: Value, flags: Value | undefined): Regex {
 export function regexWithoutGlobal(name: string, pattern: Value, flags: Value | undefined): Regex {
   if (typeof flags !== "string" || !flags.includes("g")) return regexOf(pattern, flags);
   throw new DatabaseError("INVALID_VALUE", `Cannot call ${name} with the flag "g"`, {
-    hint: name === "regexp_match" ? "regexp_matches returns every match" : "leave it out",
+    hint: name === "regexp_match" ? "regexp_matches returns every match" : "omit it",
   });
 }
 

@@ -1,5 +1,5 @@
 /**
- * Regular expressions that take linear time, whatever the pattern and the text.
+ * Implements regular expressions that run in linear time, whatever the pattern and the text.
  *
  * `test` builds the states of a deterministic automaton on demand, and discards them when there are
  * too many. `exec` must find the positions of groups, so it runs the program itself

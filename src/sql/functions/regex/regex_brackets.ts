@@ -1,6 +1,4 @@
-/**
- * Bracket expressions (`[^a-z[:digit:]\s]`) and escapes of regular expressions.
- */
+/** Parses the bracket expressions (`[^a-z[:digit:]\s]`) and escapes of regular expressions. */
 import type { DatabaseError } from "../../../base/errors.ts";
 import {
   type CharacterSet,

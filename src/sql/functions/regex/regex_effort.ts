@@ -8,7 +8,7 @@ const LIMIT: EffortLimit = {
    */
   stepsMax: 2 ** 23,
   message: "Cannot search the text: the regular expression takes",
-  hint: "search a shorter text, or write a pattern that repeats less",
+  hint: "search a shorter text, or write a pattern with fewer repetitions",
 };
 
 export function regexEffort(): CallEffort {

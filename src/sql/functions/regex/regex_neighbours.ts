@@ -1,5 +1,6 @@
 /**
- * The assertions of a regular expression, which test the characters on both sides of a position.
+ * Implements the assertions of a regular expression, which test the characters on both sides of a
+ * position.
  */
 import { isWordCharacter } from "./regex_sets.ts";
 import type { Assertion } from "./regex_syntax.ts";

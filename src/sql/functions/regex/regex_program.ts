@@ -77,7 +77,7 @@ class Emitter {
     if (this.instructions.length >= INSTRUCTIONS_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot use the regular expression: written without {m,n} it would be too long",
+        "Cannot use the regular expression: it would be too long if written without {m,n}",
       );
     }
     return this.instructions.push(instruction) - 1;

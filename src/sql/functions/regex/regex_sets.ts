@@ -1,5 +1,6 @@
 /**
- * Sets of characters for regular expressions: sorted, disjoint ranges of code points.
+ * Implements the sets of characters in regular expressions, as sorted, disjoint ranges of code
+ * points.
  */
 
 /**

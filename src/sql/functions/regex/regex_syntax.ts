@@ -132,7 +132,8 @@ class RegexParser {
     if (pattern.length > PATTERN_LENGTH_MAX) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot use the regular expression: it has ${pattern.length} characters, but should have at most ${PATTERN_LENGTH_MAX}`,
+        `Cannot use the regular expression: it has ${pattern.length} characters, but must have ` +
+          `at most ${PATTERN_LENGTH_MAX}`,
       );
     }
     let read = flagsFromText(flags, NO_FLAGS);
@@ -251,7 +252,7 @@ class RegexParser {
       if (/^\?(?:=|!|<=|<!)/.test(rest)) {
         throw new DatabaseError(
           "UNSUPPORTED_FEATURE",
-          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they do not run in linear time`,
+          `Cannot match ${excerpt(this.pattern)}: look-ahead and look-behind are not available, because they cannot be matched in linear time`,
         );
       }
       if (!rest.startsWith("?:")) throw this.#malformed("a group begins with an unknown (?");
@@ -316,7 +317,7 @@ class RegexParser {
     if (/[1-9]/.test(letter)) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they do not run in linear time`,
+        `Cannot match ${excerpt(this.pattern)}: back references are not available, because they cannot be matched in linear time`,
       );
     }
     const { code, end } = readCharacterEscape(this.pattern, this.#at, (what) =>

@@ -36,7 +36,7 @@ export function configurationOf(name: string): SearchConfiguration {
   if (known === "simple" || known === "english") return known;
   throw new DatabaseError(
     "OBJECT_NOT_FOUND",
-    `Cannot search with the configuration ${excerpt(name)}: there is none`,
+    `Cannot search with the configuration ${excerpt(name)}: it does not exist`,
     { hint: "the configurations are simple and english" },
   );
 }

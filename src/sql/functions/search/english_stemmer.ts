@@ -1,5 +1,5 @@
 /**
- * The English stemmer of the Snowball project (Porter 2), written from its description:
+ * Implements the English stemmer of the Snowball project (Porter 2), written from its description:
  * https://snowballstem.org/algorithms/english/stemmer.html
  *
  * Each step looks for the longest of its endings. If that ending is not in the region that the step

@@ -1,6 +1,6 @@
 /**
- * Yields the strings that the text search takes from a JSON document, in document order. A key
- * comes directly before its value. A filter, which is itself JSON, chooses the kinds of strings.
+ * Yields the strings of a JSON document that text search uses, in document order. A key comes
+ * directly before its value. A filter, which is itself JSON, chooses the kinds of strings.
  */
 import { DatabaseError } from "../../../base/errors.ts";
 import {

@@ -1,5 +1,6 @@
 /**
- * `ts_rank` and `ts_rank_cd` rate how well a document matches a query, with PostgreSQL's formulas.
+ * Implements `ts_rank` and `ts_rank_cd`, which rate how well a document matches a query, with
+ * PostgreSQL's formulas.
  *
  * ts_rank adds the weights of positions, where each further position of a word counts less, and
  * rates words that are joined by AND by their distance. ts_rank_cd adds the density of each
@@ -31,14 +32,14 @@ export function rankWeights(given: readonly unknown[] | undefined): readonly num
   if (given.length < 4 || given.some((weight) => typeof weight !== "number")) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot rank a document: the weights of D, C, B and A should be four numbers",
+      "Cannot rank a document: the weights of D, C, B and A must be four numbers",
     );
   }
   return (given as readonly number[]).slice(0, 4).map((weight, i) => {
     if (weight > 1) {
       throw new DatabaseError(
         "VALUE_OUT_OF_RANGE",
-        `Cannot rank a document: the weight ${weight} should be at most 1`,
+        `Cannot rank a document: the weight ${weight} must be at most 1`,
       );
     }
     return weight < 0 ? (WEIGHTS_DEFAULT[i] ?? 0) : fround(weight);

@@ -1,4 +1,4 @@
-/** The functions of text search over documents (TSVECTOR) and queries (TSQUERY). */
+/** Defines the functions of text search over documents (TSVECTOR) and queries (TSQUERY). */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   type DataType,
@@ -278,6 +278,7 @@ function wordOfElement(word: Value): TsWord {
   if (typeof word === "string" && word !== "") return { word, positions: [] };
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot make a tsvector of ${word === null ? "NULL" : quotedTsWord("")}: words should have characters`,
+    `Cannot make a tsvector of ${word === null ? "NULL" : quotedTsWord("")}: words must have ` +
+      "characters",
   );
 }

@@ -1,5 +1,5 @@
 /**
- * Similarity of strings by their trigrams, as PostgreSQL's pg_trgm computes it.
+ * Computes the similarity of strings from their trigrams, like PostgreSQL's pg_trgm.
  *
  * A word of letters and digits is converted to lower case, preceded by two blanks and followed by
  * one. Every three consecutive characters are a trigram: `cat` has `␣␣c`, `␣ca`, `cat` and `at␣`.

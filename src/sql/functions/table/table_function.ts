@@ -1,5 +1,6 @@
 /**
- * The interface of table functions: functions in FROM or in a select list that return rows.
+ * Defines the interface of table functions, which return rows and are called in FROM or in a select
+ * list.
  *
  * Rows are created on demand, so that `LIMIT` ends a long series early, and a killed statement
  * stops within a series.

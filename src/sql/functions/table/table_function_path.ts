@@ -1,4 +1,4 @@
-/** The table functions that evaluate JSON paths. */
+/** Defines the table functions that evaluate JSON paths. */
 import { JSONB, type Row, textFromJson } from "../../../types/mod.ts";
 import { PATH_SIGNATURE, pathNodes } from "../jsonpath/path_functions.ts";
 import { oneColumn, type TableFunction } from "./table_function.ts";

@@ -1,4 +1,4 @@
-/** The function `format('%s %I %L', …)`, and quoting of identifiers and literals. */
+/** Implements the function `format('%s %I %L', …)`, and the quoting of identifiers and literals. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { type DataType, outputText, TEXT, type Value } from "../../../types/mod.ts";
 import { checkMadeLength } from "../base/made_length.ts";

@@ -1,6 +1,6 @@
 /**
- * String functions on undecoded columns, which create no string for each row. Their results equal
- * those of the functions for single values.
+ * Implements string functions on undecoded columns, without creating a string for each row. Their
+ * results equal those of the functions for single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 

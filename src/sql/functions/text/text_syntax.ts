@@ -1,4 +1,4 @@
-/** Functions that read strings in SQL syntax: character escapes and qualified names. */
+/** Implements functions that read strings in SQL syntax: character escapes and qualified names. */
 import { DatabaseError } from "../../../base/errors.ts";
 import { BOOLEAN, type DataType, excerpt, TEXT, type Value } from "../../../types/mod.ts";
 import { functionsNamed, overload } from "../base/define.ts";
@@ -59,7 +59,7 @@ function parseIdentifier([name = null, isStrict = true]: readonly Value[]): read
 
 function notIdentifier(text: string): DatabaseError {
   return new DatabaseError("INVALID_VALUE", `Cannot parse ${excerpt(text)}: it is not a name`, {
-    hint: 'put names with characters other than letters, digits and _ in double quotes, as in "my table".column',
+    hint: 'put names with characters other than letters, digits and _ in double quotes, such as "my table".column',
   });
 }
 

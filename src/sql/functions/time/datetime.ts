@@ -1,4 +1,6 @@
-/** Functions on dates and times: current time, fields, truncation, age and time zones. */
+/**
+ * Defines functions on dates and times: the current time, fields, truncation, age and time zones.
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   BOOLEAN,

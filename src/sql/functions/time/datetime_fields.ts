@@ -1,4 +1,7 @@
-/** Fields of dates, times and intervals: extraction (EXTRACT) and truncation (date_trunc). */
+/**
+ * Implements the fields of dates, times and intervals: extraction (EXTRACT) and truncation
+ * (date_trunc).
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   civilFromDays,

@@ -1,4 +1,4 @@
-/** Functions that construct dates, times and intervals from numbers. */
+/** Defines functions that construct dates, times and intervals from numbers. */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   DATE,

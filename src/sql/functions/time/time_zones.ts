@@ -1,4 +1,7 @@
-/** AT TIME ZONE: converts a local time in a time zone to a point in time, or vice versa. */
+/**
+ * Implements AT TIME ZONE, which converts a local time in a time zone to a point in time, or vice
+ * versa.
+ */
 import { DatabaseError } from "../../../base/errors.ts";
 import {
   DATETIME,

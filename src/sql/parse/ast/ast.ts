@@ -1,5 +1,5 @@
 /**
- * The syntax tree: the output of the parser and the input of the binder.
+ * Defines the syntax tree, which the parser produces and the binder consumes.
  *
  * Shapes, field names and `type` words are those of pgsql-ast-parser (the oracle of the tests),
  * with extensions for constructs that it lacks. Nodes and members that the library lacks, or

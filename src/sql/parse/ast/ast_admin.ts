@@ -1,6 +1,6 @@
 /**
- * The syntax tree of all statements that are neither queries nor definitions: transactions, SHOW,
- * SET and maintenance. See `ast.ts` for the rules that apply to all nodes.
+ * Defines the syntax tree of all statements that are neither queries nor definitions: transactions,
+ * SHOW, SET and maintenance. See `ast.ts` for the rules that apply to all nodes.
  */
 import type {
   AstNode,

@@ -1,6 +1,6 @@
 /**
- * The syntax tree of definitions: namespaces, tables, views, users and storages. See `ast.ts` for
- * the rules that apply to all nodes.
+ * Defines the syntax tree of definitions: namespaces, tables, views, users and storages. See
+ * `ast.ts` for the rules that apply to all nodes.
  */
 import type {
   AstNode,

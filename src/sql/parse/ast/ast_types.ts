@@ -1,6 +1,6 @@
 /**
- * The syntax tree of types that users define, and of DO. See `ast.ts` for the rules that apply to
- * all nodes.
+ * Defines the syntax tree of user-defined types, and of DO. See `ast.ts` for the rules that apply
+ * to all nodes.
  */
 import type { AstNode, DataTypeDef, Expr, Name, QName } from "./ast.ts";
 import type {

@@ -1,5 +1,5 @@
 /**
- * The keywords of the parser, classified by whether they may be names.
+ * Lists the keywords of the parser, classified by whether they may be used as names.
  *
  * The classes are the same as PostgreSQL's, so a name that needs quotes there also needs them here.
  * A word that is in no list is an ordinary name.

@@ -370,7 +370,7 @@ class Lexer implements LexedTokens {
     if (end === quote + 1) {
       this.#fail(
         "INVALID_SQL",
-        'a quoted name is empty (""), and needs a character',
+        'a quoted name is empty (""), but needs at least one character',
         this.#position,
       );
     }

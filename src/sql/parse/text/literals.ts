@@ -52,7 +52,7 @@ const SIMPLE_ESCAPES: Readonly<Record<string, string>> = {
 // Decodes the body of E'…': C escapes, \uXXXX, and bytes (\x41, \101), which must form characters.
 function decodeEscapes({ text, start, end }: TokenRange, fail: Fail): string {
   const failEscape = (position: number, found: string, expected: string): never =>
-    fail(`the string contains ${found}, but should contain ${expected}`, position);
+    fail(`the string contains ${found}, but must contain ${expected}`, position);
   let value = "";
   let at = start;
   while (at < end) {
@@ -112,8 +112,7 @@ export function numericText(source: string): string {
 /** Returns the digits of B'…'. */
 export function bitDigits(source: string, position: number, fail: Fail): string {
   const bits = source.slice(2, -1);
-  if (/[^01]/.test(bits))
-    fail("B'…' contains something else, but should contain 0 and 1", position);
+  if (/[^01]/.test(bits)) fail("B'…' contains something else, but must contain 0 and 1", position);
   return bits;
 }
 
@@ -121,7 +120,7 @@ export function bitDigits(source: string, position: number, fail: Fail): string 
 export function bytesHex(source: string, position: number, fail: Fail): string {
   const hex = source.slice(2, -1);
   if (hex.length % 2 !== 0 || /[^0-9a-fA-F]/.test(hex)) {
-    fail("X'…' contains something else, but should contain pairs of hex digits", position);
+    fail("X'…' contains something else, but must contain pairs of hex digits", position);
   }
   return hex.toLowerCase();
 }

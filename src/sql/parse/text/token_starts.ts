@@ -1,6 +1,6 @@
 /**
- * Tables of the tokens that each ASCII character can begin. The lexer looks up each token once. The
- * tables are filled when the module is loaded, and never change.
+ * Provides tables of the tokens that each ASCII character can begin. The lexer looks up each token
+ * once. The tables are filled when the module is loaded, and never change.
  */
 
 /** The kinds of tokens that a character can begin. */

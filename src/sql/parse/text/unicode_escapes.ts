@@ -36,7 +36,8 @@ export function decodeUnicode({ end, start, text }: TokenRange, fail: Fail): str
   const escape = escapeIn(text.slice(at, end), { fail, position: at });
   return unescaped(value, escape, (found) =>
     fail(
-      `${isName ? "the name" : "the string"} contains ${found}, but should contain Unicode characters as 4 hex digits, or + and 6, after "${escape}"`,
+      `${isName ? "the name" : "the string"} contains ${found}, but must contain Unicode ` +
+        `characters as 4 hex digits, or + and 6, after "${escape}"`,
       start,
     ),
   );

@@ -1,5 +1,5 @@
 /**
- * Goal: while a query is bound, every search skips a long list of literals in it, so that a
+ * Verifies that while a query is bound, every search skips a long list of literals in it, so that a
  * megabyte of them is not examined. Method: such a list is placed where the binder searches, and
  * counts the accesses to its nodes.
  */

@@ -1,6 +1,7 @@
 /**
- * Goal: binding long VALUES of expressions in FROM yields to other work, and their results and
- * failures are those of short lists. Method: a clock by which a time slice is over at each check.
+ * Verifies that binding long VALUES of expressions in FROM yields to other work, and their results
+ * and failures are those of short lists. Method: a clock by which a time slice is over at each
+ * check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";

@@ -1,7 +1,7 @@
 /**
- * Goal: a large INSERT, whose keys are compared together, finds each duplicate wherever the other
- * row is, and refuses no other key. Method: one duplicate in each place, among keys that begin
- * alike.
+ * Verifies that a large INSERT, whose keys are compared together, finds each duplicate wherever the
+ * other row is, and refuses no other key. Method: one duplicate in each place, among keys that
+ * begin alike.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: an evaluation checks the time after some calls, sooner after long ones, and the size of its
- * results is counted and bounded.
+ * Verifies that an evaluation checks the time after some calls, sooner after long ones, and the
+ * size of its results is counted and bounded.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";

@@ -1,4 +1,6 @@
-/** Goal: the sizes of row groups follow the cost of the preceding rows, within their bounds. */
+/**
+ * Verifies that the sizes of row groups follow the cost of the preceding rows, within their bounds.
+ */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
 import { RowPace } from "../../../../src/sql/execute/context/pace.ts";

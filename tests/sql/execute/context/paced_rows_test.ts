@@ -1,4 +1,7 @@
-/** Goal: all rows pass once and in order, and only a few at a time while they produce much data. */
+/**
+ * Verifies that all rows pass once and in order, and only a few at a time while they produce much
+ * data.
+ */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
 import type { ExecutionContext } from "../../../../src/sql/execute/context/execution_context.ts";

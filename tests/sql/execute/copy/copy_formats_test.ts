@@ -208,7 +208,7 @@ describe("options", () => {
 
   test.each([
     ["(FORMAT xml)", 'found "xml", expected text, csv, ndjson, binary'],
-    ["(DELIMITER ',,')", 'the delimiter is ",,", but should be one ASCII character'],
+    ["(DELIMITER ',,')", 'the delimiter is ",,", but must be one ASCII character'],
     ["(QUOTE '''')", "found an option of the format csv, but the format is text"],
     [
       "(FORMAT binary, HEADER)",

@@ -1,6 +1,6 @@
 /**
- * Goal: rows that are read ahead are returned once and in order, and only a few of them are in
- * memory. Method: batches of an operator that records when it was read.
+ * Verifies that rows that are read ahead are returned once and in order, and only a few of them are
+ * in memory. Method: batches of an operator that records when it was read.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";

@@ -1,8 +1,8 @@
 /**
- * Goal: the groups of a batch are the same by every method: through a table by value, through the
- * positions of a dictionary or of close numbers, and by hashing. Method: random batches of every
- * form of vector, one after the other through one Grouping, compared with a map by the text of the
- * key.
+ * Verifies that the groups of a batch are the same by every method: through a table by value,
+ * through the positions of a dictionary or of close numbers, and by hashing. Method: random batches
+ * of every form of vector, one after the other through one Grouping, compared with a map by the
+ * text of the key.
  *
  * To repeat a failure: SEED=<n> bun test tests/sql/execute/keys/grouping_test.ts
  */

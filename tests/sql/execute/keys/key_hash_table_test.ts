@@ -72,8 +72,8 @@ describe("KeyHashTable", () => {
     expect(index.bytes).toBeGreaterThan(5000 * 16);
   });
 
-  // Goal: known keys, new keys and keys that share their first pair have the numbers of a plain
-  // map, for every width, in batches of any size.
+  // Verifies that known keys, new keys and keys that share their first pair have the numbers of a
+  // plain map, for every width, in batches of any size.
   test.each([1, 2, 3, 4])("numbers keys of %d columns as a map does", (width) => {
     const types = [BIGINT, INT, TEXT, INT].slice(0, width);
     const index = new KeyHashTable(types);

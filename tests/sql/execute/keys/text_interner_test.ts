@@ -1,6 +1,6 @@
 /**
- * Goal: each string has one number, in whatever form it arrives and however many there are, and the
- * same strings are returned.
+ * Verifies that each string has one number, in whatever form it arrives and however many there are,
+ * and the same strings are returned.
  */
 import { describe, expect, test } from "bun:test";
 import { HashSlots } from "../../../../src/sql/execute/keys/hash_slots.ts";

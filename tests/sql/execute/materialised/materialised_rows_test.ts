@@ -1,8 +1,8 @@
 /**
- * Goal: materialised rows equal the input, whatever form their vectors had and whichever page they
- * are on. Method: columns of every form, of lengths around a page and in pieces that cross its end,
- * compared with lists of values; then the same rows kept, ordered, and held again in the same
- * place.
+ * Verifies that materialised rows equal the input, whatever form their vectors had and whichever
+ * page they are on. Method: columns of every form, of lengths around a page and in pieces that
+ * cross its end, compared with lists of values; then the same rows kept, ordered, and held again in
+ * the same place.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";

@@ -1,6 +1,6 @@
 /**
- * Goal: a statement counts as large by its peak, however the memory was reserved. Method: plain,
- * nested and elastic parts around a quarter of the budget, released before the check.
+ * Verifies that a statement counts as large by its peak, however the memory was reserved. Method:
+ * plain, nested and elastic parts around a quarter of the budget, released before the check.
  */
 import { expect, test } from "bun:test";
 import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";

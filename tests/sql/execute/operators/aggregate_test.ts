@@ -1,6 +1,6 @@
 /**
- * Goal: an aggregate that computes much from its kept rows checks the clock while doing so. Method:
- * a clock that counts how often it is read.
+ * Verifies that an aggregate that computes much from its kept rows checks the clock while doing so.
+ * Method: a clock that counts how often it is read.
  */
 import { expect, test } from "bun:test";
 import { AskedClock } from "../../../support/asked_clock.ts";

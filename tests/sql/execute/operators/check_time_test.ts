@@ -1,7 +1,8 @@
 /**
- * Goal: operators run without yielding, check the time often, and leave nothing behind when any of
- * the checks ends them. Method: statements over a table and over files, with little memory; a clock
- * that counts how often it is read, and at a chosen check exceeds the time limit of the statement.
+ * Verifies that operators run without yielding, check the time often, and leave nothing behind when
+ * any of the checks ends them. Method: statements over a table and over files, with little memory;
+ * a clock that counts how often it is read, and at a chosen check exceeds the time limit of the
+ * statement.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Goal: a top-n never drops one of the first n rows from a batch, and hardly more than n rows
- * remain from a batch in the opposite order. Method: random batches, compared with a sort.
+ * Verifies that a top-n never drops one of the first n rows from a batch, and hardly more than n
+ * rows remain from a batch in the opposite order. Method: random batches, compared with a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";

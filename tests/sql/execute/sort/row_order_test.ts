@@ -1,7 +1,7 @@
 /**
- * Goal: the order by words is the order of the values, and a long sort checks the clock. Method:
- * random columns of each form, with NULL, many equal values and the extremes of the types, ordered
- * both ways and compared with a sort of lists.
+ * Verifies that the order by words is the order of the values, and a long sort checks the clock.
+ * Method: random columns of each form, with NULL, many equal values and the extremes of the types,
+ * ordered both ways and compared with a sort of lists.
  */
 import { expect, test } from "bun:test";
 import { MaterialisedRows } from "../../../../src/sql/execute/materialised/materialised_rows.ts";

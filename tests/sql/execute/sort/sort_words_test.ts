@@ -1,7 +1,7 @@
 /**
- * Goal: the numbers stored next to the rows never change the order. Method: texts that share
- * prefixes, end early, and mix characters of one to four bytes and unpaired surrogates, and numbers
- * beyond the range of a double, are sorted both ways and by the values themselves.
+ * Verifies that the numbers stored next to the rows never change the order. Method: texts that
+ * share prefixes, end early, and mix characters of one to four bytes and unpaired surrogates, and
+ * numbers beyond the range of a double, are sorted both ways and by the values themselves.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * Reads of one row by its key with further conditions, which need no operators. Goal: they find
- * what operators find. Method: the same query with a key that no lookup recognises.
+ * Reads of one row by its key with further conditions, which need no operators. Verifies that they
+ * find what operators find. Method: the same query with a key that no lookup recognises.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";

@@ -1,5 +1,5 @@
 /**
- * Goal: an object equals its members in canonical order. Method: random keys, many of them
+ * Verifies that an object equals its members in canonical order. Method: random keys, many of them
  * repeated.
  */
 import { expect, test } from "bun:test";

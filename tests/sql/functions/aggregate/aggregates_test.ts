@@ -1,6 +1,6 @@
 /**
- * Goal: aggregates are exact, over rows and over vectors alike, and empty groups give the values
- * that SQL defines.
+ * Verifies that aggregates are exact, over rows and over vectors alike, and empty groups give the
+ * values that SQL defines.
  */
 import { expect, test } from "bun:test";
 import type {
@@ -554,7 +554,7 @@ test("approximate aggregates stay within two percent", () => {
   expect(percentile.finish(2)).toBe(0);
 });
 
-// Goal: a result is the same whether it is requested alone or with its neighbours.
+// Verifies that a result is the same whether it is requested alone or with its neighbours.
 test.each([
   ["count", [1, 2, 3]],
   ["sum", [1, 2, 3]],

@@ -1,7 +1,7 @@
 /**
- * Goal: testing a column of documents gives the same result as testing each document, and only
- * documents that contain the wanted bytes are parsed. Method: random documents, as JSON in several
- * spellings and as JSONB, tested at once and one by one; the parses are counted.
+ * Verifies that testing a column of documents gives the same result as testing each document, and
+ * only documents that contain the wanted bytes are parsed. Method: random documents, as JSON in
+ * several spellings and as JSONB, tested at once and one by one; the parses are counted.
  */
 import { expect, test } from "bun:test";
 import { soughtBytes, testRowsWith } from "../../../../src/sql/functions/json/json_columns.ts";

@@ -1,6 +1,7 @@
 /**
- * Goal: a containment search in the text gives the same result as the trees of both documents.
- * Method: random documents compared with a plain definition, and texts whose tree would be refused.
+ * Verifies that a containment search in the text gives the same result as the trees of both
+ * documents. Method: random documents compared with a plain definition, and texts whose tree would
+ * be refused.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";

@@ -1,7 +1,8 @@
 /**
- * Goal: regular expressions match what the contract says, in linear time. Method: random patterns
- * without the features that differ, against RegExp; patterns crafted to blow up a backtracking
- * matcher, on growing texts. To repeat a failure: SEED=<n> bun test tests/sql/functions
+ * Verifies that regular expressions match what the contract says, in linear time. Method: random
+ * patterns without the features that differ, against RegExp; patterns crafted to blow up a
+ * backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test
+ * tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -257,7 +258,7 @@ describe("a pattern", () => {
     const longest = `[${"a".repeat(65_534)}]`;
     expect(compileRegex(longest, "").test("a")).toBe(true);
     expect(() => compileRegex(`a${longest}`, "")).toThrow(
-      "Cannot use the regular expression: it has 65537 characters, but should have at most 65536",
+      "Cannot use the regular expression: it has 65537 characters, but must have at most 65536",
     );
   });
 

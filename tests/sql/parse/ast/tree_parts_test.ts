@@ -1,7 +1,7 @@
 /**
- * Goal: code that walks or copies a tree with a megabyte of literals in it visits only a few parts,
- * but every part of any other list. Method: the parts of a tree are counted, and every position of
- * a copy is checked.
+ * Verifies that code that walks or copies a tree with a megabyte of literals in it visits only a
+ * few parts, but every part of any other list. Method: the parts of a tree are counted, and every
+ * position of a copy is checked.
  */
 import { describe, expect, test } from "bun:test";
 import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";

@@ -1,4 +1,7 @@
-/** Goal: every token of the contract is read as specified, with its exact value and position. */
+/**
+ * Verifies that every token of the contract is read as specified, with its exact value and
+ * position.
+ */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
 import { parseExpression, parseStatements } from "../../../../src/sql/parse/parser.ts";

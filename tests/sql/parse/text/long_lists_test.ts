@@ -1,8 +1,8 @@
 /**
- * Goal: a list so long that it is read without a tree means the same as a short one. Method: the
- * same items once as a list that is long enough, and once with one item that the fast path does not
- * support, so that the list is read item by item. Results, types and refusals of both are the same.
- * A list of 100,000 items is bound quickly, however the statement uses it.
+ * Verifies that a list so long that it is read without a tree means the same as a short one.
+ * Method: the same items once as a list that is long enough, and once with one item that the fast
+ * path does not support, so that the list is read item by item. Results, types and refusals of both
+ * are the same. A list of 100,000 items is bound quickly, however the statement uses it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";

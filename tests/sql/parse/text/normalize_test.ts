@@ -1,6 +1,6 @@
 /**
- * Goal: statements that differ only in lifted literals share a key and a tree; nothing that affects
- * a plan is lifted.
+ * Verifies that statements that differ only in lifted literals share a key and a tree; nothing that
+ * affects a plan is lifted.
  */
 import { expect, test } from "bun:test";
 import { parseNormalized, parseStatements } from "../../../../src/sql/parse/parser.ts";
