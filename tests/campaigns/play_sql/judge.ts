@@ -29,6 +29,18 @@ const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
 const MADE =
   /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator|schema|procedure|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
 
+const NAME = String.raw`("[^"]+"|[\w.]+)`;
+
+/** Definitions that change what later statements on other objects do. */
+const SIDE_EFFECTS = [
+  String.raw`\btrigger\b[\s\S]*?\bon\s+${NAME}`,
+  String.raw`\brule\b[\s\S]*?\bto\s+${NAME}`,
+  String.raw`\brule\b[\s\S]*?\b(?:insert\s+into|update|delete\s+from)\s+${NAME}`,
+  String.raw`\binherits\s*\(\s*${NAME}`,
+  String.raw`\binherit\s+${NAME}`,
+  String.raw`\bindex\b[\s\S]*?\bon\s+(?:only\s+)?${NAME}`,
+].map((source) => new RegExp(String.raw`^\s*(?:create|alter)\b[\s\S]*?${source}`, "i"));
+
 export function isPlayed(sql: string): boolean {
   return !NOT_PLAYED.test(sql);
 }
@@ -51,8 +63,11 @@ export class Judge {
     const verdict = this.#verdict(sql, ours, theirs);
     // Rows that derive from an omitted object differ as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
-    const name = isSure ? undefined : MADE.exec(sql)?.[1];
-    if (name !== undefined) this.#omitted.add(bare(name));
+    const made = isSure ? [] : [MADE, ...SIDE_EFFECTS];
+    for (const form of made) {
+      const name = form.exec(sql)?.[1];
+      if (name !== undefined) this.#omitted.add(bare(name));
+    }
     return verdict;
   }
 
