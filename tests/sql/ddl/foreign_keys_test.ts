@@ -81,7 +81,7 @@ describe("refused definitions", () => {
       `CREATE TABLE ${c} (id INT PRIMARY KEY, a INT REFERENCES ${p}u)`,
     );
     expect(error?.code).toBe("INVALID_DEFINITION");
-    expect(error?.message).toContain("belongs to nobody");
+    expect(error?.message).toContain("belongs to no user");
     expect(
       await code(`CREATE STREAM TABLE ${c} (id INT REFERENCES ${p}) WITH (TTL_SECONDS = 9)`),
     ).toBe("INVALID_DEFINITION");

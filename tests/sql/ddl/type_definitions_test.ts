@@ -238,7 +238,7 @@ describe("a row type", () => {
       /column other.cans.p, column other.cans.ps/,
     );
     expect(await failure("CREATE INDEX ON other.cans (p)")).toMatch(
-      /no key has the type other.coat/,
+      /a key cannot have the type other.coat/,
     );
     await engine.run("DROP TABLE other.cans");
     await engine.run("DROP TYPE other.coat, other.colour");

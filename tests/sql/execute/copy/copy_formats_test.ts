@@ -216,7 +216,7 @@ describe("options", () => {
     ],
     ["(FORMAT csv, FORMAT text)", "found a second FORMAT, expected each option once"],
     ["(FORMAT csv, QUOTE ',')", "the delimiter and the quote are the same"],
-    ["(SPEED 9)", "found the option SPEED, which COPY does not have"],
+    ["(SPEED 9)", "found the option SPEED, which COPY does not support"],
     ["(ENCODING latin1)", 'the encoding "latin1"'],
   ])("%s are refused", async (options, message) => {
     const { error } = await askCopyIn(engine, `COPY x.p FROM STDIN ${options}`, "");
