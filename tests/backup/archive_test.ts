@@ -238,7 +238,7 @@ test("startup reports that an archive begins after earlier changes, and nothing 
   const later = new RecentLog(silentLog, systemClock);
   const after = await open(place, { log: later });
   expect(later.lines.map(({ message }) => message)).toContainEqual(
-    expect.stringContaining("the log archive begins here"),
+    expect.stringContaining("the log archive starts here"),
   );
   await after.close();
 });

@@ -175,7 +175,7 @@ test("RESTORE prepares, a restart finishes, and no id is issued twice", async ()
   expect(row.slice(1, 3)).toEqual(["restore", "completed"]);
   expect(await server.rows("SELECT count(*) FROM later")).toEqual([[1]]);
   const again = await server.sql(`RESTORE DATABASE FROM '${path}'`);
-  expect(again.body.error?.message).toContain("another restore waits");
+  expect(again.body.error?.message).toContain("another restore is waiting");
   await server.restart();
 
   // Every token is invalid, whether its user was removed or still exists.

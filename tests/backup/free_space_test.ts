@@ -14,6 +14,6 @@ test("requireFreeSpace requires the bytes and the reserve, and names both", () =
   );
   requireFreeSpace(disk, "/", { action, bytes: 150, minFreeBytes: 0 });
   expect(() => requireFreeSpace(disk, "/", { action, bytes: 151, minFreeBytes: 0 })).toThrow(
-    "Cannot copy x: it needs 151 bytes, and 150 are free",
+    "Cannot copy x: it needs 151 bytes, but only 150 are free",
   );
 });

@@ -363,7 +363,7 @@ test("a backup under load is restored to many seqs by archive and log, and never
     const held = index % 3 === 0 ? { heldBytesMax: 1_500_000 } : {};
     const { code, said } = await restore(args, held);
     expect(code, said).toBe(0);
-    expect(said).toContain(`the state of _seq ${seq}`);
+    expect(said).toContain(`the state at _seq ${seq}`);
     const database = await open(world.place, { data: target });
     expect({ seq, found: await differences(database, world, seq) }).toEqual({ seq, found: [] });
     await rows(database, "INSERT INTO shared VALUES (1000000, 'new')");

@@ -31,6 +31,7 @@ test("wireErrorOf returns 400, but for the statuses that the contract names", ()
   expect(Object.fromEntries(others)).toEqual({
     PERMISSION_DENIED: 403,
     FILE_NOT_FOUND: 404,
+    EXPORT_NOT_FOUND: 404,
     RESUME_EXPIRED: 410,
     DISK_FULL: 507,
     DATA_DAMAGED: 500,

@@ -340,7 +340,7 @@ describe("a signed URL", () => {
       const { body } = await server.sql(`SELECT FILE_URL(file, ${seconds}) FROM app.docs`, {
         token: owner,
       });
-      expect(body.error?.message).toMatch(/a session may sign for 1 to 604800 s$/);
+      expect(body.error?.message).toMatch(/a session may sign URLs for 1 to 604800 s$/);
     }
   });
 

@@ -32,6 +32,8 @@ export function treeForLibrary(text: string): Json {
         return singleFrom(rest);
       case "binary":
         return plainIn(rest);
+      case "bits":
+        return bitsAsCast(rest);
       case "grouping":
       case "rollup":
       case "cube":
@@ -63,6 +65,11 @@ function plainIn(node: JsonObject): Json {
   if ((op !== "IN" && op !== "NOT IN") || !isObject(right) || right["type"] !== "list") return node;
   const parts = right["expressions"];
   return Array.isArray(parts) && parts.length === 1 ? { ...node, right: parts[0] } : node;
+}
+
+// In the library, `B'10'` is a string that is cast to the type `b`.
+function bitsAsCast({ bits }: JsonObject): Json {
+  return { type: "cast", operand: { type: "string", value: bits ?? null }, to: { name: "b" } };
 }
 
 /** Returns the library's tree without its nulls, in our terms where they differ. */

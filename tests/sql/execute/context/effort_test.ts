@@ -66,7 +66,7 @@ test("Effort counts long values since rows were begun, and refuses more than a s
   expect(effort.madeBytes).toBeGreaterThanOrEqual(MIB);
   effort.beginRows();
   expect(effort.madeBytes).toBe(0);
-  expect(() => effort.note("x".repeat(65 * MIB))).toThrow(/more than 67108864 bytes at a time/);
+  expect(() => effort.note("x".repeat(65 * MIB))).toThrow(/more than 67108864 bytes at once/);
 });
 
 test("Effort.apart leaves out the work of another query, also when it fails", () => {
