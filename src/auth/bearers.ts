@@ -210,7 +210,7 @@ export class Bearers {
     if (session.kind === "login") {
       const user = sessions.userBehind(session);
       if (user === undefined) return undefined;
-      const claims = publicClaims({ ...user, email: provenEmailOf(user) });
+      const claims = session.claims ?? publicClaims({ ...user, email: provenEmailOf(user) });
       return { principal: { ...this.#identity(user), claims, sessionId: session.sessionId } };
     }
     const token = catalog.serviceTokens.named(session.name);
@@ -236,17 +236,19 @@ export class Bearers {
     if (user === undefined) throw bucket.failedToken(invalidCredentials(), caller);
     if (age === "expired") throw bucket.failedToken(tokenExpired(), caller);
     const { refreshLifetimeSeconds, secret } = this.#options;
-    const { role, sessionId, tokenVersion, userId } = claims;
+    const { external, role, sessionId, tokenVersion, userId } = claims;
+    const shown = publicClaims(claims);
+    const kept = external === undefined ? {} : { claims: shown };
     return this.#begin(claims, {
       isStanding: () => this.#liveUserBehind(claims) !== undefined,
       principal: {
         ...this.#identity(user),
-        claims: publicClaims(claims),
+        claims: shown,
         sessionId: claims.sessionId,
         tokenEndMs: tokens.endMs(claims),
         fileUrlKey: fileUrlKey(
           secret,
-          { kind: "login", userId, sessionId, tokenVersion, role },
+          { kind: "login", userId, sessionId, tokenVersion, role, ...kept },
           // The end of a session is forgotten once its newest tokens have expired.
           { secondsMax: Math.min(FILE_URL_SECONDS_MAX, refreshLifetimeSeconds) },
         ),
@@ -302,6 +304,10 @@ export class Bearers {
     if (user === undefined) throw bucket.failedToken(invalidCredentials(), caller);
     const { role, tokenVersion, userId } = user;
     const external = claimTexts(identity);
+    const claims = publicClaims(
+      { ...user, email: provenEmailOf(user), external },
+      identity.provider.issuer,
+    );
     return this.#begin(token, {
       isStanding: () => {
         const now = this.#standingUserOf(token);
@@ -309,15 +315,12 @@ export class Bearers {
       },
       principal: {
         ...this.#identity(user),
-        claims: publicClaims(
-          { ...user, email: provenEmailOf(user), external },
-          identity.provider.issuer,
-        ),
+        claims,
         sessionId,
         tokenEndMs: endMs,
         fileUrlKey: fileUrlKey(
           secret,
-          { kind: "login", userId, sessionId, tokenVersion, role },
+          { kind: "login", userId, sessionId, tokenVersion, role, claims },
           { secondsMax: EXTERNAL_FILE_URL_SECONDS },
         ),
       },

@@ -4,7 +4,8 @@
  *
  *     /v1/files/{file id}/{name}?access={session}.{until}.{signature}
  *
- *     session    base64url of JSON: ["login", user, session id, token version, role] or
+ *     session    base64url of JSON: ["login", user, session id, token version, role], with the
+ *                claims as a sixth element if a provider identified the user, or
  *                ["token", name of the service token]
  *     file id    for the archive of an export, "export " and its id: `/v1/exports/{user}/{id}`
  *     until      Unix seconds, from which the URL is expired
@@ -20,6 +21,8 @@
 import { timingSafeEqual } from "node:crypto";
 import type { FileUrlKey } from "./principal.ts";
 
+type Claims = Readonly<Record<string, string>>;
+
 /** The session for which a URL was signed. */
 export type FileUrlSession =
   | {
@@ -28,6 +31,11 @@ export type FileUrlSession =
       readonly sessionId: string;
       readonly tokenVersion: number;
       readonly role: string;
+      /**
+       * The claims of the session if a provider identified the user, because the account does not
+       * have them; otherwise undefined.
+       */
+      readonly claims?: Claims | undefined;
     }
   | { readonly kind: "token"; readonly name: string };
 
@@ -81,7 +89,7 @@ export function signedAccess(
 /** Parses `access`; returns undefined if it does not have the form described above. */
 export function fileAccessFrom(access: string): FileAccessText | undefined {
   const [, sessionText = "", seconds = "", signature = ""] =
-    /^([\w-]{1,2000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
+    /^([\w-]{1,6000})\.(\d{1,12})\.([\w-]{43})$/.exec(access) ?? [];
   const session = sessionFrom(sessionText);
   if (session === undefined) return undefined;
   return { session, sessionText, until: Number(seconds), signature };
@@ -102,7 +110,14 @@ function textOfSession(session: FileUrlSession): string {
   const parts =
     session.kind === "token"
       ? ["token", session.name]
-      : ["login", session.userId, session.sessionId, session.tokenVersion, session.role];
+      : [
+          "login",
+          session.userId,
+          session.sessionId,
+          session.tokenVersion,
+          session.role,
+          ...(session.claims === undefined ? [] : [session.claims]),
+        ];
   return Buffer.from(JSON.stringify(parts)).toString("base64url");
 }
 
@@ -115,12 +130,18 @@ function sessionFrom(text: string): FileUrlSession | undefined {
     return undefined;
   }
   if (!Array.isArray(parts)) return undefined;
-  const [kind, name, sessionId, tokenVersion, role] = parts as unknown[];
+  const [kind, name, sessionId, tokenVersion, role, claims] = parts as unknown[];
   if (typeof name !== "string") return undefined;
   if (kind === "token") return { kind, name };
   if (kind !== "login" || typeof sessionId !== "string") return undefined;
   if (typeof tokenVersion !== "number" || typeof role !== "string") return undefined;
-  return { kind, userId: name, sessionId, tokenVersion, role };
+  if (claims !== undefined && !areClaims(claims)) return undefined;
+  return { kind, userId: name, sessionId, tokenVersion, role, claims };
+}
+
+function areClaims(value: unknown): value is Claims {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((claim) => typeof claim === "string");
 }
 
 function keyOf(secret: Uint8Array, session: string, tokenHash: string): string {

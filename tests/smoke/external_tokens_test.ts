@@ -100,6 +100,34 @@ test("an account that was dropped is not created again by its user's next token"
   expect(await answer(await issuer.token({ sub: "leaver" }))).toEqual(REFUSED);
 });
 
+test("FILE_URL opens a file that policies permit by the claims of the token", async () => {
+  await server.rows(
+    `CREATE NAMESPACE media;
+     CREATE TABLE media.pictures (id INT PRIMARY KEY, team TEXT, picture FILE) WITH (ACCESS_LEVEL = 'RESTRICTED');
+     CREATE POLICY own_teams ON media.pictures FOR SELECT TO user
+       USING (CLAIM('groups')::JSONB ? team AND CLAIM('iss') = '${issuer.url}')`,
+  );
+  const form = new FormData();
+  form.set("sql", "INSERT INTO media.pictures VALUES (1, 'blue', FILE('p'))");
+  form.set("file:p", new File(["of the blue team"], "p.txt", { type: "text/plain" }));
+  const headers = { Authorization: `Bearer ${server.token}` };
+  const stored = await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+  expect(await stored.json()).toMatchObject({ status: "success" });
+  const token = await issuer.token({ sub: "finn", groups: ["blue"] });
+  const [status, url] = await answer(token, "SELECT FILE_URL(picture) FROM media.pictures");
+  expect(status).toBe(200);
+  expect(await (await server.get(String(url))).text()).toBe("of the blue team");
+  // Nobody gives the URL other claims than those for which it was signed.
+  const [, path = "", access = ""] = /^(.*[?]access=)(.*)$/.exec(String(url)) ?? [];
+  const [session = "", ...signed] = access.split(".");
+  const parts = JSON.parse(Buffer.from(session, "base64url").toString()) as unknown[];
+  for (const claims of [{ iss: issuer.url, groups: '["blue", "red"]' }, { groups: 1 }, 1, null]) {
+    const forged = Buffer.from(JSON.stringify([...parts.slice(0, 5), claims]));
+    const changed = [forged.toString("base64url"), ...signed].join(".");
+    expect((await server.get(path + changed)).status).toBe(401);
+  }
+});
+
 test("CLAIM() returns the listed claims and a verified address, and never the role of the token", async () => {
   const claims =
     "SELECT CLAIM('groups'), CLAIM('org'), CLAIM('role'), CLAIM('email'), CLAIM('iss'), CLAIM('sub'), CLAIM('secret')";

@@ -143,6 +143,20 @@ test("a login in the browser makes an account and a session, whose tokens have t
   expect(await server.rows(claims, { token })).toEqual([
     ['["staff"]', "ann@example.com", "tidemark", "oidc:idp:ann", null],
   ]);
+  await server.rows(
+    `CREATE NAMESPACE media;
+     CREATE TABLE media.pictures (id INT PRIMARY KEY, picture FILE) WITH (ACCESS_LEVEL = 'RESTRICTED');
+     CREATE POLICY staff ON media.pictures FOR SELECT TO user USING (CLAIM('groups')::JSONB ? 'staff')`,
+  );
+  const form = new FormData();
+  form.set("sql", "INSERT INTO media.pictures VALUES (1, FILE('p'))");
+  form.set("file:p", new File(["of the staff"], "p.txt", { type: "text/plain" }));
+  const headers = { Authorization: `Bearer ${server.token}` };
+  await fetch(`${server.url}/v1/api/sql`, { method: "POST", headers, body: form });
+  const [[file] = []] = await server.rows("SELECT FILE_URL(picture) FROM media.pictures", {
+    token,
+  });
+  expect(await (await server.get(String(file))).text()).toBe("of the staff");
   const users = "SELECT role, auth_type, metadata FROM system.users WHERE user_id = 'oidc:idp:ann'";
   expect(await server.rows(users)).toEqual([["user", "oauth", '{"groups":["staff"]}']]);
 });
