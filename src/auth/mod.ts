@@ -15,6 +15,7 @@ export {
   mayRead,
   mayReadFilesOf,
   mayReadHistory,
+  mayReadIn,
   mayRun,
   mayWrite,
   ownsNamespace,

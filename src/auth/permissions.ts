@@ -190,6 +190,14 @@ export function mayRead(
 }
 
 /**
+ * Returns whether the caller's token permits reading in a namespace. For a view, this is required
+ * beside the rights to all tables that its query reads, because its text says something by itself.
+ */
+export function mayReadIn(principal: Principal, namespace: string): boolean {
+  return tokenFault(principal, { right: "read", namespace }) === undefined;
+}
+
+/**
  * Returns the role whose policies decide about the rows of a table; undefined if the table matrix
  * alone decides.
  */
@@ -367,9 +375,10 @@ export function requireDrop(
 }
 
 /**
- * Requires that the token of a caller may define everything that a definition changes or drops in
- * other places, as CASCADE does. A role that may drop an object may drop its dependents everywhere;
- * a token reaches only its namespaces. The error does not name what is elsewhere.
+ * Requires that the token of a caller may define everything that depends on the object of a
+ * definition. A role that may drop an object may drop its dependents everywhere with CASCADE; a
+ * token reaches only its namespaces. The error does not name what is elsewhere, so this check comes
+ * before the refusals of a definition without CASCADE, which name the dependents.
  *
  * @throws {DatabaseError} PERMISSION_DENIED
  */

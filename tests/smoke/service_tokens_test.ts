@@ -78,7 +78,7 @@ test("a token opens HTTP, me, and the socket, as its user, and its last use is s
   socket.close();
 });
 
-test("CASCADE by a token for one namespace drops nothing in another, and names nothing there", async () => {
+test("a drop by a token for one namespace drops nothing in another, and names nothing there", async () => {
   await server.rows(
     `CREATE TABLE app.base (id INT PRIMARY KEY, code INT, n INT, CONSTRAINT codes UNIQUE (code));
      CREATE INDEX plain ON app.base (n);
@@ -97,6 +97,13 @@ test("CASCADE by a token for one namespace drops nothing in another, and names n
     "DROP SEQUENCE app.counter CASCADE",
     "ALTER TABLE app.base DROP COLUMN n CASCADE",
     "ALTER TABLE app.base DROP COLUMN code CASCADE",
+    // Without CASCADE, others are told which objects depend on it.
+    "DROP TABLE app.base",
+    "DROP VIEW app.near",
+    "DROP SEQUENCE app.counter",
+    "ALTER TABLE app.base DROP COLUMN n",
+    "ALTER TABLE app.base DROP COLUMN code",
+    "ALTER TABLE app.base DROP CONSTRAINT codes",
   ]) {
     const [code, message] = await failure(sql, limited);
     expect(code, sql).toBe("PERMISSION_DENIED");
@@ -250,6 +257,43 @@ test("a token that is limited to a namespace sees nothing of the others, and say
   socket.send({ type: "subscribe", subscription: { id: "a", sql: "SELECT * FROM other.items" } });
   expect(await socket.expect("error")).toMatchObject({ code: "NOT_FOUND", ended: true });
   socket.close();
+});
+
+test("a token that is limited to a namespace does not read the views of another", async () => {
+  await server.rows(
+    `CREATE VIEW other.constants AS SELECT 'a secret' AS words;
+     CREATE VIEW other.of_app AS SELECT id, 'a secret' AS words FROM app.items;
+     CREATE VIEW app.over AS SELECT words FROM other.constants;
+     CREATE VIEW app.own AS SELECT id FROM app.items`,
+  );
+  const token = await tokenFor("ada", "SCOPES (READ, NAMESPACE app)");
+  const queries = [
+    "SELECT * FROM other.constants",
+    "SELECT id FROM app.items WHERE EXISTS (SELECT 1 FROM other.of_app)",
+    "SELECT * FROM app.over",
+    "DESCRIBE other.of_app",
+    "SUBSCRIBE TO SELECT * FROM other.of_app",
+  ];
+  for (const sql of queries) {
+    // A plan that was made for somebody else, or for another query, changes nothing.
+    await server.rows(sql);
+    expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
+    expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
+  }
+  const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
+  await socket.expect("auth_success");
+  const sql = "SELECT id FROM other.of_app";
+  socket.send({ type: "subscribe", subscription: { id: "a", sql } });
+  expect(await socket.expect("error")).toMatchObject({ code: "NOT_FOUND", ended: true });
+  socket.close();
+  const listed =
+    "SELECT table_name FROM information_schema.views WHERE table_name IN ('constants', 'of_app', 'over', 'own') ORDER BY 1";
+  expect(await server.rows(listed, { token })).toEqual([["own"]]);
+  expect(await server.rows(listed)).toEqual([["constants"], ["of_app"], ["over"], ["own"]]);
+  const namespaces = (await server.rows("SHOW NAMESPACES", { token })).map(([name]) => name);
+  expect(namespaces).toContain("app");
+  expect(namespaces).not.toContain("other");
+  await server.rows("DROP VIEW app.over, app.own, other.of_app, other.constants");
 });
 
 test("a token that is limited to a namespace consumes no topic with rows of another namespace", async () => {

@@ -32,6 +32,8 @@ export type Requirement =
     }
   /** A policy reads the table, with the rights of its owner. */
   | { readonly action: "policy-read"; readonly table: TableEntry }
+  /** The right to the namespace of a stored view, beside the rights to what its query reads. */
+  | { readonly action: "read-view"; readonly name: string; readonly namespace: string }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which every user has. */

@@ -7,6 +7,7 @@
  * they are read.
  */
 
+import { requireReach } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import {
   type ColumnEntry,
@@ -401,7 +402,8 @@ function dropColumn(
  * Removes the foreign keys of the table that need a dropped index, and drops such foreign keys of
  * other tables.
  *
- * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE
+ * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE; PERMISSION_DENIED if the caller's
+ *   token does not reach a table that refers to it.
  */
 function withoutReferring(
   next: TableEntry,
@@ -421,6 +423,9 @@ function withoutReferring(
   const losing = referencesLosing(next, altering.deps.catalog).filter(
     ({ key }) => !dropped.has(key),
   );
+  const children = losing.map(({ child }) => child);
+  const altered = `alter table ${next.namespace}.${next.name}`;
+  requireReach(altering.principal, children, { action: altered, position });
   if (behaviour !== "cascade") refuseReferring(action, losing, position);
   const isOwn = ({ child }: IncomingReference): boolean => child.tableId === next.tableId;
   altering.referring.push(...losing.filter((each) => !isOwn(each)));

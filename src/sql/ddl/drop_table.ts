@@ -106,12 +106,6 @@ function droppedBy(
   const policies = policiesNeeding(catalog, { tableIds: ids });
   const action = `drop table ${dropped.join(", ")}`;
   const position = node._location.start;
-  if (node.cascade !== "cascade") {
-    refuseDependents(action, views, position);
-    refuseNumbered(action, numbered, position);
-    refuseReferring(action, referring, position);
-    refusePolicies(action, policies, position);
-  }
   const elsewhere = [
     ...views,
     ...numbered.map(({ table }) => table),
@@ -119,6 +113,12 @@ function droppedBy(
     ...policies.map(({ table }) => table),
   ];
   requireReach(principal, elsewhere, { action, position });
+  if (node.cascade !== "cascade") {
+    refuseDependents(action, views, position);
+    refuseNumbered(action, numbered, position);
+    refuseReferring(action, referring, position);
+    refusePolicies(action, policies, position);
+  }
   const message = droppedMessage("table", { dropped, missing });
   return { tables: [...tables.values()], views, numbered, policies, referring, message };
 }

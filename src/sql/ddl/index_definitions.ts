@@ -138,9 +138,9 @@ export function dropIndexes(
     if (!at.index.isConstraint) {
       const losing = referencesLosing(withoutNamed(at.table), catalog);
       const action = `drop index ${at.table.namespace}.${name.name}`;
-      if (node.cascade !== "cascade") refuseReferring(action, losing, position);
       const children = losing.map(({ child }) => child);
       requireReach(principal, children, { action, position });
+      if (node.cascade !== "cascade") refuseReferring(action, losing, position);
       return at;
     }
     throw new DatabaseError(

@@ -37,16 +37,24 @@ export function removedColumns(
   });
 }
 
+interface DependentsDeps {
+  readonly catalog: Pick<Catalog, "tables" | "views">;
+  /** Refuses dependents that the caller's token does not reach. */
+  readonly reach: (places: readonly { readonly namespace: string }[]) => void;
+}
+
 /**
- * Returns the views to drop together with the columns. @throws {DatabaseError} DEPENDENT_OBJECTS
+ * Returns the views to drop together with the columns. @throws {DatabaseError} DEPENDENT_OBJECTS,
+ * and the errors of `reach`.
  */
 export function viewsWithout(
   removed: readonly RemovedColumns[],
-  catalog: Pick<Catalog, "views">,
+  { catalog, reach }: DependentsDeps,
 ): readonly ViewEntry[] {
   const views = new Map<number, ViewEntry>();
   for (const { columns, isCascading, name, position } of removed) {
     const dependents = dependentsOf(catalog, { columns });
+    reach(dependents);
     if (!isCascading) refuseDependents(`drop column "${name}"`, dependents, position);
     for (const view of dependents) views.set(view.viewId, view);
   }
@@ -62,15 +70,16 @@ interface RemovedPolicies {
 
 /**
  * Returns the policies to drop together with the columns of a table. @throws {DatabaseError}
- * DEPENDENT_OBJECTS
+ * DEPENDENT_OBJECTS, and the errors of `reach`.
  */
 export function policiesWithout(
   removed: readonly RemovedColumns[],
-  { catalog, table }: { readonly catalog: Pick<Catalog, "tables">; readonly table: TableEntry },
+  { catalog, reach, table }: DependentsDeps & { readonly table: TableEntry },
 ): RemovedPolicies {
   const found = new Map<PolicyEntry, PlacedPolicy>();
   for (const { columns, isCascading, name, position } of removed) {
     const dependents = policiesNeeding(catalog, { columns });
+    reach(dependents.map((each) => each.table));
     if (!isCascading) refusePolicies(`drop column "${name}"`, dependents, position);
     for (const each of dependents) found.set(each.policy, each);
   }

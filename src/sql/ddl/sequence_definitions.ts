@@ -165,14 +165,14 @@ export function dropSequences(
   const dependents = (): NumberedColumn[] => columnsTakingFrom(catalog, sequences);
   const action = `drop sequence ${dropped.join(", ")}`;
   const position = node._location.start;
-  if (node.cascade !== "cascade") refuseNumbered(action, dependents(), position);
   const reached = (): readonly NumberedColumn[] => {
     const columns = dependents();
     const tables = columns.map(({ table }) => table);
     requireReach(caller.principal, tables, { action, position });
     return columns;
   };
-  reached();
+  const numbered = reached();
+  if (node.cascade !== "cascade") refuseNumbered(action, numbered, position);
   return () => {
     dropDefaults(deps, reached());
     catalog.dropSequences(sequences);

@@ -115,15 +115,11 @@ class AlterTable {
       return { ...alteration, table, next: undefined, views: [], policies: [] };
     }
     const removed = removedColumns(table, altered, node);
-    const views = viewsWithout(removed, catalog);
-    const { others: policies, own } = policiesWithout(removed, { catalog, table });
-    const elsewhere = [
-      ...views,
-      ...policies.map((each) => each.table),
-      ...alteration.referring.map(({ child }) => child),
-    ];
     const action = `alter table ${table.namespace}.${table.name}`;
-    requireReach(principal, elsewhere, { action, position: node._location.start });
+    const reach = (places: readonly { readonly namespace: string }[]): void =>
+      requireReach(principal, places, { action, position: node._location.start });
+    const views = viewsWithout(removed, { catalog, reach });
+    const { others: policies, own } = policiesWithout(removed, { catalog, reach, table });
     const next = withoutPolicies(this.#withoutExpired(table, altered), own);
     requireSourcesKept(catalog, { before: table, after: next }, node);
     return { ...alteration, table, next, views, policies };

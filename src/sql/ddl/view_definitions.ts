@@ -300,8 +300,8 @@ export function dropViews(
   const dependents = dependentsOf(catalog, { viewIds: new Set(entries.keys()) });
   const action = `drop view ${dropped.join(", ")}`;
   const position = node._location.start;
-  if (node.cascade !== "cascade") refuseDependents(action, dependents, position);
   requireReach(principal, dependents, { action, position });
+  if (node.cascade !== "cascade") refuseDependents(action, dependents, position);
   return () => {
     catalog.dropViews([...entries.values(), ...dependents]);
     live().viewChanged();

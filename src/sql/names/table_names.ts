@@ -2,7 +2,7 @@
  * Resolves names of tables, namespaces and storages to catalog entries, with hints for unknown
  * names.
  */
-import { mayRead, mayRun, type Principal } from "../../auth/mod.ts";
+import { mayRead, mayReadIn, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
@@ -40,14 +40,17 @@ export function visibleTable(
   return mayRead(principal, table, catalog.namespace(table.namespace)) ? table : undefined;
 }
 
-/** Finds a view by name; undefined if it does not exist or reads a hidden table. */
+/**
+ * Finds a view by name; undefined if it does not exist, reads a hidden table, or is in a namespace
+ * that the caller's token excludes.
+ */
 export function visibleView(
   { catalog, systemViews }: NamedDeps,
   { namespace, name }: { namespace: string; name: string },
   principal: Principal,
 ): ViewEntry | undefined {
   const entry = catalog.view(namespace, name);
-  if (entry === undefined) return undefined;
+  if (entry === undefined || !mayReadIn(principal, namespace)) return undefined;
   const requirements = requirementsOf(entry, catalog, systemViews.find);
   return seesTables(requirements, principal, catalog) ? entry : undefined;
 }

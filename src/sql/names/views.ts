@@ -6,7 +6,7 @@
  * it had when the view was created. A column that was added later is hidden, renamed columns and
  * tables keep their old names in the view, and a column that the view needs cannot be dropped.
  */
-import type { Principal } from "../../auth/mod.ts";
+import { mayReadIn, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
@@ -186,7 +186,7 @@ export function visibleViews(
 ): ShownView[] {
   return catalog.views().flatMap((entry) => {
     const shape = currentShape(entry, catalog, systemView);
-    if (shape === undefined) return [];
+    if (shape === undefined || !mayReadIn(principal, entry.namespace)) return [];
     const { columns, requirements } = shape;
     if (!requirements.every((requirement) => meets(requirement, principal, catalog))) return [];
     return [{ entry, columns }];

@@ -311,6 +311,7 @@ function isOfStoredRows({ prepared, staged }: ReaderQuery): boolean {
     (requirement) =>
       requirement.action === "write" ||
       requirement.action === "read-history" ||
+      requirement.action === "read-view" ||
       (requirement.action === "read" && staged?.hasStaged(requirement.table.tableId) !== true),
   );
 }

@@ -9,6 +9,7 @@
 import {
   mayRead,
   mayReadHistory,
+  mayReadIn,
   mayRun,
   mayWrite,
   type Principal,
@@ -52,6 +53,7 @@ export function meets(requirement: Requirement, principal: Principal, catalog: C
     if (action === "rows") return hasSamePolicies(requirement, principal, catalog);
     return MAY[action](principal, table, catalog.namespace(table.namespace));
   }
+  if (requirement.action === "read-view") return mayReadIn(principal, requirement.namespace);
   const asked = askedOf(requirement);
   return asked === undefined || mayRun(principal, asked.statement);
 }
@@ -91,13 +93,16 @@ function hasSamePolicies(
   return areSamePolicies(policies, policiesFor(principal, table, catalog));
 }
 
-/** Whether the caller can see every table of a statement. */
+/** Whether the caller can see every table and view of a statement. */
 export function seesTables(
   requirements: readonly Requirement[],
   principal: Principal,
   catalog: Pick<Catalog, "namespace">,
 ): boolean {
   for (const requirement of requirements) {
+    if (requirement.action === "read-view" && !mayReadIn(principal, requirement.namespace)) {
+      return false;
+    }
     if (!("table" in requirement) || requirement.action === "policy-read") continue;
     const { table } = requirement;
     if (!mayRead(principal, table, catalog.namespace(table.namespace))) return false;
@@ -116,21 +121,22 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
     const namespace = catalog.namespace(table.namespace);
     // The caller's rights have changed since the name was resolved.
     if (!mayRead(principal, table, namespace)) {
-      throw new DatabaseError(
-        "TABLE_NOT_FOUND",
-        `table ${table.namespace}.${table.name} not found`,
-        { isHidden: true },
-      );
+      throw notFound(`${table.namespace}.${table.name}`);
     }
     if (action === "rows") throw policiesChanged(table);
     if (action === "read-history") throw historyDenied(table);
     requireWrite(principal, table, { namespace });
     return;
   }
+  if (requirement.action === "read-view") throw notFound(requirement.name);
   const asked = askedOf(requirement);
   if (asked === undefined) return;
   const { statement, ...named } = asked;
   requireRun(principal, statement, named);
+}
+
+function notFound(name: string): DatabaseError {
+  return new DatabaseError("TABLE_NOT_FOUND", `table ${name} not found`, { isHidden: true });
 }
 
 /** Reports that the policies that apply to the caller have changed since the plan was made. */
@@ -159,7 +165,7 @@ interface AskedRow extends ErrorDetails {
  * that every caller meets.
  */
 function askedOf(
-  requirement: Exclude<Requirement, { readonly table: TableEntry }>,
+  requirement: Exclude<Requirement, { readonly table: TableEntry } | { action: "read-view" }>,
 ): AskedRow | undefined {
   if (requirement.action === "sleep") {
     const { position } = requirement;

@@ -114,11 +114,13 @@ export function namespaceRows(catalog: Catalog, principal: Principal): Row[] {
     .namespaces()
     .filter(
       (namespace) =>
-        // A caller who may create tables in every namespace sees all namespaces.
-        mayRun(principal, "defineTable") ||
         namespace.name === DEFAULT_NAMESPACE ||
-        ownsNamespace(principal, namespace) ||
-        countOf(namespace.name) > 0,
+        // The namespaces that a token excludes are hidden.
+        (mayRun(principal, "show", namespace) &&
+          // A caller who may create tables in every namespace sees all namespaces.
+          (mayRun(principal, "defineTable") ||
+            ownsNamespace(principal, namespace) ||
+            countOf(namespace.name) > 0)),
     )
     .map(({ createdAtMs, name, options, owner }) => [
       name,

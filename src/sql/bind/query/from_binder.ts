@@ -450,6 +450,8 @@ interface BoundView {
  */
 function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundView {
   const { statement } = deps;
+  const [namespace = ""] = view.name.split(".");
+  statement.requirements.push({ action: "read-view", name: view.name, namespace });
   const viewDepth = (deps.viewDepth ?? 0) + 1;
   statement.viewCount += 1;
   if (viewDepth > VIEW_DEPTH_MAX || statement.viewCount > VIEWS_MAX) {
