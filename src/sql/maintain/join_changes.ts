@@ -202,6 +202,7 @@ export class ChangesOfJoin implements IndexedChanges {
   /** @throws {CannotFollow} @throws {DatabaseError} */
   #between(range: ChangeRange, contexts: StepContexts): ReadonlyMap<string, JoinChanges> {
     const { after, upTo } = range;
+    this.#rows.beginStep();
     const changes = this.#tableChanges(after, upTo);
     const partitions = new Map<string, OpenChanges>();
     let count = 0;
@@ -276,6 +277,7 @@ export class ChangesOfJoin implements IndexedChanges {
     const contexts = this.#options.newContexts();
     try {
       const reading: StepReading = { contexts, seqOf: () => upTo };
+      this.#rows.beginStep();
       const rows = this.#rows.find(source, { access, key, upTo });
       if (rows.length > TUPLES_MAX) throw new CannotFollow();
       const core = this.#alongRoute(source, rows, { ...reading, isWanted });

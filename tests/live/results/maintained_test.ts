@@ -521,6 +521,23 @@ test("an index in memory forgets the values that rows had, and still finds all r
   }
 });
 
+test("a change that leads to many rows again and again is evaluated", async () => {
+  await run(`DELETE FROM shop.orders;
+    INSERT INTO shop.orders SELECT g, g, 1 FROM generate_series(1, 12000) AS g`);
+  const sql =
+    "SELECT u.id, o.id AS o FROM shop.users u JOIN shop.orders o ON o.total = u.id AND o.user_id < u.boss";
+  const maintained = await current(follow(sql, undefined));
+  const [evaluationsBefore = 0] = await stepsOf(sql);
+  // The old row and the new row each lead to all 12,000 orders.
+  await run("UPDATE shop.users SET boss = 4 WHERE id = 1");
+  await run("UPDATE shop.users SET boss = 3 WHERE id = 1");
+  await current(maintained);
+  expect(rowsByKey(maintained).map(({ o }) => o)).toEqual([1, 2]);
+  const [evaluations = 0] = await stepsOf(sql);
+  expect(evaluations).toBeGreaterThan(evaluationsBefore);
+  maintained.subscription?.close();
+});
+
 test("a join whose index does not fit into the memory for live queries is evaluated again", async () => {
   const config = `${SMALL_FILES}\n[limits]\nlive_state_bytes = 1048576`;
   const small = await openAt(mkdtempSync(join(directory, "small-")), { config });
