@@ -244,6 +244,13 @@ test("exports are jobs of their user, and are audited", async () => {
   expect(await server.rows(audit)).toContainEqual(["bob"]);
 });
 
+test("exports in great number leave the jobs of others in the list", async () => {
+  for (let count = 0; count < 5; count += 1) await exported(bob, "bob");
+  const jobs = "SELECT job_id FROM system.my_jobs WHERE job_type = 'export'";
+  expect(await server.rows(jobs, { token: bob })).toHaveLength(2);
+  expect(await server.rows("SHOW EXPORT", { token: bob })).toHaveLength(1);
+});
+
 test("bad statements are refused with a hint of what was expected", async () => {
   for (const sql of ["EXPORT", "EXPORT USER", "EXPORT DATA", "EXPORT USER DATA TO '/tmp/x'"]) {
     const { body } = await server.sql(sql, { token: ann });

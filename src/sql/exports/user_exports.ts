@@ -7,6 +7,8 @@
  * - An archive is listed by its name alone: the owner number says whose it is, and the id of the
  *   job says when it was begun. So nothing else has to be kept consistent with the files.
  * - A user has at most one open export and one archive. A new archive replaces the previous one.
+ * - Of a user's ended jobs, the list keeps the newest two. Otherwise a user who exports often would
+ *   make the list forget the jobs of operators.
  * - The jobs of all users run one after another, so that they take the time of at most one query.
  * - An archive expires. From then on nobody finds it, and the next sweep removes it.
  * - No archive appears after its user was dropped: both are decided in one tick.
@@ -78,8 +80,10 @@ export class UserExports implements ArchiveAccess, ExportAccess {
     const { catalog, jobs } = this.#options;
     // A user who has never written gets the number that rows would get, and an empty archive.
     const owner = defined(catalog.ownerNumber(userId, { create: true }), "it was created");
-    const open = this.#jobsOf(owner).find((job) => !job.isEnded);
+    const known = this.#jobsOf(owner);
+    const open = known.find((job) => !job.isEnded);
     if (open !== undefined) return { job: open, isNew: false };
+    for (const earlier of known.slice(0, -1)) jobs.forget(earlier);
     const job = jobs.begin({ kind: "export", createdBy: userId, parameters: { owner } });
     void this.#line.run(() => this.#run(job, { owner, userId }));
     return { job, isNew: true };

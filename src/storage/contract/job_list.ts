@@ -207,6 +207,12 @@ export class JobList {
     return begun;
   }
 
+  /** Removes an ended job from the list before it is one of the oldest. */
+  forget(job: Job): void {
+    assert(this.#ended.delete(job), "only an ended job is forgotten");
+    this.#jobs.delete(job.jobId);
+  }
+
   /** The number of failed jobs of each kind since startup. */
   get failedCounts(): ReadonlyMap<JobKind, number> {
     return this.#failedCounts;
