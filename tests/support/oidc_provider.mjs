@@ -17,7 +17,7 @@
  */
 import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
-import Provider from "oidc-provider";
+import { Provider } from "oidc-provider";
 
 const settings = JSON.parse(process.env.PROVIDER);
 let next = settings.next ?? { account: "ann" };

@@ -90,6 +90,10 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
   { of: /::\w+\[\d/, because: "the length of an array type means nothing, and is not kept" },
   { of: /~~/, because: "LIKE has one form, however it is spelled" },
+  {
+    of: /\(\w+\[\d+\]\)\.\w/,
+    because: "an element and its field are printed as one list of parts",
+  },
   { of: /\)\.\w+\)[[.]/, because: "parentheses around a part change nothing, and are not kept" },
   {
     of: /\bIS (?:NOT )?(?:NF\w+ )?NORMALIZED\b/,
