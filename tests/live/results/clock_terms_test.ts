@@ -14,6 +14,7 @@ import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { principalFor } from "../../support/principal_for.ts";
 import { ResultFollower } from "../../support/result_follower.ts";
+import { amountOf } from "../../support/thoroughness.ts";
 import { until } from "../../support/until.ts";
 
 const MINUTE = 60_000;
@@ -130,10 +131,14 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ["a parameter as the interval", "SELECT id FROM posts WHERE at > now() - '45 minutes'::INTERVAL"],
 ];
 
-/** The milliseconds around each minute of two hours, and each hour of the next three days. */
+/** In a thorough run, two hours and the next three days. */
+const MINUTES = amountOf({ usual: 40, thorough: 120 });
+const HOURS = amountOf({ usual: 40, thorough: 72 });
+
+/** The milliseconds around each minute, and then around each hour. */
 const STEPS_MS: readonly number[] = [
-  ...Array.from({ length: 120 }, () => [1, MINUTE - 2, 1]).flat(),
-  ...Array.from({ length: 72 }, () => [1, HOUR - 2, 1]).flat(),
+  ...Array.from({ length: MINUTES }, () => [1, MINUTE - 2, 1]).flat(),
+  ...Array.from({ length: HOURS }, () => [1, HOUR - 2, 1]).flat(),
 ];
 
 describe("time changes", () => {
