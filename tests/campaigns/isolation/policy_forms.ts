@@ -1,29 +1,31 @@
 /**
  * Statements over a table with policies that random queries do not produce: changes, and oracles
  * for hidden rows. `{i}` is the number of a post, `{r}` a room, `{h}` the mark of a hidden post,
- * and `{o}` the user whose rights count.
+ * `{o}` the user whose rights count, and `{l}` a label that no other statement contains. Every new
+ * mark is a hash of the label: no two posts have the same mark, and no later statement can compute a
+ * hidden mark from one that its caller sees.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
 const POST_FORMS: readonly string[] = [
   // Changes.
-  "INSERT INTO posts VALUES ({i}, {r}, CURRENT_USER(), md5('n{i}')) RETURNING id, mark",
-  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('w{i}'))",
-  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('x{i}')) ON CONFLICT (id) DO NOTHING RETURNING *",
-  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('y{i}')) ON CONFLICT (id) DO UPDATE SET mark = md5(posts.mark) RETURNING *",
-  "INSERT INTO posts SELECT id + 100, room, author, md5(mark) FROM posts WHERE id = {i}",
-  "UPDATE posts SET mark = md5(mark) WHERE id = {i} RETURNING *",
-  "UPDATE posts SET room = {r}, mark = md5(mark) WHERE id > {i}",
-  "UPDATE posts SET author = 'bob', mark = md5(mark) WHERE id = {i} RETURNING mark",
-  "UPDATE posts AS a SET mark = md5(b.mark) FROM posts b WHERE a.id = {i} AND b.id = a.id + 1 RETURNING a.mark, b.mark",
+  "INSERT INTO posts VALUES ({i}, {r}, CURRENT_USER(), md5('{l}')) RETURNING id, mark",
+  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}'))",
+  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}')) ON CONFLICT (id) DO NOTHING RETURNING *",
+  "INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}')) ON CONFLICT (id) DO UPDATE SET mark = md5('{l}' || posts.mark) RETURNING *",
+  "INSERT INTO posts SELECT id + 100, room, author, md5('{l}' || mark) FROM posts WHERE id = {i}",
+  "UPDATE posts SET mark = md5('{l}' || mark) WHERE id = {i} RETURNING *",
+  "UPDATE posts SET room = {r}, mark = md5('{l}' || mark) WHERE id > {i}",
+  "UPDATE posts SET author = 'bob', mark = md5('{l}' || mark) WHERE id = {i} RETURNING mark",
+  "UPDATE posts AS a SET mark = md5('{l}' || b.mark) FROM posts b WHERE a.id = {i} AND b.id = a.id + 1 RETURNING a.mark, b.mark",
   "DELETE FROM posts WHERE id = {i} RETURNING *",
   "DELETE FROM posts WHERE room = {r} AND id % 5 = 0",
   "DELETE FROM posts USING posts b WHERE posts.id = {i} AND b.id = posts.id + 1 RETURNING b.mark",
-  "MERGE INTO posts USING (VALUES ({i}, {r})) AS s (id, room) ON posts.id = s.id WHEN MATCHED THEN UPDATE SET mark = md5(posts.mark) WHEN NOT MATCHED THEN INSERT (id, room, author, mark) VALUES (s.id, s.room, '{o}', md5('m{i}'))",
+  "MERGE INTO posts USING (VALUES ({i}, {r})) AS s (id, room) ON posts.id = s.id WHEN MATCHED THEN UPDATE SET mark = md5('{l}' || posts.mark) WHEN NOT MATCHED THEN INSERT (id, room, author, mark) VALUES (s.id, s.room, '{o}', md5('{l}'))",
   "MERGE INTO posts USING (VALUES ({i})) AS s (id) ON posts.id = s.id WHEN MATCHED THEN DELETE",
   "TRUNCATE TABLE posts",
-  "BEGIN; UPDATE posts SET mark = md5(mark); SELECT * FROM posts; ROLLBACK",
-  "BEGIN; DELETE FROM posts; INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('z')); SELECT * FROM posts; ROLLBACK",
+  "BEGIN; UPDATE posts SET mark = md5('{l}' || mark); SELECT * FROM posts; ROLLBACK",
+  "BEGIN; DELETE FROM posts; INSERT INTO posts VALUES ({i}, {r}, '{o}', md5('{l}')); SELECT * FROM posts; ROLLBACK",
   // Oracles.
   "SELECT CASE WHEN EXISTS (SELECT 1 FROM posts WHERE mark = '{h}') THEN 1 / 0 END",
   "SELECT CAST(mark AS INT) FROM posts WHERE mark <> ''",
@@ -68,7 +70,14 @@ const DEFINING = /^(?:CREATE|ALTER|DROP|TRUNCATE|INSERT INTO members|UPDATE memb
 /** Returns one form with its placeholders filled. */
 export function postForm(
   chance: Chance,
-  parts: { id: number; room: number; hidden: string; owner: string; mayDefine: boolean },
+  parts: {
+    id: number;
+    room: number;
+    hidden: string;
+    owner: string;
+    label: string;
+    mayDefine: boolean;
+  },
 ): string {
   const forms = parts.mayDefine ? POST_FORMS.filter((form) => !DEFINING.test(form)) : POST_FORMS;
   return chance
@@ -76,5 +85,6 @@ export function postForm(
     .replaceAll("{i}", String(parts.id))
     .replaceAll("{r}", String(parts.room))
     .replaceAll("{h}", parts.hidden)
-    .replaceAll("{o}", parts.owner);
+    .replaceAll("{o}", parts.owner)
+    .replaceAll("{l}", parts.label);
 }

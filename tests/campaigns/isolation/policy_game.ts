@@ -75,7 +75,7 @@ export interface PolicyGameParts {
 export class PolicyGame {
   readonly #parts: PolicyGameParts;
   #policies: Policy[] = [];
-  #marks = 0;
+  #labels = 0;
   #names = 0;
   /** The marks of all posts that there have been. */
   readonly #allMarks = new Set<string>();
@@ -164,7 +164,7 @@ export class PolicyGame {
         const { name } = chance.pick(CALLERS);
         const set = chance.pick([`author = '${name}'`, `room = ${chance.below(ROOMS)}`]);
         await all.prepare(
-          `UPDATE posts SET ${set}, mark = md5(mark) WHERE id = ${chance.below(POSTS_MAX)}`,
+          `UPDATE posts SET ${set}, mark = md5('${this.#newLabel()}') WHERE id = ${chance.below(POSTS_MAX)}`,
         );
         break;
       }
@@ -188,6 +188,7 @@ export class PolicyGame {
       room: chance.below(ROOMS),
       hidden: this.hiddenFrom([owner])[0] ?? "none",
       owner: owner.name,
+      label: this.#newLabel(),
       mayDefine: caller.role === "dba" || owner.role === "dba",
     });
     const sql = caller === owner ? form : `EXECUTE AS USER '${owner.name}' (${form})`;
@@ -236,8 +237,10 @@ export class PolicyGame {
       text: `(${String(id)}, ${String(room)}, '${String(author)}', '${String(mark)}')`,
       mark: String(mark),
     }));
+    const marks = new Set(this.#posts.map(({ mark }) => mark));
+    if (marks.size < this.#posts.length) throw new Error("Two posts have the same mark");
     const areSamePosts = JSON.stringify(before) === JSON.stringify(this.#posts);
-    for (const { mark } of this.#posts) this.#allMarks.add(mark);
+    for (const mark of marks) this.#allMarks.add(mark);
     for (const caller of CALLERS) {
       const seen = await this.#idsWhere(caller, ["SELECT"]);
       const known = this.#visible.get(caller.name) ?? new Set();
@@ -281,13 +284,17 @@ export class PolicyGame {
     return results[0]?.rows ?? [];
   }
 
+  /** Returns a text from which marks are made, and which no statement contained before. */
+  #newLabel(): string {
+    this.#labels += 1;
+    return `${this.#parts.salt}post${this.#labels}`;
+  }
+
   async #insert(id: number): Promise<void> {
-    const { all, chance, salt } = this.#parts;
-    this.#marks += 1;
+    const { all, chance } = this.#parts;
     const { name } = chance.pick(CALLERS);
-    const mark = new Bun.CryptoHasher("md5").update(`${salt}post${this.#marks}`).digest("hex");
     await all.prepare(
-      `INSERT INTO posts VALUES (${id}, ${chance.below(ROOMS)}, '${name}', '${mark}') ON CONFLICT (id) DO UPDATE SET room = EXCLUDED.room, author = EXCLUDED.author, mark = EXCLUDED.mark`,
+      `INSERT INTO posts VALUES (${id}, ${chance.below(ROOMS)}, '${name}', md5('${this.#newLabel()}')) ON CONFLICT (id) DO UPDATE SET room = EXCLUDED.room, author = EXCLUDED.author, mark = EXCLUDED.mark`,
     );
   }
 
