@@ -77,6 +77,8 @@ export class PolicyGame {
   #policies: Policy[] = [];
   #labels = 0;
   #names = 0;
+  /** Whether the injected fault has made the posts PUBLIC, so that they accept no policy. */
+  #isOpen = false;
   /** The marks of all posts that there have been. */
   readonly #allMarks = new Set<string>();
   /** The marks that each caller may have been sent by a subscription. */
@@ -306,6 +308,7 @@ export class PolicyGame {
     await new ExpirySweep({ catalog, store, clock: systemClock }).run();
     const level = expiryOpens ? ", ACCESS_LEVEL = 'PUBLIC'" : "";
     await all.prepare(`ALTER TABLE posts SET (TTL_SECONDS = ${TTL_SECONDS}${level})`);
+    this.#isOpen = expiryOpens;
     await this.#insert(chance.below(POSTS_MAX));
   }
 
@@ -323,6 +326,7 @@ export class PolicyGame {
   }
 
   async #createPolicy(): Promise<void> {
+    if (this.#isOpen) return;
     const { all, chance } = this.#parts;
     this.#names += 1;
     const policy: Policy = {
