@@ -41,7 +41,7 @@ export class SkippedTests {
     const total = reasons.reduce((sum, [, { count }]) => sum + count, 0);
     const rows = reasons.map(
       ([reason, { count, files }]) =>
-        `${String(count).padStart(5)}  ${reason}\n       ${[...files].join(" ")}\n`,
+        `${String(count).padStart(5)}  ${reason}\n       ${[...files].toSorted().join(" ")}\n`,
     );
     const again = [...new Set(reasons.flatMap(([, { files }]) => Array.from(files)))].join(" ");
     return (
