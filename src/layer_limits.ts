@@ -121,7 +121,7 @@ export function topicLimits({ limits }: Config): TopicLimits {
   return { visibilityMs: limits.topic_visibility_secs * 1000 };
 }
 
-/** Returns the memory limits that have no key of their own. */
+/** Returns the memory limits that have no configuration key of their own. */
 export function serverMemory({ files, limits, performance }: Config): ServerMemory {
   const share = (part: number, bytesMax: number): number =>
     Math.min(bytesMax, shareOf(performance.memory_bytes, part));

@@ -10,8 +10,8 @@
  *
  * Invariants:
  * - A token is found only if its issuer signed it for this server. Its times are for the caller.
- * - A token is verified again when the keys of its issuer have been fetched again, so it ends with
- *   its key.
+ * - A token is verified again when its issuer's keys have been fetched again, so it ends with its
+ *   key.
  * - The key of the memory is the whole token, so a token with another signature is another token.
  *   The id of the session is that of the signed part, because some signatures have two spellings,
  *   and a log-out has to end both.

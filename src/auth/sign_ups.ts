@@ -119,7 +119,7 @@ export class SignUps {
     };
   }
 
-  /** Creates an account for a guest, and begins its session. @throws {AuthError} */
+  /** Creates a guest account and starts a session for it. @throws {AuthError} */
   async beginAsGuest(caller: Caller): Promise<LoginBody> {
     const { bucket, catalog, isSetupNeeded, onAudit, random, sessions, settings } = this.#options;
     bucket.takeAttempt(caller);

@@ -7,7 +7,10 @@
  */
 import type { Clock } from "../base/clock.ts";
 
-/** The duration of a response, which is longer than a catalog transaction takes on a busy disk. */
+/**
+ * The fixed time that every response takes. It is longer than a catalog transaction takes on a busy
+ * disk.
+ */
 const STEADY_MS = 100;
 
 /** Performs short work, and returns its result {@linkcode STEADY_MS} after the work began. */

@@ -41,7 +41,7 @@ export interface CreateUserRequest {
   /** The role of the new user; absent for `user`. */
   readonly role?: Role;
   readonly email?: string;
-  /** The JSON text of an object. */
+  /** A JSON object, as text. */
   readonly metadata?: string;
 }
 
@@ -54,7 +54,7 @@ export interface AlterUserRequest {
   readonly password?: string;
   readonly role?: Role;
   readonly email?: string;
-  /** The JSON text of an object. */
+  /** A JSON object, as text. */
   readonly metadata?: string;
 }
 

@@ -21,7 +21,7 @@ import { arrayBytes, memoryUsage } from "./memory_usage.ts";
 const OBJECT_BYTES_MAX = 96 * 2 ** 20;
 const RETURNED_BYTES_MAX = 256 * 2 ** 20;
 
-/** The growth of the heap since the last collection that justifies another one. */
+/** The number of bytes by which the heap must grow after a collection to justify another one. */
 const GROWN_BYTES_MIN = 8 * 2 ** 20;
 
 /** The smallest heap size since the last collection. */

@@ -290,7 +290,7 @@ export interface Catalog {
    * @returns undefined if the id has no number yet and `create` is not set.
    */
   ownerNumber(userId: string, options?: { create?: boolean }): number | undefined;
-  /** Returns the user id of an owner number. */
+  /** Returns the user id for an owner number. */
   ownerName(owner: number): string | undefined;
 
   readonly serviceTokens: SecretEntries<ServiceTokenEntry>;

@@ -509,7 +509,7 @@ export interface UserEntry {
    * may belong to somebody else. Absent if an administrator set the address.
    */
   readonly isEmailUnproven?: true | undefined;
-  /** The JSON text of an object that administrators can set. */
+  /** A JSON object, as text, with data that administrators can set for the user. */
   readonly metadata?: string;
   readonly authType: "password" | "oauth" | "internal" | "guest";
   /**

@@ -15,8 +15,8 @@ import { allSealed, oneSealed, putSealed, removeSealed, sealedPortion } from "./
 import type { SealedSource, SqliteFile } from "./sqlite_file.ts";
 
 /**
- * The number of entries in a portion. An entry takes up to 20 µs to read, so a portion takes less
- * than a time slice.
+ * The number of entries that are read at a time. Reading an entry takes up to 20 µs, so reading
+ * this many entries takes less than a time slice.
  */
 const PORTION_COUNT = 64;
 

@@ -171,7 +171,7 @@ export class ManifestDatabase {
     return this.#file.failure !== undefined;
   }
 
-  /** Returns a segment id that was never used before, even if a crash has occurred since. */
+  /** Returns a segment id that has never been used, not even before a crash. */
   nextSegmentId(): number {
     if (this.#file.failure !== undefined) throw this.#file.failure;
     const segmentId = this.#nextSegmentId;

@@ -80,8 +80,9 @@ export function shownKindOf({ kind, options }: KindAndOptions): "USER" | "SHARED
 }
 
 /**
- * Returns the age at which rows of a SHARED table are deleted, in milliseconds; undefined if they
- * stay, or if they expire without being deleted, as those of other STREAM tables do.
+ * Returns the age in milliseconds at which the rows of a SHARED table are deleted; undefined if
+ * they never expire. The result is also undefined for STREAM tables that are not SHARED, because
+ * their expired rows are hidden, not deleted.
  */
 export function deletedAfterMs({ kind, options }: KindAndOptions): number | undefined {
   const { ttlSeconds } = options;

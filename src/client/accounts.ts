@@ -27,7 +27,7 @@ export interface AccountCalls extends ProviderCalls {
    * @throws {ServerError} unauthorized if the name is taken, as far as the server tells.
    */
   signUp(fields: SignUpFields): Promise<Identity | undefined>;
-  /** Creates an account for a guest, and begins its session. */
+  /** Creates a guest account and starts a session for it. */
   beginAsGuest(): Promise<Identity>;
   /** Changes the password. Ends all other sessions of the user. */
   changePassword(password: string, newPassword: string): Promise<Identity>;

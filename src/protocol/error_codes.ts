@@ -62,7 +62,7 @@ interface WireError {
   readonly sqlstate?: string;
 }
 
-/** Codes after which no subscription with the given id exists. */
+/** Error codes which mean that no subscription with the given id exists any longer. */
 export type EndCode =
   | "SUBSCRIPTION_LIMIT_EXCEEDED"
   | "INVALID_OPTIONS"

@@ -144,8 +144,8 @@ export interface ChangeMessage {
   readonly rows: readonly WireRow[];
   readonly old_values?: readonly WireRow[];
   /**
-   * With delete, `expired` if the rows were deleted because they are as old as the TTL_SECONDS of
-   * their table. Otherwise absent.
+   * With delete, `expired` if the rows were deleted because they reached the TTL_SECONDS of their
+   * table. Otherwise absent.
    */
   readonly reason?: "expired";
   /** The commit time, in milliseconds since 1970. */

@@ -58,7 +58,7 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
 }
 
 /**
- * Makes an array of the values of rows. It has one dimension, or one more than the values have.
+ * Creates an array from the values of rows. It has one dimension, or one more than the values have.
  *
  * @throws {DatabaseError} INVALID_VALUE if the values are arrays that differ in their dimensions,
  *   or if one of several is empty or NULL.

@@ -55,7 +55,7 @@ export function typeClass(type: DataType): TypeClass {
 
 /** Types with the same kind have the same equality and order of values. */
 export type TypeOrder =
-  /** Integers as numbers or bigints. A DECIMAL is an integer in units of its scale. */
+  /** Integers, held as numbers or bigints. A DECIMAL is held as an unscaled integer. */
   | "whole"
   | "double"
   | "boolean"
@@ -121,7 +121,7 @@ export function isWholeType(type: DataType): boolean {
   return typeOrder(type) === "whole";
 }
 
-/** Whether values of a type are numbers in memory, in numeric order. */
+/** Whether values of a type are held in memory as numbers or bigints, which sort numerically. */
 export function isNumberType(type: DataType): boolean {
   const order = typeOrder(type);
   return order === "whole" || order === "double";

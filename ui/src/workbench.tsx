@@ -190,7 +190,7 @@ function StopButton({
   const button = useRef<HTMLButtonElement>(null);
   useLayoutEffect(() => {
     const { current: element } = button;
-    // The button disappears at the end of the run, but the focus must remain.
+    // The button disappears when the run ends, but the focus must not be lost.
     return () => {
       if (document.activeElement === element) focusAfter.current?.focus();
     };

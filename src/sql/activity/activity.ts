@@ -77,7 +77,7 @@ class RunningRequests {
     this.#clock = clock;
   }
 
-  /** Lists a request until `end` is called. */
+  /** Keeps a request in the list of activity until `end` is called. */
   begin(request: { userId: string; sql: string; ledger: RequestLedger }): RunningRequest {
     this.#lastNumber += 1;
     const tookMs = this.#clock.monotonicMs() - request.ledger.startMs;

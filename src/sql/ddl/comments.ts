@@ -190,7 +190,10 @@ function commentedIndex(
   return { ...table, indexes: withComment(table.indexes, index.name, textOf(node)) ?? [] };
 }
 
-/** Returns a table with a comment on it, on a column or on a constraint. @throws {DatabaseError} */
+/**
+ * Returns a copy of the table in which the comment is set: on the table itself, on a column or on a
+ * constraint. @throws {DatabaseError}
+ */
 function commentedTable(
   node: CommentStatement,
   { namespace, principal }: CommentCaller,

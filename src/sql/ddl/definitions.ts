@@ -274,7 +274,10 @@ export class DefinitionStatements {
   }
 }
 
-/** Returns the response to a definition whose object already exists. @throws Any other error. */
+/**
+ * Returns the response to a CREATE statement whose object already exists. @throws The given error
+ * if it has another cause.
+ */
 function passedOver(error: unknown): string {
   if (!(error instanceof DatabaseError) || error.code !== "ALREADY_EXISTS") throw error;
   return `Nothing done: ${error.message}`;

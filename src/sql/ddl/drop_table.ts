@@ -28,7 +28,7 @@ import { droppedMessage } from "./view_definitions.ts";
 interface DroppedTables {
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
-  /** Columns of other tables that take numbers from dropped sequences. */
+  /** Columns in other tables whose DEFAULT uses a dropped sequence. */
   readonly numbered: readonly NumberedColumn[];
   /** Foreign keys of other tables that refer to the dropped tables. */
   readonly referring: readonly IncomingReference[];

@@ -1,5 +1,5 @@
 /**
- * Assigns an element or a slice of an array, as in `UPDATE … SET a[2] = 5`.
+ * Assigns to an element or a slice of an array, as in `UPDATE … SET a[2] = 5`.
  *
  * An array of one dimension grows as needed, with NULL in the gap. NULL is treated as an empty
  * array. An array of several dimensions keeps its dimensions. Unlike in PostgreSQL, positions

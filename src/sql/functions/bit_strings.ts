@@ -1,5 +1,6 @@
 /**
- * Functions on bit strings. Positions in `substring` count from 1, and those of single bits from 0.
+ * Functions on bit strings. Positions in `substring` count from 1, and positions of single bits
+ * from 0.
  */
 import { DatabaseError } from "../../base/errors.ts";
 import { BIGINT, BIT, INT, type Value } from "../../types/mod.ts";
@@ -49,7 +50,7 @@ export const BIT_FUNCTIONS: readonly ScalarFunction[] = [
   ...functionsNamed(["substring"], overload([BIT, INT, INT], BIT, substring, { optionalCount: 1 })),
   ...functionsNamed(
     ["position"],
-    // An empty string of bits has no position in another one.
+    // Nothing has a position within an empty bit string, not even another empty one.
     overload([BIT, BIT], INT, ([needle = null, haystack = null]) =>
       haystack === "" ? 0 : positionOf(needle as string, haystack as string),
     ),

@@ -3,8 +3,8 @@
  *
  *     rows of the parts before ──outer values──► query at a seq ──► rows with its columns
  *
- * A change of a table of the query leads back to the rows for which the query may have other rows.
- * For these, the query is run at the seq before and at the seq after.
+ * A change to a table in the query leads back to the rows for which the query may now return other
+ * rows. For these, the query is run at the seq before the change and at the seq after it.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
@@ -19,7 +19,7 @@ import { chosen, type TuplePlaces } from "./tuple_space.ts";
 /** Returns the rows with the columns of a part. @throws {CannotFollow} @throws {DatabaseError} */
 export type RowStep = (tuples: readonly Row[], context: ExecutionContext) => readonly Row[];
 
-/** The maximum number of rows that a part may make of the rows of a change. */
+/** The maximum number of rows that a part may create from the changed rows. */
 const TUPLES_MAX = 20_000;
 
 export function rowStepOf(part: ComputedPart, places: TuplePlaces): RowStep {

@@ -1,7 +1,7 @@
 /**
  * Decides whether a query has the same result in every evaluation at one seq. It does not if the
  * result depends on the order in which rows are read: a sum of doubles is rounded differently, and
- * of rows that are equal in an order, another one may be the first.
+ * if several rows are equal in an order, any of them may come first.
  *
  * Such a result may be shown, because SQL allows each of these results. But it must not be added
  * to kept state, from which it could not be removed again.

@@ -1,5 +1,6 @@
 /**
- * Writes a join with groups as LATERAL, so that only the group that a row needs is computed:
+ * Rewrites a join with a grouped query as a LATERAL join, so that only the group that a row needs
+ * is computed:
  *
  *     a JOIN (SELECT k, count(*) AS n FROM b GROUP BY k) g ON g.k = a.id
  *     a JOIN LATERAL (SELECT k, count(*) AS n FROM b WHERE k = a.id GROUP BY k) g ON g.k = a.id
@@ -15,7 +16,10 @@ interface GroupedSide {
   readonly query: BoundSelect;
 }
 
-/** Returns the join as LATERAL; undefined if no side has groups whose key the condition gives. */
+/**
+ * Returns the join rewritten as a LATERAL join; undefined unless one side is grouped and the join
+ * condition determines its grouping key.
+ */
 export function groupsAsLateral(from: BoundJoin): BoundJoin | undefined {
   const { condition, join, left, outerReferences, right } = from;
   if (join === "full" || outerReferences !== undefined) return undefined;

@@ -3,8 +3,9 @@
  *
  *     tuples ± ──► keys and arguments ──► equal ones cancel out ──► tallies ──► rows ±
  *
- * Invariants: a group exists while it has a row; without GROUP BY there is one group, always. The
- * cost of a change depends on the groups that it touches, and not on their number or their rows.
+ * Invariants: a group exists while it has a row. Without GROUP BY, there is always exactly one
+ * group. The cost of a change depends only on the number of groups that it touches, not on the
+ * number of all groups or the number of their rows.
  */
 import { defined } from "../../base/assert.ts";
 import type { Row } from "../../types/mod.ts";
@@ -57,7 +58,7 @@ export type ReadGroup = (keys: Row) => readonly Row[] | undefined;
 interface Group {
   readonly number: number;
   readonly keys: Row;
-  /** The number of rows of the group. */
+  /** The number of rows in the group. */
   count: number;
   /** The group's row in the result, unless HAVING drops it. */
   row: Row | undefined;

@@ -7,9 +7,9 @@
  *     Δ(A ⋈ B ⋈ C)  =  ΔA ⋈ B old ⋈ C old  +  A new ⋈ ΔB ⋈ C old  +  A new ⋈ B new ⋈ ΔC
  *
  * (Budiu and others, DBSP, 2023.) Rows of other sources are looked up in the store, which still has
- * the old versions, so no rows are kept between two calls. A change of a source of a left, semi or
- * anti join leads back to the rows of the core that it may concern. These are completed twice, with
- * the old and the new rows of that source, and what is equal cancels out.
+ * the old versions, so no rows are kept between two calls. If the changed source is part of a left,
+ * semi or anti join, the change leads back to the rows in the core that it may concern. These are
+ * completed twice, with the old and the new rows of that source, and equal results cancel out.
  */
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -30,7 +30,7 @@ import { type TableChanges, tableChanges } from "./table_changes.ts";
 import { chosen, type TupleFilter, type TupleSpace, type TupleValues } from "./tuple_space.ts";
 
 /**
- * The maximum number of versions of one table, and of tuples of a join. Above it, evaluating the
+ * The maximum number of versions of one table, and of tuples in a join. Above it, evaluating the
  * query again takes less time.
  */
 const VERSIONS_MAX = 1000;
@@ -266,7 +266,7 @@ export class ChangesOfJoin implements IndexedChanges {
   }
 
   /**
-   * Returns the tuples at a seq that come from some rows of a source of the core.
+   * Returns the tuples at a seq that come from some rows of a source in the core.
    *
    * @throws {CannotFollow} @throws {DatabaseError}
    */

@@ -9,8 +9,8 @@
  *
  * Where no key or index serves a join, a route may use an index in memory (`kept_index.ts`).
  *
- * Invariant: a route never scans a table, so its cost depends on the rows that match, and not on
- * the size of a table.
+ * Invariant: a route never scans a table, so its cost depends on the number of matching rows, not
+ * on the size of a table.
  */
 import { type IndexEntry, readIndexesOf } from "../../catalog/mod.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
@@ -20,7 +20,7 @@ import type { JoinShape, Source } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
 import { NotMaintained } from "./not_maintained.ts";
 
-/** An access to the rows of a source by values of some of its columns. */
+/** A way to look up a source's rows by the values in some of its columns. */
 export interface SourceAccess<Value = BoundExpression> {
   /** The index; undefined for the primary key, and for an index in memory. */
   readonly index: IndexEntry | undefined;
@@ -192,7 +192,7 @@ export class JoinRoutes {
     return best;
   }
 
-  /** Returns the values of the columns of a source that equal reached values, by column id. */
+  /** Returns the values of a source's columns that equal reached values, by column id. */
   #valuesFor(
     source: number,
     { conditions, reached }: Reached,

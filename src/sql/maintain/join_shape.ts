@@ -9,7 +9,8 @@
  *     partition                  conditions `expression of the core = value of the subscriber`
  *
  * Derived tables and views without grouping, order or limit become part of the joins around them. A
- * join with groups becomes LATERAL (`grouped_joins.ts`).
+ * join with a grouped query becomes a LATERAL join (`grouped_joins.ts`).
+ *
  * Invariants: a source is one mention of a table, and its columns have ids that no other source
  * has. The sources of the core come first, followed by the sources of the parts, in the order of
  * the parts.
@@ -470,7 +471,7 @@ const NAMES: Record<Exclude<BoundRelation["kind"], "cte" | "query" | "table">, s
   set: "a set operation",
 };
 
-/** A condition on the existence of rows of another query. */
+/** A condition on the existence of rows in another query. */
 interface SubqueryTest {
   readonly kind: "semi" | "anti";
   readonly query: BoundSelect;

@@ -1,7 +1,7 @@
 /**
- * An index in memory, for a join that no key or index of the store serves. It lists the primary
- * keys of the rows of one table by the values of some columns. The rows themselves are read from
- * the store, which has them as they were at each seq.
+ * An index in memory, for a join that no key or index in the store can serve. It lists the primary
+ * keys of one table by the values in some columns. The rows themselves are read from the store,
+ * which has them as they were at each seq.
  *
  *     value of the columns ──► primary keys ──store, at a seq──► rows
  *

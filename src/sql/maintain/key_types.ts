@@ -1,4 +1,4 @@
-/** The types of keys by which maintained queries look rows up and group them. */
+/** The types of the keys by which maintained queries look up and group rows. */
 import type { DataType } from "../../types/mod.ts";
 
 /** Returns whether equal values of a type are always identical, so that a key finds all of them. */

@@ -1,6 +1,6 @@
 /**
- * Plans how the changes of the joins of one block are followed: the shape of the joins, the routes
- * from each changed row to the others, and the places of columns in tuples.
+ * Plans how changes to the joins in one block are followed: the shape of the joins, the routes from
+ * each changed row to the other rows, and the places of columns in tuples.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { ReadStore } from "../../storage/mod.ts";

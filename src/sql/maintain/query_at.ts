@@ -1,9 +1,9 @@
 /**
- * Runs queries at a seq, in this tick of the event loop: a query for the rows of LATERAL, or for
- * the rows of one group. The store still has the versions of earlier seqs.
+ * Runs queries at a seq, in the current tick of the event loop. Such a query returns the rows of a
+ * LATERAL query, or the rows in one group. The store still has the versions from earlier seqs.
  *
- * A step runs its queries in contexts of its own. Invariant: a step takes bounded time. Beyond it,
- * evaluating the whole query in another thread holds up nobody.
+ * A step runs its queries in its own contexts. Invariant: a step takes bounded time. If it would
+ * take longer, the whole query is evaluated in another thread instead, which holds up nobody.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -30,7 +30,7 @@ export const STEP_ROWS_MAX = 50_000;
 /** The time that the queries of one step may take together, on a busy machine. */
 export const STEP_MS_MAX = 250;
 
-/** The maximum number of rows of one run. */
+/** The maximum number of rows in one run. */
 const ROWS_MAX = 20_000;
 
 export class QueryAt {

@@ -1,13 +1,15 @@
 /**
- * Maintains the first rows of an order, for ORDER BY … LIMIT … OFFSET.
+ * Maintains the first rows in an order, for ORDER BY … LIMIT … OFFSET.
  *
  *     sorted rows     ┌ OFFSET ┐┌─ LIMIT ─┐┌── margin ──┐
  *     of the input    ░░░░░░░░░░▓▓▓▓▓▓▓▓▓▓▓▒▒▒▒▒▒▒▒▒▒▒▒▒▒  further rows are not kept
  *                               └ result ┘
  *
  * Invariants: every row of the input that does not sort after the last kept row is kept. No two
- * rows are equal in the order, because its last terms identify a row. ¶ A row from the margin
- * replaces a removed row. Once the margin is used up, the window has to be filled again.
+ * rows are equal in the order, because its last terms identify a row.
+ *
+ * A row from the margin replaces a removed row. Once the margin is used up, the window has to be
+ * filled again.
  */
 import type { Row } from "../../types/mod.ts";
 import { compareByKey, type SortOrder } from "../execute/materialised/sort_order.ts";
@@ -24,7 +26,7 @@ export interface RowWindowOptions {
   readonly offset: number;
 }
 
-/** The size of the margin as a multiple of the rows of the window, and its bounds. */
+/** The size of the margin as a multiple of the window's row count, and its bounds. */
 const MARGIN_SHARE = 1;
 const MARGIN_MIN = 32;
 const MARGIN_MAX = 1000;

@@ -1,6 +1,6 @@
 /**
- * Writes the statement whose rows begin a maintained query: an ordinary SELECT, which a reader in
- * another thread can run.
+ * Writes the seed: an ordinary SELECT whose rows are the initial state of a maintained query. A
+ * reader in another thread can run it.
  *
  * | query | seed |
  * |---|---|

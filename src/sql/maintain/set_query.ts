@@ -5,9 +5,10 @@
  *     block 1 ──± rows──┼──► how often each block has a row ──± rows──► window ──► result
  *     block 2 ──± rows──┘    set_rows.ts
  *
- * The seed is a UNION ALL of all blocks, whose last column is the index of the block. If the query
- * is a UNION ALL itself, nothing is counted. Invariant:
- * every block is a SELECT from joined tables, without grouping, order or limit of its own.
+ * The seed is a UNION ALL of all blocks, with the block index as its last column. If the query is a
+ * UNION ALL itself, nothing is counted.
+ *
+ * Invariant: every block is a SELECT from joined tables, without its own grouping, order or limit.
  */
 import type { Row } from "../../types/mod.ts";
 import type { BoundRelation, BoundSelect } from "../bind/bound.ts";

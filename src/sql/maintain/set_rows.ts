@@ -1,6 +1,6 @@
 /**
- * The rows of UNION, INTERSECT and EXCEPT. How often a set operation has a row depends only on how
- * often each of its blocks has it:
+ * The rows of UNION, INTERSECT and EXCEPT. How often a set operation returns a row depends only on
+ * how often each of its blocks returns it:
  *
  * | operation | with ALL | without |
  * |---|---|---|

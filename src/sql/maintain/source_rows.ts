@@ -1,6 +1,6 @@
 /**
- * Reads the rows of a source that have a given key, as they were at a seq: by the primary key, an
- * index of the store, or an index in memory.
+ * Reads the rows of a source that have a given key, as they were at a seq. It finds them by the
+ * primary key, an index in the store, or an index in memory.
  */
 import { defined } from "../../base/assert.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -15,8 +15,8 @@ import type { SourcePlace } from "./tuple_space.ts";
 const ROWS_PER_READ = 256;
 
 /**
- * The maximum number of rows that one step reads, whatever its keys and sources. Looking a row up
- * takes about 4 µs, and the event loop waits for the step.
+ * The maximum number of rows that one step reads, whatever its keys and sources. Looking up a
+ * row takes about 4 µs, and the event loop waits for the step.
  */
 const ROWS_MAX = 20_000;
 

@@ -1,8 +1,9 @@
 /**
- * The net change of the rows of one table between two seqs: the rows that were removed or got other
- * values, and the rows that replaced them.
+ * The net change to one table between two seqs: the rows that were removed or updated, and the rows
+ * that replaced them.
  *
- * A row that several commits changed counts once, with its first old values and its last new ones.
+ * A row that several commits changed is listed only once, with its values before the first change
+ * and after the last one.
  */
 import type { Seq } from "../../base/seq.ts";
 import { type ChangeBatch, type ReadStore, SEQ_COLUMN_ID } from "../../storage/mod.ts";

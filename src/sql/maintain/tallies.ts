@@ -7,8 +7,8 @@
  * | sum, avg of integers and decimals | the sum and the number | is subtracted |
  * | min, max, bool_and, bool_or | the value and the number | is ignored if worse than the value |
  *
- * Sums of doubles are not among them: adding a value and removing it again leaves a rounding error,
- * and the result would not be that of the SELECT.
+ * Sums of doubles are missing, because adding a value and removing it again leaves a rounding
+ * error, so the result would differ from the result of the SELECT.
  */
 import { comparatorFor, type DataType, type Value } from "../../types/mod.ts";
 import type { BoundAggregate } from "../bind/bound_expressions.ts";
@@ -164,7 +164,7 @@ class ExtremeTally implements RowTally {
     kept.count += 1;
     const isFirst = kept.count === 1;
     if (!isFirst && kept.value !== null && !this.#isBetter(value, kept.value)) return;
-    // The new value is at least as good as each value of the group so far.
+    // The new value equals or beats every value that the group has had so far.
     kept.value = value;
     kept.isUnknown = false;
   }

@@ -1,4 +1,4 @@
-/** Reads the window of LIMIT and OFFSET of a query, if it can be maintained. */
+/** Reads a query's LIMIT and OFFSET, if its window can be maintained. */
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { hasSubquery } from "../bind/walk.ts";

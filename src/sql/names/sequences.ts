@@ -2,9 +2,9 @@
  * Resolves the names of sequences in strings such as 'app.orders_id_seq', in statements and in
  * DEFAULTs, and checks the rights to use them.
  *
- * A sequence that a column owns follows the rights of its table: whoever may write the table takes
- * numbers, and whoever may alter the table sets them. Any other sequence follows its namespace:
- * role service or higher, or the owner of the namespace.
+ * For a sequence that a column owns, the rights on the table apply: the right to write to the table
+ * allows nextval, and the right to alter it allows setval. Any other sequence requires role service
+ * or higher, or ownership of its namespace.
  */
 import { mayAlter, mayRun, mayWrite, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -150,13 +150,13 @@ export function withRenamedSequence(
   return { ...column, defaultSql: text };
 }
 
-/** A column whose DEFAULT takes numbers from a sequence. */
+/** A column whose DEFAULT uses a sequence. */
 export interface NumberedColumn {
   readonly table: TableEntry;
   readonly columnId: number;
 }
 
-/** Returns the columns of other tables that take numbers from the given sequences. */
+/** Returns the columns in other tables whose DEFAULTs use the given sequences. */
 export function columnsTakingFrom(
   catalog: Pick<Catalog, "tables">,
   sequences: readonly SequenceEntry[],
@@ -173,8 +173,8 @@ export function columnsTakingFrom(
 
 /**
  * Returns a DEFAULT in which sequences are qualified by their namespaces, because it runs in the
- * namespace of any caller. The user who defines it must have the right to take numbers from the
- * sequences, because every later writer of the table takes them.
+ * namespace of any caller. The user who defines it must have the right to use the sequences,
+ * because everyone who writes to the table later uses them.
  *
  * @throws {DatabaseError} OBJECT_NOT_FOUND, PERMISSION_DENIED, INVALID_NAME
  */

@@ -92,7 +92,7 @@ export function requireStatements(cursor: Cursor, count: number): void {
   );
 }
 
-/** The end of a message that begins with "it has …". */
+/** The end of an error message, after the words "it has". */
 export const MANY_SOURCES: string = `more than ${STATEMENT_SOURCES_MAX} tables in all its FROM clauses`;
 
 const JOIN_HINT = "join fewer tables at a time, and store intermediate results in a table";

@@ -64,7 +64,7 @@ export function parseWord(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.label(what);
 }
 
-/** Parses a word like {@linkcode parseWord}, except that a reserved word needs quotes. */
+/** Does the same as {@linkcode parseWord}, but a reserved word must be quoted. */
 export function parseNameOrString(cursor: Cursor, what: string): Name {
   return cursor.isString() ? takeStringName(cursor) : cursor.name(what);
 }

@@ -325,11 +325,11 @@ export function boundIn(condition: BoundExpression): ColumnBound | undefined {
   return undefined;
 }
 
-/** The maximum number of alternatives of an OR whose bounds are examined. */
+/** The maximum number of alternatives that are examined for bounds in an OR. */
 const ALTERNATIVES_MAX = 8;
 
 /**
- * Returns the bounds that all alternatives of an OR have in common, as in comparisons of rows:
+ * Returns the bounds that all alternatives in an OR have in common, as in row comparisons:
  *
  *     (a, b) > (1, 2)    =    a > 1 OR (a = 1 AND b > 2)    ⟹    a >= 1
  */

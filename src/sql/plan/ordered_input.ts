@@ -241,7 +241,7 @@ export function scanInOrder(input: PlanNode, keys: readonly BoundSort[]): ScanNo
   return read.column.origin?.columnId === SEQ_COLUMN_ID ? node : undefined;
 }
 
-/** Whether a scan is expected to find few rows through the first key column. */
+/** Whether the conditions on the first key column are expected to select few rows. */
 function isNarrow({ ranges, table, textRanges = [] }: ScanNode): boolean {
   return [...ranges, ...textRanges].some(({ beginning, columnId, like, max, min }) => {
     const isEqual = min !== undefined && min === max;

@@ -93,7 +93,7 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
   }
 }
 
-/** A short change is read and committed in the tick of the call. */
+/** A short change reads its rows and commits in the same tick as the call. */
 async function attempted(options: TogetherOptions, at: TogetherPlace): Promise<DmlOutcome> {
   const { clock, limits, storageQuota, store } = options.deps;
   const transaction = new Transaction({

@@ -119,8 +119,8 @@ export class StatementRunner {
   }
 
   /**
-   * The time at which a statement that begins now has to leave the event loop; undefined if it
-   * cannot leave.
+   * The time by which a statement that starts now must move from the event loop to a reader thread;
+   * undefined if it cannot move.
    */
   #sliceEndMs(mayLeave: boolean): number | undefined {
     return mayLeave ? this.#deps.clock.monotonicMs() + FIRST_SLICE_MS_MAX : undefined;

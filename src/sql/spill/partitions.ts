@@ -27,7 +27,7 @@ export const PARTITION_COUNT = 16;
 export const LEVEL_MAX = 4;
 
 /**
- * The number of bytes of a partition that are collected before they are written. A batch has a few
+ * The number of bytes that a partition collects before it writes them. A batch has a few
  * rows for each partition, and a reference to each piece would take a quarter as much memory as the
  * rows.
  */

@@ -1,6 +1,6 @@
 /**
- * The views of sequences. One lists the sequences that the caller may use, as PostgreSQL does; the
- * other lists all sequences with the position of each.
+ * The views about sequences. One lists the sequences that the caller may use, as PostgreSQL does.
+ * The other lists all sequences and their positions.
  */
 import { mayRun, type Principal } from "../../auth/mod.ts";
 import type { Catalog, SequenceEntry } from "../../catalog/mod.ts";

@@ -1,7 +1,7 @@
 /**
  * Decides which statements are audited, and builds their events from their kind and the names in
  * them. An event contains the text of a statement only without literals, so it reveals no passwords
- * and no data of rows.
+ * and no data from rows.
  */
 import type { AuditEvent, Principal } from "../../auth/mod.ts";
 import { type DatabaseError, isDenial } from "../../base/errors.ts";

@@ -124,7 +124,7 @@ export interface Manifest {
    */
   publish(change: ManifestChange): void;
   /**
-   * Issues a segment id that was never used before, even if a crash has occurred since.
+   * Issues a segment id that has never been used, not even before a crash.
    *
    * @throws {DatabaseError} DISK_FULL. STORAGE_UNAVAILABLE, also if the manifest is broken.
    */

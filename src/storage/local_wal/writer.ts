@@ -43,7 +43,9 @@ export interface LocalWalOptions extends WalFilesOptions {
   /** Groups of at least this size are written early. If absent, a default is used. */
   readonly earlyBytesMin?: number | undefined;
   readonly end: WalEnd;
-  /** Called after the log has begun another file, but never while that file is being created. */
+  /**
+   * Called after the log has switched to a new file, never while that file is still being created.
+   */
   readonly onRolled: () => void;
 }
 

@@ -370,7 +370,7 @@ export class Memtable {
     return this.seqs[row] === seq ? row : -1;
   }
 
-  /** The index in the partition's list of the first row whose seq is above `seq`. */
+  /** The index, within the partition's list, of the first row whose seq is greater than `seq`. */
   indexAfter(partition: MemPartition, seq: number): number {
     const { count, rows } = partition;
     const { seqs } = this;

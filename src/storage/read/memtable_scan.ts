@@ -57,9 +57,7 @@ export class MemtableScan implements RowSource {
     this.#end = this.#index;
   }
 
-  /**
-   * Claims the next rows, as many as there are in a row group. Returns false if no rows are left.
-   */
+  /** Claims the next row group's worth of rows. Returns false if no rows are left. */
   #claimRows(): boolean {
     while (this.#index < this.#end) {
       this.#claimedEnd = Math.min(this.#index + ROW_GROUP_ROWS_MAX, this.#end);

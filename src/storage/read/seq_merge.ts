@@ -39,7 +39,9 @@ interface Piece<Rows> {
 export class MergedRows<Rows> {
   readonly pieces: readonly Piece<Rows>[];
   readonly rowCount: number;
-  /** The row indexes over all pieces; undefined if the pieces are already in order. */
+  /**
+   * The row indexes across all pieces, in seq order; undefined if the pieces are already in order.
+   */
   readonly #order: Selection | undefined;
 
   constructor(pieces: readonly Piece<Rows>[], order: Uint32Array | undefined) {

@@ -123,7 +123,10 @@ export function decodeNumber(chunk: Chunk, row: number): number {
   return encoding === F64 || encoding === F32 || encoding === I32 ? stored : base + stored;
 }
 
-/** Returns all numbers of a chunk as f64, with 0 for NULL. The array may alias the file. */
+/**
+ * Returns all numbers in a chunk as f64, with 0 for NULL. The array may alias the buffer of the
+ * file.
+ */
 export function decodeNumbers(chunk: Chunk): Float64Array {
   const range = { start: 0, end: chunk.rowCount };
   if (chunk.entry.encoding === NONE) return new Float64Array(chunk.rowCount);
@@ -134,7 +137,7 @@ export function decodeNumbers(chunk: Chunk): Float64Array {
   return numbers.map((value, row) => (nulls[row] === 1 ? 0 : value));
 }
 
-/** Returns all booleans of a chunk without NULLs, one byte per row. */
+/** Returns all booleans in a chunk without NULLs, one byte per row. */
 export function decodeFlags(chunk: Chunk): Uint8Array {
   const flags = decodeRows(chunk, { start: 0, end: chunk.rowCount });
   if (flags.kind === "bool") return flags.values;

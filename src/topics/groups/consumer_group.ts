@@ -191,7 +191,7 @@ export class ConsumerGroup {
     this.#setTimer();
   }
 
-  /** Ends the wait of a waiter that is about to fetch. */
+  /** Removes a waiter that is about to fetch. */
   forget(waiter: GroupWaiter): void {
     this.#waiters.delete(waiter);
     if (this.#waiters.size > 0) return;
@@ -200,8 +200,8 @@ export class ConsumerGroup {
   }
 
   /**
-   * Ends the wait of a waiter that is not going to fetch. If this waiter was woken, another waiter
-   * is woken instead.
+   * Removes a waiter that is not going to fetch. If it has already been woken, another waiter is
+   * woken in its place.
    */
   leave(waiter: GroupWaiter): void {
     const wasWoken = !this.#waiters.has(waiter);

@@ -222,7 +222,7 @@ function bindFunction(item: FromCall | FromRows, deps: SelectDeps): FromResult {
   );
 }
 
-/** Returns a call whose values are checked against the conditions of the domains of its columns. */
+/** Wraps a function call so that its values are checked by the domains that its columns have. */
 function checkedCall(
   call: BoundRelation,
   given: readonly CallColumn[],

@@ -4,7 +4,7 @@
  *
  * An expression is evaluated over many rows without a pause, so every call is recorded here. After
  * a number of calls, or after long values, the run checks the time. The check ends a statement that
- * was cancelled, has timed out, or has to leave the event loop. An operator whose expressions may
+ * was cancelled, has timed out, or must move to a reader thread. An operator whose expressions may
  * produce long values evaluates fewer rows at a time (`paced_rows.ts`).
  */
 import { DatabaseError } from "../../../base/errors.ts";

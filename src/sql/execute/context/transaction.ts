@@ -137,7 +137,7 @@ export class Transaction implements StagedRows {
   readonly isReadOnly: boolean;
   readonly startedAtMs: number;
   readonly timeoutMs: number;
-  /** The numbers that the statements of the transaction have received from sequences. */
+  /** The values that statements in the transaction have received from sequences. */
   readonly numbers: TakenNumbers = new TakenNumbers();
   /** The claims of foreign keys, which the commit checks. */
   readonly claims: ReferenceClaims = new ReferenceClaims();

@@ -287,7 +287,7 @@ export class Aggregate implements Operator {
     return Math.max(1, Math.floor(BATCH_ROWS_MAX / Math.max(1, rowsEach)));
   }
 
-  /** Creates the group of each set without keys, which exists even over no rows. */
+  /** Creates the group of each empty grouping set, which exists even if there are no input rows. */
   #makeGroupsOfEmptySets(): void {
     for (const [number, set] of (this.#options.sets ?? []).entries()) {
       if (set.length === 0) this.#groups.groupIdsOf(this.#keysOfSet(number, []), 1);

@@ -1,5 +1,5 @@
 /**
- * Assigns a part of a JSONB document, as in `UPDATE … SET j['a'][0] = '1'`.
+ * Assigns to a part of a JSONB document, as in `UPDATE … SET j['a'][0] = '1'`.
  *
  * Unlike jsonb_set, the assignment creates everything that is missing along the path: members, and
  * elements of arrays, with null in the gap. Nothing is created within a scalar.

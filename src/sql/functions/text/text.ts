@@ -40,8 +40,8 @@ function mapCase(text: string, change: (text: string) => string): string {
 }
 
 /**
- * The number of characters that are separated at once. A separate character takes fifty times as
- * much memory as a character in a string.
+ * The number of characters that are split off at a time. A string of one character takes fifty
+ * times as much memory as a character within a longer string.
  */
 const APART_MAX = 4096;
 

@@ -1,6 +1,6 @@
 /**
  * Implements string functions on undecoded columns, without creating a string for each row. Their
- * results equal those of the functions for single values.
+ * results are the same as for the functions that process single values.
  */
 import { copyText, textSourceOf, type Utf8Vector, type Vector } from "../../../types/mod.ts";
 

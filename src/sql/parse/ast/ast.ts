@@ -292,7 +292,7 @@ export interface ColumnDefinition extends AstNode {
   readonly dataType: DataTypeDef;
 }
 
-/** `ROWS FROM (f(…), g(…))`: table functions whose rows are side by side (extension). */
+/** `ROWS FROM (f(…), g(…))`: table functions whose rows are combined side by side (extension). */
 export interface FromRows extends AstNode {
   readonly type: "rows from";
   /** The calls. They have no aliases, but each may define its columns. */
