@@ -56,7 +56,7 @@ export const CONDITION_NOTES: Readonly<Record<ErrorCode, string>> = {
   INVALID_TRANSACTION_STATE: "The transaction is read only, or has already ended.",
   TRANSACTION_LIMIT: "The transaction writes more than `limits.transaction_max_bytes`.",
   TRANSACTION_FAILED:
-    "A statement of the transaction failed. Only ROLLBACK, or ROLLBACK TO a savepoint, is possible.",
+    "A statement in the transaction failed. Only ROLLBACK, or ROLLBACK TO a savepoint, is possible.",
   TRANSACTION_NOT_FOUND:
     "No open transaction of this session has this id. It may have ended; the message says how.",
   SERIALIZATION_FAILURE:

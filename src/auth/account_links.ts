@@ -96,7 +96,7 @@ export class AccountLinks {
       const user = this.#resettable(name);
       if (user !== undefined) this.#notify(user, { type: "reset_password" });
     });
-    return { message: "If the account exists and has an address, a message is being sent to it" };
+    return { message: "If the account exists and has an address, an email is being sent to it" };
   }
 
   /** Sets a new password with the token of a link. @throws {AuthError} */
@@ -140,7 +140,7 @@ export class AccountLinks {
         this.requestVerification(user);
       }
     });
-    return { message: "If your address is not verified yet, a message is being sent to it" };
+    return { message: "If your address is not verified yet, you will receive an email" };
   }
 
   /**
@@ -173,7 +173,7 @@ export class AccountLinks {
       }
     });
     onAudit(ownAction(userId, caller, "request change of email"));
-    return { message: "If the address is free, a message is being sent to it" };
+    return { message: "If the address is free, an email is being sent to it" };
   }
 
   /**

@@ -103,7 +103,7 @@ async function verifiedBy({ keys }: Provider, token: string): Promise<VerifiedTo
     if (!(error instanceof ProviderError)) throw error;
     throw new AuthError(
       "AUTHENTICATION_ERROR",
-      "The token cannot be checked, because the keys of its issuer cannot be fetched: try again later",
+      "The token cannot be verified because its issuer's keys cannot be fetched; try again later",
       { retryAfterSeconds: RETRY_SECONDS },
     );
   }

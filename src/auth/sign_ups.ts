@@ -114,7 +114,7 @@ export class SignUps {
     return {
       message:
         request.name === undefined
-          ? "If the address was free, a message is being sent to it; the link in it completes the sign-up"
+          ? "If the address was free, an email is being sent to it; the link in it completes the sign-up"
           : "If the name was free, it is yours: log in. Otherwise the login fails; choose another name",
     };
   }

@@ -234,7 +234,7 @@ function firstAfter(sequence: CountedSequence, { isCalled, value }: SequenceMark
   const [end, bound] = step > 0n ? ["maximum", maximum] : ["minimum", minimum];
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot take a number from sequence ${nameOf(sequence)}: it has reached its ${end}, ${bound}`,
+    `Cannot get the next value of sequence ${nameOf(sequence)}: it has reached its ${end}, ${bound}`,
     { hint: `ALTER SEQUENCE ${nameOf(sequence)} … with other bounds, or with CYCLE` },
   );
 }

@@ -108,7 +108,7 @@ const RULES = {
       0,
       [0, 256],
       "Threads that run long queries; 0 means one for each core and 192 MiB of memory, up to 16. " +
-        "Statements that need more than their first 5 ms wait while all threads are busy",
+        "While all threads are busy, a statement that runs for more than 5 ms has to wait",
     ),
     shutdown_timeout_secs: whole(10, [0, 600], "How long a shutdown waits for running statements"),
   },
@@ -349,7 +349,7 @@ const RULES = {
     http_compression: flag(true, "Whether responses are compressed with gzip"),
   },
   auth: {
-    jwt_secret: maybe("Secret that signs tokens, at least 32 bytes", {
+    jwt_secret: maybe("Secret used to sign tokens; at least 32 bytes", {
       isSecret: true,
       environment: "TIDEMARK_JWT_SECRET",
     }),
@@ -415,7 +415,7 @@ const RULES = {
         form: HTTP_URL,
       },
     ),
-    notice_secret: maybe("Secret of 16 to 256 characters that signs these requests", {
+    notice_secret: maybe("Secret used to sign requests to notice_url; 16 to 256 characters", {
       form: NOTICE_SECRET,
       isSecret: true,
     }),
@@ -424,7 +424,7 @@ const RULES = {
     }),
     notices_in_log: flag(
       false,
-      "Whether these messages are logged with their tokens, for development",
+      "Whether messages for people are logged with their tokens; for development only",
     ),
   },
   security: {

@@ -69,7 +69,7 @@ export function gatheredArray(values: ArrayValue): ArrayValue {
     return arrayOfArrays(values);
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot gather arrays into one: none of them may be empty or NULL",
+    "Cannot aggregate arrays: none of them may be empty or NULL",
   );
 }
 

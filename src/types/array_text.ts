@@ -78,13 +78,13 @@ class ArrayReader {
     if (bounds !== undefined && !isSameShape(bounds.lengths, dimensions)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        `Cannot read ${excerpt(this.#text)} as an array: its bounds should agree with the number of elements`,
+        `Cannot read ${excerpt(this.#text)} as an array: its bounds must agree with the number of elements`,
       );
     }
     if (bounds?.areFromOne === false) {
       throw new DatabaseError(
         "UNSUPPORTED_FEATURE",
-        `Cannot read ${excerpt(this.#text)} as an array: it begins at another position, but all arrays begin at 1`,
+        `Cannot read ${excerpt(this.#text)} as an array: its first position is not 1, but all arrays start at 1`,
         { hint: "leave out the bounds" },
       );
     }

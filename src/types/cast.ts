@@ -334,13 +334,13 @@ function embeddingFromArray(
     if (value === null) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot make an embedding: one of its numbers is NULL",
+        "Cannot create an embedding: one of its elements is NULL",
       );
     }
     if (isArrayValue(value)) {
       throw new DatabaseError(
         "INVALID_VALUE",
-        "Cannot make an embedding of an array of several dimensions",
+        "Cannot create an embedding from an array with several dimensions",
       );
     }
     return (cast === "same" ? value : cast(value)) as number;

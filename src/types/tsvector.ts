@@ -107,7 +107,7 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
     if (length > TS_WORD_BYTES_MAX) {
       throw new DatabaseError(
         "VALUE_TOO_LONG",
-        `Cannot represent the word ${excerpt(word)} in a tsvector: it has ${length} bytes, and ${TS_WORD_BYTES_MAX} are allowed`,
+        `Cannot represent the word ${excerpt(word)} in a tsvector: it is ${length} bytes long, but the maximum is ${TS_WORD_BYTES_MAX}`,
       );
     }
     bytes += length;
@@ -116,7 +116,7 @@ export function tsVectorOf(words: readonly TsWord[]): TsWord[] {
   if (bytes > VECTOR_BYTES_MAX) {
     throw new DatabaseError(
       "VALUE_TOO_LONG",
-      `Cannot represent a tsvector: its words have ${bytes} bytes, and ${VECTOR_BYTES_MAX} are allowed`,
+      `Cannot represent a tsvector: its words are ${bytes} bytes long in total, but the maximum is ${VECTOR_BYTES_MAX}`,
     );
   }
   return made.toSorted((left, right) => compareCodePoints(left.word, right.word));

@@ -261,7 +261,7 @@ describe("a member by another name", () => {
     expect(await refused("/v1/api/sql", post("{}"))).toEqual([
       400,
       "INVALID_INPUT",
-      'Cannot read "sql": expected a string, but it is absent',
+      'Cannot read "sql": expected a string, but it is missing',
     ]);
     expect(await refused("/v1/api/sql", post('{"sql":["SELECT 1"]}'))).toEqual([
       400,
@@ -474,7 +474,7 @@ describe("a message of a WebSocket", () => {
     ],
     [
       '{"type":"subscribe","id":"a","sql":"x"}',
-      'Cannot read subscribe: "subscription" must be an object such as {"id": "a", "sql": "SELECT …"}, but it is absent',
+      'Cannot read subscribe: "subscription" must be an object such as {"id": "a", "sql": "SELECT …"}, but it is missing',
     ],
     [
       '{"type":"subscribe","subscription":{"id":5}}',
@@ -486,7 +486,7 @@ describe("a message of a WebSocket", () => {
     ],
     [
       '{"type":"unsubscribe","id":"a"}',
-      'Cannot read unsubscribe: "subscription_id" must be a string, but it is absent',
+      'Cannot read unsubscribe: "subscription_id" must be a string, but it is missing',
     ],
   ])("%s", async (text, message) => {
     const socket = await SocketClient.connect(server.url, { token });

@@ -180,7 +180,7 @@ test("connections of one address are bounded, and those of others continue", asy
     503,
     {
       error: "TOO_MANY_CONNECTIONS",
-      message: "There are too many connections from this address: it may have 1",
+      message: "Too many connections from this address: the server accepts at most 1",
       retry_after_seconds: 5,
     },
   ]);
@@ -200,7 +200,7 @@ test("the total number of connections is bounded", async () => {
     503,
     {
       error: "TOO_MANY_CONNECTIONS",
-      message: "There are too many connections: the server accepts 1",
+      message: "Too many connections: the server accepts at most 1",
       retry_after_seconds: 5,
     },
   ]);

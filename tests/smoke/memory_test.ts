@@ -91,7 +91,7 @@ const TOO_LARGE: readonly (readonly [what: string, sql: string, expected: object
     "INSERT INTO app.held SELECT 1, repeat('\u20ac', 1000000)",
     {
       reason: "row_too_large",
-      message: "Statement 1: Cannot store a row of 3000008 bytes: a row may have up to 2097152",
+      message: "Statement 1: Cannot store a row of 3000008 bytes: the maximum is 2097152",
       hint: "put long values into columns of type FILE, or raise limits.max_row_bytes",
     },
   ],

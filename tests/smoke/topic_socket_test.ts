@@ -314,7 +314,7 @@ describe("bad input", () => {
     ["a wrong start", { ...open, start: 7 }, "INVALID_INPUT", /"start"/],
     ["too much credit", { ...open, credit: 10_001 }, "INVALID_INPUT", /from 0 to 10000/],
     ["ordered as text", { ...open, ordered: "no" }, "INVALID_INPUT", /true or false/],
-    ["credit of none", { type: "credit", id: "c" }, "INVALID_INPUT", /it is absent/],
+    ["credit of none", { type: "credit", id: "c" }, "INVALID_INPUT", /it is missing/],
     ["credit for nobody", { type: "credit", id: "c", credit: 1 }, "NOT_FOUND", /no consumer "c"/],
     ["ack of nothing", { type: "topic_ack", id: "c" }, "INVALID_INPUT", /upto_offset/],
     ["ack of nobody", { type: "topic_ack", id: "c", offsets: [1] }, "NOT_FOUND", /no consumer/],

@@ -301,7 +301,7 @@ describe("POST /v1/api/topics/ack", () => {
 
 describe("bad input", () => {
   const cases: [what: string, path: string, fields: Record<string, unknown>, word: RegExp][] = [
-    ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is absent, but must be/],
+    ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is missing; expected/],
     ["a topic without namespace", CONSUME, { topic_id: "feed" }, /name of a topic/],
     ["no group", CONSUME, { group_id: undefined }, /"group_id"/],
     ["a long group", CONSUME, { group_id: "g".repeat(129) }, /1 to 128 bytes/],

@@ -458,7 +458,7 @@ test.each([
   const { error } = await engine.ask(`SELECT 1 FROM t GROUP BY ${refused}`);
   expect(error).toMatchObject({
     code: "LIMIT_EXCEEDED",
-    message: `Cannot group by grouping sets of ${count} expressions in total: the maximum is 65536`,
+    message: `Cannot use grouping sets: they contain ${count} expressions in total, but the maximum is 65536`,
   });
 });
 

@@ -656,7 +656,7 @@ test.each([
   ["SELECT lo_create(0)", "Cannot call lo_create: there are no large objects"],
   ["SELECT txid_current()", "Cannot call txid_current: transactions have no numbers"],
   ["SELECT 'NaN'::numeric", 'Cannot read "NaN" as numeric(38,15): NUMERIC has no NaN'],
-  ["SELECT '[0:1]={1,2}'::int[]", "it begins at another position, but all arrays begin at 1"],
+  ["SELECT '[0:1]={1,2}'::int[]", "its first position is not 1, but all arrays start at 1"],
   [
     "SELECT '05:00+00'::timetz AT TIME ZONE 'Europe/Berlin'",
     "Cannot convert a time of day to a zone whose offset changes",

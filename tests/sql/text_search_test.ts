@@ -14,7 +14,7 @@ test("a word longer than a tsvector can hold is not kept, and one as a value is 
   });
   expect(rows).toEqual([[`'cat':1 '${"y".repeat(2046)}':2`]]);
   expect(await refusal(engine, "SELECT $1::tsvector", ["x".repeat(2047)])).toContain(
-    "it has 2047 bytes, and 2046 are allowed",
+    "it is 2047 bytes long, but the maximum is 2046",
   );
 });
 

@@ -62,7 +62,7 @@ export const strings = {
       ],
     ]),
     failed: "The login failed.",
-    notAdmin: "This page is for administrators: your role may not open it.",
+    notAdmin: "This page is for administrators: your role does not have access to it.",
     ended: "Your session has ended. Log in again.",
     retryAfter: (seconds: number): string =>
       seconds < 120

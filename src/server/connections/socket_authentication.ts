@@ -33,7 +33,7 @@ const AUTH_ERROR_CODES: ReadonlySet<string> = new Set([
 const MESSAGES: Readonly<Record<string, string>> = {
   AUTH_TIMEOUT: "Authentication timed out",
   TOKEN_EXPIRED: "The token has expired: POST /v1/api/auth/refresh returns a new one",
-  AUTHENTICATION_ERROR: "The keys of the token's issuer cannot be fetched: try again later",
+  AUTHENTICATION_ERROR: "The keys of the token's issuer cannot be fetched; try again later",
   OTHER_USER: "A connection keeps its user: open another connection for another user",
 };
 

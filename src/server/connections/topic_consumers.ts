@@ -141,7 +141,9 @@ export class TopicConsumersOfSocket {
     assert(principal !== undefined, "an authenticated connection has a principal");
     requireRun(principal, "maintain", { action: "read topics" });
     if (this.#consumers.length >= CONSUMERS_MAX) {
-      throw invalidInput(`Cannot consume: a connection may have ${CONSUMERS_MAX} consumers`);
+      throw invalidInput(
+        `Cannot consume: a connection can have at most ${CONSUMERS_MAX} consumers`,
+      );
     }
     const topicName = topicNameFrom(fields);
     requireTopic(principal, topicName);
@@ -177,7 +179,7 @@ export class TopicConsumersOfSocket {
   async #addCredit(id: string, fields: TopicFields): Promise<void> {
     const credit = wholeNumber(fields, "credit", { min: 1, max: MESSAGES_MAX });
     if (credit === undefined) {
-      throw invalidInput('Cannot read "credit": it is absent, but must be a whole number');
+      throw invalidInput('Cannot read "credit": it is missing; expected a whole number');
     }
     const stream = await this.#openOf(id);
     if (stream.credit + credit > MESSAGES_MAX) {

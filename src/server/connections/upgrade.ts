@@ -75,7 +75,7 @@ export function refuseTooMany(
   throw new HttpError(
     503,
     "TOO_MANY_CONNECTIONS",
-    `There are too many connections from this address: it may have ${perAddress}`,
+    `Too many connections from this address: the server accepts at most ${perAddress}`,
     { retryAfterSeconds: RETRY_SECONDS },
   );
 }

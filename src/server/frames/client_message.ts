@@ -230,7 +230,7 @@ export function readSpec(decoded: Decoded, id: string, limits: ParameterLimits):
     sql.length > SUBSCRIPTION_SQL_BYTES_MAX ||
     Buffer.byteLength(sql) > SUBSCRIPTION_SQL_BYTES_MAX
   ) {
-    const message = `Cannot subscribe: sql may have at most ${SUBSCRIPTION_SQL_BYTES_MAX} bytes`;
+    const message = `Cannot subscribe: sql must have at most ${SUBSCRIPTION_SQL_BYTES_MAX} bytes`;
     throw refusal("INVALID_SQL", id, message);
   }
   if (!sql.isWellFormed()) {

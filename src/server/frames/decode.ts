@@ -51,7 +51,7 @@ function decodeText(text: string, bytesMax: number): Decoded {
 }
 
 function tooLarge(bytesMax: number): Error {
-  const message = `Cannot read the message: it may have at most ${bytesMax} bytes`;
+  const message = `Cannot read the message: it must have at most ${bytesMax} bytes`;
   return refusal("MESSAGE_TOO_LARGE", PROTOCOL_WORD, message);
 }
 

@@ -77,7 +77,7 @@ export interface NackFields {
 export function readNack(fields: TopicFields): NackFields {
   const offsets = offsetsFrom(fields);
   if (offsets === undefined) {
-    throw invalidInput('Cannot read "offsets": it is absent, but must be a list');
+    throw wrong("offsets", "a list", offsets);
   }
   const delayMs = wholeNumber(fields, "delay_ms", { min: 0, max: DELAY_MS_MAX }) ?? 0;
   return { partition: partitionFrom(fields) ?? 0, offsets, delayMs };
@@ -172,6 +172,9 @@ export function wholeNumber(
 }
 
 function wrong(name: string, expected: string, value: unknown): DatabaseError {
+  if (value === undefined) {
+    return invalidInput(`Cannot read "${name}": it is missing; expected ${expected}`);
+  }
   const shown = typeof value === "number" ? String(value) : kindOf(value);
   return invalidInput(`Cannot read "${name}": it is ${shown}, but must be ${expected}`);
 }

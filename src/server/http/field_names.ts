@@ -85,7 +85,7 @@ function meantBy(name: string, names: FieldNames): string | undefined {
 
 /** Names the kind of a JSON value, for messages. */
 export function kindOf(value: unknown): string {
-  if (value === undefined) return "absent";
+  if (value === undefined) return "missing";
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
   switch (typeof value) {

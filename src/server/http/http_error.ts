@@ -61,7 +61,7 @@ export const RETRY_SECONDS = 5;
 
 /** @param all The maximum number of connections, over all addresses. */
 export function tooManyConnections(all: number): HttpError {
-  const message = `There are too many connections: the server accepts ${all}`;
+  const message = `Too many connections: the server accepts at most ${all}`;
   return new HttpError(503, "TOO_MANY_CONNECTIONS", message, {
     retryAfterSeconds: RETRY_SECONDS,
   });

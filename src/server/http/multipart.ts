@@ -102,8 +102,8 @@ function fileFromPart(
   if (content.length > limits.max_size_bytes) {
     throw new DatabaseError(
       "FILE_TOO_LARGE",
-      `Cannot upload "${placeholder}": it has ${content.length} bytes, and at most ` +
-        `${limits.max_size_bytes} are allowed`,
+      `Cannot upload "${placeholder}": it has ${content.length} bytes, but the maximum is ` +
+        `${limits.max_size_bytes}`,
     );
   }
   const name = part.fileName === undefined || part.fileName === "" ? placeholder : part.fileName;

@@ -146,7 +146,7 @@ function requireCount(count: number, limits: ParameterLimits): void {
   if (count <= limits.max_parameters) return;
   throw new DatabaseError(
     "INVALID_PARAMETER",
-    `Cannot bind ${count} parameters: at most ${limits.max_parameters} are allowed`,
+    `Cannot bind ${count} parameters: the maximum is ${limits.max_parameters}`,
   );
 }
 

@@ -261,7 +261,7 @@ function tooLarge(maxBytes: number, sizeBytes: number | undefined): HttpError {
   return new HttpError(
     413,
     "BODY_TOO_LARGE",
-    `Cannot read the body: it may have at most ${maxBytes} bytes`,
+    `Cannot read the body: it must have at most ${maxBytes} bytes`,
     { maxBytes, ...(sizeBytes === undefined ? {} : { sizeBytes }) },
   );
 }

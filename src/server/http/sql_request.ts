@@ -186,7 +186,7 @@ function requireSql(sql: unknown, bytesMax: number): asserts sql is string {
   if (sql.length * 3 > bytesMax && Buffer.byteLength(sql) > bytesMax) {
     throw new DatabaseError(
       "INVALID_SQL",
-      `Cannot read the statements: they may have at most ${bytesMax} bytes`,
+      `Cannot read the statements: they must have at most ${bytesMax} bytes`,
     );
   }
   if (!sql.isWellFormed()) throw wrongField("sql", "a string without unpaired surrogates");

@@ -40,7 +40,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Create an account of role user, or give a guest a login",
     description:
-      "Needs auth.signup. With the token of a guest, the guest keeps its account and its rows. The " +
+      "Requires auth.signup. With the token of a guest, the guest keeps the account and its rows. The " +
       "response does not reveal whether the name was free: the login does.",
     access: "any token or none",
     body: {
@@ -60,7 +60,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "beginAsGuest",
     tag: "auth",
     summary: "Create an account for a guest and begin its session",
-    description: "Needs auth.guests. A guest without activity for auth.guest_days is dropped.",
+    description: "Requires auth.guests. A guest without activity for auth.guest_days is dropped.",
     access: "anyone",
     answers: TOKENS,
     errors: { 403: ["forbidden"], 428: ["setup_required"], ...LIMITED },
@@ -69,7 +69,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "changePassword",
     tag: "auth",
     summary: "Change the caller's own password, which ends all other sessions",
-    description: "Needs auth.own_password.",
+    description: "Requires auth.own_password.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("PasswordRequest"),
@@ -88,7 +88,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "deleteAccount",
     tag: "auth",
     summary: "Delete the caller's own account",
-    description: "Needs auth.own_deletion. The rows of the account are erased after 30 days.",
+    description: "Requires auth.own_deletion. The rows of the account are erased after 30 days.",
     access: "bearer or cookie",
     body: { content: jsonOf("DeleteRequest"), required: false, example: { password: "…" } },
     answers: DONE,
@@ -103,7 +103,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "sendResetLink",
     tag: "auth",
     summary: "Send a link that sets a new password to the address of an account",
-    description: "Needs auth.password_reset.",
+    description: "Requires auth.password_reset.",
     access: "anyone",
     body: { content: jsonOf("ResetLinkRequest"), required: true, example: { user: "…" } },
     answers: ACCEPTED,
@@ -130,7 +130,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     id: "sendVerifyLink",
     tag: "auth",
     summary: "Send another link that verifies the caller's address",
-    description: "Needs auth.email_login.",
+    description: "Requires auth.email_login.",
     access: "bearer or cookie",
     answers: ACCEPTED,
     errors: { 403: ["forbidden"], ...LIMITED },
@@ -140,7 +140,7 @@ export const ACCOUNT_OPERATIONS: Readonly<
     tag: "auth",
     summary: "Send a link that changes the caller's own address to the new address",
     description:
-      "Needs auth.email_login. The account keeps its address until the link is followed. The " +
+      "Requires auth.email_login. The account keeps its address until the link is followed. The " +
       "response does not reveal whether the address belongs to another account.",
     access: "bearer or cookie",
     body: {

@@ -104,7 +104,7 @@ const OPTIONS = bodyOf<SubscribeOptions>({
     type: ["string", "null"],
     enum: ["maintained", "evaluated"],
     description:
-      "How a query that is followed as a whole is kept current; the server chooses if absent",
+      "How the result is kept current if the query is followed as a whole; the server chooses if absent",
   }),
 });
 
@@ -269,7 +269,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       type: "array",
       items: TEXT,
       description:
-        "For a query that is followed as a whole: the columns that form _key; empty if it is derived from the values of the row",
+        "If the query is followed as a whole, not row by row: the columns that make up _key; empty if _key is derived from all values in the row",
     }),
     sort: optional({
       type: "array",
@@ -306,14 +306,14 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       type: "string",
       enum: ["expired"],
       description:
-        "With delete: expired if the rows were deleted because they are as old as TTL_SECONDS of their table",
+        'With delete: "expired" if the rows were deleted because they reached their table\'s TTL_SECONDS',
     }),
     ts: optional({ ...COUNT, description: "Time of the commit, in milliseconds since 1970" }),
     commit_seq: optional({ ...COUNT, description: "The highest _seq of the commit" }),
     commit_end: optional({
       ...FLAG,
       description:
-        "For a query that is followed as a whole: whether this is the last message of the commit, after which the rows are those of the query at commit_seq",
+        "If the query is followed as a whole, not row by row: whether this is the last message of the commit, after which the rows equal the result of the query at commit_seq",
     }),
   }),
   SocketError: ERROR_MESSAGE,

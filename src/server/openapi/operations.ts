@@ -57,7 +57,7 @@ export const AUTH_OPERATIONS: Readonly<
   setup: {
     id: "setup",
     tag: "auth",
-    summary: "Create the first DBA and set the password of root, once",
+    summary: "Create the first DBA and set the root password; works only once",
     description:
       "Only for callers on the server's machine, unless auth.allow_remote_setup is true. With " +
       "auth.setup_code, only with the code that the server printed when it started.",
@@ -463,7 +463,7 @@ export const PROBE_OPERATIONS: Readonly<
     id: "metrics",
     tag: "probes",
     summary: "Metrics for Prometheus",
-    description: "Needs role dba or system, or an address in security.metrics_allow.",
+    description: "Requires role dba or system, or an address in security.metrics_allow.",
     access: "bearer or address",
     answers: { 200: { description: "Text format 0.0.4", content: { "text/plain": TEXT } } },
     errors: { 403: ["INSUFFICIENT_PERMISSIONS"] },

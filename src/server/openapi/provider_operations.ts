@@ -13,7 +13,7 @@ export const PROVIDER_OPERATIONS: Readonly<
   login: {
     id: "beginProviderLogin",
     tag: "auth",
-    summary: "Send the browser to a provider",
+    summary: "Redirect the browser to an identity provider",
     access: "anyone",
     parameters: [
       PROVIDER,
@@ -46,7 +46,7 @@ export const PROVIDER_OPERATIONS: Readonly<
   token: {
     id: "exchangeProviderCode",
     tag: "auth",
-    summary: "Exchange the code of a login through a provider for tokens, once",
+    summary: "Exchange the code from a login through a provider for tokens; works only once",
     access: "anyone",
     body: {
       content: jsonOf("ProviderCodeRequest"),
@@ -67,7 +67,7 @@ export const PROVIDER_OPERATIONS: Readonly<
     id: "linkAccount",
     tag: "auth",
     summary: "Link the caller's own account to the login of a provider",
-    description: "Needs oidc.linking. A guest sends no password and keeps its account and rows.",
+    description: "Requires oidc.linking. Guests send no password, and keep their account and rows.",
     access: "bearer or cookie",
     body: {
       content: jsonOf("ProviderLinkRequest"),

@@ -42,7 +42,7 @@ const CONSUMER: Schema = {
   ...TEXT,
   minLength: 1,
   maxLength: 128,
-  description: "The id that the client gave in consume",
+  description: "The id that the client gave in its consume message",
 };
 const PARTITION: Schema = { type: ["integer", "null"], minimum: 0, default: 0 };
 const REQUEST: Schema = {

@@ -18,7 +18,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
     description:
       "The group has limits.topic_visibility_secs to acknowledge them; after that they are " +
       "delivered again. The request waits until there is a message or timeout_seconds have passed. " +
-      "Needs role service or higher.",
+      "Requires role service or higher.",
     access: "bearer",
     body: {
       required: true,
@@ -36,7 +36,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
     summary: "Acknowledge messages of a topic for a group",
     description:
       "Acknowledging a message again changes nothing. ACK within an SQL transaction does it " +
-      "together with the changes of the transaction. Needs role service or higher.",
+      "together with the changes of the transaction. Requires role service or higher.",
     access: "bearer",
     body: {
       required: true,
@@ -54,7 +54,7 @@ export const TOPIC_OPERATIONS: Readonly<Record<"ack" | "consume" | "nack", Opera
     summary: "Return messages of a topic to their group",
     description:
       "They are delivered again, at once or after delay_ms, without waiting for " +
-      "limits.topic_visibility_secs. A message that is not claimed does not change. Needs role " +
+      "limits.topic_visibility_secs. A message that is not claimed does not change. Requires role " +
       "service or higher.",
     access: "bearer",
     body: {

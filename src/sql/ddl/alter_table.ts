@@ -447,7 +447,7 @@ function dropOwnSequence(
   if (others.length > 0) {
     throw new DatabaseError(
       "DEPENDENT_OBJECTS",
-      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns take numbers from its sequence`,
+      `Cannot drop column "${name}": ${others.length} DEFAULT(s) of other columns use its sequence`,
       { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
     );
   }

@@ -201,7 +201,7 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
   if (entry.domain !== undefined) return entry;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot alter domain ${entry.namespace}.${entry.name}: it is another type`,
+    `Cannot alter domain ${entry.namespace}.${entry.name}: it is a type, but not a domain`,
     { position: name._location.start, hint: "ALTER TYPE" },
   );
 }

@@ -341,7 +341,7 @@ export function refuseReferring(
   if (first === undefined) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: ${referring.length} foreign key(s) refer to it, such as "${first.key.name}" of ${nameOf(first.child)}`,
+    `Cannot ${action}: it is referenced by ${referring.length} foreign key(s), including "${first.key.name}" on ${nameOf(first.child)}`,
     { position, hint: "add CASCADE to drop the foreign keys too" },
   );
 }

@@ -230,7 +230,7 @@ function refuseNumberedElsewhere(
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces take numbers from its sequences`,
+    `Cannot drop namespace ${name}: ${elsewhere.length} DEFAULT(s) in other namespaces use its sequences`,
     { position, hint: "drop those DEFAULTs first: ALTER COLUMN … DROP DEFAULT" },
   );
 }

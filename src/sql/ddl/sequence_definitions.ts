@@ -191,7 +191,7 @@ export function refuseNumbered(
   const name = first.table.columns.find(({ columnId }) => columnId === first.columnId)?.name;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot ${action}: ${columns.length} DEFAULT(s) take numbers from it, such as the DEFAULT of column "${name}" of ${first.table.namespace}.${first.table.name}`,
+    `Cannot ${action}: ${columns.length} DEFAULT(s) use it, including the DEFAULT of column "${name}" in ${first.table.namespace}.${first.table.name}`,
     { position, hint: "add CASCADE to drop the DEFAULTs too" },
   );
 }
@@ -226,7 +226,7 @@ function ownedByIdentity(
 ): DatabaseError {
   return new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot take sequence ${namespace}.${name} from its column: it is the sequence of an identity column`,
+    `Cannot detach sequence ${namespace}.${name} from its column: it belongs to an identity column`,
     { position: _location.start, hint: "ALTER TABLE t ALTER COLUMN c DROP IDENTITY drops it" },
   );
 }

@@ -43,7 +43,7 @@ export function renameSequence(
     if (tables.size <= 1) return { before, table: [...tables][0] };
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables take numbers from it`,
+      `Cannot rename sequence ${shown}: the DEFAULTs of ${tables.size} tables use it`,
       {
         position,
         hint: "keep it for one of the tables, and create separate sequences for the others",

@@ -264,7 +264,7 @@ function pathOf(node: CreateStorageStatement): string {
     if (Buffer.byteLength(path.value) <= PATH_BYTES_MAX) return path.value;
     throw new DatabaseError(
       "INVALID_OPTION",
-      `Cannot create storage ${storageId}: its PATH has more than ${PATH_BYTES_MAX} bytes`,
+      `Cannot create storage ${storageId}: its PATH is longer than ${PATH_BYTES_MAX} bytes`,
       { position: path._location.start },
     );
   }

@@ -146,8 +146,8 @@ export function newColumn(
   if (generatedCount > 1) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot define column "${name.name}": it must have only one of a sequence, a DEFAULT and ` +
-        "an expression",
+      `Cannot define column "${name.name}": it can have a sequence, a DEFAULT or ` +
+        "an expression, but only one of them",
       { position },
     );
   }
@@ -225,7 +225,7 @@ export function newCheck(
   if (!isFixed || holdsTimeWord(condition)) {
     throw new DatabaseError(
       "INVALID_DEFINITION",
-      `Cannot use ${isFixed ? "a relative time" : "such a function"} in CHECK: the condition must always give the same result for a row`,
+      `Cannot use ${isFixed ? "a relative time" : "a function whose result can change"} in a CHECK constraint: the condition must always give the same result for the same row`,
       { position: check._location.start },
     );
   }

@@ -374,7 +374,7 @@ function requireKind(
   if (isDomain !== true || domain !== undefined) return;
   throw new DatabaseError(
     "INVALID_OPERATION",
-    `Cannot drop domain ${namespace}.${name}: it is another type`,
+    `Cannot drop domain ${namespace}.${name}: it is a type, but not a domain`,
     { position: _location.start, hint: "DROP TYPE" },
   );
 }
@@ -396,7 +396,7 @@ function refuseUsed(
   if (node.cascade === "cascade") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `${what} with CASCADE: ${users.length} object(s) use it, such as ${users[0]}`,
+      `${what} with CASCADE: ${users.length} object(s) use it, including ${users[0]}`,
       { position, hint: "drop the columns first" },
     );
   }

@@ -83,13 +83,13 @@ interface AssignedRange {
 
 function checkedPosition(position: Value, min = 1): number {
   if (position === null) {
-    throw new DatabaseError("INVALID_VALUE", "Cannot assign an element: its position is NULL");
+    throw new DatabaseError("INVALID_VALUE", "Cannot assign to an element: its position is NULL");
   }
   const at = Number(position);
   if (at >= min) return at;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot assign position ${at} of an array: positions begin at 1`,
+    `Cannot assign to position ${at} of an array: positions start at 1`,
   );
 }
 
@@ -108,7 +108,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
   if (dimensions.length !== ranges.length) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      `Cannot assign an element by ${ranges.length} position(s): the array has ${dimensions.length} dimension(s)`,
+      `Cannot assign to an element by ${ranges.length} position(s): the array has ${dimensions.length} dimension(s)`,
     );
   }
   const [length = 0] = dimensions;
@@ -121,7 +121,7 @@ function prepared(items: ArrayValue, ranges: readonly AssignedRange[]): ArrayVal
     if (to <= (dimensions[at] ?? 0)) continue;
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      `Cannot assign position ${to} of dimension ${at + 1}: it has ${dimensions[at] ?? 0} elements`,
+      `Cannot assign to position ${to} of dimension ${at + 1}: it has ${dimensions[at] ?? 0} elements`,
     );
   }
   return items;

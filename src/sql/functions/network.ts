@@ -47,7 +47,7 @@ function merged([left = null, right = null]: readonly Value[]): Value {
   if (a.family !== b.family) {
     throw new DatabaseError(
       "INVALID_VALUE",
-      "Cannot merge addresses of IPv4 and IPv6: no network contains both",
+      "Cannot merge IPv4 and IPv6 addresses: no network contains both",
     );
   }
   const difference = a.address ^ b.address;

@@ -92,7 +92,7 @@ export function requireSequenceUse(
 ): void {
   if (mayUseSequence(principal, sequence, about)) return;
   const { namespace, name, ownedBy } = sequence;
-  const what = about.use === "take" ? "take numbers from" : "set";
+  const what = about.use === "take" ? "get values from" : "set";
   const who =
     ownedBy === undefined
       ? "this requires role service or higher, or ownership of the namespace"

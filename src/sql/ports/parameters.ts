@@ -72,7 +72,7 @@ function typedParameter(
   if (text.length * 3 > bytesMax && Buffer.byteLength(text) > bytesMax) {
     throw new DatabaseError(
       "INVALID_PARAMETER",
-      `Cannot bind $${index + 1}: it has more than ${bytesMax} bytes`,
+      `Cannot bind $${index + 1}: it is longer than ${bytesMax} bytes`,
     );
   }
   return valueFromParameter(parameter);

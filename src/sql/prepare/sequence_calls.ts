@@ -88,7 +88,7 @@ export class OwnSequenceCalls implements SequenceCalls {
     }
     throw new DatabaseError(
       "INVALID_OPERATION",
-      "Cannot return the last number of a sequence: this request has taken none",
+      "Cannot return the last value of a sequence: this request has not called nextval",
       {
         hint: "call nextval in the same request or transaction, or read the number with RETURNING",
       },

@@ -58,10 +58,7 @@ export class JobAnswers {
       return Array.from({ length: question.count }, () => store.snowflakeId());
     }
     if (question.kind === "sequence") {
-      const sequences = defined(
-        this.#options.sequences,
-        "a live query cannot take numbers from sequences",
-      );
+      const sequences = defined(this.#options.sequences, "a live query cannot use sequences");
       return answeredCall(question.call, sequences);
     }
     if (question.kind === "setting") {

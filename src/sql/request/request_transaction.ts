@@ -132,7 +132,7 @@ export class RequestTransaction implements HeldTransaction {
     this.#prepared.delete(name);
     throw new DatabaseError(
       "TRANSACTION_LIMIT",
-      `Cannot prepare statement "${name}": the prepared statements of the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters in total`,
+      `Cannot prepare statement "${name}": the prepared statements in the transaction would have more than ${this.#deps.limits.sqlBytesMax} characters in total`,
       { position: _location.start, hint: "DEALLOCATE statements that are no longer needed" },
     );
   }
@@ -518,7 +518,7 @@ export class RequestTransaction implements HeldTransaction {
       throw new DatabaseError(
         "TRANSACTION_FAILED",
         this.#isEnding
-          ? "Cannot COMMIT: a statement of the transaction failed; it was rolled back"
+          ? "Cannot COMMIT: a statement in the transaction failed, so the transaction was rolled back"
           : "Cannot continue the transaction: one of its statements failed",
         this.#isEnding ? {} : { hint: "send ROLLBACK, or ROLLBACK TO a savepoint" },
       );

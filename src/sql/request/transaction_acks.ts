@@ -117,7 +117,7 @@ function requireNew(
   if (acknowledgedCount >= (offsets?.length ?? 1)) return;
   throw new DatabaseError(
     "ALREADY_ACKNOWLEDGED",
-    `Cannot acknowledge messages of partition ${partition} for group "${group}" again: they are already acknowledged, and their effects are committed`,
+    `Cannot acknowledge messages in partition ${partition} for group "${group}" again: they have already been acknowledged, and their effects have been committed`,
     { hint: "the transaction was rolled back; continue with the next message" },
   );
 }

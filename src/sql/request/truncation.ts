@@ -111,7 +111,7 @@ export function requireNoRestart({ _location, restart }: TruncateStatement): voi
   if (restart !== true) return;
   throw new DatabaseError(
     "INVALID_TRANSACTION_STATE",
-    "Cannot RESTART IDENTITY inside a transaction: the numbers of a sequence are not rolled back",
+    "Cannot RESTART IDENTITY inside a transaction: the values of a sequence are not rolled back",
     { position: _location.start, hint: "send TRUNCATE on its own" },
   );
 }

@@ -68,7 +68,7 @@ export function* mergedPieces(
 function tooLong({ segmentId, tableId }: SegmentOutline, bytesMax: number): DatabaseError {
   return new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot write segment ${segmentId} of table ${tableId}: it would have more than ${bytesMax} bytes`,
+    `Cannot write segment ${segmentId} of table ${tableId}: it would be larger than ${bytesMax} bytes`,
     { hint: "compress its rows: ALTER TABLE … SET (COMPRESSION = 'zstd')" },
   );
 }

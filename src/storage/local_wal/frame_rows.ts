@@ -95,7 +95,7 @@ function requireFits(bytes: number, { rowBytesMax }: RowHead): void {
   if (bytes <= rowBytesMax) return;
   throw new DatabaseError(
     "ROW_TOO_LARGE",
-    `Cannot store a row of ${bytes} bytes: a row may have up to ${rowBytesMax}`,
+    `Cannot store a row of ${bytes} bytes: the maximum is ${rowBytesMax}`,
     { hint: "put long values into columns of type FILE, or raise limits.max_row_bytes" },
   );
 }

@@ -239,5 +239,5 @@ test("EXPLAIN SUBSCRIBE TO says that time changes the rows", async () => {
   expect(lines.flat()).toContain(
     "  evaluated: after a commit that changes one of these, and when time changes a comparison with the clock, taking at most a quarter of the time",
   );
-  expect(lines[0]).toEqual(["Live query as a whole: it has the time"]);
+  expect(lines[0]).toEqual(["The live query is followed as a whole because it has the time"]);
 });

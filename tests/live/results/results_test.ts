@@ -255,7 +255,7 @@ test("subscriptions to the same query share an evaluation and its rows, also of 
   const first = await current(follow(sql));
   const second = await current(follow(sql, { id: "other", as: principalFor(database, "bo") }));
   const explained = (await run(`EXPLAIN SUBSCRIBE TO ${sql}`)).map(([line]) => String(line));
-  expect(explained[0]).toBe("Live query as a whole: it has an aggregate");
+  expect(explained[0]).toBe("The live query is followed as a whole because it has an aggregate");
   expect(explained.at(-1)).toMatch(
     /^ {2}group: 2 open subscription\(s\) share it and its rows, [1-9]\d* bytes$/,
   );

@@ -142,7 +142,7 @@ describe("foreign keys to a unique index", () => {
     for (const sql of [`DROP INDEX ${p}_v`, `ALTER TABLE ${p} DROP COLUMN v`]) {
       const { error } = await engine.ask(sql);
       expect([sql, error?.code]).toEqual([sql, "DEPENDENT_OBJECTS"]);
-      expect(error?.message).toContain(`such as "c${count}_v_fkey" of ${c}`);
+      expect(error?.message).toContain(`including "c${count}_v_fkey" on ${c}`);
     }
     await engine.restart();
     expect(await code(`INSERT INTO ${c} VALUES (2, 2)`)).toBe("FOREIGN_KEY_VIOLATION");

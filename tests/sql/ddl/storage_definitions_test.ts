@@ -177,7 +177,7 @@ test("a table with the longest names is flushed below the longest template and p
   const path = `${deep}/${"e".repeat(2048 - deep.length - 1)}`;
   const long = `CREATE STORAGE s TYPE filesystem PATH '${path}`;
   expect(await engine.failure(`${long}e'`)).toBe("INVALID_OPTION@1:33");
-  expect(await messageOf(`${long}e'`)).toMatch(/more than 2048 bytes/);
+  expect(await messageOf(`${long}e'`)).toMatch(/longer than 2048 bytes/);
   const template = `{namespace}{tableName}${"{tableName}/".repeat(13)}yyyyyy`;
   await engine.run(`${long}' SHARED_TABLES_TEMPLATE '${template}'`);
   const [space, table] = ["n".repeat(64), "t".repeat(64)];

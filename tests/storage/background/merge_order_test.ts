@@ -330,7 +330,7 @@ test("mergedPieces stops before a segment is longer than allowed", () => {
   expect(() => lengthWithin(100_000)).toThrow(
     expect.objectContaining({
       code: "LIMIT_EXCEEDED",
-      message: "Cannot write segment 2 of table 7: it would have more than 100000 bytes",
+      message: "Cannot write segment 2 of table 7: it would be larger than 100000 bytes",
     }),
   );
 });

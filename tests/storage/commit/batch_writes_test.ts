@@ -195,7 +195,7 @@ test("addBatch refuses a row that is too large", () => {
   const batch = { rowCount: 1, columns };
   const one = Float64Array.of(1);
   expect(() => encoded((it) => it.addBatch(batch, one, Float64Array.of(0)), write)).toThrow(
-    "a row may have up to 4096",
+    "the maximum is 4096",
   );
 });
 

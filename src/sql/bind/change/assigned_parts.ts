@@ -32,8 +32,8 @@ export function withAssignedPart(
   if (type.kind !== "array") {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      `Cannot assign a part of column "${column.name}": its type is ${typeName(type)}, but ` +
-        "must be an array or JSONB",
+      `Cannot assign to part of column "${column.name}": its type is ${typeName(type)}, but ` +
+        "must be an array type or JSONB",
       { position: column._location.start },
     );
   }

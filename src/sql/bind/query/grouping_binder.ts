@@ -199,7 +199,7 @@ function checkMembers(count: number, { _location }: GroupItem): void {
   if (count <= SET_MEMBERS_MAX) return;
   throw new DatabaseError(
     "LIMIT_EXCEEDED",
-    `Cannot group by grouping sets of ${count} expressions in total: the maximum is ${SET_MEMBERS_MAX}`,
+    `Cannot use grouping sets: they contain ${count} expressions in total, but the maximum is ${SET_MEMBERS_MAX}`,
     { position: _location.start, hint: "group by fewer sets, or by fewer expressions in each" },
   );
 }

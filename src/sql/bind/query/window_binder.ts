@@ -276,7 +276,7 @@ function frameOf(frame: WindowFrame, around: FrameAround): BoundFrame {
     );
   }
   if (mode === "groups" && around.orderBy.length === 0) {
-    throw misuse("Cannot use a frame of GROUPS without ORDER BY in the window", frame);
+    throw misuse("Cannot use a GROUPS frame in a window without ORDER BY", frame);
   }
   return {
     mode,
@@ -308,13 +308,16 @@ function boundOf(
   }
   const [sort, ...others] = orderBy;
   if (sort === undefined || others.length > 0) {
-    throw misuse("Cannot use a frame of RANGE with an offset: ORDER BY must have one entry", bound);
+    throw misuse(
+      "Cannot use a RANGE frame with an offset: ORDER BY must have exactly one entry",
+      bound,
+    );
   }
   const reach = resolveReach(sort.expression.type, offset.type);
   if (reach === undefined) {
     throw new DatabaseError(
       "TYPE_MISMATCH",
-      "Cannot use a frame of RANGE with this offset: it cannot be added to the values of ORDER BY",
+      "Cannot use a RANGE frame with this offset: it cannot be added to the values in ORDER BY",
       {
         position: bound._location.start,
         hint: "numbers accept numbers; dates and times accept intervals",

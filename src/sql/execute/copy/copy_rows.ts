@@ -126,7 +126,7 @@ export class CopyRows {
     this.#hasMore = cells.rowCount > 0;
     if (cells.rowCount === 0) {
       if (this.#bytes.length - this.#from <= ROW_BYTES_MAX || this.#scanner.isEnded) return true;
-      throw copyFault(`a row has more than ${ROW_BYTES_MAX} bytes`, this.#placeOf(0));
+      throw copyFault(`a row is longer than ${ROW_BYTES_MAX} bytes`, this.#placeOf(0));
     }
     if (this.#target.options.format !== "binary") this.#requireText(cells, from);
     const scannedCount = cells.rowCount;

@@ -80,7 +80,7 @@ export function filled([value = null, sizes = null, bounds]: readonly Value[]): 
   if (itemsOf(bounds ?? null).some((bound) => bound !== 1)) {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      "Cannot fill an array whose lower bounds are not 1: arrays begin at 1",
+      "Cannot fill an array whose lower bounds are not 1: arrays start at 1",
     );
   }
   if (lengths.length > DIMENSIONS_MAX) throw tooDeep(lengths.length);

@@ -29,6 +29,6 @@ export function checkMadeLength(length: number): void {
   if (length <= MADE_LENGTH_MAX) return;
   throw new DatabaseError(
     "VALUE_TOO_LONG",
-    `Cannot create a string of ${length} characters: at most ${MADE_LENGTH_MAX} are allowed`,
+    `Cannot create a string of ${length} characters: the maximum is ${MADE_LENGTH_MAX}`,
   );
 }

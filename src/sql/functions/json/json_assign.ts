@@ -26,7 +26,10 @@ import { checkMadeLength } from "../base/made_length.ts";
 export function withJsonPart(json: Value, steps: readonly Value[], value: Value): string {
   const path = steps.map((step) => {
     if (typeof step === "string" || typeof step === "number") return `${step}`;
-    throw new DatabaseError("INVALID_VALUE", "Cannot assign a part of JSON: its position is NULL");
+    throw new DatabaseError(
+      "INVALID_VALUE",
+      "Cannot assign to a part of JSON: its position is NULL",
+    );
   });
   const empty = typeof steps[0] === "string" ? jsonObject([]) : [];
   const root = json === null ? empty : jsonTree(json as string);

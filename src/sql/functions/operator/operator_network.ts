@@ -129,7 +129,7 @@ function sameFamily(left: Value, right: Value): readonly [InetAddress, InetAddre
   if (a.family === b.family) return [a, b];
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot compute with an address of IPv4 and one of IPv6: they differ in their sizes",
+    "Cannot compute with an IPv4 address and an IPv6 address: they differ in size",
   );
 }
 

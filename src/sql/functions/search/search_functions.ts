@@ -278,7 +278,7 @@ function wordOfElement(word: Value): TsWord {
   if (typeof word === "string" && word !== "") return { word, positions: [] };
   throw new DatabaseError(
     "INVALID_VALUE",
-    `Cannot make a tsvector of ${word === null ? "NULL" : quotedTsWord("")}: words must have ` +
+    `Cannot create a tsvector from ${word === null ? "NULL" : quotedTsWord("")}: words must have ` +
       "characters",
   );
 }

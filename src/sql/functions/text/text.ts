@@ -233,7 +233,7 @@ function chr([value = null]: readonly Value[]): string {
   if (isCharacter) return String.fromCodePoint(code);
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot make the character ${code}: it must be a Unicode character other than 0`,
+    `Cannot create the character ${code}: it must be a Unicode character other than 0`,
   );
 }
 

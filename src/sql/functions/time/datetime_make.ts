@@ -42,7 +42,7 @@ function makeTime([hour = null, minute = null, second = null]: readonly Value[])
   if (isValid) return micros;
   throw new DatabaseError(
     "VALUE_OUT_OF_RANGE",
-    `Cannot make the time ${h}:${m}:${s}: it must be between 00:00:00 and 24:00:00`,
+    `Cannot create the time ${h}:${m}:${s}: it must be between 00:00:00 and 24:00:00`,
   );
 }
 
@@ -85,7 +85,7 @@ function timestampFromEpoch([seconds = null]: readonly Value[]): Value {
   if (Number.isNaN(value)) {
     throw new DatabaseError(
       "VALUE_OUT_OF_RANGE",
-      "Cannot make a timestamp of NaN seconds: expected a number",
+      "Cannot create a timestamp from NaN seconds: expected a number",
     );
   }
   const days = Math.floor(value / 86_400);
