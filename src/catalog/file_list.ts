@@ -1,6 +1,6 @@
 /**
  * Manages the list of uploaded files. It is the only part of the catalog that is not kept in
- * memory, because it grows with the data of users. Callers that do not need the whole list at once
+ * memory, because it grows with the data of users. Callers that do not need the whole list
  * read it in portions, or read only the files of one table or owner.
  *
  * This prevents reads of the whole list from blocking the event loop during uploads. The cost is

@@ -7,7 +7,7 @@ import { type ExecutionPart, ServerError, type StatementEntry } from "../../src/
 /** How many rows are read before the user asks for more. */
 const FIRST_ROWS = 1000;
 
-/** How many rows are read at once at most, because reading more would freeze the page. */
+/** The maximum number of rows that are read at a time. Reading more would freeze the page. */
 const MORE_ROWS_MAX = 100_000;
 
 /**

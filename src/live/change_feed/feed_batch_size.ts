@@ -1,5 +1,5 @@
 /**
- * Decides how many versions a feed reads at once: as many as one tick can send within the memory
+ * Decides how many versions a feed reads at a time: as many as one tick can send within the memory
  * limit of a batch, estimated from earlier batches.
  */
 import { ReadSize } from "../program/read_size.ts";

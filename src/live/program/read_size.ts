@@ -1,6 +1,6 @@
 /**
- * Decides how many versions of a table are read at once: as many as a byte limit allows, estimated
- * from the size of recent versions.
+ * Decides how many versions of a table are read at a time: as many as a byte limit allows,
+ * estimated from the size of recent versions.
  *
  * A reader that counted only rows would decode 256 versions of 100 KB and the versions that they
  * replaced, 50 MB in all, to fill one frame, and would discard the rest when that frame fills the

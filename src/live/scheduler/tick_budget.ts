@@ -12,7 +12,7 @@ const UNITS_PER_MS = 1000;
 /** The number of versions that a filter examines for one unit. */
 const SCANNED_PER_UNIT = 16;
 
-/** The maximum number of versions that one subscription reads at once. */
+/** The maximum number of versions that one subscription reads at a time. */
 export const READ_ROWS_MAX = 256;
 
 export class TickBudget {

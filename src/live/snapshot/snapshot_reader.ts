@@ -28,8 +28,8 @@ import { ELSEWHERE, SnapshotSearch } from "./snapshot_search.ts";
 const SCAN_ROWS_MAX = 1024;
 
 /**
- * The number of rows projected at once. Rows of maximum size need this much memory in addition to a
- * frame.
+ * The number of rows projected at a time. Rows of maximum size need this much memory in addition to
+ * a frame.
  */
 const PROJECT_ROWS_MAX = 64;
 

@@ -13,7 +13,7 @@ import type { Answers, Question } from "./job.ts";
 import { AskedSequenceCalls } from "./sequence_questions.ts";
 
 /**
- * The minimum number of ids that are requested at once; the first question requests this many.
+ * The minimum number of ids that are requested at a time; the first question requests this many.
  * Unused ids are discarded.
  */
 const IDS_MIN = 16;

@@ -27,7 +27,7 @@ const LOOKUPS_MAX = 256;
  */
 const SPANS_MAX = 64;
 
-/** The number of rows that a scan of an index returns at once. */
+/** The number of rows that an index scan returns at a time. */
 const BATCH_ROWS = 512;
 
 /** The keys whose referring rows are to be found. */

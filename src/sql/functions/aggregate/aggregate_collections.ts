@@ -76,7 +76,7 @@ class TextState implements AggregateState {
 }
 
 /**
- * The number of strings that are joined at once, so that few strings remain to be joined when the
+ * The number of strings that are joined at a time, so that few strings remain to be joined when the
  * result is read.
  */
 const JOINED_TEXTS = 1024;
