@@ -75,7 +75,7 @@ export class OwnSequenceCalls implements SequenceCalls {
     }
     throw new DatabaseError(
       "INVALID_OPERATION",
-      `Cannot return the current number of sequence ${namespace}.${name}: this request has taken none`,
+      `Cannot return the current value of sequence ${namespace}.${name}: this request has not called nextval for it`,
       {
         hint: "call nextval in the same request or transaction, or read the number with RETURNING",
       },
