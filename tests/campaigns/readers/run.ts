@@ -220,7 +220,7 @@ class Campaign {
       if (answer?.error === undefined) {
         this.#acknowledged.push(id);
         this.#written += 1;
-      } else if (answer.error.code !== "SERIALIZATION_FAILURE") {
+      } else if (answer.error.reason !== "conflict") {
         // On a busy machine, the statements of a transaction may take longer than a tick.
         this.#noteFailure(sql, answer.error);
       }
