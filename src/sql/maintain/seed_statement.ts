@@ -17,9 +17,7 @@ import type { RowTally } from "./tallies.ts";
 
 /** Returns a statement without OFFSET and with another limit. */
 export function limitedTo(core: SelectFromStatement, rowsMax: number): SelectFromStatement {
-  const { _location } = core;
-  const limit: Expr = { type: "integer", value: rowsMax, text: String(rowsMax), _location };
-  return { ...core, limit: { _location, limit } };
+  return { ...core, limit: { _location: core._location, limit: integerOf(rowsMax, core) } };
 }
 
 /** Returns every call of an aggregate that belongs to a block itself, in the order of the text. */
@@ -57,7 +55,10 @@ export interface SeedOfGroups {
   readonly tallies: readonly RowTally[];
 }
 
-/** Returns the seed of a block with groups. */
+/**
+ * Returns the seed of a block with groups. It groups by positions, because GROUP BY refuses a
+ * constant, which DISTINCT accepts.
+ */
 export function seedOfGroups(
   core: SelectFromStatement,
   { tallies, calls, keys }: SeedOfGroups,
@@ -81,8 +82,12 @@ export function seedOfGroups(
     columns: [...keys, rowCount, ...results].map(itemOf),
     from,
     where,
-    groupBy: keys.length === 0 ? undefined : keys,
+    groupBy: keys.length === 0 ? undefined : keys.map((_, index) => integerOf(index + 1, core)),
   };
+}
+
+function integerOf(value: number, { _location }: SelectFromStatement): Expr {
+  return { type: "integer", value, text: String(value), _location };
 }
 
 function renamed(call: ExprCall, name: ExprCall["function"]): ExprCall {

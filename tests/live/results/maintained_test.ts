@@ -229,6 +229,10 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ],
   ["DISTINCT", "SELECT DISTINCT n, product_id FROM shop.items"],
   [
+    "DISTINCT with constants",
+    "SELECT DISTINCT n, 'b' AS b, 7 AS seven, product_id FROM shop.items",
+  ],
+  [
     "DISTINCT over a join",
     "SELECT DISTINCT u.city FROM shop.users u JOIN shop.orders o ON o.user_id = u.id",
   ],
