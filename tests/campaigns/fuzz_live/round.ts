@@ -78,6 +78,8 @@ export class Round {
   #seqs: number[] = [];
   /** Whether a definition or a right has changed since the followers were last judged. */
   #isRedefined = false;
+  /** The followers that ended because their SELECT fails. They begin again once it works. */
+  readonly #waiting = new Set<Follower>();
 
   constructor(options: RoundOptions, totals: Totals, report: (finding: string) => void) {
     this.#options = options;
@@ -334,13 +336,20 @@ export class Round {
     const { asked, ending } = follower;
     const { error } = await this.#judge.select(asked);
     const isExpected =
-      error !== undefined || (this.#isRedefined && DEFINITION_CODES.has(ending?.code ?? ""));
+      error !== undefined ||
+      this.#waiting.has(follower) ||
+      (this.#isRedefined && DEFINITION_CODES.has(ending?.code ?? ""));
     if (!isExpected && ending !== undefined) {
       const isOfRow = ending.code === "CONVERSION_ERROR" && (await this.#failsOnRow(asked));
       if (!isOfRow) this.#blame(follower, `ends with ${ending.code}: ${ending.message}`);
     }
+    if (error !== undefined) {
+      this.#waiting.add(follower);
+      return;
+    }
+    this.#waiting.delete(follower);
     const socket = this.#followers.get(follower)?.socket;
-    if (error === undefined && socket !== undefined) follower.begin(socket);
+    if (socket !== undefined) follower.begin(socket);
   }
 
   /**
