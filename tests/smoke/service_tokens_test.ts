@@ -181,7 +181,7 @@ test.each([
     "has no scope WRITE",
   ],
   ["BEGIN; INSERT INTO app.items VALUES (3); COMMIT", "PERMISSION_DENIED", "has no scope WRITE"],
-  ["SELECT nextval('app.numbers')", "PERMISSION_DENIED", "Cannot take numbers"],
+  ["SELECT nextval('app.numbers')", "PERMISSION_DENIED", "Cannot get values from sequence"],
   ["CREATE INDEX items_ids ON app.items (id)", "PERMISSION_DENIED", "has no scope DEFINE"],
   ["COMMENT ON TABLE app.items IS 'x'", "PERMISSION_DENIED", "has no scope DEFINE"],
   ["CREATE SEQUENCE app.more", "PERMISSION_DENIED", "has no scope DEFINE"],
