@@ -467,8 +467,8 @@ test("the least and the greatest value of a group are found again through an ind
   const sql = "SELECT user_id, min(total), max(total) FROM shop.orders GROUP BY user_id";
   const follower = await current(follow(sql, undefined));
   const evaluated = await current(follow(sql, "evaluated"));
-  await run("INSERT INTO shop.orders VALUES (60, 1, 7), (61, 1, 7), (62, 1, 9), (63, 2, NULL)");
   for (const commit of [
+    "INSERT INTO shop.orders VALUES (60, 1, 7), (61, 1, 7), (62, 1, 9), (63, 2, NULL)",
     "DELETE FROM shop.orders WHERE id = 11",
     "UPDATE shop.orders SET total = 8 WHERE id = 62",
     "DELETE FROM shop.orders WHERE id = 10",
