@@ -1,7 +1,7 @@
 /**
- * What a browser keeps between the beginning of a login at a provider and its end, in a cookie that
- * the server has signed. The server itself stores nothing, so that strangers who begin logins cost
- * no memory, and a login survives a restart.
+ * Seals the state of a login through a provider in a signed cookie, which the browser keeps until
+ * the login ends. The server itself stores nothing, so that strangers who begin logins cost no
+ * memory, and a login survives a restart.
  *
  *     {base64url of JSON}.{base64url(HMAC-SHA256(secret, "provider login\n" + the first part))}
  */

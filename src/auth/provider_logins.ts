@@ -69,7 +69,7 @@ export interface LoginWish {
   readonly callbackUrl: string;
 }
 
-/** What a browser sends to the callback. */
+/** The request of a browser to the callback. */
 export interface LoginReturn {
   readonly query: URLSearchParams;
   /** The cookie of the login. */

@@ -46,7 +46,7 @@ export interface TokenClaims {
 /** Claims of a provider by name. A claim that is not a string is JSON text. */
 export type ExternalClaims = Readonly<Record<string, string>>;
 
-/** Where the current time lies relative to a token's lifetime. */
+/** The position of the current time relative to a token's lifetime. */
 export type TokenAge = "valid" | "expired" | "early";
 
 /** The allowed difference between the clocks of two machines, in seconds. */

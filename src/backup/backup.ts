@@ -69,7 +69,7 @@ interface CopySource {
    * storages.
    */
   readonly path: string;
-  /** Where the file is, if that differs from `path`. */
+  /** The location of the file, if it differs from `path`. */
   readonly from?: string;
   readonly bytes: number;
   /**

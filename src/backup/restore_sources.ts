@@ -70,7 +70,7 @@ export interface PointRequest {
   readonly heldBytesMax?: number;
 }
 
-/** Where a backup ends. */
+/** The point at which a backup ends. */
 export interface PointBegin {
   /** The incarnation from which the backup comes; undefined if it is older than any archive. */
   readonly incarnation: string | undefined;

@@ -18,7 +18,7 @@ import { DiskError } from "./errors.ts";
 /** The amount of memory that the process may use. */
 export interface MemoryLimit {
   readonly bytes: number;
-  /** Where the limit comes from, such as "memory.max of /sys/fs/cgroup/app.slice". */
+  /** The source of the limit, such as "memory.max of /sys/fs/cgroup/app.slice". */
   readonly source: string;
 }
 

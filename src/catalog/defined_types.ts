@@ -13,7 +13,7 @@ import { NamedEntries } from "./named_entries.ts";
 import { allSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
-/** What a name defined by CREATE TYPE or CREATE DOMAIN refers to. */
+/** The type to which a name defined by CREATE TYPE or CREATE DOMAIN refers. */
 export interface DefinedType {
   readonly type: DataType;
   readonly domain?: DomainType;

@@ -446,8 +446,8 @@ export interface WebhookEntry {
   /** Whether a message waits until all earlier messages with the same key have been delivered. */
   readonly isOrdered: boolean;
   /**
-   * Where the webhook starts: "created" means with messages that are committed after its creation,
-   * and "earliest" with the oldest messages that the topic keeps.
+   * The first messages of the webhook: "created" means messages that are committed after its
+   * creation, and "earliest" means the oldest messages that the topic keeps.
    */
   readonly start: "created" | "earliest";
   /** How long the receiver may take to respond to a request, in seconds. */
@@ -586,7 +586,7 @@ export interface Erasure {
   readonly eraseAfterMs: number;
 }
 
-/** Where the bytes of a FILE cell are stored, and the row that must still refer to them. */
+/** The place of the bytes of a FILE cell, and the row that must still refer to them. */
 export interface FileEntry {
   readonly fileId: string;
   readonly tableId: number;

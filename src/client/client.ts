@@ -49,7 +49,7 @@ export interface ClientOptions {
    */
   readonly auth?: Credentials;
   /**
-   * Where the refresh token is kept: in *memory*; in `storage`, so that a session survives a reload
+   * The place of the refresh token: in *memory*; in `storage`, so that a session survives a reload
    * of the page; or in a `cookie`, in pages that the server itself delivers.
    */
   readonly session?: SessionPlace;
