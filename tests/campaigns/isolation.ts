@@ -9,7 +9,8 @@
  * read; in half of the rounds, it is a STREAM table whose rows expire. Its rules are also evaluated
  * apart from the statements. Queries and changes also run in a world where the caller is alone, and
  * must have the same result: rows that cannot be seen cannot be counted either. A leak is printed
- * with its seed, and the script exits with 1.
+ * with its seed, and the script exits with 1. The same seed sends the same statements: the last
+ * line has a digest of all of them.
  *
  * With `--inject`, some scans, reads by key and change reads use another owner, a policy shows rows
  * that no other shows, and policies are lost when rows expire, one fault after the other. The
@@ -37,7 +38,7 @@ const {
 if (inject) {
   let missed = 0;
   for (const injected of INJECTED_FAULTS) {
-    const { leaks, statements } = await campaign(INJECTED_STATEMENTS_MAX, injected);
+    const { leaks, statements } = await campaign(INJECTED_STATEMENTS_MAX, { injected });
     process.stdout.write(
       `injected ${injected}: ${leaks === 0 ? "NOT found" : "found"} after ${statements} statements\n`,
     );
@@ -45,21 +46,26 @@ if (inject) {
   }
   process.exitCode = missed === 0 ? 0 : 1;
 } else {
-  const { compared, leaks, messages, statements } = await campaign(count, undefined);
+  const trace = new Bun.CryptoHasher("sha1");
+  const { compared, leaks, messages, statements } = await campaign(count, { trace });
   process.stdout.write(
     `${statements} statements, ${compared} compared with those of a lonely caller, ${messages} live messages read: ${leaks} leaks\n`,
   );
+  process.stdout.write(`trace of all statements: ${trace.digest("hex")}\n`);
   process.exitCode = leaks === 0 ? 0 : 1;
 }
 
 async function campaign(
   statementsMax: number,
-  injected: InjectedFault | undefined,
+  {
+    injected,
+    trace = new Bun.CryptoHasher("sha1"),
+  }: { readonly injected?: InjectedFault; readonly trace?: Bun.CryptoHasher },
 ): Promise<Totals> {
   const totals: Totals = { statements: 0, compared: 0, messages: 0, leaks: 0 };
   process.stdout.write(`isolation: ${statementsMax} statements, seed ${firstSeed}\n`);
   for (let seed = firstSeed; totals.statements < statementsMax; seed += 1) {
-    await using round = await Round.open(seed, { totals, injected });
+    await using round = await Round.open(seed, { totals, injected, trace });
     await round.run(statementsMax);
     if (injected !== undefined && totals.leaks > 0) break;
   }

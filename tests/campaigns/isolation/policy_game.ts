@@ -4,7 +4,7 @@
  * caller is sent, changes, or leaves behind must agree with them.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
-import { systemClock } from "../../../src/base/clock.ts";
+import type { Clock } from "../../../src/base/clock.ts";
 import { ExpirySweep, type SqlResponse } from "../../../src/sql/mod.ts";
 import { postForm } from "./policy_forms.ts";
 import { CALLERS, type Caller, type World } from "./world.ts";
@@ -62,6 +62,7 @@ export interface PolicyGameParts {
   readonly all: World;
   readonly lonely: ReadonlyMap<string, World>;
   readonly chance: Chance;
+  readonly clock: Clock;
   readonly salt: string;
   readonly report: (what: string, sql: string) => void;
   /** Whether the posts are rows of a shared STREAM table. */
@@ -302,10 +303,10 @@ export class PolicyGame {
 
   /** Deletes the posts that are older than a second, and writes another. */
   async #expire(): Promise<void> {
-    const { all, chance, expiryOpens } = this.#parts;
+    const { all, chance, clock, expiryOpens } = this.#parts;
     await all.prepare("ALTER TABLE posts SET (TTL_SECONDS = 1)");
     const { catalog, store } = all.database;
-    await new ExpirySweep({ catalog, store, clock: systemClock }).run();
+    await new ExpirySweep({ catalog, store, clock }).run();
     const level = expiryOpens ? ", ACCESS_LEVEL = 'PUBLIC'" : "";
     await all.prepare(`ALTER TABLE posts SET (TTL_SECONDS = ${TTL_SECONDS}${level})`);
     this.#isOpen = expiryOpens;

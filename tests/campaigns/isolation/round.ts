@@ -13,11 +13,17 @@ import { type InjectedFault, leakFrom } from "./injected_faults.ts";
 import { canaryIn, differenceOf, textOfAnswer } from "./judge.ts";
 import { PolicyGame } from "./policy_game.ts";
 import { type Watcher, watch } from "./watcher.ts";
-import { CALLERS, type Caller, mayActAs, World } from "./world.ts";
+import { CALLERS, type Caller, mayActAs, RoundClock, World } from "./world.ts";
 
 const STATEMENTS_PER_ROUND = 1000;
 const PROGRESS_EVERY = 1000;
 const WATCHERS_MAX = 40;
+
+/** The average number of statements for each new subscription. */
+const SUBSCRIPTION_EVERY = 2;
+
+/** The wall clock advances by so much with each statement. */
+const STATEMENT_MS = 100;
 const LEAKS_SHOWN_MAX = 20;
 
 export interface Totals {
@@ -27,12 +33,21 @@ export interface Totals {
   leaks: number;
 }
 
+/** What a round has of its campaign. */
+export interface Campaigned {
+  readonly totals: Totals;
+  readonly injected: InjectedFault | undefined;
+  /** Contains every statement of the common worlds: the same for the same seed. */
+  readonly trace: Bun.CryptoHasher;
+}
+
 export class Round implements AsyncDisposable {
   readonly #seed: number;
   readonly #chance: Chance;
   readonly #salt: string;
   readonly #totals: Totals;
   readonly #injected: InjectedFault | undefined;
+  readonly #clock: RoundClock;
   readonly #all: World;
   readonly #lonely: ReadonlyMap<string, World>;
   /** The stored tables. Their columns do not include `mark`, which its default fills. */
@@ -42,26 +57,28 @@ export class Round implements AsyncDisposable {
 
   private constructor(
     seed: number,
-    { totals, injected }: { totals: Totals; injected: InjectedFault | undefined },
-    worlds: { all: World; lonely: ReadonlyMap<string, World> },
+    { totals, injected }: Campaigned,
+    worlds: { clock: RoundClock; all: World; lonely: ReadonlyMap<string, World> },
   ) {
     this.#seed = seed;
     this.#chance = chanceFromSeed(seed);
     this.#salt = `salt${seed}`;
     this.#totals = totals;
     this.#injected = injected;
+    this.#clock = worlds.clock;
     this.#all = worlds.all;
     this.#lonely = worlds.lonely;
   }
 
-  static async open(
-    seed: number,
-    campaigned: { totals: Totals; injected: InjectedFault | undefined },
-  ): Promise<Round> {
-    const all = await World.open();
+  static async open(seed: number, campaigned: Campaigned): Promise<Round> {
+    const clock = new RoundClock();
+    const note = (caller: string, sql: string): void => {
+      campaigned.trace.update(`${caller}: ${sql}\n`);
+    };
+    const all = await World.open({ clock, note });
     const lonely = new Map<string, World>();
-    for (const { name } of CALLERS) lonely.set(name, await World.open());
-    const round = new Round(seed, campaigned, { all, lonely });
+    for (const { name } of CALLERS) lonely.set(name, await World.open({ clock }));
+    const round = new Round(seed, campaigned, { clock, all, lonely });
     await round.#define();
     return round;
   }
@@ -106,6 +123,7 @@ export class Round implements AsyncDisposable {
       all: this.#all,
       lonely: this.#lonely,
       chance,
+      clock: this.#clock,
       salt: this.#salt,
       report: (what, sql) => {
         this.#report(what, sql);
@@ -148,6 +166,7 @@ export class Round implements AsyncDisposable {
       if (this.#totals.statements >= statementsMax) break;
       const caller = this.#chance.pick(CALLERS);
       this.#totals.statements += 1;
+      this.#clock.pass(STATEMENT_MS);
       if (this.#totals.statements % PROGRESS_EVERY === 0) {
         process.stdout.write(`  ${this.#totals.statements} statements, seed ${this.#seed}\n`);
       }
@@ -157,7 +176,7 @@ export class Round implements AsyncDisposable {
       if (this.#chance.below(4) === 0) await this.#form(caller);
       else if (this.#chance.below(5) === 0) await this.#postForm(caller);
       else await this.#random(caller);
-      if (this.#chance.below(25) === 0) this.#subscribe(caller);
+      if (this.#chance.below(SUBSCRIPTION_EVERY) === 0) this.#subscribe(caller);
       this.#readMessages();
       if (this.#injected !== undefined && this.#totals.leaks > 0) return;
     }

@@ -2,14 +2,18 @@
  * A database with a few callers, in this process. One world contains the rows of all of them. In a
  * lonely world, there is only one caller. In the common world, that caller must never receive more
  * than it receives there.
+ *
+ * The wall clock of the worlds moves only when the campaign moves it, so that the age of a row
+ * depends on the seed alone. Timers are those of the system.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import type { Database } from "../../../src/database.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
-import { openAt } from "../../support/database.ts";
+import { openAt, SMALL_FILES } from "../../support/database.ts";
 import { principalFor } from "../../support/principal_for.ts";
 
 export interface Caller {
@@ -32,19 +36,55 @@ export function mayActAs({ role }: Caller): readonly Caller[] {
   );
 }
 
+/** The wall clock of all worlds of a round. */
+export class RoundClock implements Clock {
+  #nowMs = Date.UTC(2026, 6, 1);
+
+  /** Advances the wall clock. */
+  pass(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs();
+  }
+
+  after(...timer: Parameters<Clock["after"]>): ReturnType<Clock["after"]> {
+    return systemClock.after(...timer);
+  }
+
+  yield(): Promise<void> {
+    return systemClock.yield();
+  }
+}
+
+/** What a world needs to open. */
+export interface WorldParts {
+  readonly clock: Clock;
+  /** Is told every statement before it runs. */
+  readonly note?: ((caller: string, sql: string) => void) | undefined;
+}
+
 export class World implements AsyncDisposable {
   readonly database: Database;
   readonly #directory: string;
+  readonly #note: WorldParts["note"];
 
-  private constructor(database: Database, directory: string) {
+  private constructor(database: Database, directory: string, note: WorldParts["note"]) {
     this.database = database;
     this.#directory = directory;
+    this.#note = note;
   }
 
-  static async open(): Promise<World> {
+  static async open({ clock, note }: WorldParts): Promise<World> {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-isolation-"));
-    const database = await openAt(directory, { config: 'storage.durability = "relaxed"' });
-    const world = new World(database, directory);
+    const config = `storage.durability = "relaxed"\n${SMALL_FILES}`;
+    const database = await openAt(directory, { config, clock });
+    const world = new World(database, directory, note);
     for (const { name, role } of CALLERS) {
       await world.prepare(`CREATE USER ${name} WITH INTERNAL ROLE ${role}`);
     }
@@ -53,6 +93,7 @@ export class World implements AsyncDisposable {
 
   /** Runs SQL text. An exception, which is a defect, is returned as INTERNAL_ERROR. */
   async ask(caller: string, sql: string): Promise<SqlResponse> {
+    this.#note?.(caller, sql);
     try {
       const principal = principalFor(this.database, caller);
       return await this.database.sql.execute(principal, { sql, params: [] });

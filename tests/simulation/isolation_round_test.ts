@@ -1,0 +1,24 @@
+/**
+ * Verifies that a seed of the isolation campaign determines its statements, so that a leak that it
+ * prints can be found again.
+ */
+import { expect, test } from "bun:test";
+import { Round } from "../campaigns/isolation/round.ts";
+
+const STATEMENTS = 60;
+
+/** Returns the digest of all statements of a round. */
+async function traceOf(seed: number): Promise<string> {
+  const totals = { statements: 0, compared: 0, messages: 0, leaks: 0 };
+  const trace = new Bun.CryptoHasher("sha1");
+  await using round = await Round.open(seed, { totals, injected: undefined, trace });
+  await round.run(STATEMENTS);
+  expect(totals.leaks).toBe(0);
+  return trace.digest("hex");
+}
+
+test("Round sends the same statements for the same seed", async () => {
+  const first = await traceOf(8);
+  expect(await traceOf(8)).toBe(first);
+  expect(await traceOf(9)).not.toBe(first);
+});
