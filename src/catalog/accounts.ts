@@ -32,6 +32,11 @@ interface AccountRecord extends UserEntry {
   readonly accountId: number;
   /** The number that owns the rows of an account that was dropped but has not been erased. */
   readonly retiredOwner?: number;
+  /**
+   * The position in commit order at which the account got its role; absent if it was created with
+   * this role under a new name.
+   */
+  readonly rightsSeq?: number;
 }
 
 interface OwnerRecord {
@@ -162,6 +167,12 @@ export class Accounts {
 
   droppedSeq(userId: string): number {
     return this.#retiredSeqs.get(userId) ?? 0;
+  }
+
+  rightsSeq(userId: string): number {
+    const accountId = this.#active.get(userId)?.accountId;
+    const account = accountId === undefined ? undefined : this.#all.get(accountId);
+    return Math.max(this.droppedSeq(userId), account?.rightsSeq ?? 0);
   }
 
   create(user: NewUser): UserEntry {
@@ -298,6 +309,7 @@ export class Accounts {
   /** Writes accounts; an account without an owner number gets one. */
   #change(records: readonly AccountRecord[]): void {
     let nextOwner = this.#counters.get("next_owner");
+    const highestSeq = Math.max(0, ...records.map(({ rightsSeq = 0 }) => rightsSeq));
     const owners: OwnerRecord[] = [];
     for (const { userId } of records) {
       if (this.#ownerByUser.has(userId)) continue;
@@ -307,7 +319,9 @@ export class Accounts {
     this.#file.transaction(() => {
       for (const record of records) this.#put(record);
       for (const owner of owners) this.#putOwner(owner);
+      this.#counters.store("highest_seq", highestSeq);
     });
+    this.#counters.raise("highest_seq", highestSeq);
     for (const record of records) this.#remember(record);
     for (const owner of owners) this.#rememberOwner(owner);
   }
@@ -329,6 +343,8 @@ export class Accounts {
       createdAtMs: nowMs,
       updatedAtMs: nowMs,
       deletedAtMs: undefined,
+      // A policy of the dropped account with this name applies again.
+      ...(this.wasDropped(user.userId) ? { rightsSeq: this.#newSeq() } : {}),
       ...(user.isEmailUnproven === undefined ? {} : { isEmailUnproven: true }),
       ...(user.authData === undefined ? {} : { authData: user.authData }),
       ...(user.metadata === undefined ? {} : { metadata: user.metadata }),
@@ -341,13 +357,13 @@ export class Accounts {
     if (loginName !== undefined && this.userLike(loginName)?.userId !== userId) {
       this.#refuseTaken(loginName);
     }
-    const endsTokens =
-      change.passwordHash !== undefined ||
-      (change.role !== undefined && change.role !== before.role);
+    const hasOtherRole = change.role !== undefined && change.role !== before.role;
+    const endsTokens = change.passwordHash !== undefined || hasOtherRole;
     const isLoginOnly = Object.keys(change).every((key) => key === "lastLoginAtMs");
     return {
       ...before,
       role: change.role ?? before.role,
+      ...(hasOtherRole ? { rightsSeq: this.#newSeq() } : {}),
       ...addressAfter(before, change),
       authType: change.authType ?? before.authType,
       ...(loginName === undefined ? {} : { loginName }),

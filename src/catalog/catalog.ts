@@ -135,10 +135,12 @@ export interface Catalog {
    */
   tableDroppedSeq(namespace: string, name: string): number;
   /**
-   * Returns the position in commit order at which a change of a table's ACCESS_LEVEL last admitted
-   * more readers; 0 if that never happened.
+   * Returns the position in commit order at which the rows of a table that a user may read last
+   * changed although the rows did not: its ACCESS_LEVEL or its policies were changed, its namespace
+   * got another owner, or the user or the owner of a policy got another role. The result is 0 if
+   * that never happened.
    */
-  tableOpenedSeq(tableId: number): number;
+  rowRightsSeq(tableId: number, userId: string): number;
 
   view(namespace: string, name: string): ViewEntry | undefined;
   /** Returns all views, ordered by namespace and name. */

@@ -198,7 +198,10 @@ export class CatalogDatabase implements Catalog {
   }
 
   changeNamespace(entry: NamespaceEntry): void {
-    this.#definitions.changeNamespace(entry);
+    const before = this.namespace(entry.name);
+    const isSameOwner = before?.owner === entry.owner;
+    const ownerSeq = isSameOwner ? before?.ownerSeq : this.journal.newSeq();
+    this.#definitions.changeNamespace({ ...entry, ...(ownerSeq !== undefined && { ownerSeq }) });
   }
 
   table(namespace: string, name: string): TableEntry | undefined {
@@ -349,8 +352,25 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableDroppedSeq(namespace, name);
   }
 
-  tableOpenedSeq(tableId: number): number {
-    return this.#definitions.tableOpenedSeq(tableId);
+  rowRightsSeq(tableId: number, userId: string): number {
+    const table = this.tableById(tableId);
+    // A policy applies only while its owner may read every row of the tables that it reads.
+    const { policies = [] } = table ?? {};
+    const users = [userId, ...policies.map(({ owner }) => owner)];
+    const read = policies.flatMap(({ tables }) => tables.map((each) => each.tableId));
+    return Math.max(
+      ...users.map((each) => this.#accounts.rightsSeq(each)),
+      ...[tableId, ...read].map((each) => this.#accessSeq(each)),
+    );
+  }
+
+  /** Returns the position at which the readers of a table last changed, apart from their roles. */
+  #accessSeq(tableId: number): number {
+    const { namespace = "" } = this.tableById(tableId) ?? {};
+    return Math.max(
+      this.#definitions.tableAccessSeq(tableId),
+      this.namespace(namespace)?.ownerSeq ?? 0,
+    );
   }
 
   storage(storageId: string): StorageEntry | undefined {

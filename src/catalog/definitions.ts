@@ -33,7 +33,7 @@ import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
-import { isOpened } from "./table_options.ts";
+import { hasSameAccess } from "./table_options.ts";
 import { type DefinitionRecord, jsonFromTable, tableFromJson } from "./table_records.ts";
 
 export interface DefinitionsOptions {
@@ -79,8 +79,8 @@ export class Definitions {
   readonly #dropped = new Map<string, DefinitionRecord>();
   /** For each existing table, the last definition under each of its former names. */
   #formerNames: readonly DefinitionRecord[] = [];
-  /** For each table id, the position that {@linkcode tableOpenedSeq} returns. */
-  readonly #opened = new Map<number, number>();
+  /** For each table id, the position that {@linkcode tableAccessSeq} returns. */
+  readonly #accessSeqs = new Map<number, number>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
@@ -212,8 +212,12 @@ export class Definitions {
     return Math.max(this.#dropped.get(path)?.toSeq ?? 0, ...former.map(({ toSeq }) => toSeq ?? 0));
   }
 
-  tableOpenedSeq(tableId: number): number {
-    return this.#opened.get(tableId) ?? 0;
+  /**
+   * Returns the position in commit order at which the ACCESS_LEVEL or the policies of a table were
+   * last changed; 0 if they never were.
+   */
+  tableAccessSeq(tableId: number): number {
+    return this.#accessSeqs.get(tableId) ?? 0;
   }
 
   /**
@@ -291,7 +295,7 @@ export class Definitions {
     this.#records.delete(tableId);
     this.#definitionIds.delete(tableId);
     this.#versions.delete(tableId);
-    this.#opened.delete(tableId);
+    this.#accessSeqs.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
@@ -541,7 +545,7 @@ export class Definitions {
   }
 
   #putNamespace(entry: NamespaceEntry): void {
-    this.#change(() => this.#storeNamespace(entry));
+    this.#change(() => this.#storeNamespace(entry), entry.ownerSeq);
     this.#rememberNamespace(entry);
   }
 
@@ -597,8 +601,8 @@ export class Definitions {
     this.#definitionIds.set(entry.tableId, [...definitionIds, record.definitionId]);
     const before = this.#byId.get(entry.tableId);
     if (before !== undefined) this.#byName.get(before.namespace)?.delete(before.name);
-    if (before !== undefined && isOpened(before, entry)) {
-      this.#opened.set(entry.tableId, record.fromSeq);
+    if (before !== undefined && !hasSameAccess(before, entry)) {
+      this.#accessSeqs.set(entry.tableId, record.fromSeq);
     }
     this.#byId.set(entry.tableId, entry);
     const names = this.#byName.get(entry.namespace) ?? new Map<string, TableEntry>();

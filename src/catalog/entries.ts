@@ -28,6 +28,8 @@ export interface NamespaceEntry {
   readonly name: string;
   /** The user id of the owner. */
   readonly owner: string | undefined;
+  /** The position in commit order at which the owner was last changed; absent if it never was. */
+  readonly ownerSeq?: number;
   readonly options: Readonly<Record<string, string | number | boolean>>;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;

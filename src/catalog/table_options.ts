@@ -232,14 +232,6 @@ const ACCESS_LEVELS: readonly AccessLevel[] = ["PUBLIC", "PRIVATE", "RESTRICTED"
 const COMPRESSIONS: readonly ("auto" | "none" | "zstd")[] = ["auto", "none", "zstd"];
 const KINDS: readonly TableKind[] = ["user", "shared", "stream"];
 
-/** Ranks the levels by the number of possible readers; a higher number means more readers. */
-const READERS: Readonly<Record<AccessLevel, number>> = {
-  DBA: 0,
-  RESTRICTED: 0,
-  PRIVATE: 1,
-  PUBLIC: 2,
-};
-
 /**
  * Returns the access level of a SHARED table; undefined for other tables, whose rows are private.
  */
@@ -248,14 +240,13 @@ export function accessLevelOf({ kind, options }: KindAndOptions): AccessLevel | 
 }
 
 /**
- * Returns whether users may now read rows that they could not read before, because more users may
- * read the table, or because the policies that decide about its rows have changed.
+ * Returns whether the ACCESS_LEVEL and, if they decide about rows, the policies of a table are the
+ * same.
  */
-export function isOpened(before: TableEntry, after: TableEntry): boolean {
-  const [was, is] = [accessLevelOf(before), accessLevelOf(after)];
-  if (was === undefined || is === undefined) return false;
-  if (is === "RESTRICTED") return was !== is || !haveSamePolicies(before, after);
-  return READERS[is] > READERS[was];
+export function hasSameAccess(before: TableEntry, after: TableEntry): boolean {
+  const level = accessLevelOf(after);
+  if (accessLevelOf(before) !== level) return false;
+  return level !== "RESTRICTED" || haveSamePolicies(before, after);
 }
 
 /**

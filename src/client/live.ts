@@ -106,6 +106,8 @@ export class FollowedQuery implements LiveQuery {
   #read: RowReader | undefined;
   #status: LiveStatus = "connecting";
   #position: number | undefined;
+  /** What the server requires back on a resume, if the query reads claims of the token. */
+  #claims: string | undefined;
   #resumedFrom: number | undefined;
   #doubled = 0;
   #wasAccepted = false;
@@ -129,7 +131,7 @@ export class FollowedQuery implements LiveQuery {
       });
     }
     this.#keepPosition = guarded<number | undefined>(settings.environment, (position) => {
-      if (position !== undefined) this.#kept?.write(settings.userId(), position);
+      if (position !== undefined) this.#kept?.write(settings.userId(), position, this.#claims);
     });
   }
 
@@ -172,13 +174,15 @@ export class FollowedQuery implements LiveQuery {
         ...(batchSize === undefined ? {} : { batch_size: batchSize }),
         ...(lastRows === undefined ? {} : { last_rows: lastRows }),
         ...(this.#position === undefined ? {} : { from_seq_id: this.#position }),
+        ...(this.#claims === undefined ? {} : { claims: this.#claims }),
       },
       ...(this.#params === undefined ? {} : { params: this.#params }),
       ...(namespace === undefined ? {} : { namespace_id: namespace }),
     };
   }
 
-  accepted({ key_columns: keyColumns, schema, sort }: SubscriptionAck): void {
+  accepted({ claims, key_columns: keyColumns, schema, sort }: SubscriptionAck): void {
+    this.#claims = claims;
     this.#wasAccepted = true;
     this.#refusals = 0;
     const order = this.#options.orderBy;
@@ -334,7 +338,10 @@ export class FollowedQuery implements LiveQuery {
     // If the storage cannot be read, the failure is reported, and the query starts without a
     // position.
     guarded<undefined>(environment, () => {
-      this.#position = kept.read(userId()) ?? this.#position;
+      const place = kept.read(userId());
+      if (place === undefined) return;
+      this.#position = place.seq;
+      this.#claims = place.claims;
     })(undefined);
   }
 

@@ -44,26 +44,33 @@ export interface PositionOptions {
   readonly query: string;
 }
 
+/** A position, with what the server requires back if the query reads claims of the token. */
+export interface KeptPlace {
+  readonly seq: number;
+  readonly claims: string | undefined;
+}
+
 /** The stored position of one live query. */
 export class KeptPosition {
   readonly #options: PositionOptions;
-  #written: number | undefined;
+  #written: KeptPlace | undefined;
 
   constructor(options: PositionOptions) {
     this.#options = options;
   }
 
-  read(user: string | undefined): number | undefined {
+  read(user: string | undefined): KeptPlace | undefined {
     const { key, storage } = this.#options;
-    const [owner, digits] = (storage.getItem(key) ?? "").split(" ");
+    const [owner, digits, claims] = (storage.getItem(key) ?? "").split(" ");
     const seq = Number(digits);
-    return owner === this.#ownerOf(user) && Number.isSafeInteger(seq) ? seq : undefined;
+    return owner === this.#ownerOf(user) && Number.isSafeInteger(seq) ? { seq, claims } : undefined;
   }
 
-  write(user: string | undefined, seq: number): void {
-    if (seq === this.#written) return;
-    this.#options.storage.setItem(this.#options.key, `${this.#ownerOf(user)} ${seq}`);
-    this.#written = seq;
+  write(user: string | undefined, seq: number, claims: string | undefined): void {
+    if (seq === this.#written?.seq && claims === this.#written.claims) return;
+    const words = [this.#ownerOf(user), seq, ...(claims === undefined ? [] : [claims])];
+    this.#options.storage.setItem(this.#options.key, words.join(" "));
+    this.#written = { seq, claims };
   }
 
   clear(): void {

@@ -264,7 +264,7 @@ export class LocalLiveEngine implements LiveEngine {
    *
    * @throws {SubscriptionError} INVALID_OPTIONS, INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
-  #startOfResult(start: Start, resume: Omit<ResultResume, "position">): Start {
+  #startOfResult(start: Start, resume: Omit<ResultResume, "claimsKey" | "position">): Start {
     const { id, plan } = resume;
     if (start.kind === "snapshot" && start.lastRows !== undefined) {
       const what = "last_rows applies only to queries of one table; write ORDER BY … LIMIT instead";
@@ -273,33 +273,18 @@ export class LocalLiveEngine implements LiveEngine {
     }
     if (start.kind !== "resume") return start;
     if (start.position === 0) return { kind: "snapshot", lastRows: undefined };
-    const { position } = start;
+    const { claimsKey, position } = start;
     const { visibleSeq } = this.#store;
     if (position > visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
     const earliestSeq = Math.max(
-      ...plan.tables.map(({ owner, tableId }) => this.#earliestSeq(tableId, owner)),
+      ...plan.tables.map(({ owner, tableId }) => this.#store.earliestSeq(tableId, owner)),
       plan.changesByTime || plan.readsClock ? visibleSeq + 1 : 0,
     );
     if (position < earliestSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
     }
-    requireSameResult(this.#definitions, { ...resume, position });
+    requireSameResult(this.#definitions, { ...resume, claimsKey, position });
     return start;
-  }
-
-  /**
-   * Returns the position below which the history of a table is incomplete, because it was discarded
-   * or because it was written for other readers.
-   */
-  #earliestSeq(tableId: number, owner: number): number {
-    // Before a table was opened to more users, rows may have been deleted so that these users would
-    // not see them. The visible seq may still be below that moment, in which case a client at the
-    // visible seq has missed nothing.
-    const openedSeq = this.#definitions.tableOpenedSeq(tableId);
-    return Math.max(
-      this.#store.earliestSeq(tableId, owner),
-      Math.min(openedSeq, this.#store.visibleSeq),
-    );
   }
 
   /** Returns the number of subscriptions of a user, over all connections. */
@@ -463,19 +448,22 @@ export class LocalLiveEngine implements LiveEngine {
    *
    * @throws {SubscriptionError} INVALID_RESUME, RESUME_EXPIRED, SCHEMA_CHANGED
    */
-  #effectiveStart(start: Start, asked: Omit<Resume, "position">): Start {
+  #effectiveStart(start: Start, asked: Omit<Resume, "claimsKey" | "position">): Start {
     if (start.kind !== "resume") return start;
     const { id, plan } = asked;
-    const earliestSeq = this.#earliestSeq(plan.tableId, plan.owner);
+    const earliestSeq = this.#store.earliestSeq(plan.tableId, plan.owner);
     if (start.position === 0) {
-      return earliestSeq === 0 ? start : { kind: "snapshot", lastRows: undefined };
+      // Rows may have been deleted so that the users who may read now would not see them.
+      const rightsSeq = this.#definitions.rowRightsSeq(plan.tableId, asked.principal.userId);
+      const isWhole = earliestSeq === 0 && rightsSeq === 0;
+      return isWhole ? start : { kind: "snapshot", lastRows: undefined };
     }
-    const { position } = start;
+    const { claimsKey, position } = start;
     if (position > this.#store.visibleSeq || this.#store.wasLost(position)) throw invalidResume(id);
     if (position < earliestSeq) {
       throw new SubscriptionError(endingFor(id, resumeExpired(earliestSeq), "planning"));
     }
-    requireSameMeaning(this.#definitions, { ...asked, position });
+    requireSameMeaning(this.#definitions, { ...asked, claimsKey, position });
     return start;
   }
 

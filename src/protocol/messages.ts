@@ -31,6 +31,8 @@ export interface SubscribeOptions {
   readonly from_seq_id?: number | string | null;
   readonly from?: number | string | null;
   readonly replay?: "all" | "latest" | null;
+  /** For a resume: `claims` of the acknowledgement from which the client has its position. */
+  readonly claims?: string | null;
   /** How a result is kept up to date; the server chooses if this is absent. */
   readonly way?: "maintained" | "evaluated" | null;
 }
@@ -112,6 +114,11 @@ export interface SubscriptionAck {
   readonly total_rows: 0;
   readonly batch_control: BatchControl;
   readonly schema: readonly SchemaField[];
+  /**
+   * A short text that stands for the claims of the client's token. Present only if the query or a
+   * policy of its tables reads claims: a resume must then return it.
+   */
+  readonly claims?: string;
   /**
    * The columns that form `_key`; empty if it is derived from the values of the whole row. Present
    * only if the query is followed as a whole.

@@ -255,7 +255,7 @@ test("CatalogDatabase.tableAt is the table at each definition, also after a rest
   again.close();
 });
 
-test("CatalogDatabase.tableOpenedSeq is the seq at which more users last got access, also after a restart", () => {
+test("CatalogDatabase.rowRightsSeq is the seq at which the access to a table last changed, also after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const shared = { kind: "shared" as const };
@@ -264,16 +264,16 @@ test("CatalogDatabase.tableOpenedSeq is the seq at which more users last got acc
   const levels = ["RESTRICTED", "PUBLIC", "DBA", "PRIVATE", "RESTRICTED"] as const;
   const opened = levels.map((accessLevel, index) => {
     catalog.changeTable(tableEntry({ ...shared, options: { accessLevel } }), seqOf(10 + index));
-    return catalog.tableOpenedSeq(1);
+    return catalog.rowRightsSeq(1, "ann");
   });
-  expect(opened).toEqual([10, 11, 11, 13, 14]);
+  expect(opened).toEqual([10, 11, 12, 13, 14]);
   catalog.changeTable(tableEntry({ ...shared, schemaVersion: 2 }), seqOf(20));
-  expect([1, 2, 3].map((tableId) => catalog.tableOpenedSeq(tableId))).toEqual([20, 0, 0]);
+  expect([1, 2, 3].map((tableId) => catalog.rowRightsSeq(tableId, "ann"))).toEqual([20, 0, 0]);
   catalog.close();
   const again = openCatalog(path);
-  expect([1, 2, 3].map((tableId) => again.tableOpenedSeq(tableId))).toEqual([20, 0, 0]);
+  expect([1, 2, 3].map((tableId) => again.rowRightsSeq(tableId, "ann"))).toEqual([20, 0, 0]);
   again.dropTable(1, seqOf(30));
-  expect(again.tableOpenedSeq(1)).toBe(0);
+  expect(again.rowRightsSeq(1, "ann")).toBe(0);
   again.close();
 });
 

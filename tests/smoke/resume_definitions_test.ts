@@ -76,7 +76,7 @@ const CASES: Readonly<Record<string, Case>> = {
     query: "SELECT id, v FROM $t",
     kind: "SHARED",
     change: ["DROP USER $u", "CREATE USER $u WITH PASSWORD 'correct horse 9' ROLE user"],
-    told: [],
+    told: ["RESUME_EXPIRED", expect.any(Number)],
   },
   "a column that * stands for was added": {
     query: "SELECT * FROM $t",

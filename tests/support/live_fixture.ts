@@ -260,6 +260,7 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
       equality: known.equality,
       hasStar: known.hasStar ?? false,
       isExpiry: undefined,
+      claimsKey: undefined,
       namedColumns: known.reads
         .filter((columnId) => columnId > 0)
         .map((columnId) => ({ columnId, type: stored(columnId).type })),
@@ -365,7 +366,7 @@ export const NO_DEFINITIONS: DefinitionHistory = {
   tableAt: () => undefined,
   tableById: () => undefined,
   tableDroppedSeq: () => 0,
-  tableOpenedSeq: () => 0,
+  rowRightsSeq: () => 0,
   userDroppedSeq: () => 0,
 };
 

@@ -140,6 +140,18 @@ export function resumeExpired(earliestSeq: number): DatabaseError {
 }
 
 /**
+ * Returns the error for a resume position from which changes of rows do not lead to the rows that
+ * the client may see now.
+ */
+export function resumedWithOtherRights(what: string, earliestSeq?: number): DatabaseError {
+  return new DatabaseError(
+    "RESUME_EXPIRED",
+    `${what}, so other rows may be visible; subscribe without from_seq_id`,
+    earliestSeq === undefined ? {} : { earliestSeq },
+  );
+}
+
+/**
  * Returns the code for a query that is no longer valid because one of its tables or views has
  * changed. The subscriber has already seen the table, so the error reports a missing right instead
  * of claiming that the table does not exist.

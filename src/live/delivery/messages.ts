@@ -131,6 +131,7 @@ export function ackMessage(options: {
   subscriptionId: string;
   control: BatchControl;
   schema: SubscriptionAck["schema"];
+  claimsKey: string | undefined;
   result?: Pick<SubscriptionAck, "key_columns" | "sort">;
 }): SubscriptionAck {
   return {
@@ -139,6 +140,7 @@ export function ackMessage(options: {
     total_rows: 0,
     batch_control: options.control,
     schema: options.schema,
+    ...(options.claimsKey !== undefined && { claims: options.claimsKey }),
     ...options.result,
   };
 }

@@ -1,8 +1,8 @@
 /**
  * Decides whether a client's resume position is still meaningful. History shows which rows have
  * changed since that position. This file decides whether the client's rows belong to the same table
- * and user, and still look as the query would show them now. If not, no replay of changes can turn
- * them into the current result.
+ * and user, were selected by the same rights and claims, and still look as the query would show
+ * them now. If not, no replay of changes can turn them into the current result.
  */
 import type { Principal } from "../../auth/mod.ts";
 import type { Seq } from "../../base/seq.ts";
@@ -11,28 +11,36 @@ import type { LivePlan, ResultPlan } from "../../sql/mod.ts";
 import { SHARED_OWNER } from "../../storage/mod.ts";
 import { dataTypeWord } from "../../types/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
-import { ending, endingFor, resumeExpired } from "../contract/live_errors.ts";
+import {
+  ending,
+  endingFor,
+  resumedWithOtherRights,
+  resumeExpired,
+} from "../contract/live_errors.ts";
 
 /** The part of the catalog that records when each definition was valid. */
 export type DefinitionHistory = Pick<
   Catalog,
-  "tableAt" | "tableById" | "tableDroppedSeq" | "tableOpenedSeq" | "userDroppedSeq"
+  "rowRightsSeq" | "tableAt" | "tableById" | "tableDroppedSeq" | "userDroppedSeq"
 >;
 
-export interface Resume {
+/** The position of a client, and the plan of its query. */
+export interface ResumeOf<Plan> {
   readonly id: string;
   readonly principal: Principal;
-  readonly plan: LivePlan;
-  /**
-   * The position of the client. The position is above 0, because a client that resumes from 0 has
-   * no rows.
-   */
+  readonly plan: Plan;
+  /** The position is above 0, because a client that resumes from 0 has no rows. */
   readonly position: Seq;
+  /** The claims with which the client got its rows, if it says so. */
+  readonly claimsKey: string | undefined;
 }
+
+export type Resume = ResumeOf<LivePlan>;
 
 /** @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED */
 export function requireSameMeaning(definitions: DefinitionHistory, resume: Resume): void {
   const { id, plan, position, principal } = resume;
+  requireSameRights(definitions, resume, [plan.tableId]);
   const table = definitions.tableById(plan.tableId);
   // The server's own tables are not in the catalog and never change.
   if (table === undefined) return;
@@ -67,12 +75,7 @@ function showsSame(
   });
 }
 
-export interface ResultResume {
-  readonly id: string;
-  readonly principal: Principal;
-  readonly plan: ResultPlan;
-  readonly position: Seq;
-}
+export type ResultResume = ResumeOf<ResultPlan>;
 
 /**
  * Checks that a query that is followed as a whole reads the same tables and views as at its
@@ -80,10 +83,10 @@ export interface ResultResume {
  *
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED
  */
-export function requireSameResult(
-  definitions: DefinitionHistory,
-  { id, plan, position, principal }: ResultResume,
-): void {
+export function requireSameResult(definitions: DefinitionHistory, resume: ResultResume): void {
+  const { id, plan, position, principal } = resume;
+  const tableIds = plan.tables.map(({ tableId }) => tableId);
+  requireSameRights(definitions, resume, tableIds);
   for (const { owner, tableId } of plan.tables) {
     const table = definitions.tableById(tableId);
     // The server's own tables are not in the catalog and never change.
@@ -100,6 +103,32 @@ export function requireSameResult(
     throw changed(id, `Table ${table.namespace}.${table.name} was altered`);
   }
   if (position < plan.viewsChangedSeq) throw changed(id, "A view was replaced");
+}
+
+/**
+ * Rows that a rule hid at the position may be visible now although they have not changed, and the
+ * other way round.
+ *
+ * @throws {SubscriptionError} RESUME_EXPIRED
+ */
+function requireSameRights(
+  definitions: DefinitionHistory,
+  { claimsKey, id, plan, position, principal }: ResumeOf<Pick<LivePlan, "claimsKey">>,
+  tableIds: readonly number[],
+): void {
+  const changedSeq = Math.max(
+    ...tableIds.map((tableId) => definitions.rowRightsSeq(tableId, principal.userId)),
+  );
+  if (position < changedSeq) {
+    const error = resumedWithOtherRights("The rights to the rows have changed", changedSeq);
+    throw new SubscriptionError(endingFor(id, error, "planning"));
+  }
+  if (plan.claimsKey === undefined || plan.claimsKey === claimsKey) return;
+  const what =
+    claimsKey === undefined
+      ? "The query reads claims, and the option claims is missing"
+      : "The claims of the token have changed";
+  throw new SubscriptionError(endingFor(id, resumedWithOtherRights(what), "planning"));
 }
 
 function changed(id: string, what: string): SubscriptionError {

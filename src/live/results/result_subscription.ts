@@ -245,7 +245,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   #acknowledge(control: Omit<BatchControl, "batch_num">): void {
-    const { fields, keyFields = [], sort } = this.group.plan;
+    const { claimsKey, fields, keyFields = [], sort } = this.group.plan;
     const nameOf = (field: number): string => fields[field]?.name ?? "";
     const terms = sort.map(({ areNullsFirst, field, isDescending }) => ({
       column: nameOf(field),
@@ -260,6 +260,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
       subscriptionId: this.id,
       control: { batch_num: 0, ...control },
       schema: schemaOf(fields),
+      claimsKey,
       result,
     });
     this.backpressure.send(shared(message));

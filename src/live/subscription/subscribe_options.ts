@@ -17,7 +17,13 @@ export type ReplayMode = "all" | "latest";
 export type Start =
   | { readonly kind: "live" }
   | { readonly kind: "snapshot"; readonly lastRows: number | undefined }
-  | { readonly kind: "resume"; readonly position: Seq; readonly mode: ReplayMode };
+  | {
+      readonly kind: "resume";
+      readonly position: Seq;
+      readonly mode: ReplayMode;
+      /** The claims with which the client got its rows, if it says so. */
+      readonly claimsKey: string | undefined;
+    };
 
 export interface SubscriptionStart {
   readonly start: Start;
@@ -53,11 +59,15 @@ export function startFromSpec(
   if (replay !== "all" && replay !== "latest") {
     throw refused(id, "INVALID_OPTIONS", 'replay must be "all" or "latest"');
   }
+  const claims: unknown = options.claims ?? undefined;
+  if (claims !== undefined && typeof claims !== "string") {
+    throw refused(id, "INVALID_OPTIONS", "claims must be the text of a subscription_ack");
+  }
   const given: unknown = options.from_seq_id ?? options.from ?? undefined;
   const start: Start =
     given === undefined
       ? { kind: "snapshot", lastRows }
-      : { kind: "resume", position: positionFrom(id, given), mode: replay };
+      : { kind: "resume", position: positionFrom(id, given), mode: replay, claimsKey: claims };
   return { start, batchSize: Math.min(batchSize ?? batchSizeDefault, limits.batchSizeMax) };
 }
 

@@ -163,8 +163,9 @@ export class Subscription implements LiveSubscription, GroupMember {
       status: reader === undefined ? "ready" : "loading",
       last_seq_id: this.#cursor ?? null,
     };
-    const schema = this.group.program.plan.fields;
-    this.backpressure.send(shared(ackMessage({ subscriptionId: this.id, control, schema })));
+    const { claimsKey, fields: schema } = this.group.program.plan;
+    const ack = ackMessage({ subscriptionId: this.id, control, schema, claimsKey });
+    this.backpressure.send(shared(ack));
     if (reader === undefined) {
       assert(this.#cursor !== undefined, "a live-only subscription begins at the boundary");
       this.#state = "behind";

@@ -73,6 +73,8 @@ export class EventStream implements LiveSink, OpenConnection {
   #lastSentMs: number;
   #lastTakenMs: number;
   #isLoading = true;
+  /** The key of the caller's claims, which is part of a position if the query reads claims. */
+  #claims: string | undefined;
   #wantsBatch = false;
   #isPaused = false;
   /** Whether no further message will be queued. The stream closes once the queue is empty. */
@@ -327,7 +329,9 @@ export class EventStream implements LiveSink, OpenConnection {
 
   #eventOf(message: DataMessage): string {
     const id = this.#idOf(message);
-    const idLine = id === undefined ? "" : `id: ${id}\n`;
+    if (message.type === "subscription_ack") this.#claims = message.claims;
+    const claims = this.#claims === undefined ? "" : `;${this.#claims}`;
+    const idLine = id === undefined ? "" : `id: ${id}${claims}\n`;
     return `event: ${message.type}\n${idLine}data: ${jsonFromMessage(message)}\n\n`;
   }
 

@@ -100,6 +100,11 @@ const OPTIONS = bodyOf<SubscribeOptions>({
     description:
       "After a resume: every missed change (all, the default), or only the latest of each row",
   }),
+  claims: optional({
+    type: ["string", "null"],
+    description:
+      "Resume: claims of the subscription_ack of the subscription from which the client has its position",
+  }),
   way: optional({
     type: ["string", "null"],
     enum: ["maintained", "evaluated"],
@@ -265,6 +270,11 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       items: messageReference("SchemaField"),
       description: "The columns of the query",
     },
+    claims: optional({
+      ...TEXT,
+      description:
+        "Stands for the claims of the client's token, if the query or a policy reads claims; return it in the options of a resume",
+    }),
     key_columns: optional({
       type: "array",
       items: TEXT,

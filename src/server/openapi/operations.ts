@@ -371,12 +371,13 @@ export const LIVE_OPERATION: Operation = {
     inQuery("batch_size", "The number of rows in a batch", { type: "integer", minimum: 1 }),
     inQuery("last_rows", "Only this number of newest rows", { type: "integer", minimum: 0 }),
     inQuery("from_seq_id", "Resume after this _seq", POSITION),
+    inQuery("claims", "For a resume with from_seq_id: claims of the subscription_ack", TEXT),
     inQuery("replay", "The missed changes to send: all, or the latest of each row", {
       type: "string",
       enum: ["all", "latest"],
     }),
     inQuery("snapshot", "false omits the existing rows", FLAG),
-    inHeader("Last-Event-ID", "Another name for from_seq_id, which takes precedence", POSITION),
+    inHeader("Last-Event-ID", "The id of the last event; takes precedence over from_seq_id", TEXT),
   ],
   answers: {
     200: {

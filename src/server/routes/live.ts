@@ -82,6 +82,7 @@ const QUERY_FIELDS: FieldNames = {
   last_rows: ["last", "limit"],
   from_seq_id: ["from", "since", "from_seq"],
   replay: [],
+  claims: [],
   snapshot: [],
 };
 
@@ -137,7 +138,9 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
   const miss = nearMissOf(Object.fromEntries(query), QUERY_FIELDS);
   if (miss !== undefined) throw mistaken(`Cannot read ${miss}`);
   const lastEventId = exchange.request.headers.get("last-event-id") ?? "";
-  const from = lastEventId === "" ? (query.get("from_seq_id") ?? undefined) : lastEventId;
+  // The id of an event has a second part if the query reads claims.
+  const [position = "", claims = query.get("claims")] = lastEventId.split(";");
+  const from = position === "" ? (query.get("from_seq_id") ?? undefined) : position;
   const isLiveOnly = query.get("snapshot") === "false" && from === undefined;
   const given = query.get("params") ?? "[]";
   // The parameters are wrapped in a socket message, so that numbers among them keep their digits.
@@ -148,6 +151,7 @@ function specFrom(exchange: Exchange, { limits }: ServerConfig): SubscriptionSpe
       batch_size: wholeNumber(query.get("batch_size")),
       last_rows: wholeNumber(query.get("last_rows")),
       from_seq_id: from,
+      claims: claims ?? undefined,
       replay: query.get("replay") ?? undefined,
     }),
   };

@@ -355,6 +355,8 @@ export interface LivePlan {
   readonly isExpiry: ((prev: number, seq: number) => boolean) | undefined;
   /** Whether the query selects `*`, in which case adding a column to the table ends it. */
   readonly hasStar: boolean;
+  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  readonly claimsKey: string | undefined;
   /** The columns named in the query, each with the position of its first mention. */
   readonly namedColumns: readonly NamedColumn[];
   /**
@@ -494,6 +496,8 @@ export interface ResultPlan {
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
+  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  readonly claimsKey: string | undefined;
   /** Whether a user may read the rows now. */
   readonly mayRead: (principal: Principal) => boolean;
   /** The newest change of a view, if the query reads a view; otherwise 0. */

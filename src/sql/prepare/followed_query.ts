@@ -23,6 +23,7 @@ import {
   newFollowedText,
 } from "./followed_text.ts";
 import {
+  claimsKeyOf,
   FIXED_FUNCTIONS,
   fingerprintOf,
   type LiveCaller,
@@ -47,6 +48,8 @@ export interface WholeQuery {
   readonly nextChanges: readonly NextChange[];
   /** Queries with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;
+  /** Distinguishes the claims of the caller's token; undefined if the query reads no claim. */
+  readonly claimsKey: string | undefined;
 }
 
 export interface WholeQueryCaller extends LiveCaller {
@@ -86,6 +89,7 @@ export function planFollowedQuery(
     principal: owned,
     tables,
     nextChanges: nextChangesOf(deps, clockTerms, owned),
+    claimsKey: text.readsClaims ? claimsKeyOf(owned) : undefined,
     // Each subscriber has a separate fingerprint, so a digest takes less memory than the text.
     fingerprint: digestKey(
       fingerprintOf(request, namespace, {

@@ -65,6 +65,8 @@ export interface FollowedText {
   readonly changesByTime: boolean;
   /** Whether the rows depend on the caller, even if all tables have shared rows. */
   readonly isOfCaller: boolean;
+  /** Whether the query, or a policy of its tables, reads claims of the caller's token. */
+  readonly readsClaims: boolean;
   /** The fields of a row. Their names are unique. */
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
@@ -153,6 +155,7 @@ export function newFollowedText(
   const readsSystemViews = requirements.some(({ action }) => action === "read-system");
   const changesByTime = readsSystemViews || requirements.some(mayExpire);
   const clockTerms = clockTermsOf(select);
+  const called = [...callsIn(select)].map(({ name }) => name);
   return {
     written,
     node,
@@ -164,7 +167,8 @@ export function newFollowedText(
     isOfCaller:
       readsSystemViews ||
       mayReadTombstones(prepared) ||
-      [...callsIn(select)].some(({ name }) => FIXED_FUNCTIONS.has(name)),
+      called.some((name) => FIXED_FUNCTIONS.has(name)),
+    readsClaims: called.includes("claim"),
     fields: fieldsWithNames((prepared.fields ?? []).slice(0, hasRowSeq ? -1 : undefined)),
     hasRowSeq,
     keyFields: keyFieldsOf(select),

@@ -5,7 +5,7 @@
 
 import type { Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
-import { shortKey } from "../../base/short_key.ts";
+import { digestKey, shortKey } from "../../base/short_key.ts";
 import { type Catalog, DEFAULT_NAMESPACE, type TableEntry } from "../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../storage/mod.ts";
 import { type Batch, type DataType, groupKeyOf } from "../../types/mod.ts";
@@ -125,7 +125,7 @@ export function planLiveQuery(
   const context = newContext(deps, start);
   const select = withoutTimeWords(ruled, node, planning);
   // The remaining volatile calls depend only on the caller.
-  const isOfCaller = volatileCalls(select).length > 0;
+  const callerCalls = volatileCalls(select);
   const { columns, table } = from.relation;
   const outputs = withIdentity(select.outputs, from.relation, node);
 
@@ -154,13 +154,14 @@ export function planLiveQuery(
     keyFieldIndexes: table.primaryKey.map((columnId) => fieldOf(columnId, outputs)),
     seqFieldIndex: fieldOf(SEQ_COLUMN_ID, outputs),
     fingerprint: fingerprintOf(request, namespace, {
-      caller: isOfCaller ? principal : undefined,
+      caller: callerCalls.length > 0 ? principal : undefined,
       requirements: statement.requirements,
     }),
     equality: equalityOf(select, { context: planning, compiled }),
     isExpiry: expiryOf(table, deps.store),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
+    claimsKey: callerCalls.includes("claim") ? claimsKeyOf(principal) : undefined,
     mayRead: () => mayReadNow(catalog, principal, statement.requirements),
   };
 }
@@ -499,6 +500,12 @@ export function fingerprintOf(
   return shortKey(
     JSON.stringify([namespace, sql.trim(), params, way ?? null, ...identity, ...rules]),
   );
+}
+
+/** Returns a short text that differs between callers whose tokens have different claims. */
+export function claimsKeyOf({ claims = {} }: Principal): string {
+  const named = Object.entries(claims).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return digestKey(JSON.stringify(named));
 }
 
 function claimsOf({ claims }: Principal): readonly unknown[] {

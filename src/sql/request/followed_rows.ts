@@ -62,6 +62,10 @@ export class FollowedResult implements ResultPlan {
     return this.#query.fingerprint;
   }
 
+  get claimsKey(): string | undefined {
+    return this.#query.claimsKey;
+  }
+
   get changesByTime(): boolean {
     return this.#query.text.changesByTime;
   }

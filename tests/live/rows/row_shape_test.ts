@@ -42,6 +42,7 @@ function planOf(fields: readonly FieldOf[], owner = 1): LivePlan {
     equality: undefined,
     hasStar: false,
     isExpiry: undefined,
+    claimsKey: undefined,
     namedColumns: [],
     mayRead: () => true,
   };

@@ -57,6 +57,7 @@ function planOf(columns: readonly Column[]): LivePlan {
     equality: undefined,
     hasStar: false,
     isExpiry: undefined,
+    claimsKey: undefined,
     namedColumns: [],
     mayRead: () => true,
   };
