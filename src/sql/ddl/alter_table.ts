@@ -2,9 +2,9 @@
  * Implements ALTER TABLE: computes the new catalog entry of a table and the conditions that
  * existing rows must meet. All actions of a statement apply together.
  *
- * No rows are rewritten: a new column reads its default from the definition, a dropped column is no
- * longer read, a renamed column keeps its id, and older values are converted to a wider type when
- * they are read.
+ * Rows are rewritten only for a column whose values differ from row to row (`row_rewrite.ts`). Any
+ * other new column reads its default from the definition, a dropped column is no longer read, a
+ * renamed column keeps its id, and older values are converted to a wider type when they are read.
  */
 
 import { requireReach } from "../../auth/mod.ts";
@@ -51,7 +51,8 @@ import { parseExpression } from "../parse/parser.ts";
 import { type ExecutionDeps, NO_PRINCIPAL, newContext } from "../prepare/statement_context.ts";
 import { requireNoKey, withPrimaryKey } from "./added_key.ts";
 import { alterColumn, modifyColumn, withQualifiedDefault } from "./alter_column.ts";
-import { type Alterer, Altering, type ChangedSequences } from "./altering.ts";
+import { type Alterer, Altering, type ChangedSequences, type RetypedColumn } from "./altering.ts";
+import { requireRewritable } from "./column_type.ts";
 import {
   foreignKeyNamed,
   referencesLosing,
@@ -70,6 +71,7 @@ import {
 } from "./index_elements.ts";
 import { numberingOf } from "./numbered_columns.ts";
 import { columnsNamedIn, holdsRows, type RowDemand } from "./row_inspection.ts";
+import type { ColumnRewrite } from "./row_rewrite.ts";
 import { requireSameStorage } from "./storage_definitions.ts";
 import {
   checkConstraintNames,
@@ -90,6 +92,10 @@ export interface Alteration extends ChangedSequences {
   readonly next: TableEntry | undefined;
   /** The conditions that existing rows must meet. */
   readonly demands: readonly RowDemand[];
+  /** The columns whose values existing rows are rewritten with. */
+  readonly rewrites: readonly ColumnRewrite[];
+  /** The columns that get a new type and id. */
+  readonly retyped: readonly RetypedColumn[];
 }
 
 /** @throws {DatabaseError} */
@@ -99,7 +105,7 @@ export function alteredTable(
   alterer: Alterer,
 ): Alteration {
   let next = table;
-  const altering = new Altering(alterer);
+  const altering = new Altering(table, alterer);
   let additions: TableAlterationAddColumn[] = [];
   for (const change of node.changes) {
     if (change.type === "add column") {
@@ -111,8 +117,16 @@ export function alteredTable(
   }
   next = addColumns(next, additions, altering);
   const { changesSequences, demands, droppedSequences, marks, sequences } = altering;
-  const { referring, validations } = altering;
-  const others = { droppedSequences, marks, referring, sequences, validations };
+  const { referring, retyped, rewrites, validations } = altering;
+  const others = {
+    droppedSequences,
+    marks,
+    referring,
+    retyped,
+    rewrites,
+    sequences,
+    validations,
+  };
   if (next === table && !changesSequences) return { next: undefined, demands: [], ...others };
   const { catalog } = alterer.deps;
   requireKnownTypes(next, { catalog, position: node._location.start });
@@ -179,18 +193,6 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
   }
 }
 
-/** Existing rows would each need a generated value, but rows are not rewritten. */
-function generatedLater({ name }: ColumnEntry, position: number): DatabaseError {
-  return new DatabaseError(
-    "UNSUPPORTED_FEATURE",
-    `Cannot add column "${name}": it is generated, and the table has rows, which ALTER TABLE does not rewrite`,
-    {
-      position,
-      hint: "create a table with the column, and copy the rows: INSERT INTO … SELECT",
-    },
-  );
-}
-
 /** Adds several columns together, so that existing columns are checked only once. */
 function addColumns(
   table: TableEntry,
@@ -251,7 +253,10 @@ function completed(
     checkGenerated(numbered, column, node);
     const position = node._location.start;
     if (!hasRows) return column;
-    if (column.generatedSql !== undefined) throw generatedLater(column, position);
+    const isNumbered = numberings.some(({ columnId }) => columnId === column.columnId);
+    if (column.generatedSql !== undefined || isNumbered) {
+      return rewrittenWith(column, { position, altering });
+    }
     return withMissing(column, { position, altering });
   });
   const keys = [...added.values()].flatMap(({ constraints = [] }) =>
@@ -271,7 +276,7 @@ function completed(
 /** Sets the value that existing rows have in a new column: its default, evaluated once. */
 function withMissing(
   column: ColumnEntry,
-  { altering, position }: { position: number; altering: Alterer },
+  { altering, position }: { position: number; altering: Altering },
 ): ColumnEntry {
   const { domain, name, notNull, type } = column;
   const defaultSql = column.defaultSql ?? domain?.defaultSql;
@@ -290,14 +295,7 @@ function withMissing(
     sink: undefined,
   };
   if (isVolatile(bindExpression(parseStored(defaultSql, [column]), context))) {
-    throw new DatabaseError(
-      "UNSUPPORTED_FEATURE",
-      `Cannot add column "${name}": its DEFAULT has a different value for each row, and the table has rows`,
-      {
-        position,
-        hint: "add it without DEFAULT, UPDATE the rows, then ALTER COLUMN … SET DEFAULT",
-      },
-    );
+    return rewrittenWith(column, { position, altering });
   }
   const missing = defaultNow(column, compileDefaultSql(defaultSql, type), { altering, position });
   if (missing === null && notNull) {
@@ -310,6 +308,18 @@ function withMissing(
     );
   }
   return { ...column, missing };
+}
+
+/** Has existing rows rewritten with the values that the definition of a new column determines. */
+function rewrittenWith(
+  column: ColumnEntry,
+  { altering, position }: { position: number; altering: Altering },
+): ColumnEntry {
+  requireRewritable(altering.before, position);
+  const { columnId } = column;
+  const sequence = altering.sequenceOf(altering.before, columnId);
+  altering.rewrites.push({ columnId, compute: undefined, position, sequence });
+  return column;
 }
 
 function defaultNow(

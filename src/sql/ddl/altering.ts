@@ -9,6 +9,7 @@ import type { BindingDeps } from "../prepare/binding_deps.ts";
 import type { ExecutionDeps } from "../prepare/statement_context.ts";
 import { type Numbering, type SequenceMaker, withSequences } from "./numbered_columns.ts";
 import type { RowDemand } from "./row_inspection.ts";
+import type { ColumnRewrite } from "./row_rewrite.ts";
 
 export type AltererDeps = ExecutionDeps & Pick<BindingDeps, "systemViews">;
 
@@ -28,12 +29,26 @@ export interface ChangedSequences {
   readonly marks: readonly SequenceMark[];
 }
 
+/** A column that gets a new type and id. */
+export interface RetypedColumn {
+  /** The id before the change. */
+  readonly columnId: number;
+  readonly name: string;
+  readonly position: number;
+}
+
 export class Altering implements Alterer, ChangedSequences {
   readonly deps: AltererDeps;
   readonly principal: Principal;
   readonly namespace: string;
   /** The conditions that existing rows must meet. */
   readonly demands: RowDemand[] = [];
+  /** The columns whose values existing rows are rewritten with. */
+  readonly rewrites: ColumnRewrite[] = [];
+  /** The columns that get a new type and id. */
+  readonly retyped: RetypedColumn[] = [];
+  /** The table before the first action of the statement. */
+  readonly before: TableEntry;
   readonly sequences: SequenceEntry[] = [];
   readonly droppedSequences: SequenceEntry[] = [];
   readonly marks: SequenceMark[] = [];
@@ -42,7 +57,8 @@ export class Altering implements Alterer, ChangedSequences {
   /** The foreign keys of other tables that are also dropped. */
   readonly referring: IncomingReference[] = [];
 
-  constructor({ deps, namespace, principal }: Alterer) {
+  constructor(before: TableEntry, { deps, namespace, principal }: Alterer) {
+    this.before = before;
     this.deps = deps;
     this.namespace = namespace;
     this.principal = principal;

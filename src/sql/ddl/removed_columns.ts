@@ -6,11 +6,12 @@ import type { Catalog, PolicyEntry, TableEntry, ViewEntry } from "../../catalog/
 import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/policies.ts";
 import { dependentsOf, type Removal, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement } from "../parse/ast/ast.ts";
+import type { RetypedColumn } from "./altering.ts";
 
-/** Columns that one DROP COLUMN removes. */
+/** Columns that one action removes or gives another id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
-  /** The column that the statement names. */
-  readonly name: string;
+  /** What the statement does to the column that it names. */
+  readonly action: string;
   readonly position: number;
   readonly isCascading: boolean;
 }
@@ -33,8 +34,28 @@ export function removedColumns(
     const gone = isCascading ? columns.filter(isGone) : [column];
     const columnIds = new Set(gone.map(({ columnId }) => columnId));
     const removed = { tableId, columnIds };
-    return [{ name, position: _location.start, isCascading, columns: removed }];
+    return [
+      {
+        action: `drop column "${name}"`,
+        position: _location.start,
+        isCascading,
+        columns: removed,
+      },
+    ];
   });
+}
+
+/** Returns the columns whose ids change with their types. */
+export function retypedColumns(
+  { tableId }: TableEntry,
+  retyped: readonly RetypedColumn[],
+): RemovedColumns[] {
+  return retyped.map(({ columnId, name, position }) => ({
+    action: `change the type of column "${name}"`,
+    position,
+    isCascading: false,
+    columns: { tableId, columnIds: new Set([columnId]) },
+  }));
 }
 
 interface DependentsDeps {
@@ -52,10 +73,10 @@ export function viewsWithout(
   { catalog, reach }: DependentsDeps,
 ): readonly ViewEntry[] {
   const views = new Map<number, ViewEntry>();
-  for (const { columns, isCascading, name, position } of removed) {
+  for (const { action, columns, isCascading, position } of removed) {
     const dependents = dependentsOf(catalog, { columns });
     reach(dependents);
-    if (!isCascading) refuseDependents(`drop column "${name}"`, dependents, position);
+    if (!isCascading) refuseDependents(action, dependents, position);
     for (const view of dependents) views.set(view.viewId, view);
   }
   return [...views.values()];
@@ -77,10 +98,10 @@ export function policiesWithout(
   { catalog, reach, table }: DependentsDeps & { readonly table: TableEntry },
 ): RemovedPolicies {
   const found = new Map<PolicyEntry, PlacedPolicy>();
-  for (const { columns, isCascading, name, position } of removed) {
+  for (const { action, columns, isCascading, position } of removed) {
     const dependents = policiesNeeding(catalog, { columns });
     reach(dependents.map((each) => each.table));
-    if (!isCascading) refusePolicies(`drop column "${name}"`, dependents, position);
+    if (!isCascading) refusePolicies(action, dependents, position);
     for (const each of dependents) found.set(each.policy, each);
   }
   const all = [...found.values()];

@@ -150,23 +150,8 @@ export class RowInspection {
     for (const judge of this.#judges) judge(rows);
   }
 
-  /**
-   * Runs a computation over rows. Its error may quote a value, and the user who alters a table may
-   * not be allowed to read its rows.
-   *
-   * @throws {DatabaseError} An error with the same code, without any value.
-   */
   #unquoted<T>(position: number, compute: () => T): T {
-    try {
-      return compute();
-    } catch (error) {
-      if (!(error instanceof DatabaseError) || !QUOTING.has(error.code)) throw error;
-      throw new DatabaseError(
-        error.code,
-        `Cannot alter table ${nameOf(this.#options.next)}: an expression of the definition fails for an existing row`,
-        { position, hint: "change or delete such rows first" },
-      );
-    }
+    return unquoted(this.#options.next, position, compute);
   }
 
   /** Converts rows to the columns of the next definition. */
@@ -281,6 +266,25 @@ export class RowInspection {
   }
 }
 
+/**
+ * Runs a computation over rows. Its error may quote a value, and the user who alters a table may
+ * not be allowed to read its rows.
+ *
+ * @throws {DatabaseError} An error with the same code, without any value.
+ */
+export function unquoted<T>(next: TableEntry, position: number, compute: () => T): T {
+  try {
+    return compute();
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || !QUOTING.has(error.code)) throw error;
+    throw new DatabaseError(
+      error.code,
+      `Cannot alter table ${nameOf(next)}: an expression of the definition fails for an existing row`,
+      { position, hint: "change or delete such rows first" },
+    );
+  }
+}
+
 /** Returns whether a table has a live row of any owner, whether or not it is durable. */
 export function holdsRows(store: Store, tableId: number): boolean {
   if (store.appliedSeq === store.visibleSeq) return store.liveRowCount(tableId, undefined) > 0;
@@ -324,7 +328,8 @@ function columnsOf(demand: RowDemand, next: TableEntry): readonly number[] {
   return next.columns.flatMap(({ columnId, name }) => (named.has(name) ? [columnId] : []));
 }
 
-function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
+/** Converts the values of a column to its type in the next definition. */
+export function asType(vector: Vector, stored: ColumnEntry, { type }: ColumnEntry): Vector {
   if (sameType(stored.type, type)) return vector;
   const cast = casterFor(stored.type, type, "explicit");
   if (cast === undefined) return vector;

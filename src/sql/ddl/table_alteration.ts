@@ -6,7 +6,8 @@
  *            ▲                                   │
  *            └──── another request changed it ───┘
  *
- * A foreign key takes effect first, and existing rows are validated afterwards.
+ * A foreign key takes effect first, and existing rows are validated afterwards. If rows have to be
+ * rewritten, `table_rewrite.ts` does both steps.
  */
 import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
@@ -24,9 +25,15 @@ import { finishIndexes } from "./index_definitions.ts";
 import type { BoundDefinition } from "./namespace_definitions.ts";
 import { changeForeignKey, dropForeignKey, dropPolicy, redefineTable } from "./redefined_table.ts";
 import { validateReference } from "./reference_validation.ts";
-import { policiesWithout, removedColumns, viewsWithout } from "./removed_columns.ts";
+import {
+  policiesWithout,
+  removedColumns,
+  retypedColumns,
+  viewsWithout,
+} from "./removed_columns.ts";
 import { RowInspection } from "./row_inspection.ts";
 import { viewsAfterRename } from "./table_rename.ts";
+import { rewriteTable } from "./table_rewrite.ts";
 import { qualifiedName, requireKind, type TableCall, type TableDeps } from "./table_statement.ts";
 import { requireSourcesKept } from "./topic_sources.ts";
 
@@ -37,6 +44,13 @@ interface PlannedAlteration extends Alteration {
   readonly views: readonly ViewEntry[];
   /** The policies of other tables that are dropped together with the dropped columns. */
   readonly policies: readonly PlacedPolicy[];
+}
+
+/** The outcome of an ALTER TABLE whose new indexes still have to be built. */
+interface Altered {
+  readonly message: string;
+  readonly tableId: number;
+  readonly made: readonly IndexEntry[];
 }
 
 /**
@@ -98,12 +112,18 @@ class AlterTable {
     this.#deps = deps;
   }
 
-  /** Computes the altered table from the catalog of this tick. @throws {DatabaseError} */
-  plan(): PlannedAlteration {
+  /**
+   * Computes the altered table from the catalog of this tick.
+   *
+   * @param nextColumnId The id of the first new column, if ids have been reserved.
+   * @throws {DatabaseError}
+   */
+  plan(nextColumnId?: number): PlannedAlteration {
     const { catalog } = this.#deps;
     const { namespace, principal } = this.#call;
     const node = this.#node;
-    const table = findTable(this.#deps, node.table, { namespace, node: node.table, principal });
+    const found = findTable(this.#deps, node.table, { namespace, node: node.table, principal });
+    const table = nextColumnId === undefined ? found : { ...found, nextColumnId };
     requireAlter(principal, table, { namespace: catalog.namespace(table.namespace) });
     requireKind(node.kind, table, node);
     const { next: altered, ...alteration } = alteredTable(table, node, {
@@ -114,7 +134,10 @@ class AlterTable {
     if (altered === undefined) {
       return { ...alteration, table, next: undefined, views: [], policies: [] };
     }
-    const removed = removedColumns(table, altered, node);
+    const removed = [
+      ...removedColumns(table, altered, node),
+      ...retypedColumns(table, alteration.retyped),
+    ];
     const action = `alter table ${table.namespace}.${table.name}`;
     const reach = (places: readonly { readonly namespace: string }[]): void =>
       requireReach(principal, places, { action, position: node._location.start });
@@ -139,9 +162,7 @@ class AlterTable {
    * Returns a description of the change, and the indexes that still have to be built. The table is
    * planned again after each wait, since other requests may change tables in the meantime.
    */
-  async #alter(
-    first: PlannedAlteration,
-  ): Promise<{ message: string; tableId: number; made: readonly IndexEntry[] }> {
+  async #alter(first: PlannedAlteration): Promise<Altered> {
     const { clock, store } = this.#deps;
     const check = (): number => checkDeadline(this.#call.ledger, clock);
     const pause = pauser(clock, { check, firstSliceMs: FIRST_SLICE_MS_MAX });
@@ -160,8 +181,8 @@ class AlterTable {
         if (this.#node.changes.some(({ type }) => type.startsWith("add "))) {
           store.requireFreeSpace();
         }
-        const known = new Set(table.indexes?.map(({ indexId }) => indexId));
-        const made = (next.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
+        if (at.rewrites.length > 0) return await this.#rewrite(tableId, { held, pause });
+        const made = madeIndexes(table, next);
         const context = definitionContext(this.#deps);
         const inspection = new RowInspection({ table, next, demands, context, store });
         const upTo = store.appliedSeq;
@@ -181,6 +202,25 @@ class AlterTable {
     } finally {
       held.release();
     }
+  }
+
+  /** Rewrites the rows, and redefines the table. */
+  async #rewrite(
+    tableId: number,
+    { held, pause }: { held: HeldOffsets; pause: () => Promise<void> },
+  ): Promise<Altered> {
+    this.#deps.store.requireFreeSpace();
+    return await rewriteTable<PlannedAlteration, Altered>(this.#deps, {
+      ...this.#call,
+      tableId,
+      pause,
+      hold: () => held.hold(tableId),
+      plan: (nextColumnId) => this.plan(nextColumnId),
+      redefine: (at, next) => {
+        const message = this.#redefine(at, next);
+        return { message, tableId, made: madeIndexes(at.table, next) };
+      },
+    });
   }
 
   #redefine(alteration: PlannedAlteration, after: TableEntry): string {
@@ -228,4 +268,10 @@ class AlterTable {
     if (altered.options.ttlSeconds === table.options.ttlSeconds) return altered;
     return { ...altered, expiredSeq: this.#deps.store.expiredSeq(table.tableId) };
   }
+}
+
+/** Returns the indexes that an alteration adds. */
+function madeIndexes(before: TableEntry, after: TableEntry): readonly IndexEntry[] {
+  const known = new Set(before.indexes?.map(({ indexId }) => indexId));
+  return (after.indexes ?? []).filter(({ indexId }) => !known.has(indexId));
 }

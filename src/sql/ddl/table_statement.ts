@@ -24,7 +24,7 @@ export interface TableDeps
     ExecutionDeps,
     Pick<
       SqlEnvironment,
-      "blobs" | "definitionOf" | "jobs" | "live" | "log" | "storages" | "topics"
+      "blobs" | "definitionOf" | "jobs" | "live" | "log" | "storages" | "topics" | "writeGates"
     > {}
 
 /** Returns a name qualified with its namespace. */

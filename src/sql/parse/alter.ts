@@ -4,8 +4,6 @@ import type {
   AlterColumnIdentity,
   AlterOwnerStatement,
   AlterTableStatement,
-  AstNode,
-  DataTypeDef,
   SequenceOption,
   TableAlteration,
   TableKindWord,
@@ -85,7 +83,7 @@ function parseAlteration(cursor: Cursor): TableAlteration {
     case "alter": {
       cursor.accept("column");
       const column = cursor.name("a column");
-      const alter = parseAlterColumn(cursor, column.name);
+      const alter = parseAlterColumn(cursor);
       return { type: "alter column", column, alter, _location: cursor.since(start) };
     }
     case "modify": {
@@ -139,7 +137,7 @@ function parseDrop(cursor: Cursor, start: number): TableAlteration {
   return { type: "drop column", ifExists, column, behaviour, _location: cursor.since(start) };
 }
 
-function parseAlterColumn(cursor: Cursor, column: string): AlterColumn {
+function parseAlterColumn(cursor: Cursor): AlterColumn {
   const start = cursor.token;
   if (cursor.accept("drop")) {
     const what = cursor.expectOneOf("not", "default", "identity", "expression");
@@ -172,29 +170,10 @@ function parseAlterColumn(cursor: Cursor, column: string): AlterColumn {
   if (cursor.accept("set")) cursor.expect("data");
   cursor.expect("type");
   const dataType = cursor.grammar.dataType(cursor);
-  if (cursor.is("using")) skipOwnCast(cursor, column, dataType);
-  return { type: "set type", dataType, _location: cursor.since(start) };
-}
-
-/**
- * Skips USING if it is just a cast of the column to its new type, which a type change performs
- * anyway.
- */
-function skipOwnCast(cursor: Cursor, column: string, type: DataTypeDef): void {
-  const { start } = cursor;
-  cursor.expect("using");
-  const value = cursor.grammar.expression(cursor);
-  const textOf = ({ _location: { end, start: from } }: AstNode): string =>
-    cursor.text.slice(from, end).toLowerCase().replaceAll(/\s/g, "");
-  if (value.type === "cast" && value.operand.type === "ref") {
-    const isOwn = value.operand.name === column && value.operand.table === undefined;
-    if (isOwn && textOf(value.to) === textOf(type)) return;
-  }
-  cursor.refuse(
-    "USING of a type change with an expression other than a cast of the column to its new type",
-    "add a column, fill it with UPDATE, and drop the old column",
-    start,
-  );
+  const using = cursor.accept("using") ? parseSourced(cursor) : undefined;
+  const _location = cursor.since(start);
+  if (using === undefined) return { type: "set type", dataType, _location };
+  return { type: "set type", dataType, using: using.expr, usingSource: using.source, _location };
 }
 
 function isIdentityOption(cursor: Cursor): boolean {

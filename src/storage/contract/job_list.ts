@@ -1,6 +1,7 @@
 /**
  * Lists long-running work that users may want to see or stop: flushes, merges, scrubs, index
- * builds, backups, restores, exports, the erasure of accounts, and the removal of dropped topics.
+ * builds, rewrites of tables, backups, restores, exports, the erasure of accounts, and the removal
+ * of dropped topics.
  *
  *     queued ──start──► running ──► completed | failed | cancelled | skipped
  *
@@ -27,7 +28,7 @@ type StoreJobKind = "flush" | "compact" | "merge" | "scrub";
  * The kinds of jobs that higher layers run. These jobs need an open store, so they must end before
  * it closes.
  */
-type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index" | "export";
+type JobKindAbove = "backup" | "restore" | "purge" | "clear" | "index" | "rewrite" | "export";
 
 export type JobKind = StoreJobKind | JobKindAbove;
 
@@ -49,6 +50,7 @@ const KINDS: Readonly<{
   purge: { letters: "PU", isOfStore: false },
   clear: { letters: "CL", isOfStore: false },
   index: { letters: "IX", isOfStore: false },
+  rewrite: { letters: "RW", isOfStore: false },
   export: { letters: "EX", isOfStore: false },
 };
 

@@ -230,9 +230,6 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     expect(await engine.failure(`${add} a INT DEFAULT 5 CHECK (a > 5)`)).toStartWith(
       "CHECK_VIOLATION@1",
     );
-    expect(await engine.failure(`${add} a BIGINT DEFAULT SNOWFLAKE_ID()`)).toStartWith(
-      "UNSUPPORTED_FEATURE@1",
-    );
     expect(await engine.failure(`${add} a INT PRIMARY KEY`)).toStartWith("INVALID_DEFINITION@1");
     expect(await engine.rows(`SELECT * FROM ${table}`)).toHaveLength(1);
   });

@@ -407,6 +407,10 @@ export interface AlterColumnDropIdentity extends AstNode {
 export interface AlterColumnSetType extends AstNode {
   readonly type: "set type";
   readonly dataType: DataTypeDef;
+  /** The expression that computes the new values; absent for a cast of the old ones. */
+  readonly using?: Expr;
+  /** The text of `using`. */
+  readonly usingSource?: string;
 }
 
 export interface AlterColumnSetDefault extends AstNode {

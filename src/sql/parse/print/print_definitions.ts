@@ -362,7 +362,10 @@ function alterationText(change: TableAlteration): string {
 function alterColumnText(alter: AlterColumn): string {
   switch (alter.type) {
     case "set type":
-      return `TYPE ${dataTypeText(alter.dataType)}`;
+      return (
+        `TYPE ${dataTypeText(alter.dataType)}` +
+        (alter.usingSource === undefined ? "" : ` USING ${alter.usingSource}`)
+      );
     case "set default":
       return `SET DEFAULT ${alter.source}`;
     case "add generated":

@@ -1,0 +1,280 @@
+/**
+ * Rewrites the existing rows of a table for an ALTER TABLE that gives columns new values: a change
+ * of type that storage cannot make when it reads, a generated column, or a DEFAULT that differs
+ * from row to row.
+ *
+ * Such a column gets a new column id. Each row is written once more with the values of the new
+ * columns behind those of the current ones. The catalog does not know the new columns yet, so no
+ * statement reads them, and a crash leaves only values that nothing reads.
+ *
+ * A batch is read and written in one tick, so that no change of another writer is overwritten.
+ */
+import { defined } from "../../base/assert.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Seq } from "../../base/seq.ts";
+import {
+  type ColumnEntry,
+  type SequenceEntry,
+  type SequenceMark,
+  SequenceNumbers,
+  type TableEntry,
+} from "../../catalog/mod.ts";
+import { type Commit, type ScanBatch, SEQ_COLUMN_ID, type Store } from "../../storage/mod.ts";
+import {
+  type Batch,
+  constVector,
+  type Value,
+  type Vector,
+  valueAt,
+  vectorFromValues,
+  type Whole,
+} from "../../types/mod.ts";
+import { runtimeOf, type TableRuntime } from "../execute/build/table_runtime.ts";
+import type { ExecutionContext } from "../execute/context/execution_context.ts";
+import type { Evaluator } from "../execute/evaluate/expression.ts";
+import { rowsFromBatch } from "../execute/operators/filter.ts";
+import { asType, unquoted } from "./row_inspection.ts";
+
+/** The new values of one column. */
+export interface ColumnRewrite {
+  /** The id of the column in the next definition. */
+  readonly columnId: number;
+  /**
+   * Computes the values from the columns of the current definition, in their order. Absent if the
+   * next definition determines them, as a DEFAULT or as a generated column.
+   */
+  readonly compute: Evaluator | undefined;
+  readonly position: number;
+  /** The new sequence that numbers the rows, which the catalog does not know yet. */
+  readonly sequence?: SequenceEntry | undefined;
+}
+
+export interface RewriteOptions {
+  /** The current definition, under which the rows are stored. */
+  readonly table: TableEntry;
+  /** The next definition. */
+  readonly next: TableEntry;
+  readonly rewrites: readonly ColumnRewrite[];
+  readonly context: ExecutionContext;
+  readonly clock: Clock;
+  readonly store: Pick<Store, "appliedSeq" | "apply" | "durable" | "owners" | "scan">;
+}
+
+/** Row versions above `after`, up to `upTo`. */
+interface RewrittenRange {
+  readonly after: Seq;
+  readonly upTo: Seq;
+}
+
+/** The number of rows that one commit rewrites, which are few so that its tick is short. */
+const ROWS_PER_COMMIT = 2000;
+
+export class RowRewrite {
+  readonly #options: RewriteOptions;
+  readonly #runtime: TableRuntime;
+  /** The commits of this rewrite, in ascending order. */
+  readonly #commits: Commit[] = [];
+  #numbers: SequenceNumbers;
+  /** The last number of each new sequence, by its id. */
+  readonly #lastNumbers = new Map<number, Whole>();
+
+  constructor(options: RewriteOptions) {
+    this.#options = options;
+    this.#runtime = runtimeOf(options.next);
+    this.#numbers = freshNumbers(options);
+  }
+
+  /** The numbers that the new sequences have reached. */
+  get marks(): readonly SequenceMark[] {
+    return [...this.#lastNumbers].map(([sequenceId, value]) => ({
+      sequenceId,
+      value: String(value),
+      isCalled: true,
+    }));
+  }
+
+  /** The definition under which the rows are written: the current one and the new columns. */
+  get written(): TableEntry {
+    const { next, table } = this.#options;
+    const columns = [...table.columns, ...this.#newColumns];
+    return { ...table, columns, nextColumnId: next.nextColumnId };
+  }
+
+  get #newColumns(): readonly ColumnEntry[] {
+    const { next, rewrites } = this.#options;
+    return next.columns.filter(({ columnId }) =>
+      rewrites.some((rewrite) => rewrite.columnId === columnId),
+    );
+  }
+
+  /**
+   * Computes the new values of all rows in a range, and writes nothing.
+   *
+   * @throws {DatabaseError} The errors of computing and checking them.
+   */
+  async inspect(range: RewrittenRange, pause: () => Promise<void>): Promise<void> {
+    for (const owner of this.#owners()) {
+      let after: Seq | undefined = range.after;
+      while (after !== undefined) {
+        after = this.#step({ owner, range: { ...range, after }, writes: false }).nextAfter;
+        await pause();
+      }
+    }
+    // The rows are numbered from the start again when they are written.
+    this.#numbers = freshNumbers(this.#options);
+  }
+
+  /**
+   * Rewrites the rows in a range that this object has not written. Returns whether there were any.
+   *
+   * @throws {DatabaseError}
+   */
+  async write(range: RewrittenRange, pause: () => Promise<void>): Promise<boolean> {
+    let isWritten = false;
+    for (const owner of this.#owners()) {
+      let after: Seq | undefined = range.after;
+      while (after !== undefined) {
+        const step = this.#step({ owner, range: { ...range, after }, writes: true });
+        after = step.nextAfter;
+        if (step.commit !== undefined) {
+          isWritten = true;
+          await this.#options.store.durable(step.commit.lastSeq);
+        }
+        await pause();
+      }
+    }
+    return isWritten;
+  }
+
+  /** Returns whether all rows in a range were written by this object, in the current tick. */
+  isDone(range: RewrittenRange): boolean {
+    const { store, table } = this.#options;
+    for (const owner of this.#owners()) {
+      const scan = store.scan(table.tableId, { ...range, owner, columnIds: [SEQ_COLUMN_ID] });
+      try {
+        for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
+          if (this.#others(batch.columns[0], batch.rowCount).length > 0) return false;
+        }
+      } finally {
+        scan.close();
+      }
+    }
+    return true;
+  }
+
+  #owners(): readonly number[] {
+    return this.#options.store.owners(this.#options.table.tableId);
+  }
+
+  /** Reads one batch of rows and, on request, writes them again. */
+  #step({ owner, range, writes }: { owner: number; range: RewrittenRange; writes: boolean }): {
+    readonly nextAfter: Seq | undefined;
+    readonly commit?: Commit;
+  } {
+    const { store, table } = this.#options;
+    const { tableId } = table;
+    const scan = store.scan(tableId, {
+      owner,
+      after: range.after,
+      upTo: store.appliedSeq,
+      seqMax: range.upTo,
+      columnIds: [...table.columns.map(({ columnId }) => columnId), SEQ_COLUMN_ID],
+      batchRows: ROWS_PER_COMMIT,
+    });
+    try {
+      const batch = scan.next();
+      if (batch === undefined) return { nextAfter: undefined };
+      const seqs = batch.columns.at(-1);
+      const nextAfter = Number(defined(seqs && valueAt(seqs, batch.rowCount - 1), "a row")) as Seq;
+      const others = this.#others(seqs, batch.rowCount);
+      if (others.length === 0) return { nextAfter };
+      const rows = this.#rewritten(batch);
+      if (!writes) return { nextAfter };
+      const write = {
+        tableId,
+        owner,
+        operation: "update",
+        rows: others.map((row) => rows[row] ?? []),
+      } as const;
+      const commit = store.apply({ writes: [write] });
+      this.#commits.push(commit);
+      return { nextAfter, commit };
+    } finally {
+      scan.close();
+    }
+  }
+
+  /** Returns the rows of a batch that are not of this rewrite. */
+  #others(seqs: Vector | undefined, rowCount: number): readonly number[] {
+    const rows: number[] = [];
+    for (let row = 0; row < rowCount; row += 1) {
+      const seq = Number(seqs === undefined ? 0 : valueAt(seqs, row));
+      if (!this.#isOwn(seq)) rows.push(row);
+    }
+    return rows;
+  }
+
+  #isOwn(seq: number): boolean {
+    let low = 0;
+    let high = this.#commits.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const commit = this.#commits[middle];
+      if (commit === undefined) return false;
+      if (seq < commit.firstSeq) high = middle - 1;
+      else if (seq > commit.lastSeq) low = middle + 1;
+      else return true;
+    }
+    return false;
+  }
+
+  /** Returns the rows as they are written. @throws {DatabaseError} */
+  #rewritten(batch: ScanBatch): readonly Value[][] {
+    const { context, next, rewrites, table } = this.#options;
+    const position = rewrites[0]?.position ?? 0;
+    const current: Batch = { rowCount: batch.rowCount, columns: batch.columns.slice(0, -1) };
+    return unquoted(next, position, () => {
+      const columns = next.columns.map((column, at) => this.#valuesOf(column, at, current));
+      const rows = this.#runtime.completed(
+        rowsFromBatch({ rowCount: batch.rowCount, columns }),
+        context,
+      );
+      this.#runtime.check(rows, context);
+      const positions = this.#newColumns.map((column) => next.columns.indexOf(column));
+      return rowsFromBatch(current).map((row, i): Value[] =>
+        row.slice(0, table.columns.length).concat(positions.map((at) => rows[i]?.[at] ?? null)),
+      );
+    });
+  }
+
+  /** Returns the values of a column of the next definition, before generated ones are computed. */
+  #valuesOf(column: ColumnEntry, at: number, current: Batch): Vector {
+    const { context, rewrites, table } = this.#options;
+    const { rowCount } = current;
+    const rewrite = rewrites.find(({ columnId }) => columnId === column.columnId);
+    if (rewrite?.compute !== undefined) return rewrite.compute(current, context);
+    if (rewrite !== undefined) {
+      const { sequence } = rewrite;
+      const values = Array.from({ length: rowCount }, () =>
+        sequence === undefined ? this.#runtime.defaultAt(at, context) : this.#nextNumber(sequence),
+      );
+      return vectorFromValues(column.type, values);
+    }
+    const from = table.columns.findIndex(({ columnId }) => columnId === column.columnId);
+    const stored = table.columns[from];
+    const values = current.columns[from];
+    if (stored === undefined || values === undefined) return constVector(column.missing, rowCount);
+    return asType(values, stored, column);
+  }
+
+  #nextNumber(sequence: SequenceEntry): Whole {
+    const number = this.#numbers.next(sequence);
+    this.#lastNumbers.set(sequence.sequenceId, number);
+    return number;
+  }
+}
+
+/** Returns a counter that begins at the start of each sequence, and stores nothing. */
+function freshNumbers({ clock }: RewriteOptions): SequenceNumbers {
+  return new SequenceNumbers({ clock, known: [], marks: { store: () => undefined } });
+}
