@@ -1,4 +1,4 @@
-/** The program's arguments are interpreted correctly, and none is ignored. */
+/** Verifies that the program interprets every argument correctly and ignores none. */
 import { expect, test } from "bun:test";
 import { commandFrom, helpText, type Program } from "../src/command_line.ts";
 
@@ -43,7 +43,7 @@ test.each([
     'there is neither a command nor a file named "backup"; the commands are verify, repair and restore',
   ],
   [["settings", "./data"], '"./data" is one argument too many'],
-] as const)("commandFrom refuses %j with the help and 2", (args, what) => {
+] as const)("commandFrom refuses %j, prints the help and exits with code 2", (args, what) => {
   expect(commandFrom(args, SOURCE)).toEqual({
     kind: "refused",
     message: `Cannot start Tidemark: ${what}\n\n${helpText(SOURCE).trimEnd()}`,
@@ -51,7 +51,7 @@ test.each([
   });
 });
 
-test("commandFrom asks for a configuration, and fails the start without one", () => {
+test("commandFrom requires a configuration file, and refuses to start without one", () => {
   const refused = (program: Program): unknown => commandFrom([], program);
   // A shell passes an empty argument for an undefined variable.
   expect(commandFrom([""], SOURCE)).toEqual(commandFrom([], SOURCE));
@@ -64,7 +64,7 @@ test("commandFrom asks for a configuration, and fails the start without one", ()
   expect(refused(EXECUTABLE)).toMatchObject({ message: `${message} tidemark config.toml` });
 });
 
-test("helpText says how this program is called", () => {
+test("helpText names the command by which the program was started", () => {
   const source = helpText(SOURCE);
   expect(source).toContain("\n  npm start config.toml           start the server");
   expect(source).toContain("\n  npm start -- --check <file>     check a configuration");

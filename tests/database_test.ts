@@ -1,6 +1,6 @@
 /**
- * The cases that `openDatabase` refuses before a byte of the directory changes, and the state that
- * a failed opening leaves behind.
+ * Lists the cases in which `openDatabase` refuses to open a directory, and checks that it does so
+ * before it changes a byte. Also checks the state that a failed attempt leaves behind.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -63,7 +63,7 @@ test("openDatabase refuses a directory of another program, and leaves it unchang
   }
 });
 
-test("openDatabase continues beside foreign files, and refuses a file", async () => {
+test("openDatabase ignores foreign directories, and refuses a file in place of the directory", async () => {
   const path = freshDirectory();
   writeFileSync(join(path, "notes.txt"), "x");
   mkdirSync(join(path, "lost+found"));
@@ -75,7 +75,7 @@ test("openDatabase continues beside foreign files, and refuses a file", async ()
   expect(String(refusal)).toEndWith(`Cannot open ${file}: it is a file, not a directory`);
 });
 
-test("openDatabase names the process that uses the directory, unless it only reads", async () => {
+test("openDatabase names the process that uses the directory, unless it opens the directory read-only", async () => {
   const path = await filledDirectory();
   const refusal = async (): Promise<string> =>
     String(await openAt(path, { config: SMALL_FILES }).catch((error: unknown) => error));
@@ -113,7 +113,7 @@ test("a database holds the lock of its directory until its catalog is closed", a
   expect(isLocked()).toBe(false);
 });
 
-test("openDatabase creates a catalog if the first start was stopped before it did", async () => {
+test("openDatabase creates a catalog if the first start stopped before it had one", async () => {
   const path = freshDirectory();
   writeFileSync(join(path, "format.json"), '{"format":1}\n');
   for (const name of ["wal", "segments", "tmp"]) mkdirSync(join(path, name));
@@ -210,7 +210,7 @@ async function failuresOf(
 // Each step of an opening calls one of these: the new directory is named, and the other one is
 // read.
 test.each(["clock", "disk", "log", "random"] as const)(
-  "openDatabase leaves the directory openable whichever call of its %s fails",
+  "openDatabase can open the directory again, whichever call of its %s fails",
   async (name) => {
     const fresh = { path: freshDirectory(), config: SMALL_FILES };
     const failureCount =
@@ -219,7 +219,7 @@ test.each(["clock", "disk", "log", "random"] as const)(
   },
 );
 
-test("openDatabase leaves the directory openable if there is no secret for it", async () => {
+test("openDatabase can open the directory again after a start without a secret", async () => {
   const path = freshDirectory();
   const jwtSecret = (): never => {
     throw new DiskError("EACCES", path, "open");
@@ -232,7 +232,7 @@ test("openDatabase leaves the directory openable if there is no secret for it", 
   await database.close();
 });
 
-test("openDatabase records what a process with relaxed durability may have lost, also after an interrupted start", async () => {
+test("openDatabase records which writes relaxed durability may have lost, even after an interrupted start", async () => {
   for (let nth = 0, hasFailed = true; hasFailed; nth += 1) {
     const path = freshDirectory();
     const relaxed = await openAt(path, {

@@ -1,4 +1,7 @@
-/** The reason why a server cannot listen, with the relevant configuration keys and files. */
+/**
+ * Checks that the error for a server that cannot listen explains the reason, and names the relevant
+ * configuration keys and files.
+ */
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { DiskError } from "../src/base/errors.ts";
@@ -34,7 +37,7 @@ function failureWith(files: Readonly<Record<string, string>>): string {
   });
 }
 
-test("listenFailure names the key and the file at which TLS fails", () => {
+test("listenFailure names the configuration key and the file that make TLS fail", () => {
   const key = newKey();
   expect(failureWith({})).toBe(
     "cannot use TLS: server.tls_cert /c.pem cannot be read (ENOENT): there is no such file or directory",
@@ -54,7 +57,7 @@ test("listenFailure names the key and the file at which TLS fails", () => {
   );
 });
 
-test("listenFailure names the address, and says if it does not belong to this machine", () => {
+test("listenFailure names the address, and says whether it belongs to this machine", () => {
   const { server } = parseConfig("server = { host = 'elsewhere', port = 80 }", "test", {
     env: { TIDEMARK_JWT_SECRET: "a secret for the network, with 32 bytes and more" },
   }).config;

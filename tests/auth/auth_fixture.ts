@@ -1,4 +1,4 @@
-/** An Auth over a real catalog and a clock that tests advance. */
+/** Creates an Auth with a real catalog and a clock that tests advance. */
 import {
   type AuditEvent,
   Auth,

@@ -1,6 +1,6 @@
 /**
- * Verifies that login, refresh and logout follow the wire contract, and ending a session takes
- * effect at once, everywhere, and survives a restart.
+ * Verifies that login, refresh and logout follow the wire contract. Ending a session takes effect
+ * at once and everywhere, and survives a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { Auth, Caller, Revocation } from "../../src/auth/mod.ts";
@@ -28,7 +28,7 @@ afterAll(removeCatalogs);
 const RIGHT = { user: "ada", password: PASSWORD };
 const WRONG = { user: "ada", password: "wrong horse 9" };
 
-test("Auth.login returns the fields and times of the contract", async () => {
+test("Auth.login returns the fields and lifetimes that the contract specifies", async () => {
   const { auth, clock } = configuredServer();
   clock.setWall(Date.parse("2026-11-21T10:00:00.250Z"));
   const answer = await auth.login({ username: "ada", password: PASSWORD }, LOCAL);
@@ -49,7 +49,7 @@ test("Auth.login returns the fields and times of the contract", async () => {
   expect(auth.me(answer.access_token, LOCAL)).toEqual({ user: answer.user, admin_ui_access: true });
 });
 
-test("Auth.login gives the admin page to dba and system only", async () => {
+test("Auth.login admits only the roles dba and system to the admin page", async () => {
   const server = configuredServer({ u: "user", s: "service", d: "dba" });
   const hasUi = async (user: string): Promise<boolean> =>
     (await server.auth.login({ user, password: PASSWORD }, LOCAL)).admin_ui_access;
@@ -79,7 +79,7 @@ test("Auth.login refuses malformed bodies", async () => {
   }
 });
 
-test("Auth.login gives the same response for every reason", async () => {
+test("Auth.login gives the same response whatever the reason for a failure", async () => {
   const server = configuredServer();
   addUser(server, "gone", "user");
   server.catalog.dropUser("gone");
@@ -102,14 +102,14 @@ test("Auth.login gives the same response for every reason", async () => {
   expect(messages.size).toBe(1);
 });
 
-test("Auth.login before setup is 428 whatever the name, and 400 before that", async () => {
+test("Auth.login before setup refuses malformed bodies with 400 and any user with 428", async () => {
   const { auth } = newServer();
 
   expect(await failureOf(() => auth.login(RIGHT, LOCAL))).toBe("setup_required");
   expect(await failureOf(() => auth.login({}, LOCAL))).toBe("invalid_request");
 });
 
-test("Auth.login locks after 5 failures, existing name or not, also for the right password", async () => {
+test("Auth.login locks a name after 5 failures, whether or not it exists, even for the right password", async () => {
   for (const user of ["ada", "nobody"]) {
     const { auth, clock } = configuredServer();
     const codes: (string | undefined)[] = [];
@@ -126,7 +126,7 @@ test("Auth.login locks after 5 failures, existing name or not, also for the righ
   }
 });
 
-test("Auth.login checks one of 50 parallel guesses and lets one wait", async () => {
+test("Auth.login checks one of 50 parallel guesses and queues one more", async () => {
   const { auth } = configuredServer();
   const guesses = Array.from({ length: 50 }, (_, index) =>
     failureOf(() => auth.login(index < 40 ? WRONG : RIGHT, LOCAL)),
@@ -154,7 +154,7 @@ test("Auth.login checks two of the guesses that 240 addresses send at once, whet
   }
 });
 
-test("Auth.login: 100 failures in an hour close a name, except to a known device", async () => {
+test("Auth.login closes a name after 100 failures in an hour, except to a known device", async () => {
   const { auth, clock } = configuredServer();
   const known = callerOf(1000);
   const { refresh_token } = await auth.login(RIGHT, known);
@@ -181,7 +181,7 @@ test("Auth.login: 100 failures in an hour close a name, except to a known device
   expect((await auth.login(RIGHT, other)).user.id).toBe("ada");
 });
 
-test("Auth.login does not end issued tokens when it locks", async () => {
+test("Auth.login leaves issued tokens valid when it locks a name", async () => {
   const { auth } = configuredServer();
   const { access_token } = await auth.login(RIGHT, LOCAL);
   for (let attempt = 0; attempt < 5; attempt += 1) await failureOf(() => auth.login(WRONG, LOCAL));
@@ -190,7 +190,7 @@ test("Auth.login does not end issued tokens when it locks", async () => {
   expect(auth.authenticate(access_token, LOCAL).userId).toBe("ada");
 });
 
-test("Auth.login delays a name by a second after failures from many addresses", async () => {
+test("Auth.login delays logins to a name by a second after failures from many addresses", async () => {
   const { auth, clock } = configuredServer();
   for (let index = 0; index < 20; index += 1) {
     await failureOf(() => auth.login(WRONG, { address: `10.0.0.${index}`, isLocal: false }));
@@ -209,7 +209,7 @@ test("Auth.login delays a name by a second after failures from many addresses", 
   expect((await login).user.id).toBe("ada");
 });
 
-test("Auth limits the attempts of an address, except this machine's own", async () => {
+test("Auth limits login attempts by address, except for those from this machine", async () => {
   const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
   const attempt = (): Promise<string | undefined> =>
     failureOf(() => auth.refresh("nonsense", REMOTE));
@@ -230,7 +230,7 @@ test("Auth limits the attempts of an address, except this machine's own", async 
   expect(await failureOf(() => auth.authenticate("nonsense", LOCAL))).toBe("INVALID_CREDENTIALS");
 });
 
-test("Auth.authenticateHeader requires the scheme Bearer, in any case", async () => {
+test("Auth.authenticateHeader requires the scheme Bearer, in upper or lower case", async () => {
   const { auth } = configuredServer();
   const { access_token } = await auth.login(RIGHT, LOCAL);
   const codeOf = (header: string | null | undefined): Promise<string | undefined> =>
@@ -263,7 +263,7 @@ test("Auth.authenticateHeader requires the scheme Bearer, in any case", async ()
   }
 });
 
-test("Auth.authenticateHeader counts other schemes as failures", async () => {
+test("Auth.authenticateHeader counts other schemes as failed attempts", async () => {
   const { auth } = configuredServer({ ada: "dba" }, { attemptsPerSecond: 1 });
   const codes: (string | undefined)[] = [];
   for (let index = 0; index < 6; index += 1) {
@@ -309,7 +309,7 @@ test("Auth.refresh accepts a token whose response was lost until its successor h
   expect(await failureOf(() => auth.refresh(third.refresh_token, LOCAL))).toBe("unauthorized");
 });
 
-test("Auth.refresh with a second successor of a token revokes the session, as one of the two is stolen", async () => {
+test("Auth.refresh revokes the session if a token gets a second successor, because one of the two was stolen", async () => {
   const server = configuredServer();
   const first = await server.auth.login(RIGHT, LOCAL);
   const own = await server.auth.refresh(first.refresh_token, LOCAL);
@@ -332,7 +332,7 @@ test.each([
   ["an hour on", 3_600_000],
   ["a minute back", -60_000],
 ])(
-  "Auth.refresh takes a retired token for as long, also when the clock is set %s",
+  "Auth.refresh accepts a retired token for the same time even if the clock is set %s",
   async (_how, byMs) => {
     const { auth, clock } = configuredServer();
     const first = await auth.login(RIGHT, LOCAL);
@@ -345,7 +345,7 @@ test.each([
   },
 );
 
-test("Auth.refresh with a retired token revokes the whole session as stolen", async () => {
+test("Auth.refresh treats a retired token as stolen, and revokes the whole session", async () => {
   const server = configuredServer();
   const { auth, catalog, clock } = server;
   const first = await auth.login(RIGHT, LOCAL);
@@ -383,7 +383,7 @@ test("Auth.refresh recognizes a retired token after a restart", async () => {
   catalog.close();
 });
 
-test("Auth.refresh accepts only refresh tokens, and nothing else accepts them", async () => {
+test("Auth.refresh accepts only refresh tokens, which are accepted nowhere else", async () => {
   const { auth, clock } = configuredServer();
   const { access_token, refresh_token } = await auth.login(RIGHT, LOCAL);
 
@@ -397,7 +397,7 @@ test("Auth.refresh accepts only refresh tokens, and nothing else accepts them", 
   expect(await failureOf(() => auth.refresh(refresh_token, LOCAL))).toBe("unauthorized");
 });
 
-test('Auth.logout ends one session, or with "all" every session, and reports no bad tokens', async () => {
+test('Auth.logout ends one session, or every session with "all", and does not report bad tokens', async () => {
   const { auth } = configuredServer();
   const first = await auth.login(RIGHT, LOCAL);
   const second = await auth.login(RIGHT, LOCAL);
@@ -418,7 +418,7 @@ test('Auth.logout ends one session, or with "all" every session, and reports no 
   expect(await codeOf(fourth.access_token)).toBeUndefined();
 });
 
-test("Auth.onRevoked reports a session, or all sessions of a user, in the turn that ends them", async () => {
+test("Auth.onRevoked reports an ended session, or all sessions of a user, within the same tick", async () => {
   const { auth } = configuredServer({ ada: "dba", bob: "user" });
   const revoked: Revocation[] = [];
   auth.onRevoked((revocation) => revoked.push(revocation));
@@ -440,7 +440,7 @@ test("Auth.onRevoked reports a session, or all sessions of a user, in the turn t
   ]);
 });
 
-test("Auth.onRevoked stops on request", async () => {
+test("Auth.onRevoked stops reporting on request", async () => {
   const { auth } = configuredServer();
   const calls: Revocation[] = [];
   const stop = auth.onRevoked((revocation) => calls.push(revocation));
@@ -452,7 +452,7 @@ test("Auth.onRevoked stops on request", async () => {
   expect(calls).toEqual([]);
 });
 
-test("Auth ends tokens and sockets on a new password, a new role and DROP USER", async () => {
+test("Auth ends tokens and sockets after a new password, a new role or DROP USER", async () => {
   for (const change of ["password", "role", "drop"] as const) {
     const { auth, catalog } = configuredServer({ ada: "dba", bob: "user" });
     const bob = { user: "bob", password: PASSWORD };
@@ -472,7 +472,7 @@ test("Auth ends tokens and sockets on a new password, a new role and DROP USER",
   }
 });
 
-test("Auth refuses a token that was valid a moment ago, whatever ended it", async () => {
+test("Auth refuses a token as soon as anything has ended it", async () => {
   const endings: Record<string, (it: AuthFixture, token: string) => void> = {
     "a logout": ({ auth }, token) => auth.logout(token, LOCAL),
     "another role": ({ catalog }) => void catalog.changeUser("ada", { role: "user" }),
@@ -510,7 +510,7 @@ test("Auth refuses a token that was valid a moment ago, whatever ended it", asyn
   }
 });
 
-test("Auth.requireStanding accepts a caller who is not affected by a change to others", async () => {
+test("Auth.requireStanding accepts callers who are unaffected by changes to other users", async () => {
   const server = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await server.auth.login(RIGHT, LOCAL);
   const known = server.auth.authenticate(token, LOCAL);
@@ -531,7 +531,7 @@ test("Auth: a dropped user's token is not valid for the next user of that name",
   );
 });
 
-test("Auth.executeAs follows the matrix and grants no more than role user", async () => {
+test("Auth.executeAs follows the permission matrix and never grants more than the role user", async () => {
   const server = configuredServer({
     u: "user",
     v: "user",
@@ -578,7 +578,7 @@ test("Auth.executeAs follows the matrix and grants no more than role user", asyn
   expect(await failureOf(() => auth.executeAs(inside, "u"))).toBe("PERMISSION_DENIED");
 });
 
-test("Auth reports the request of each event", async () => {
+test("Auth names the request that caused each event", async () => {
   audited.length = 0;
   const { auth, clock } = configuredServer();
   const by = (requestId: string): typeof LOCAL => ({ ...LOCAL, requestId });
@@ -597,7 +597,7 @@ test("Auth reports the request of each event", async () => {
   ]);
 });
 
-test("Auth reports logins, the failure that locks, logouts and stolen sessions", async () => {
+test("Auth reports logins, logouts, stolen sessions, and the failure that locks a name", async () => {
   audited.length = 0;
   const { auth, clock } = configuredServer();
   for (let tries = 0; tries < 6; tries += 1) {
@@ -626,7 +626,7 @@ test("Auth reports logins, the failure that locks, logouts and stolen sessions",
   expect(JSON.stringify(audited)).not.toContain("wrong");
 });
 
-test("Auth remembers whose logins fail, until they are forgiven", async () => {
+test("Auth remembers the senders of failed logins until they are forgiven", async () => {
   const { auth, clock } = configuredServer();
   const fail = (): Promise<unknown> =>
     failureOf(() => auth.login({ user: "ada", password: "wrong" }, REMOTE));
@@ -640,7 +640,7 @@ test("Auth remembers whose logins fail, until they are forgiven", async () => {
   expect(auth.loginTroubles().size).toBe(0);
 });
 
-test("Auth tells the catalog when tokens were used, and changes no user by it", async () => {
+test("Auth records in the catalog when tokens were used, without changing users", async () => {
   const { auth, catalog, clock } = configuredServer({ ada: "dba", bob: "user" });
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   const before = catalog.user("ada");
@@ -660,7 +660,7 @@ test("Auth tells the catalog when tokens were used, and changes no user by it", 
   auth.keepSeen();
 });
 
-test("Auth knows to within a second when a token was used, whether the clock goes forward or back", async () => {
+test("Auth knows the last use of a token to within a second, whichever way the clock is set", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   const seenAfter = (ms: number): number | undefined => {
@@ -681,7 +681,7 @@ test("Auth knows to within a second when a token was used, whether the clock goe
   expect(seenAfter(1001)).toBe(startMs + 1001);
 });
 
-test("Auth retries the notes about seen users that a full disk kept the catalog from writing", async () => {
+test("Auth retries recording the last login of users after a full disk", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
@@ -697,7 +697,7 @@ test("Auth retries the notes about seen users that a full disk kept the catalog 
   expect(catalog.user("ada")?.lastSeenAtMs).toBe(seenMs);
 });
 
-test("Auth does not mark a new user as seen because an earlier user of that name was", async () => {
+test("Auth does not mark a new user as seen because of an earlier user with the same name", async () => {
   const { auth, catalog, clock } = configuredServer();
   const { access_token: token } = await auth.login(RIGHT, LOCAL);
   auth.authenticate(token, LOCAL);
@@ -709,7 +709,7 @@ test("Auth does not mark a new user as seen because an earlier user of that name
   expect(catalog.user("ada")?.lastSeenAtMs).toBeUndefined();
 });
 
-test("Auth.login works on a full disk, although its time cannot be recorded", async () => {
+test("Auth.login works on a full disk, although the time of the login cannot be recorded", async () => {
   const { auth, catalog } = configuredServer();
   const before = catalog.user("ada");
   let code: "DISK_FULL" | "STORAGE_UNAVAILABLE" = "DISK_FULL";

@@ -1,7 +1,8 @@
 /**
- * Goal: the keys of an issuer are fetched when they are needed, and seldom enough; an issuer that
- * is slow, dead or hostile delays and costs little, and what was known before goes on.
- * Method: an Auth over a manual clock, and an issuer that answers as each test says.
+ * Verifies that the keys of an issuer are fetched when they are needed, but not too often. An
+ * issuer that is slow, unreachable or hostile causes little delay and cost, and keys that are
+ * already known remain valid. The tests use an Auth with a manual clock, and an issuer whose
+ * answers each test defines.
  */
 import { afterEach, expect, test } from "bun:test";
 import { type Auth, type OidcSettings } from "../../src/auth/mod.ts";
@@ -56,7 +57,7 @@ function later(clock: ManualClock, ms: number): void {
   clock.setWall(Date.now());
 }
 
-test("many tokens at once fetch the discovery document and the keys once", async () => {
+test("many simultaneous tokens cause a single fetch of the discovery document and the keys", async () => {
   const { auth, issuer } = await trusting();
   const tokens = await Promise.all(Array.from({ length: 30 }, (_, n) => issuer.token({ n })));
   const outcomes = await Promise.all(tokens.map((token) => outcome(auth, token)));
@@ -65,7 +66,7 @@ test("many tokens at once fetch the discovery document and the keys once", async
   expect(auth.checkExternal(`Bearer ${tokens[0]}`)).toBeUndefined();
 });
 
-test("a new key is found at once, and unknown keys cause a fetch at most every 30 seconds", async () => {
+test("a new key is found at once, although unknown keys cause a fetch at most every 30 seconds", async () => {
   const { auth, clock, issuer } = await trusting();
   expect(await outcome(auth, await issuer.token())).toBe("ok");
   const second = await signingKey("second", "ES256");
@@ -84,7 +85,7 @@ test("a new key is found at once, and unknown keys cause a fetch at most every 3
   expect(issuer.requested.length).toBe(before + 1);
 });
 
-test("a token ends with its key, also one that was accepted before", async () => {
+test("a token becomes invalid with its key, even if it was accepted before", async () => {
   const { auth, clock, issuer } = await trusting();
   const token = await issuer.token();
   expect(await outcome(auth, token)).toBe("ok");
@@ -95,7 +96,7 @@ test("a token ends with its key, also one that was accepted before", async () =>
   expect(await outcome(auth, token)).toBe("INVALID_CREDENTIALS");
 });
 
-test("a key with the same id and other numbers does not verify old tokens", async () => {
+test("a key with the same id but other numbers does not verify old tokens", async () => {
   const { auth, clock, issuer } = await trusting();
   const token = await issuer.token();
   expect(await outcome(auth, token)).toBe("ok");
@@ -149,7 +150,7 @@ test.each<[string, () => Response]>([
   expect(await outcome(auth, await issuer.token({ n: 2 }))).toBe("AUTHENTICATION_ERROR");
 });
 
-test("an issuer that never answers delays a token by five seconds, and the others not at all", async () => {
+test("an issuer that never answers delays its own tokens by five seconds, and other tokens not at all", async () => {
   const { auth, clock, issuer } = await trusting();
   issuer.answer = () => new Promise<Response>(() => undefined);
   const token = await issuer.token();
@@ -161,7 +162,7 @@ test("an issuer that never answers delays a token by five seconds, and the other
   expect(issuer.requested.length).toBe(1);
 });
 
-test("a body that comes too slowly is given up as well", async () => {
+test("a fetch is abandoned if the body arrives too slowly", async () => {
   const { auth, clock, issuer } = await trusting();
   issuer.answer = () =>
     new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("{")) }));
@@ -171,7 +172,7 @@ test("a body that comes too slowly is given up as well", async () => {
   expect(await waiting).toBe("AUTHENTICATION_ERROR");
 });
 
-test("a dead issuer leaves the tokens of this server alone", async () => {
+test("an unreachable issuer does not affect the tokens of this server", async () => {
   const { auth, issuer } = await trusting();
   const token = await issuer.token();
   issuer[Symbol.dispose]();
@@ -196,14 +197,14 @@ test.each<[string, Record<string, unknown>]>([
   expect(issuer.requested).toEqual(["/.well-known/openid-configuration"]);
 });
 
-test("an issuer that nobody trusts is never asked", async () => {
+test("an issuer that is not trusted is never contacted", async () => {
   const { auth } = await trusting();
   using stranger = await SigningIssuer.start();
   expect(await outcome(auth, await stranger.token())).toBe("INVALID_CREDENTIALS");
   expect(stranger.requested).toEqual([]);
 });
 
-test("accounts for unknown users have the limit of sign-ups", async () => {
+test("accounts that are created for unknown users count towards the limit for sign-ups", async () => {
   const { auth, issuer } = await trusting();
   const outcomes: string[] = [];
   const remote = { address: "203.0.113.9", isLocal: false };

@@ -1,6 +1,6 @@
 /**
- * Verifies that a sender of many hashes waits only for its own, no sender is refused because
- * another floods the server, and no lane starves.
+ * Verifies that a client that sends many passwords waits only for its own hashes, no client is
+ * refused because another one floods the server, and no lane starves.
  */
 import { expect, test } from "bun:test";
 import { HashTurns } from "../../src/auth/hash_turns.ts";
@@ -42,7 +42,7 @@ test("HashTurns serves senders in turn, however many hashes one of them sends", 
   expect(order).toEqual(["mallory", "ann", "bob", "mallory", "bob", "mallory"]);
 });
 
-test("HashTurns gives known devices every other turn, and others the remaining turns", async () => {
+test("HashTurns gives every other turn to known devices", async () => {
   const { order, settle, turns, wait } = setUp();
   for (let index = 0; index < 100; index += 1) wait(`10.0.0.${index}`);
   wait("ann", 2, true);
@@ -54,7 +54,7 @@ test("HashTurns gives known devices every other turn, and others the remaining t
   expect(order).toEqual(["ann", "10.0.0.0", "bob", "10.0.0.1", "ann", "10.0.0.2", "10.0.0.3"]);
 });
 
-test("HashTurns refuses the newest hash of the sender with the most, when too many wait", async () => {
+test("HashTurns refuses the newest hash of the busiest sender when too many hashes wait", async () => {
   const { order, settle, turns, wait } = setUp();
   wait("mallory", 400);
   wait("ann");
@@ -65,7 +65,7 @@ test("HashTurns refuses the newest hash of the sender with the most, when too ma
   expect(turns.waitingCount).toBe(400);
 });
 
-test("HashTurns makes a stranger give way to a known device if many senders have one hash each", async () => {
+test("HashTurns drops a stranger's hash in favour of a known device if many senders have one hash each", async () => {
   const { order, settle, turns, wait } = setUp();
   for (let index = 0; index < 400; index += 1) wait(`10.0.${index}.1`);
   wait("stranger");
@@ -86,7 +86,7 @@ test("HashTurns refuses the newest of many known devices when no stranger waits"
   expect(order).toEqual(["mallory refused"]);
 });
 
-test("HashTurns reports when no sender waits", () => {
+test("HashTurns reports that no sender is waiting", () => {
   const { turns } = setUp();
   expect(turns.startNext()).toBeFalse();
 });

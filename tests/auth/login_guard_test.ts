@@ -8,7 +8,7 @@ function newGuard(failuresMax = 5): { clock: ManualClock; guard: LoginGuard } {
   return { clock, guard: new LoginGuard({ clock, failuresMax, lockMs: 900_000 }) };
 }
 
-test("LoginGuard locks a pair at the failure that reaches the bound, for as long as it says", () => {
+test("LoginGuard locks an address and a name at the failure that reaches the bound, for the time that it announces", () => {
   const { clock, guard } = newGuard();
   const locked = [1, 2, 3, 4, 5].map(() => guard.failed(guard.attempt("ada", "1.1.1.1")));
 
@@ -20,7 +20,7 @@ test("LoginGuard locks a pair at the failure that reaches the bound, for as long
   expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard counts from 0 after a success and after a lock", () => {
+test("LoginGuard starts counting again after a success and after a lock", () => {
   const { clock, guard } = newGuard();
   const failTimes = (count: number): boolean[] =>
     Array.from({ length: count }, () => guard.failed(guard.attempt("ada", "1.1.1.1")));
@@ -34,7 +34,7 @@ test("LoginGuard counts from 0 after a success and after a lock", () => {
   expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard locks neither another address nor another name", () => {
+test("LoginGuard locks no other address and no other name", () => {
   const { guard } = newGuard(2);
   guard.failed(guard.attempt("ada", "1.1.1.1"));
   guard.failed(guard.attempt("ada", "1.1.1.1"));
@@ -44,7 +44,7 @@ test("LoginGuard locks neither another address nor another name", () => {
   expect(guard.lockedForSeconds(guard.attempt("bob", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard.forgive lifts the locks and the slowness of one name, for all addresses", () => {
+test("LoginGuard.forgive lifts the locks and delays of one name for all addresses", () => {
   const { guard } = newGuard(2);
   for (const name of ["ada", "ada\nbob", "bob"]) {
     for (const address of ["1.1.1.1", "2.2.2.2"]) {
@@ -62,14 +62,14 @@ test("LoginGuard.forgive lifts the locks and the slowness of one name, for all a
   expect([...guard.troubles().keys()]).toEqual(["ada", "ada\nbob"]);
 });
 
-test("LoginGuard with 0 failures never locks", () => {
+test("LoginGuard never locks if the bound is 0 failures", () => {
   const { guard } = newGuard(0);
   for (let count = 0; count < 200; count += 1) guard.failed(guard.attempt("ada", "1.1.1.1"));
 
   expect(guard.lockedForSeconds(guard.attempt("ada", "1.1.1.1"))).toBeUndefined();
 });
 
-test("LoginGuard slows a name after 20 failures within 15 minutes, from any address", () => {
+test("LoginGuard delays logins to a name after 20 failures within 15 minutes, from any address", () => {
   const { clock, guard } = newGuard();
   for (let count = 0; count < 19; count += 1) guard.failed(guard.attempt("ada", `10.0.0.${count}`));
 
@@ -83,7 +83,7 @@ test("LoginGuard slows a name after 20 failures within 15 minutes, from any addr
   expect(guard.delayMs(guard.attempt("ada", "9.9.9.9"))).toBe(0);
 });
 
-test("AuthBucket holds five seconds' worth and refills at its rate", () => {
+test("AuthBucket holds the requests of five seconds and refills at its configured rate", () => {
   const clock = new ManualClock();
   const bucket = new AuthBucket({ clock, perSecond: 20 });
   const takeAll = (address: string): number => {
@@ -101,7 +101,7 @@ test("AuthBucket holds five seconds' worth and refills at its rate", () => {
   expect(takeAll("1.1.1.1")).toBe(100);
 });
 
-test("AuthBucket with rate 0 has no limit", () => {
+test("AuthBucket with a rate of 0 has no limit", () => {
   const bucket = new AuthBucket({ clock: new ManualClock(), perSecond: 0 });
   for (let count = 0; count < 1000; count += 1) expect(bucket.take("1.1.1.1")).toBeUndefined();
 });
@@ -140,7 +140,7 @@ test("LoginGuard closes a name at its 100th failure in an hour, wherever the fai
   expect(guard.closedForSeconds(other)).toBeUndefined();
 });
 
-test("LoginGuard leaves a closed name open to known devices, and counts each device separately", () => {
+test("LoginGuard keeps a closed name open to known devices, and counts each device separately", () => {
   const { guard } = newGuard(0);
   guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
   guard.succeeded(guard.attempt("ada", "2001:db8:1:2:0:0:0:1"), "2001:db8:1:2:0:0:0:1");
@@ -181,7 +181,7 @@ test("LoginGuard counts an IPv6 network of 64 bits as one sender", () => {
   expect(guard.lockedForSeconds(guard.attempt("ada", "2001:db8:1:3:0:0:0:1"))).toBeUndefined();
 });
 
-test("LoginGuard admits one login of a name, lets one wait, and lets a known device pass them", async () => {
+test("LoginGuard admits one login to a name at a time, queues one more, and lets a known device overtake them", async () => {
   const { guard } = newGuard();
   guard.succeeded(guard.attempt("ada", "2.2.2.2"), "2.2.2.2");
   const entered: string[] = [];

@@ -19,7 +19,7 @@ function isAccepted(
   return passwordFault(password, { userId, policy: { ...POLICY, ...change } }) === undefined;
 }
 
-test("passwordFault counts code points: at, below and above its bounds", () => {
+test("passwordFault counts code points at, below and above its bounds", () => {
   expect(isAccepted("kx9vq2m")).toBeFalse();
   expect(isAccepted("kx9vq2mt")).toBeTrue();
   expect(isAccepted("🐳".repeat(7))).toBeFalse();
@@ -32,7 +32,7 @@ test("passwordFault counts code points: at, below and above its bounds", () => {
   expect(isAccepted("longer than ten", { lengthMin: 20 })).toBeFalse();
 });
 
-test("passwordFault refuses common passwords without case, and the user id", () => {
+test("passwordFault refuses the user id and common passwords in any case", () => {
   for (const password of ["password", "PassWord", "12345678", "qwertyuiop", "Password123"]) {
     expect(isAccepted(password), password).toBeFalse();
   }
@@ -50,7 +50,7 @@ test("passwordFault refuses a password of blanks of any kind", () => {
   expect(isAccepted("       x")).toBeTrue();
 });
 
-test("passwordFault with complexity asks for four kinds of characters", () => {
+test("passwordFault with complexity requires four kinds of characters", () => {
   const complex = { isComplex: true };
 
   expect(isAccepted("Correct-horse-9", complex)).toBeTrue();
@@ -86,7 +86,7 @@ test("PasswordHasher.hash stores argon2id with its cost, and a different salt ea
   expect(await hasher.matches(`${PASSWORD} `, first, TURN)).toBeFalse();
 });
 
-test("PasswordHasher.matches rejects passwords that cannot match with equal work", async () => {
+test("PasswordHasher.matches does the same work for passwords that cannot match", async () => {
   const hasher = new PasswordHasher({ runningMax: 1 });
   const real = await hasher.hash(PASSWORD, TURN);
   const verify = spyOn(Bun.password, "verify");
@@ -118,7 +118,7 @@ function workOf(hash: Parameters<typeof Bun.password.verify>[1]): string {
     .join("$");
 }
 
-test("PasswordHasher runs a few at a time and refuses when too many wait", async () => {
+test("PasswordHasher runs a few hashes at a time and refuses more when too many wait", async () => {
   const hasher = new PasswordHasher({ runningMax: 2 });
   const all = Array.from({ length: 420 }, () =>
     failureOf(() => hasher.matches("x", PASSWORD_HASH, TURN)),

@@ -87,7 +87,7 @@ function table(kind: TableKind, accessLevel?: AccessLevel): TableEntry {
   });
 }
 
-test("isAtLeast orders the roles", () => {
+test("isAtLeast compares the ranks of roles", () => {
   const roles: readonly Role[] = ["user", "service", "dba", "system"];
   for (const [index, role] of roles.entries()) {
     for (const [other, minimum] of roles.entries()) {
@@ -96,7 +96,7 @@ test("isAtLeast orders the roles", () => {
   }
 });
 
-test("mayRun is the role × statement matrix", () => {
+test("mayRun follows the matrix of roles and statements", () => {
   const matrix: Readonly<Record<StatementClass, string>> = {
     rows: "USDYO",
     export: "USDYO",
@@ -129,7 +129,7 @@ test("mayRun is the role × statement matrix", () => {
   }
 });
 
-test("mayRead, mayWrite, mayAlter, requireDrop and requireCreateTable are the table matrix", () => {
+test("mayRead, mayWrite, mayAlter, requireDrop and requireCreateTable follow the matrix for tables", () => {
   const matrix: readonly [TableEntry, read: string, write: string, alter: string, drop: string][] =
     [
       [table("user"), "USDYO", "USDYO", "SDYO", "DYO"],
@@ -185,7 +185,7 @@ test("no caller owns a namespace or writes a SHARED table inside EXECUTE AS", ()
   expect(isLet((caller) => requireCreateTable(caller, "app.fresh", at))(INSIDE)).toBeFalse();
 });
 
-test("mayExecuteAs is its matrix; an id without account counts as role user", () => {
+test("mayExecuteAs follows its matrix, and an id without an account counts as role user", () => {
   const roles: readonly Role[] = ["user", "service", "dba", "system"];
   const matrix: readonly [actor: Role, targets: readonly (Role | undefined)[]][] = [
     ["user", []],
@@ -202,7 +202,7 @@ test("mayExecuteAs is its matrix; an id without account counts as role user", ()
   }
 });
 
-test("mayManageUser keeps role system to role system", () => {
+test("mayManageUser lets only role system manage users of role system", () => {
   const target = { userId: "x", role: "user" } as const;
 
   expect(who((caller) => mayManageUser(caller, target))).toBe("DY");
@@ -215,7 +215,7 @@ test("mayManageUser keeps role system to role system", () => {
   expect(maySetPassword(INSIDE, { userId: "o", role: "user" })).toBeFalse();
 });
 
-test("The require functions throw PERMISSION_DENIED that names the object, with its position", () => {
+test("the require functions throw a PERMISSION_DENIED that names the object and its position", () => {
   const { U = INSIDE, Y = INSIDE } = CALLERS;
   const entry = table("shared", "DBA");
   const at = { namespace: NAMESPACE, position: 7 };

@@ -1,6 +1,5 @@
 /**
- * Verifies that a server that is reachable by others never signs with a secret that others can
- * know.
+ * Verifies that a server that others can reach never signs with a secret that others might know.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -40,7 +39,7 @@ test("secretFault is a warning on a loopback address and fatal on any other", ()
   for (const host of ["127.0.0.1", "0.0.0.0"]) expect(secretFault(GOOD, host)).toBeUndefined();
 });
 
-test("missingSecretText says whether a secret is made or kept", () => {
+test("missingSecretText says whether a new secret is created or an existing one is kept", () => {
   const kept = (exists: boolean): string => missingSecretText({ exists: () => exists }, dataPath);
   expect(kept(false)).toBe(
     "auth.jwt_secret is not set: the server creates a secret and keeps it in the data directory",
@@ -54,7 +53,7 @@ test("secretFault never repeats the secret", () => {
   expect(secretFault("hunter2hunter2", "0.0.0.0")?.message).not.toContain("hunter2");
 });
 
-test("keptSecret makes a secret that only its owner can read, and returns the same one afterwards", () => {
+test("keptSecret creates a secret that only its owner can read, and returns the same one afterwards", () => {
   const first = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
   const path = join(dataPath, "jwt_secret");
 
@@ -64,7 +63,7 @@ test("keptSecret makes a secret that only its owner can read, and returns the sa
   expect([...readFileSync(path)].slice(0, 32)).toEqual([...first]);
 });
 
-test("keptSecret rejects a secret with any byte changed, and the fault is found", () => {
+test("keptSecret rejects a secret in which any byte was changed", () => {
   const good = keptSecret({ disk: bunDisk, dataPath, random: systemRandom });
   const path = join(dataPath, "jwt_secret");
   const bytes = readFileSync(path);

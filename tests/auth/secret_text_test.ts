@@ -1,6 +1,6 @@
 /**
- * Verifies that a secret is recognised by its form alone, and no typing error turns one secret into
- * another.
+ * Verifies that a secret is recognised by its form alone, and that no typing error turns one secret
+ * into another.
  */
 import { expect, test } from "bun:test";
 import { hashOfSecret, isSecret, newSecret } from "../../src/auth/secret_text.ts";
@@ -8,7 +8,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 
 const secret = newSecret("tdm_", new SeededRandom(7));
 
-test("newSecret returns 42 characters that begin with the kind, and different ones each time", () => {
+test("newSecret returns a different 42 characters each time, beginning with the kind", () => {
   const random = new SeededRandom(1);
   const made = Array.from({ length: 1000 }, () => newSecret("tdm_", random));
   expect(new Set(made).size).toBe(1000);
@@ -20,7 +20,7 @@ test("newSecret returns 42 characters that begin with the kind, and different on
   expect(digits.size).toBe(62);
 });
 
-test("isSecret refuses a secret with any character changed, left out or added, and another kind", () => {
+test("isSecret refuses a secret of another kind, or with any character changed, missing or added", () => {
   for (let index = 0; index < secret.length; index += 1) {
     const other = secret[index] === "a" ? "b" : "a";
     const changed = secret.slice(0, index) + other + secret.slice(index + 1);

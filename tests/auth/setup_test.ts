@@ -1,6 +1,6 @@
 /**
- * Verifies that setup happens once, only from an allowed place, with valid passwords. The
- * contract's checks run in its order.
+ * Verifies that setup happens only once, only from an allowed place and only with valid passwords,
+ * and checks these conditions in the order of the contract.
  */
 import { afterAll, expect, test } from "bun:test";
 import { removeCatalogs } from "../catalog/catalog_fixture.ts";
@@ -11,7 +11,7 @@ afterAll(removeCatalogs);
 
 const BODY = { user: "ada", password: "correct horse 9", root_password: "battery staple 7" };
 
-test("Auth.setup creates the DBA and sets root's password; both can log in", async () => {
+test("Auth.setup creates the DBA and sets the password of root, so that both can log in", async () => {
   const { auth, clock } = newServer();
   clock.setWall(Date.parse("2026-11-21T10:00:00Z"));
   expect(auth.status()).toEqual({
@@ -38,7 +38,7 @@ test("Auth.setup creates the DBA and sets root's password; both can log in", asy
   );
 });
 
-test("Auth.setup: exactly one of 50 parallel callers wins", async () => {
+test("Auth.setup lets exactly one of 50 parallel callers win", async () => {
   const { auth, catalog } = newServer();
   const calls = Array.from({ length: 50 }, (_, index) =>
     failureOf(() => auth.setup({ ...BODY, user: `dba${index}` }, LOCAL)),
@@ -50,7 +50,7 @@ test("Auth.setup: exactly one of 50 parallel callers wins", async () => {
   expect(catalog.users()).toHaveLength(2);
 });
 
-test("Auth.setup returns 409 first, whoever calls and whatever the body", async () => {
+test("Auth.setup answers 409 before any other error, whatever the caller and the body", async () => {
   const { auth } = newServer();
   await auth.setup(BODY, LOCAL);
 
@@ -61,7 +61,7 @@ test("Auth.setup returns 409 first, whoever calls and whatever the body", async 
   }
 });
 
-test("Auth.setup: bucket, then place, then body", async () => {
+test("Auth.setup checks the rate, then the place, then the body", async () => {
   const { auth } = newServer({ attemptsPerSecond: 1 });
   const codes: (string | undefined)[] = [];
   for (let attempt = 0; attempt < 6; attempt += 1) {
@@ -74,7 +74,7 @@ test("Auth.setup: bucket, then place, then body", async () => {
   expect(await failureOf(() => auth.setup(undefined, LOCAL))).toBe("invalid_request");
 });
 
-test("Auth.setup from another machine works when it is allowed", async () => {
+test("Auth.setup works from another machine if the configuration allows it", async () => {
   const { auth } = newServer({ allowRemoteSetup: true });
 
   expect(
@@ -82,7 +82,7 @@ test("Auth.setup from another machine works when it is allowed", async () => {
   ).toBeUndefined();
 });
 
-test("Auth.setup refuses bad fields, and names the weak one", async () => {
+test("Auth.setup refuses bad fields, and names the weak password", async () => {
   const { auth, catalog } = newServer();
   catalog.createUser({ userId: "taken", role: "user", authType: "internal" });
   const table: readonly [change: Record<string, unknown>, code: string, field?: string][] = [
@@ -119,7 +119,7 @@ test("Auth.setup refuses bad fields, and names the weak one", async () => {
   ).toBeUndefined();
 });
 
-test("Auth.start with a configured root password leaves nothing to set up", async () => {
+test("Auth.start with a configured root password requires no setup", async () => {
   const server = newServer({ rootPassword: "battery staple 7" });
   await server.auth.start();
 

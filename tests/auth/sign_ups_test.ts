@@ -1,6 +1,6 @@
 /**
- * Verifies that the answer to a sign-up comes at the same time whether or not the name is free, and
- * idle guests go.
+ * Verifies that a sign-up takes the same time whether or not the name is free, and that idle guests
+ * are dropped.
  */
 import { afterAll, expect, test } from "bun:test";
 import { AuthError } from "../../src/auth/mod.ts";
@@ -17,7 +17,7 @@ test.each([
   ["free", "eve"],
   ["taken", "ada"],
 ])(
-  "a sign-up of a %s name is answered 100 ms after its hash, not when its work is done",
+  "the sign-up of a %s name is answered 100 ms after its hash, however long its work takes",
   async (_what, user) => {
     const accounts = { ...NO_ACCOUNTS, signUp: "open" } as const;
     const { auth, clock } = configuredServer({ ada: "dba" }, { accounts });
@@ -36,7 +36,7 @@ test.each([
   },
 );
 
-test("a guest who is not seen for auth.guest_days is dropped, and others stay", async () => {
+test("a guest who was not seen for auth.guest_days is dropped, and other users stay", async () => {
   const accounts = { ...NO_ACCOUNTS, hasGuests: true, guestDays: 2 };
   const { auth, catalog, clock } = configuredServer({ ada: "dba" }, { accounts });
   const idle = await auth.beginAsGuest(LOCAL);
@@ -52,7 +52,7 @@ test("a guest who is not seen for auth.guest_days is dropped, and others stay", 
   expect(catalog.user("ada")).toBeDefined();
 });
 
-test("guests stay for ever if auth.guest_days is 0", async () => {
+test("guests are never dropped if auth.guest_days is 0", async () => {
   const accounts = { ...NO_ACCOUNTS, hasGuests: true, guestDays: 0 };
   const { auth, catalog, clock } = configuredServer({}, { accounts });
   const { user } = await auth.beginAsGuest(LOCAL);
@@ -61,7 +61,7 @@ test("guests stay for ever if auth.guest_days is 0", async () => {
   expect(catalog.user(user.id)).toBeDefined();
 });
 
-test("SignUpRate limits all together, one address to a tenth, and refills over an hour", () => {
+test("SignUpRate limits all sign-ups, allows one address a tenth of them, and refills within an hour", () => {
   const clock = new ManualClock();
   const rate = new SignUpRate({ clock, perHour: 20 });
   const take = (address: string, isLocal = false): string => {
@@ -86,7 +86,7 @@ test("SignUpRate limits all together, one address to a tenth, and refills over a
   expect([1, 2].map(() => take("192.0.2.1"))).toEqual(["ok", "wait 1800"]);
 });
 
-test("SignUpRate with 0 has no limit", () => {
+test("SignUpRate with a rate of 0 has no limit", () => {
   const rate = new SignUpRate({ clock: new ManualClock(), perHour: 0 });
   for (let each = 0; each < 1000; each += 1) rate.take({ address: "192.0.2.1", isLocal: false });
 });

@@ -1,6 +1,6 @@
 /**
  * Verifies that only an unchanged token that this server signed is accepted, within its lifetime,
- * for a user who has not changed. Method: every attack of a list against the real parser.
+ * and only while its user has not changed. The tests try a list of attacks on the real parser.
  */
 import { afterAll, expect, test } from "bun:test";
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
@@ -72,7 +72,7 @@ test("Auth.authenticate accepts tokens that the server signed, and the same clai
   expect(await codeOf(withClaims({ extra: { nested: [1, '"a":'] } }))).toBeUndefined();
 });
 
-test("Auth.authenticate takes over the claims of a provider, and none that the account has", async () => {
+test("Auth.authenticate takes over the claims of a provider, except those that the account defines", async () => {
   const given = { groups: "[1]", email: "ada@example.com" };
   const token = withClaims({ ext: { ...given, iss: "x", sub: "root", role: "system" } });
   expect(auth.authenticate(token, LOCAL).claims).toEqual({
@@ -86,7 +86,7 @@ test("Auth.authenticate takes over the claims of a provider, and none that the a
   }
 });
 
-test("Auth.authenticate refuses every header but its own, even with the right signature", async () => {
+test("Auth.authenticate refuses foreign headers, even with the right signature", async () => {
   const headers: readonly unknown[] = [
     { alg: "none" },
     { alg: "None" },
@@ -127,7 +127,7 @@ test("Auth.authenticate refuses every header but its own, even with the right si
   }
 });
 
-test("Auth.authenticate refuses unsigned tokens and those signed by anything else", async () => {
+test("Auth.authenticate refuses tokens that are unsigned or signed by anyone else", async () => {
   const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const publicPem = rsa.publicKey.export({ type: "spki", format: "pem" });
@@ -153,7 +153,7 @@ test("Auth.authenticate refuses unsigned tokens and those signed by anything els
   for (const token of tokens) expect(await codeOf(token), token).toBe("INVALID_CREDENTIALS");
 });
 
-test("Auth.authenticate refuses a token in any other spelling", async () => {
+test("Auth.authenticate refuses a token that is spelled differently", async () => {
   const good = session.access_token;
   const input = `${goodHeader}.${goodPayload}`;
   const lastBits = goodSignature.slice(0, -1) + nextLetter(goodSignature.at(-1) ?? "A");
@@ -255,7 +255,7 @@ test("Auth.authenticate allows a leeway of 60 seconds, and distinguishes an expi
   expect(await codeOf(withClaims({ exp: 0, sub: "nobody" }))).toBe("INVALID_CREDENTIALS");
 });
 
-test("Auth.authenticate checks the time of a token at each use, cached or not", async () => {
+test("Auth.authenticate checks the time of a token at each use, even if the token is cached", async () => {
   const server = configuredServer();
   const { access_token } = await server.auth.login({ user: "ada", password: PASSWORD }, LOCAL);
   for (let use = 0; use < 3; use += 1) server.auth.authenticate(access_token, LOCAL);
@@ -266,7 +266,7 @@ test("Auth.authenticate checks the time of a token at each use, cached or not", 
   expect(await codeOf(access_token, server.auth)).toBe("TOKEN_EXPIRED");
 });
 
-test("Auth.authenticateHeader checks time and session at each use, known or not", async () => {
+test("Auth.authenticateHeader checks time and session at each use, even if the header is cached", async () => {
   const { auth: own, clock: time } = configuredServer();
   const logIn = async (): Promise<string> => {
     const { access_token } = await own.login({ user: "ada", password: PASSWORD }, LOCAL);
@@ -300,7 +300,7 @@ test("Tokens.verify refuses a token that differs in a single character", () => {
   }
 });
 
-test("Tokens.verify refuses mutated tokens: SEED repeats a failure", () => {
+test("Tokens.verify refuses randomly mutated tokens", () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const random = new SeededRandom(seedOf(7));
   const good = session.access_token;
@@ -315,7 +315,7 @@ test("Tokens.verify refuses mutated tokens: SEED repeats a failure", () => {
   }
 });
 
-test("Tokens.verify returns the same claims from its cache, which forgets the oldest", async () => {
+test("Tokens.verify returns the same claims from its cache, which drops the oldest entries", async () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const first = tokens.verify(session.access_token);
 
@@ -328,7 +328,7 @@ test("Tokens.verify returns the same claims from its cache, which forgets the ol
   expect(again).not.toBe(first);
 });
 
-test("Tokens.verifyHeader returns the same claims for the same header, and forgets some when it has many", () => {
+test("Tokens.verifyHeader returns the same claims for the same header, and drops entries from a full cache", () => {
   const tokens = new Tokens({ secret: SECRET, clock });
   const header = `Bearer ${session.access_token}`;
   const first = tokens.verifyHeader(header);

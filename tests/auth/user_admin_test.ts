@@ -21,7 +21,7 @@ function newServer(): { auth: Auth; as: (userId: string) => Principal; log: Rece
   return { auth, as: (userId) => principalFor({ catalog }, userId), log };
 }
 
-test("Auth.createUser makes users of each role, but only for callers with the right", async () => {
+test("Auth.createUser creates users of each role, but only for permitted callers", async () => {
   const { auth, as } = newServer();
   const codeOf = (
     actor: string,
@@ -63,7 +63,7 @@ test("Auth.createUser makes users of each role, but only for callers with the ri
   expect(answer.user.role).toBe("dba");
 });
 
-test("Auth.createUser checks password, email and OAuth link", async () => {
+test("Auth.createUser checks the password, the email address and the OAuth link", async () => {
   const { auth, as } = newServer();
   const d = as("d");
   const create = (
@@ -101,7 +101,7 @@ test("Auth.createUser checks password, email and OAuth link", async () => {
   }
 });
 
-test("Auth.createUser refuses a link to a provider and subject of another account, until that is dropped", async () => {
+test("Auth.createUser refuses the provider and subject of another account until that account is dropped", async () => {
   const { as, auth } = newServer();
   const link = '{"provider":"g","subject":"s"}';
   const create = (userId: string, written: string): Promise<unknown> =>
@@ -123,7 +123,7 @@ test("Auth.createUser refuses a link to a provider and subject of another accoun
   await create("pim", link);
 });
 
-test("Auth.alterUser: all users set their own password, and a dba sets those of others except role system", async () => {
+test("Auth.alterUser lets all users set their own password, and a dba those of others except role system", async () => {
   const { auth, as } = newServer();
   const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
     failureOf(() => auth.alterUser(as(actor), { userId, password: `fresh horse ${actor}` }));
@@ -144,7 +144,7 @@ test("Auth.alterUser: all users set their own password, and a dba sets those of 
   expect(answer.user.id).toBe("u");
 });
 
-test("Auth.alterUser with a password lifts the lock of the name, and the log says what changed", async () => {
+test("Auth.alterUser unlocks the name if the password changes, and logs the change", async () => {
   const { auth, as, log } = newServer();
   const password = "fresh horse 5";
   for (let attempt = 0; attempt < 5; attempt += 1) {
@@ -168,7 +168,7 @@ test("Auth.alterUser with a password lifts the lock of the name, and the log say
   expect(JSON.stringify(log.lines)).not.toContain(password);
 });
 
-test("Auth.alterUser changes role and email only by dba, and never the role of root", async () => {
+test("Auth.alterUser lets only a dba change roles and emails, and nobody the role of root", async () => {
   const { auth, as } = newServer();
 
   expect(await failureOf(() => auth.alterUser(as("u"), { userId: "u", email: "a@b.c" }))).toBe(
@@ -187,7 +187,7 @@ test("Auth.alterUser changes role and email only by dba, and never the role of r
   expect((await auth.alterUser(as("y"), { userId: "u", role: "system" })).role).toBe("system");
 });
 
-test("Auth.alterUser checks rights again after the hashing", async () => {
+test("Auth.alterUser checks rights again after hashing the password", async () => {
   const { auth, as } = newServer();
   const change = auth.alterUser(as("d"), { userId: "u", password: "fresh horse 77" });
   await auth.alterUser(as("y"), { userId: "u", role: "system" });
@@ -232,7 +232,7 @@ test("Auth.alterUser does not let users set their own password if their sessions
   );
 });
 
-test("Auth.dropUser refuses oneself, root, role system and callers without the right", async () => {
+test("Auth.dropUser refuses the caller's own account, root, role system, and callers without the right", async () => {
   const { auth, as } = newServer();
   const codeOf = (actor: string, userId: string): Promise<string | undefined> =>
     failureOf(() => auth.dropUser(as(actor), userId));
@@ -248,7 +248,7 @@ test("Auth.dropUser refuses oneself, root, role system and callers without the r
   expect(await codeOf("d", "u")).toBe("USER_NOT_FOUND");
 });
 
-test("roleFromWord reads the role words in any case, root as system", () => {
+test("roleFromWord reads role names in any case, and reads root as system", () => {
   expect(["user", "SERVICE", "Dba", "system", "ROOT", "admin", ""].map(roleFromWord)).toEqual([
     "user",
     "service",

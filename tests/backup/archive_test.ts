@@ -1,6 +1,6 @@
 /**
- * The log archive when it is full, missing or foreign: log files stay until they are copied, up to
- * a bound, and every file that is given up is reported.
+ * Tests the log archive when it is full, missing or foreign. Log files stay until they are copied,
+ * up to a bound, and every file that is given up is reported.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -111,7 +111,7 @@ function logsIn(path: string): string[] {
     .toSorted();
 }
 
-test("log files wait for a full archive, and are copied when it has space", async () => {
+test("log files wait while the archive is full, and are copied once it has space", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   let isFull = true;
@@ -136,7 +136,7 @@ test("log files wait for a full archive, and are copied when it has space", asyn
   expect(maintain("verify", [place.data])).toMatchObject({ code: 0 });
 });
 
-test("startup without an archive directory is refused, and touches no data", async () => {
+test("the server refuses to start without an archive directory, and leaves all data unchanged", async () => {
   const place = freshPlace();
   const refusal = `storage.archive_path names ${place.archive}, but there is no such directory`;
   expect(await refusalOf(open(place))).toMatchObject({
@@ -167,7 +167,7 @@ test("startup without an archive directory is refused, and touches no data", asy
   expect(readdirSync(place.archive)).toHaveLength(1);
 });
 
-test("files that wait for a missing archive are archived when it is back", async () => {
+test("files that wait for a missing archive are copied once it is back", async () => {
   const place = freshPlace();
   const away = `${place.archive}.away`;
   mkdirSync(place.archive);
@@ -193,7 +193,7 @@ test("files that wait for a missing archive are archived when it is back", async
   await database.close();
 });
 
-test("log files wait for an archive that an empty directory has replaced, and the log says so", async () => {
+test("log files wait if an empty directory has replaced the archive, and the log reports this", async () => {
   const place = freshPlace();
   const away = `${place.archive}.away`;
   mkdirSync(place.archive);
@@ -224,7 +224,7 @@ test("log files wait for an archive that an empty directory has replaced, and th
   await database.close();
 });
 
-test("startup reports that an archive begins after earlier changes, and nothing about a new one", async () => {
+test("startup reports an archive that lacks earlier changes, but not a new one", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const fresh = new RecentLog(silentLog, systemClock);
@@ -243,7 +243,7 @@ test("startup reports that an archive begins after earlier changes, and nothing 
   await after.close();
 });
 
-test("beyond the bound, the oldest log files are given up, and counted", async () => {
+test("beyond the bound, the oldest log files are given up and counted", async () => {
   const place = freshPlace();
   const away = `${place.archive}.away`;
   mkdirSync(place.archive);
@@ -262,7 +262,7 @@ test("beyond the bound, the oldest log files are given up, and counted", async (
   await database.close();
 });
 
-test("files that another copy of the database put into the archive are not overwritten", async () => {
+test("files that another copy of the database has archived are not overwritten", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const database = await open(place);
@@ -309,7 +309,7 @@ function journalIdsIn(archive: string): number[] {
   );
 }
 
-test("a log file whose list could not be made durable is archived by the next attempt", async () => {
+test("a log file is archived again if its entry in the list could not be made durable", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   let isFailing = true;
@@ -333,7 +333,7 @@ test("a log file whose list could not be made durable is archived by the next at
   await database.close();
 });
 
-test("a file found in the archive on startup counts once its name is durable", async () => {
+test("a file found in the archive at startup counts once its name is durable", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const before = await open(place);
@@ -351,7 +351,7 @@ test("a file found in the archive on startup counts once its name is durable", a
   await database.close();
 });
 
-test("a file with the same number from a copy of the database stays unchanged", async () => {
+test("a file that a copy of the database archived under the same number stays unchanged", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const database = await open(place);
@@ -375,7 +375,7 @@ test("a file with the same number from a copy of the database stays unchanged", 
   expect(filesOf()).toEqual(before);
 });
 
-test("the continuation of a repaired log is archived separately, and leads from a backup to a point", async () => {
+test("the log after a repair is archived separately, and leads from a backup to a point in time", async () => {
   const place = freshPlace();
   const directory = join(place.data, "..");
   const roots = `storage.allowed_roots = ${JSON.stringify([directory])}`;
@@ -423,7 +423,7 @@ test("the continuation of a repaired log is archived separately, and leads from 
   await restored.close();
 });
 
-test("a repair that gives up catalog changes leaves the old archive alone, too", async () => {
+test("a repair that gives up catalog changes also leaves the old archive unchanged", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const before = await open(place);
@@ -440,7 +440,7 @@ test("a repair that gives up catalog changes leaves the old archive alone, too",
   await after.close();
 });
 
-test("only the owner can read the catalog in the archive, whoever may enter it", async () => {
+test("only the owner can read the catalog in the archive, even if others may enter the directory", async () => {
   const place = freshPlace();
   mkdirSync(place.archive);
   const before = process.umask(0o022);

@@ -1,6 +1,6 @@
 /**
- * A backup that fails, however early, releases everything that it held. Otherwise log files and
- * segments would fill the disk, and SQLite's log would grow, until a restart.
+ * Verifies that a backup releases everything it held, however early it fails. Otherwise, log files
+ * and segments would fill the disk, and SQLite's log would grow until a restart.
  */
 import { afterAll, expect, test } from "bun:test";
 import { readdirSync, statSync } from "node:fs";
@@ -39,7 +39,7 @@ function engineOn(root: string, disk: Disk, clock = new ManualClock()): Promise<
   return TestEngine.open({ clock, config, disk });
 }
 
-test("a backup that may not open the catalog lets SQLite move its log into the file", async () => {
+test("a backup that fails to open the catalog does not keep SQLite from checkpointing its log", async () => {
   const root = freshDirectory();
   let isScarce = true;
   const disk: Disk = {
@@ -58,7 +58,7 @@ test("a backup that may not open the catalog lets SQLite move its log into the f
   await engine.run(`BACKUP DATABASE TO '${target}'`);
 });
 
-test("a restore to a point that fails before its work releases segments and log", async () => {
+test("a restore to a point that fails early releases segments and log files", async () => {
   const root = freshDirectory();
   const clock = new ManualClock();
   let onCopied = (): void => {};

@@ -1,6 +1,6 @@
 /**
- * Backups of tables with indexes, sequences and foreign keys: the restored database finds the same
- * rows by its indexes, issues no number twice, and its foreign keys hold.
+ * Tests backups of tables with indexes, sequences and foreign keys. The restored database finds the
+ * same rows through its indexes, issues no number twice, and enforces its foreign keys.
  */
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { startReadyServer } from "../support/server_process.ts";
 
 afterAll(removeDirectories);
 
-test("a restored database keeps its unique index, its sequence and its foreign key", async () => {
+test("a restored database keeps its unique index, sequence and foreign key", async () => {
   const root = freshDirectory();
   await using server = await startReadyServer({ config: { storage: { allowed_roots: [root] } } });
   await server.rows(`CREATE SHARED TABLE teams (id SERIAL PRIMARY KEY, code TEXT UNIQUE)`);

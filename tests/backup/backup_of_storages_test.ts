@@ -1,6 +1,6 @@
 /**
- * Backups and restores of tables with segments in a storage, and the effect of verify and repair on
- * storages that are damaged or missing.
+ * Tests backups and restores of tables with segments in a storage, and verification and repair
+ * while a storage is damaged or missing.
  */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -55,8 +55,8 @@ async function placesOf(table: string): Promise<unknown[]> {
   return rows.flat();
 }
 
-describe("a backup", () => {
-  test("contains the segments of all storages itself, and verify reads them there", async () => {
+describe("a backup of storages", () => {
+  test("a backup contains copies of the segments in all storages, and verify reads these copies", async () => {
     await engine.run(`BACKUP DATABASE TO '${root}/b'`);
     expect(namesBelow(join(root, "b", "segments"))).toEqual(["1/1.1.dv", "1/1.seg", "1/2.seg"]);
     renameSync(join(root, "fast"), join(root, "away"));
@@ -70,7 +70,7 @@ describe("a backup", () => {
     renameSync(join(root, "away"), join(root, "fast"));
   });
 
-  test("is restored into the data directory, and the storage is written to again", async () => {
+  test("a backup is restored into the data directory, and new segments go to the storage again", async () => {
     await engine.run(`BACKUP DATABASE TO '${root}/b'`);
     await engine.run("INSERT INTO t VALUES (3, 'later'); STORAGE FLUSH TABLE t");
     await engine.run(`RESTORE DATABASE FROM '${root}/b'`);
@@ -87,7 +87,7 @@ describe("a backup", () => {
     expect(await engine.rows(ROWS)).toEqual([...KEPT, [4, "new"]]);
   });
 
-  test("that is restored elsewhere leaves the storage to the database that it belongs to", async () => {
+  test("a backup that is restored elsewhere does not take the storage from its original database", async () => {
     await engine.run(`BACKUP DATABASE TO '${root}/b'`);
     await using other = await TestEngine.open({
       config: `storage.allowed_roots = ["${root}"]`,
@@ -113,7 +113,7 @@ describe("a backup", () => {
     expect(await engine.failure(ROWS)).toBe("STORAGE_UNAVAILABLE@1");
   });
 
-  test("that is restored where its storage is not allowed writes nothing there", async () => {
+  test("a restored backup writes nothing to a storage that its server does not allow", async () => {
     mkdirSync(join(root, "copies"));
     await engine.run(`BACKUP DATABASE TO '${root}/copies/b'`);
     await engine.database.close();
@@ -129,7 +129,7 @@ describe("a backup", () => {
     await engine.reopen();
   });
 
-  test("is brought to a point at which there are more tables in storages", async () => {
+  test("a backup is restored to a later point at which more tables use storages", async () => {
     await engine.run(`BACKUP DATABASE TO '${root}/b'`);
     await engine.run(`CREATE STORAGE slow TYPE filesystem PATH '${root}/slow'`);
     await engine.run("CREATE TABLE s (id INT PRIMARY KEY, v TEXT) WITH (STORAGE_ID = 'slow')");
@@ -145,7 +145,7 @@ describe("a backup", () => {
     expect(await placesOf("s")).toEqual(["slow"]);
   });
 
-  test("fails while a storage is missing, and says which", async () => {
+  test("a backup fails while a storage is missing, and names the storage", async () => {
     await engine.database.close();
     renameSync(join(root, "fast"), join(root, "away"));
     await engine.reopen();
@@ -160,11 +160,11 @@ describe("a backup", () => {
   });
 });
 
-describe("verify and repair", () => {
+describe("verify and repair with storages", () => {
   beforeEach(() => engine.database.close());
   afterEach(() => engine.reopen());
 
-  test("examine storages, and move damaged files there to their own lost+found", async () => {
+  test("verify and repair examine storages, and move damaged files to the lost+found directory of the storage", async () => {
     const path = engine.dataPath;
     expect(maintain("verify", [path]).code).toBe(0);
     const segments = join(root, "fast", "segments");
@@ -185,7 +185,7 @@ describe("verify and repair", () => {
     await engine.database.close();
   });
 
-  test("leave the contents of a missing storage alone", async () => {
+  test("verify and repair leave the contents of a missing storage alone", async () => {
     const path = engine.dataPath;
     renameSync(join(root, "fast"), join(root, "away"));
     const before = join(freshDirectory(), "before");

@@ -1,6 +1,6 @@
 /**
- * Backups and restores: a restored database contains everything acknowledged up to the seq of the
- * backup and nothing above it. Damaged, unfinished or foreign backups change nothing.
+ * Tests backups and restores. A restored database contains everything acknowledged up to the seq of
+ * the backup, and nothing above it. Damaged, unfinished and foreign backups change nothing.
  */
 import { afterAll, expect, test } from "bun:test";
 import {
@@ -104,7 +104,7 @@ async function contentOf(server: ServerProcess, table: string): Promise<[number,
   return rows.map(([id, seq]) => [Number(id), Number(seq)]);
 }
 
-test("a backup under load contains every commit up to its seq, and none above it", async () => {
+test("a backup made under load contains every commit up to its seq, and no later one", async () => {
   const root = freshDirectory();
   await using server = await serverWithRoot(root);
   await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
@@ -152,7 +152,7 @@ test("a backup under load contains every commit up to its seq, and none above it
   expect(backups.at(-1)?.seq).toBeGreaterThan(backups[0]?.seq ?? Infinity);
 }, 300_000);
 
-test("RESTORE prepares, a restart finishes, and no id is issued twice", async () => {
+test("RESTORE prepares a restore, a restart completes it, and no id is issued twice", async () => {
   const root = freshDirectory();
   await using server = await serverWithRoot(root);
   await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, f FILE)");
@@ -243,7 +243,7 @@ function filesOf(root: string): string[] {
     .toSorted();
 }
 
-test("damage to any file of a backup is found by verify, and refused by restore", async () => {
+test("verify finds damage to any file of a backup, and restore refuses it", async () => {
   const whole = await backupCopy();
   const names = filesOf(whole);
   const kinds = new Set(names.map((name) => name.replaceAll(/.*(?=\.)|.*\//g, "")));
@@ -291,7 +291,7 @@ test("damage to any file of a backup is found by verify, and refused by restore"
   }
 });
 
-test("a prepared restore that is damaged before its restart is refused, and can be cancelled", async () => {
+test("a prepared restore that is damaged before the restart is refused, and can be cancelled", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const database = await databaseOn(dataPath, [root], bunDisk);
@@ -326,7 +326,7 @@ test("a prepared restore that is damaged before its restart is refused, and can 
   await restored.close();
 });
 
-test("a directory that is not a backup, or a newer one, is refused and changes nothing", async () => {
+test("a directory that is not a backup, or a backup of a newer version, is refused without any change", async () => {
   const backup = await backupCopy();
   const list = join(backup, "backup.json");
   const [body = ""] = readFileSync(list, "utf8").split("\n");
@@ -350,7 +350,7 @@ test("a directory that is not a backup, or a newer one, is refused and changes n
   expect(existsSync(target)).toBe(false);
 });
 
-test("no server runs on a backup, and nothing repairs it", async () => {
+test("a server refuses to run on a backup, and repair refuses to change one", async () => {
   const backup = await backupCopy();
   const before = treeOf(backup);
   expect(() => openDataDirectory(bunDisk, backup)).toThrow("it is a backup");
@@ -358,7 +358,7 @@ test("no server runs on a backup, and nothing repairs it", async () => {
   expect(treeOf(backup)).toEqual(before);
 });
 
-test("a restore that fails anywhere is completed by the next attempt", async () => {
+test("a restore that fails at any step is completed by the next attempt", async () => {
   const backup = await backupCopy();
   const source = join(freshDirectory(), "data");
   expect((await restore(backup, source)).code).toBe(0);
@@ -389,7 +389,7 @@ test("a restore that fails anywhere is completed by the next attempt", async () 
   expect(failures).toBeGreaterThan(20);
 });
 
-test("a server that is killed during a backup leaves a complete one, or none", async () => {
+test("a server that is killed during a backup leaves a complete backup or none", async () => {
   const root = freshDirectory();
   await using server = await serverWithRoot(root);
   await server.rows("CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
@@ -423,7 +423,7 @@ test("a server that is killed during a backup leaves a complete one, or none", a
   expect(unfinished).toBeGreaterThan(0);
 });
 
-test("BACKUP and RESTORE name directories below the allowed ones only, and are for D and Y", async () => {
+test("BACKUP and RESTORE accept only directories below the allowed roots, and require role dba or system", async () => {
   const root = freshDirectory();
   await using server = await serverWithRoot(root);
   const refused: [path: string, text: string, hint: string][] = [
@@ -455,7 +455,7 @@ test("BACKUP and RESTORE name directories below the allowed ones only, and are f
   expect(readdirSync(root)).toEqual([]);
 });
 
-test("no symbolic link leads BACKUP or RESTORE out of the allowed directories, or into the data", async () => {
+test("BACKUP and RESTORE follow no symbolic link out of the allowed directories or into the data", async () => {
   const root = freshDirectory();
   const elsewhere = freshDirectory();
   const parent = freshDirectory();
@@ -500,7 +500,7 @@ function fullDisk(root: string, writesBefore: number): Disk {
   });
 }
 
-test("a disk that is full in the middle leaves the data directory as it was", async () => {
+test("a restore that fills the disk leaves the data directory unchanged", async () => {
   const backup = await backupCopy();
   const target = join(freshDirectory(), "data");
   expect((await restore(backup, target)).code).toBe(0);
@@ -514,7 +514,7 @@ test("a disk that is full in the middle leaves the data directory as it was", as
   expect((await restore(backup, target, small)).said).toContain("1000 are free");
 });
 
-test("RESTORE leaves the server's reserve free, for the backup and for the log after it", async () => {
+test("RESTORE leaves the reserve free after the copy and the later log", async () => {
   const directory = freshDirectory();
   const backup = join(directory, "b");
   const disk = new RoomyDisk(bunDisk);
@@ -596,7 +596,7 @@ async function ask(database: Database, sql: string): Promise<SqlResponse> {
   return await database.sql.execute(principalFor(database, "root"), { sql, params: [] });
 }
 
-test("a backup on a full disk leaves nothing behind, and the server continues", async () => {
+test("a backup that fills the disk removes its files, and the server continues", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
@@ -613,7 +613,7 @@ test("a backup on a full disk leaves nothing behind, and the server continues", 
   }
 });
 
-test("a backup whose catalog cannot be copied leaves nothing, and can be tried again", async () => {
+test("a backup whose catalog cannot be copied leaves no files, and can be repeated", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
@@ -633,7 +633,7 @@ test("a backup whose catalog cannot be copied leaves nothing, and can be tried a
   await database.close();
 });
 
-test("no database begins inside a backup", async () => {
+test("no database can be created inside a backup", async () => {
   const backup = await backupCopy();
   const before = treeOf(backup);
   const source = await backupCopy();
@@ -642,7 +642,7 @@ test("no database begins inside a backup", async () => {
   expect(treeOf(backup)).toEqual(before);
 });
 
-test("a foreign file that is named backup.json does not turn its directory into a backup", async () => {
+test("a foreign file named backup.json does not turn its directory into a backup", async () => {
   const root = freshDirectory();
   const outside = join(root, "backup.json");
   writeFileSync(outside, '{ "schedule": "daily" }\n');
@@ -656,7 +656,7 @@ test("a foreign file that is named backup.json does not turn its directory into 
   await again.close();
 });
 
-test("no backup is made inside another one, and verify reports one that was put there", async () => {
+test("no backup can be made inside another one, and verify reports a backup that was moved there", async () => {
   const root = freshDirectory();
   const outer = join(root, "outer");
   const database = await databaseOn(join(freshDirectory(), "data"), [root], bunDisk);
@@ -675,7 +675,7 @@ test("no backup is made inside another one, and verify reports one that was put 
   expect(text).toContain("another backup is inside this one");
 });
 
-test("a backup that is killed leaves nothing, and releases its files", async () => {
+test("a backup that is killed leaves no files and releases the files that it held", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const target = join(root, "b");
@@ -793,7 +793,7 @@ test.each([
   },
 );
 
-test("once the table of a damaged segment is dropped, backups are possible again", async () => {
+test("backups are possible again once the table of a damaged segment is dropped", async () => {
   const root = freshDirectory();
   const dataPath = await flushedDirectory(root);
   flip(pathIn(join(dataPath, "segments", "1"), ".seg"));
@@ -805,7 +805,7 @@ test("once the table of a damaged segment is dropped, backups are possible again
   await database.close();
 });
 
-test("a quarantined segment whose file no repair has moved counts as damage, and a repair moves it", async () => {
+test("a quarantined segment counts as damage until a repair moves its file", async () => {
   const root = freshDirectory();
   const dataPath = await flushedDirectory(root);
   rmSync(pathIn(join(dataPath, "segments", "2"), ".seg"));
@@ -831,7 +831,7 @@ test("verify of a damaged backup does not recommend a repair", async () => {
   expect(text).toContain("a backup cannot be repaired: use another one");
 });
 
-test("BACKUP and RESTORE are in the log with their user, and the restore is in the audit log", async () => {
+test("the log names the user of BACKUP and RESTORE, and the audit log records the restore", async () => {
   const root = freshDirectory();
   const dataPath = join(freshDirectory(), "data");
   const { lines, log } = keptLog();
@@ -867,7 +867,7 @@ test("BACKUP and RESTORE are in the log with their user, and the restore is in t
   await database.close();
 });
 
-test("restore explains its usage, and the faults of its arguments, before it reads anything", async () => {
+test("restore explains its usage and reports wrong arguments before it reads anything", async () => {
   const asked = await runRestoreWith(["--help"]);
   expect(asked).toEqual({ code: 0, said: expect.stringContaining("usage: tidemark restore") });
   const wrong: [args: string[], text: string][] = [
@@ -895,7 +895,7 @@ test("restore explains its usage, and the faults of its arguments, before it rea
   }
 });
 
-test("restore reports the location of the former data, if there was any", async () => {
+test("restore reports where it moved the former data", async () => {
   const backup = await backupCopy();
   const target = join(freshDirectory(), "data");
   const first = await restore(backup, target);
@@ -905,7 +905,7 @@ test("restore reports the location of the former data, if there was any", async 
   expect((await restore(backup, target)).said).toContain(kept);
 });
 
-test("restore leaves a restore that waits for startup unchanged, and says how to cancel it", async () => {
+test("restore leaves a prepared restore unchanged, and says how to cancel it", async () => {
   const backup = await backupCopy();
   const target = join(freshDirectory(), "data");
   await restore(backup, target);
@@ -928,7 +928,7 @@ test("restore leaves a restore that waits for startup unchanged, and says how to
   expect(existsSync(waiting)).toBe(false);
 });
 
-test("verify reports a waiting restore, and whether its copy is intact; repair reports only the first", async () => {
+test("verify reports a prepared restore and whether its copy is intact, and repair only reports it", async () => {
   const backup = await backupCopy();
   const target = join(freshDirectory(), "data");
   await restore(backup, target);
@@ -952,7 +952,7 @@ test("verify reports a waiting restore, and whether its copy is intact; repair r
   expect(maintain("verify", [target]).code).toBe(0);
 });
 
-test("verify and repair leave an interrupted restore to the startup that finishes it", async () => {
+test("verify and repair leave an interrupted restore to the next start", async () => {
   const backup = await backupCopy();
   const old = join(freshDirectory(), "data");
   await restore(backup, old);
@@ -994,7 +994,7 @@ class CountingDisk extends ForwardingDisk {
   }
 }
 
-test("a backup of many tables yields to others between their files and directories", async () => {
+test("a backup of many tables yields to other work between files and directories", async () => {
   const disk = new CountingDisk(bunDisk);
   const clock = new CountingClock();
   const root = freshDirectory();
@@ -1030,7 +1030,7 @@ class RoomDisk extends ForwardingDisk {
   }
 }
 
-test("a backup reads its list of uploads between other work, in the state when it began", async () => {
+test("a backup reads the list of uploads in steps, as it was when the backup began", async () => {
   const disk = new RoomDisk(bunDisk);
   const clock = new CountingClock();
   const root = freshDirectory();
@@ -1131,7 +1131,7 @@ class LeadFile extends ForwardingFile {
   }
 }
 
-test("a segment is copied right after its check, so that it is read from the disk once", async () => {
+test("a segment is copied right after it is checked, so that it is read from the disk once", async () => {
   const root = freshDirectory();
   const disk = new LeadDisk(bunDisk);
   const config = `storage.allowed_roots = [${JSON.stringify(root)}]`;

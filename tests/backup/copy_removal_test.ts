@@ -73,7 +73,7 @@ test("the files of a killed backup are removed off the event loop", async () => 
   expect(disk.wasClearedSoon(target)).toBe(true);
 });
 
-test("the same holds for a killed restore, and for one that a crash cut off", async () => {
+test("the files of a killed or interrupted restore are removed off the event loop", async () => {
   const root = freshDirectory();
   const disk = new NotingDisk(bunDisk);
   await using engine = await engineOn(disk, root);

@@ -1,9 +1,9 @@
-/** The free space required for a backup: at its bound, below it, and without a reserve. */
+/** Tests the free space that a backup requires: at the bound, below it, and without a reserve. */
 import { expect, test } from "bun:test";
 import { requireFreeSpace } from "../../src/backup/free_space.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 
-test("requireFreeSpace requires the bytes and the reserve, and names both", () => {
+test("requireFreeSpace requires space for the bytes and the reserve, and names both", () => {
   const disk = new SimulatedDisk();
   disk.capacityBytes = 150;
   const action = "copy x";

@@ -333,7 +333,7 @@ async function endOfArchive(world: World): Promise<number> {
 
 const RANDOM_POINTS = amountOf({ usual: 2, thorough: 14 });
 
-test("a backup under load is restored to many seqs by archive and log, and never differs", async () => {
+test("a backup made under load is restored to many seqs from archive and log, always with the right rows", async () => {
   const world = await theWorld();
   const { archive, data } = world.place;
   const archiveEnd = await endOfArchive(world);
@@ -379,7 +379,7 @@ test("a backup under load is restored to many seqs by archive and log, and never
   expect(fromArchive).toBeGreaterThan(points.length / 6);
 }, 300_000);
 
-test("a point in a commit of many files, after log that is already in segments", async () => {
+test("a restore reaches a point inside a commit of many files, although segments contain later changes", async () => {
   const place = freshPlace();
   const database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v INT, w TEXT)");
@@ -409,7 +409,7 @@ test("a point in a commit of many files, after log that is already in segments",
   }
 });
 
-test("RESTORE … TO a seq and a moment of a running server, with no client at a lost position", async () => {
+test("RESTORE … TO accepts a seq and a time on a running server, and no client keeps a lost position", async () => {
   const place = freshPlace();
   let database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY, v TEXT)");
@@ -507,7 +507,7 @@ test("users erased between the backup and the point are erased again", async () 
   await database.close();
 });
 
-test("a restore to a point that is killed, or whose thread dies, leaves nothing", async () => {
+test("a restore to a point leaves no files if it is killed or its thread dies", async () => {
   const place = freshPlace();
   let database = await open(place, {
     // The restore is killed when its own work begins.
@@ -543,7 +543,7 @@ test("a restore to a point that is killed, or whose thread dies, leaves nothing"
   await database.close();
 });
 
-test("uploads that are in no archive are reported as lost, by the statement and by the command", async () => {
+test("the statement and the command both report uploads that no archive contains", async () => {
   const place = freshPlace();
   const config = { storage: { allowed_roots: [place.root], archive_path: place.archive } };
   await using server = await startReadyServer({ config });
@@ -583,7 +583,7 @@ test("uploads that are in no archive are reported as lost, by the statement and 
   expect(said).toContain("2 uploaded files are lost");
 });
 
-test("a backup that does not lead to the point is refused, and changes nothing", async () => {
+test("a backup that cannot reach the point is refused, and nothing changes", async () => {
   const world = await theWorld();
   const target = copyOf(world.place.data);
   const before = treeOf(target, ["LOCK", "tmp"]);
@@ -674,7 +674,7 @@ test("a backup that does not lead to the point is refused, and changes nothing",
   expect(treeOf(target, ["LOCK", "tmp"])).toEqual(before);
 });
 
-test("a log that does not begin with that of the backup is refused", async () => {
+test("a log that does not begin where the log of the backup begins is refused", async () => {
   const world = await theWorld();
   const other = await theOtherLog(world);
   const target = join(freshDirectory(), "data");
@@ -715,7 +715,7 @@ function flip(path: string): void {
   writeFileSync(path, bytes);
 }
 
-test("refusing a point after the rows of a backup names the seq of the backup", async () => {
+test("the refusal of a point beyond a backup names the seq of the backup", async () => {
   const place = freshPlace();
   const database = await open(place);
   await rows(database, "CREATE SHARED TABLE t (id INT PRIMARY KEY)");
@@ -745,7 +745,7 @@ test("refusing a point after the rows of a backup names the seq of the backup", 
   expect(await to(seq - 1)).toMatch(new RegExp(`the backup has seq ${seq} .*, which is later`));
 });
 
-test("uploads of a table that is dropped at the point are removed, and others are kept", async () => {
+test("uploads of a table that is dropped before the point are removed, and others are kept", async () => {
   const place = freshPlace();
   const database = await open(place);
   const paths: string[] = [];
@@ -831,7 +831,7 @@ testUnless(fileMissing("/proc/self/fd"))(
   },
 );
 
-test("a point at which a dropped table still lists uploads names none of them as lost", async () => {
+test("uploads of a table that is dropped at the point are not reported as lost", async () => {
   const place = freshPlace();
   const database = await open(place);
   const { catalog } = database;

@@ -1,7 +1,8 @@
 /**
- * Restores to a moment after the clock was ahead for a while. A moment includes everything
- * committed up to it by the clock, even if ids run ahead, and whether the stopped server, its
- * archive alone or the running server supplies the times of the seqs.
+ * Tests restores to a moment after the clock was ahead for a while. Such a restore includes
+ * everything that was committed before the moment according to the clock, even if ids run ahead.
+ * The times of the seqs may come from the stopped server, from its archive alone, or from the
+ * running server.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, renameSync } from "node:fs";
@@ -113,14 +114,14 @@ class JumpedDatabase {
   }
 }
 
-test("a stopped server's own catalog dates its log", async () => {
+test("the catalog of a stopped server supplies the times of its log", async () => {
   const jumped = await JumpedDatabase.make();
   await jumped.close();
   expect(await jumped.restore(jumped.data, "--to-timestamp", jumped.moment(2))).toBe("restored");
   expect(await jumped.idsIn(jumped.data)).toEqual([1, 2, 3, 4]);
 });
 
-test("the archive alone dates its contents", async () => {
+test("the archive alone supplies the times of its contents", async () => {
   const jumped = await JumpedDatabase.make();
   await jumped.fillLog();
   await jumped.close();
@@ -130,7 +131,7 @@ test("the archive alone dates its contents", async () => {
   expect(await jumped.idsIn(jumped.data)).toEqual([1, 2, 3]);
 });
 
-test("the running server dates its log, and a refusal names moments by the clock", async () => {
+test("the running server supplies the times of its log, and its refusals show times by the clock", async () => {
   const jumped = await JumpedDatabase.make();
   await jumped.ask(`RESTORE DATABASE FROM '${jumped.backup}' TO TIMESTAMP '${jumped.moment(2)}'`);
   await jumped.close();

@@ -1,6 +1,6 @@
 /**
- * Verifies that arrivals that stay cause collections, less often the larger the heap is. The calls
- * to the runtime are recorded instead of made.
+ * Verifies that arrivals that stay in memory cause garbage collections, less often in a larger
+ * heap. The tests record the calls to the runtime instead of making them.
  */
 import { expect, spyOn, test } from "bun:test";
 import { Arrivals } from "../../src/base/arrivals.ts";
@@ -22,12 +22,12 @@ function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
   return at;
 }
 
-test("Arrivals begin a collection every 500 in a heap of up to 16 MiB", () => {
+test("Arrivals collects after every 500 arrivals in a heap of up to 16 MiB", () => {
   expect(collectionsAt(1 * MIB, 1500)).toEqual([500, 1000, 1500]);
   expect(collectionsAt(16 * MIB, 1499)).toEqual([500, 1000]);
 });
 
-test("Arrivals collect less often the more the heap holds", () => {
+test("Arrivals collects less often in a larger heap", () => {
   expect(collectionsAt(16 * MIB + 1, 2000)).toEqual([1000, 2000]);
   expect(collectionsAt(160 * MIB, 10_000)).toEqual([5000, 10_000]);
 });

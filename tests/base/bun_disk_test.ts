@@ -1,4 +1,4 @@
-/** The real disk, in a separate directory. */
+/** Tests the real disk in a separate directory. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ function codeOf(action: () => unknown): string {
   return "none";
 }
 
-test("open creates a file only on request, and exclusive refuses an existing one", () => {
+test("open creates a file only on request, and refuses an existing file if exclusive", () => {
   const path = join(directory, "open");
   expect(codeOf(() => bunDisk.open(path, {}))).toBe("ENOENT");
   bunDisk.open(path, { create: true }).close();
@@ -28,7 +28,7 @@ test("open creates a file only on request, and exclusive refuses an existing one
   expect(codeOf(() => bunDisk.open(path, { create: true, exclusive: true }))).toBe("EEXIST");
 });
 
-test("write puts bytes at an offset, and read returns their number", async () => {
+test("write writes bytes at an offset, and read returns how many it read", async () => {
   const path = join(directory, "write");
   const file = bunDisk.open(path, { create: true });
   file.write(new Uint8Array([1, 2, 3, 4]), 2);
@@ -48,7 +48,7 @@ test("write puts bytes at an offset, and read returns their number", async () =>
 });
 
 test.each([true, false])(
-  "writeDurably with writesThrough %p puts bytes at an offset",
+  "writeDurably with writesThrough %p writes bytes at an offset",
   async (writesThrough) => {
     const path = join(directory, `durable ${writesThrough}`);
     const file = bunDisk.open(path, { exclusive: true, writesThrough });
@@ -60,7 +60,7 @@ test.each([true, false])(
   },
 );
 
-test("writeDurably rejects with the name of the refused write", async () => {
+test("writeDurably reports which write was refused", async () => {
   const path = join(directory, "refused");
   bunDisk.open(path, { exclusive: true }).close();
   const file = bunDisk.open(path, { readOnly: true });
@@ -69,7 +69,7 @@ test("writeDurably rejects with the name of the refused write", async () => {
   file.close();
 });
 
-test("create opens an existing file without cutting it", () => {
+test("create opens an existing file without truncating it", () => {
   const path = join(directory, "kept");
   writeFileSync(path, "kept");
   const file = bunDisk.open(path, { create: true });
@@ -77,7 +77,7 @@ test("create opens an existing file without cutting it", () => {
   file.close();
 });
 
-test("map shows the bytes, keeps stores to itself, and shows none once released", () => {
+test("map returns the bytes of a file, keeps writes private, and is empty once released", () => {
   const path = join(directory, "map");
   writeFileSync(path, "tide");
   const mapped = bunDisk.map(path);
@@ -102,14 +102,14 @@ testUnless(fileMissing(READ_ONLY_FILE))("map shows a file that may only be read,
   expect(mapped.bytes.length).toBe(0);
 });
 
-test("map of an empty file is empty, and of none is ENOENT", () => {
+test("map returns an empty array for an empty file, and ENOENT for a missing one", () => {
   const path = join(directory, "empty");
   writeFileSync(path, "");
   expect(bunDisk.map(path).bytes.length).toBe(0);
   expect(codeOf(() => bunDisk.map(join(directory, "none")))).toBe("ENOENT");
 });
 
-test("map refuses a file that is longer than an array can be", () => {
+test("map refuses a file that is longer than the longest array", () => {
   const path = join(directory, "long");
   const file = bunDisk.open(path, { create: true });
   file.truncate(2 ** 32 + 1);
@@ -118,7 +118,7 @@ test("map refuses a file that is longer than an array can be", () => {
   bunDisk.remove(path);
 });
 
-test("removeSoon removes after the caller's turn, and rejects if there is nothing", async () => {
+test("removeSoon removes a file after the current tick, and rejects if the file does not exist", async () => {
   const path = join(directory, "soon");
   bunDisk.open(path, { create: true }).close();
   await bunDisk.removeSoon(path);
@@ -128,7 +128,7 @@ test("removeSoon removes after the caller's turn, and rejects if there is nothin
   expect(error).toMatchObject({ code: "ENOENT", path });
 });
 
-test("syncDirectorySoon ends after the caller's turn, and rejects if there is none", async () => {
+test("syncDirectorySoon resolves after the current tick, and rejects if the directory does not exist", async () => {
   const order: string[] = [];
   const synced = bunDisk.syncDirectorySoon(directory).then(() => order.push("synced"));
   order.push("asked");
@@ -140,7 +140,7 @@ test("syncDirectorySoon ends after the caller's turn, and rejects if there is no
   expect(error).toMatchObject({ code: "ENOENT", path });
 });
 
-test("directories are made with their parents, listed, moved within and removed", () => {
+test("directories are created with their parents, listed, renamed and removed", () => {
   const deep = join(directory, "a", "b");
   bunDisk.makeDirectory(deep);
   bunDisk.makeDirectory(deep);
@@ -163,7 +163,7 @@ test("directories are made with their parents, listed, moved within and removed"
   expect(bunDisk.totalBytes(directory)).toBeGreaterThan(bunDisk.freeBytes(directory));
 });
 
-test("lock is held by one at a time and can be taken again once released", () => {
+test("lock has one holder at a time, and can be taken again once released", () => {
   const path = join(directory, "LOCK");
   const release = bunDisk.lock(path);
   expect(release).toBeDefined();
@@ -174,7 +174,7 @@ test("lock is held by one at a time and can be taken again once released", () =>
   again?.();
 });
 
-test("lockShared keeps the lock from being taken, changes nothing, and is held by many", () => {
+test("lockShared blocks an exclusive lock, changes nothing, and may have many holders", () => {
   const path = join(directory, "LOCK.shared");
   bunDisk.lockShared(path)?.();
   expect(bunDisk.exists(path)).toBe(false);
@@ -193,7 +193,7 @@ test("lockShared keeps the lock from being taken, changes nothing, and is held b
   release?.();
 });
 
-test("open with readOnly reads, and refuses to write", () => {
+test("open with readOnly allows reading and refuses writing", () => {
   const path = join(directory, "read-only");
   writeFileSync(path, "abc", { mode: 0o400 });
   const file = bunDisk.open(path, { readOnly: true });
@@ -202,7 +202,7 @@ test("open with readOnly reads, and refuses to write", () => {
   file.close();
 });
 
-test("lockByName respects a process that runs and takes over from one that is gone", () => {
+test("lockByName respects a running process and takes over from one that has ended", () => {
   const path = join(directory, "NAME");
   const release = lockByName(path);
   expect(release).toBeDefined();
@@ -215,7 +215,7 @@ test("lockByName respects a process that runs and takes over from one that is go
   again?.();
 });
 
-test("created files are for their owner alone, whatever the umask", () => {
+test("created files are accessible only to their owner, whatever the umask", () => {
   const before = process.umask(0);
   try {
     const inner = join(directory, "outer", "inner");

@@ -1,6 +1,4 @@
-/**
- * Round trips, bounds and truncated input of the byte codec.
- */
+/** Tests round trips, bounds and truncated input of the byte codec. */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
 import { ByteReader } from "../../src/base/byte_reader.ts";
@@ -103,7 +101,7 @@ test("any sequence of writes round-trips", () => {
   }
 });
 
-test("setU32 fills in, cutTo and reset forget", () => {
+test("setU32 overwrites a placeholder, and cutTo and reset discard bytes", () => {
   const writer = new ByteWriter();
   writer.u32(0);
   writer.u8(1);

@@ -19,7 +19,7 @@ class Item implements TimedItem {
   }
 }
 
-test("Deadlines calls each item once, in the order of the deadlines, and no item that has left", () => {
+test("Deadlines calls each item once, in the order of deadlines, and skips removed items", () => {
   const random = new SeededRandom(1);
   const clock = new ManualClock();
   const startMs = clock.monotonicMs();
@@ -59,7 +59,7 @@ test("Deadlines serves an earlier deadline that is added while it waits for a la
   expect(ended).toEqual([startMs + 10, startMs + 100]);
 });
 
-test("Deadlines serves an item that is added while another one ends", () => {
+test("Deadlines serves an item that is added while another item is being ended", () => {
   const clock = new ManualClock();
   const startMs = clock.monotonicMs();
   const deadlines = new Deadlines<TimedItem>(clock);

@@ -1,4 +1,4 @@
-/** Explains the system's error messages to a reader at a terminal. */
+/** Tests how system errors are explained to a reader at a terminal. */
 import { expect, test } from "bun:test";
 import { textWithHint } from "../../src/base/command_output.ts";
 import { reasonOfCode, unreadableText } from "../../src/base/disk_reasons.ts";
@@ -9,7 +9,7 @@ import {
   UnreadableError,
 } from "../../src/base/errors.ts";
 
-test("textWithHint explains a system error unless it is a rare one", () => {
+test("textWithHint explains common system errors", () => {
   const text = (code: string): string => textWithHint(new DiskError(code, "/data/LOCK", "lock"));
   expect(text("EROFS")).toBe(
     "Cannot lock /data/LOCK: EROFS; the file system is read-only: mount it writable, or configure another one",
@@ -25,7 +25,7 @@ test("textWithHint explains a system error unless it is a rare one", () => {
   );
 });
 
-test("textWithHint names the commands for damaged data, as the program is called", () => {
+test("textWithHint names the commands for damaged data by the name under which the program was started", () => {
   const damage = new CorruptionError("/data/wal/0000000001.wal", 96, "its checksum does not match");
   const message = "Cannot read /data/wal/0000000001.wal at byte 96: its checksum does not match";
   expect(textWithHint(damage)).toBe(
@@ -39,7 +39,7 @@ test("textWithHint names the commands for damaged data, as the program is called
   );
 });
 
-test("unreadableText ends a sentence about a file, with the reason if there is one", () => {
+test("unreadableText completes a sentence about a file, with the reason if it is known", () => {
   expect(unreadableText("ENOENT")).toBe(
     "cannot be read (ENOENT): there is no such file or directory",
   );

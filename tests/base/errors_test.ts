@@ -1,6 +1,4 @@
-/**
- * Errors that are rethrown with more details.
- */
+/** Tests how an error is rethrown with more details. */
 import { expect, test } from "bun:test";
 import {
   DatabaseError,
@@ -18,7 +16,7 @@ const SAID = {
   isHidden: false,
 };
 
-test("withDetails keeps everything of an error that the changes do not name", () => {
+test("withDetails keeps every part of an error that it does not replace", () => {
   const error = new DatabaseError("INVALID_VALUE", "Cannot read the value", SAID);
 
   const same = withDetails(error, {});
@@ -37,7 +35,7 @@ test("withDetails keeps everything of an error that the changes do not name", ()
   expect(detailsOf(changed)).toEqual({ ...SAID, position: 0 });
 });
 
-test("withDetails replaces the error by a cause, and removes undefined members", () => {
+test("withDetails replaces the error with a cause, and removes undefined members", () => {
   const cause = new Error("the first");
   const error = new DatabaseError("INVALID_VALUE", "Cannot read the value", SAID);
 
@@ -60,12 +58,12 @@ test.each([
   expect(namesOnly(text)).toBe(expected);
 });
 
-test("namesOnly accepts long words in which each letter could begin a path", () => {
+test("namesOnly accepts long words even if each letter could begin a path", () => {
   const word = "a".repeat(1_000_000);
   expect(namesOnly(`${word} of /srv/db/${word}`)).toBe(`${word} of ${word}`);
 });
 
-test("withoutPaths changes only text that comes from the machine, not from a caller", () => {
+test("withoutPaths changes text from the system but not text from a caller", () => {
   const text = "Cannot use /srv/db/a.seg";
   const details = { ...SAID, hint: "look at /srv/db" };
   const damaged = withoutPaths(new DatabaseError("DATA_DAMAGED", text, details));
@@ -75,7 +73,7 @@ test("withoutPaths changes only text that comes from the machine, not from a cal
   expect(withoutPaths(wrong)).toBe(wrong);
 });
 
-test("a message and a hint of any length keep their beginning and their end", () => {
+test("a long message or hint keeps its beginning and its end", () => {
   const name = "n".repeat(300_000);
   const error = new DatabaseError("COLUMN_NOT_FOUND", `Cannot find column "${name}"`, {
     hint: `did you mean ${name}?`,

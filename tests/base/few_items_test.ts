@@ -1,10 +1,10 @@
-/** Sets that mostly have one item. */
+/** Tests sets that usually contain one item. */
 import { expect, test } from "bun:test";
 import { FewItems } from "../../src/base/few_items.ts";
 
 const [one, two, three] = [{ name: "one" }, { name: "two" }, { name: "three" }];
 
-test("FewItems has each added item once, until it is removed", () => {
+test("FewItems contains each added item once, until the item is removed", () => {
   const items = new FewItems<object>();
   const steps = [[...items]];
   for (const item of [one, one, two, three]) {
@@ -26,7 +26,7 @@ test("FewItems has each added item once, until it is removed", () => {
   expect(items.size).toBe(0);
 });
 
-test("an iteration over FewItems goes on while items are removed", () => {
+test("an iteration over FewItems continues while items are removed", () => {
   const items = new FewItems<object>();
   for (const item of [one, two, three]) items.add(item);
   const visited: object[] = [];

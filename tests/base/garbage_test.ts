@@ -1,6 +1,6 @@
 /**
- * Verifies that released memory is collected once there is much of it, and small pieces do not cost
- * a collection each. The calls to the runtime are recorded instead of made.
+ * Verifies that a collection follows once much memory was released, and that small amounts do not
+ * cause one each. The tests record the calls to the runtime instead of making them.
  */
 import { expect, spyOn, test } from "bun:test";
 import {
@@ -12,7 +12,7 @@ import {
 import { heapOf, MIB } from "../support/heap_usage.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-test("collectSoon waits until the heap has grown, and again after the collector had its own turn", () => {
+test("collectSoon collects once the heap has grown, and again after the runtime's own collection", () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   const asked = (bytes: number): number => {
@@ -27,7 +27,7 @@ test("collectSoon waits until the heap has grown, and again after the collector 
   expect([12, 19, 20].map((mib) => asked(mib * MIB))).toEqual([0, 0, 1]);
 });
 
-test("collectSoon does not block for a large heap: the collector begins concurrently", () => {
+test("collectSoon begins a concurrent collection of a large heap instead of blocking", () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   for (const mib of [0, 90, 200]) {
@@ -37,7 +37,7 @@ test("collectSoon does not block for a large heap: the collector begins concurre
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
 });
 
-test("collectAfterTurn collects once for all work that ends in a turn, and not before the heap has grown", async () => {
+test("collectAfterTurn collects once for all work that ends in a tick, if the heap has grown", async () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   const clock = new ManualClock();
@@ -56,7 +56,7 @@ test("collectAfterTurn collects once for all work that ends in a turn, and not b
   expect(collect.mock.calls.slice(-2)).toEqual([[true], [false]]);
 });
 
-test("collectArrays collects once the arrays have grown, counted from their least since then", () => {
+test("collectArrays collects once the arrays have grown beyond their last minimum", () => {
   using usage = spyOn(process, "memoryUsage");
   using collect = spyOn(Bun, "gc").mockImplementation(() => undefined);
   const collected = (mib: number): number => {
@@ -72,7 +72,7 @@ test("collectArrays collects once the arrays have grown, counted from their leas
   expect(collect.mock.calls.every(([isFull]) => isFull === true)).toBe(true);
 });
 
-test("IdleCollection collects once a thread has rested, not while it works, and again after more work", () => {
+test("IdleCollection collects once after a thread becomes idle, and again after more work", () => {
   const clock = new ManualClock();
   let count = 0;
   const collection = new IdleCollection(clock, () => {

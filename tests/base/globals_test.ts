@@ -1,4 +1,7 @@
-/** Verifies that once the globals were settled, the runtime creates no more of them. */
+/**
+ * Verifies that the runtime creates no further global names once `settleGlobals` has read all of
+ * them.
+ */
 import { afterEach, expect, test } from "bun:test";
 import { settleGlobals } from "../../src/base/globals.ts";
 
@@ -8,7 +11,7 @@ afterEach(() => {
   for (const name of NAMES) Reflect.deleteProperty(globalThis, name);
 });
 
-test("settleGlobals reads every name of the global object, also those that are not listed", () => {
+test("settleGlobals reads every name of the global object, including names that are not enumerable", () => {
   const read: string[] = [];
   for (const name of NAMES) {
     const get = (): number => read.push(name);

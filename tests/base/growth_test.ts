@@ -1,6 +1,6 @@
 /**
- * An array that moves into a larger one has all its values at any time, whatever was changed and
- * undone in the meantime, and no step of the move is large.
+ * Verifies that an array contains all its values while it moves to larger memory, even if values
+ * are changed and undone meanwhile, and that no step of the move takes long.
  */
 import { describe, expect, test } from "bun:test";
 import { Growth } from "../../src/base/growth.ts";
@@ -28,7 +28,7 @@ test("a small array is copied when it is full", () => {
   expect(growth.ownFor(array)).toBe(growth);
 });
 
-test("a large array moves in pieces, and is replaced when it is full", () => {
+test("a large array moves in pieces, and is replaced once it is full", () => {
   const growth = new Growth<Uint32Array>((capacity) => new CountedArray(capacity));
   let array: Uint32Array = new Uint32Array(LARGE);
   let largest = 0;
@@ -46,7 +46,7 @@ test("a large array moves in pieces, and is replaced when it is full", () => {
   expect(largest).toBeLessThan(23_000);
 });
 
-test("many values at once have capacity, wherever the move is", () => {
+test("adding many values at once works at every stage of a move", () => {
   for (const length of [0, 50_000, 60_000, LARGE]) {
     const growth = new Growth<Uint32Array>((capacity) => new Uint32Array(capacity));
     const array = new Uint32Array(LARGE).fill(9, 0, length);
@@ -59,7 +59,7 @@ test("many values at once have capacity, wherever the move is", () => {
   }
 });
 
-test("large arrays have their own growth factor, which stays", () => {
+test("large arrays keep their own growth factor", () => {
   const shared = new Growth<Uint32Array>((capacity) => new Uint32Array(capacity));
   const array = new Uint32Array(LARGE);
   const own = shared.ownFor(array);
@@ -68,7 +68,7 @@ test("large arrays have their own growth factor, which stays", () => {
   expect(own.ownFor(array)).toBe(own);
 });
 
-describe("it equals a plain list under changes and rows that are rolled back", () => {
+describe("an array equals a plain list after random changes and rollbacks", () => {
   test.each([1, 2, 3, 4, 5])("seed %d", (seed) => {
     const random = new SeededRandom(seed);
     const below = (count: number): number => Math.floor(random.unit() * count);
@@ -105,7 +105,7 @@ describe("it equals a plain list under changes and rows that are rolled back", (
   });
 });
 
-test("release drops the begun move, and a later append has capacity and all values", () => {
+test("release discards an unfinished move, and a later append keeps all values", () => {
   let roomCount = 0;
   const growth = new Growth<Uint32Array>((capacity) => {
     roomCount += 1;

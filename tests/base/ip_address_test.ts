@@ -64,7 +64,7 @@ test.each([
   expect(ipFromText(canonical)).toBe(canonical);
 });
 
-test("IpRanges.has compares whole and partial bytes, and never across families", () => {
+test("IpRanges.has compares whole and partial bytes, and never compares across families", () => {
   const has = (range: string, address: string): boolean =>
     rangesFrom("key", [range]).has(defined(ipFromText(address), "the address is readable"));
   expect(has("10.16.0.0/12", "10.31.255.255")).toBe(true);
@@ -85,13 +85,13 @@ test("IpRanges.has compares whole and partial bytes, and never across families",
   expect(rangesFrom("key", []).has("1.2.3.4")).toBe(false);
 });
 
-test("rangesFrom names the key of a text that is not a range", () => {
+test("rangesFrom names the configuration key if a text is not a range", () => {
   expect(() => rangesFrom("security.metrics_allow", ["10.0.0.1", "host"])).toThrow(
     'Cannot read security.metrics_allow: "host" must be an address or a range like 10.0.0.0/8',
   );
 });
 
-test("isLoopbackHost recognises this machine in every spelling, and nothing else", () => {
+test("isLoopbackHost recognises only this machine, in every spelling", () => {
   for (const host of [
     "127.0.0.1",
     "127.8.9.10",

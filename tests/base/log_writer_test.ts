@@ -1,4 +1,7 @@
-/** The log continues after its files could not be written, and reports what is missing. */
+/**
+ * Verifies that logging continues after the files could not be written, and that the log reports
+ * what is missing.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
   existsSync,
@@ -148,7 +151,7 @@ fullTest("LogWriter reports each time that its files fail, and tries them again 
   }
 });
 
-test("LogWriter loses nothing when its directory is removed, and creates it again", () => {
+test("LogWriter loses no line when its directory is removed, and creates the directory again", () => {
   const log = openLog();
   log.info("before");
   clock.advance(FLUSH_MS);
@@ -159,7 +162,7 @@ test("LogWriter loses nothing when its directory is removed, and creates it agai
   expect(told).toEqual([]);
 });
 
-test("LogWriter starts without a directory, and writes once it can be made", () => {
+test("LogWriter starts without a directory, and writes once the directory can be created", () => {
   writeFileSync(path, "no directory");
   const log = openLog();
   expect(told.join("")).toStartWith(`2026-01-01T00:00:00.000Z Cannot write the log in ${path}: `);
@@ -174,7 +177,7 @@ test("LogWriter starts without a directory, and writes once it can be made", () 
   expect(told.length).toBe(1);
 });
 
-test("LogWriter.flush tries the last lines at once, whatever failed before", () => {
+test("LogWriter.flush tries to write the last lines at once, even after failures", () => {
   writeFileSync(path, "no directory");
   const log = openLog();
   rmSync(path);
@@ -184,7 +187,7 @@ test("LogWriter.flush tries the last lines at once, whatever failed before", () 
   expect(readdirSync(path)).toEqual(["tidemark.log"]);
 });
 
-test("LogWriter begins on a new line after a line that an earlier process left torn", () => {
+test("LogWriter starts a new line after an incomplete line of an earlier process", () => {
   mkdirSync(path);
   writeFileSync(file, "whole\ntorn");
   const log = openLog();

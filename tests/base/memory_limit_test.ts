@@ -1,6 +1,6 @@
 /**
- * Verifies that the memory that the process may use is the smallest of all system limits, wherever
- * their files are; a file that cannot be read sets no limit. Method: planted Linux files as
+ * Verifies that the memory limit of the process is the smallest of all system limits, wherever
+ * their files are. A file that cannot be read sets no limit. The tests use copies of Linux files as
  * containers, services and plain shells see them.
  */
 import { expect, test } from "bun:test";
@@ -23,7 +23,7 @@ function found(files: Readonly<Record<string, string>>): MemoryLimit {
   return findMemoryLimit({ disk: { readFile }, machineBytes: MACHINE });
 }
 
-test("findMemoryLimit is the machine's memory without other limits", () => {
+test("findMemoryLimit returns the memory of the machine if there is no other limit", () => {
   const machine = { bytes: MACHINE, source: "the memory of the machine" };
   expect(found({})).toEqual(machine);
   const group = { "/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": V2_MOUNT };
@@ -33,7 +33,7 @@ test("findMemoryLimit is the machine's memory without other limits", () => {
   expect(found({ ...group, "/sys/fs/cgroup/memory.max": above })).toEqual(machine);
 });
 
-test("findMemoryLimit is the least of a group of version 2 and its parents", () => {
+test("findMemoryLimit returns the smallest limit of a version 2 control group and its parents", () => {
   const files = {
     "/proc/self/cgroup": "0::/app.slice/tide mark.service\n",
     "/proc/self/mountinfo": `22 1 8:1 / / rw - ext4 /dev/sda1 rw\n${V2_MOUNT}\n`,
@@ -54,7 +54,7 @@ test("findMemoryLimit is the least of a group of version 2 and its parents", () 
   });
 });
 
-test("findMemoryLimit reads a container's own group at the root of the mount", () => {
+test("findMemoryLimit reads the container's own control group at the root of the mount", () => {
   // This is version 2 in a control group namespace: the path reveals nothing.
   const inner = { "/proc/self/cgroup": "0::/\n", "/proc/self/mountinfo": V2_MOUNT };
   const limit = { bytes: 512 * MIB, source: "memory.max of /sys/fs/cgroup" };
@@ -84,7 +84,7 @@ test("findMemoryLimit reads a container's own group at the root of the mount", (
   expect(found(spaced).bytes).toBe(64 * MIB);
 });
 
-test("findMemoryLimit skips groups of other controllers", () => {
+test("findMemoryLimit skips control groups of other controllers", () => {
   const files = {
     "/proc/self/cgroup": "4:memory:/a\n3:cpu:/a\n1:name=systemd:/a\n",
     "/proc/self/mountinfo": "33 31 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu",
@@ -93,7 +93,7 @@ test("findMemoryLimit skips groups of other controllers", () => {
   expect(found(files).bytes).toBe(MACHINE);
 });
 
-test("findMemoryLimit leaves space for maps in a limited address space", () => {
+test("findMemoryLimit leaves room for mapped files in a limited address space", () => {
   const files = {
     "/proc/self/status": "VmSize:\t  409600 kB\nVmRSS:\t   30720 kB\n",
     "/proc/self/limits": `Max address space         ${800 * MIB}            unlimited            bytes\n`,
@@ -105,7 +105,7 @@ test("findMemoryLimit leaves space for maps in a limited address space", () => {
   expect(found({ "/proc/self/limits": files["/proc/self/limits"] }).bytes).toBe(MACHINE);
 });
 
-test("findMemoryLimit finds the memory that this machine grants the process", () => {
+test("findMemoryLimit finds the memory limit of this machine", () => {
   const { bytes } = findMemoryLimit({ disk: bunDisk, machineBytes: totalmem() });
   expect(bytes).toBeGreaterThan(64 * MIB);
   expect(bytes).toBeLessThanOrEqual(totalmem());

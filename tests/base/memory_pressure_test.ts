@@ -1,5 +1,6 @@
 /**
- * When memory is released, how often it is released if that frees little, and when work must wait.
+ * Tests when memory is released, how often it is released if that frees little, and when work has
+ * to wait.
  */
 import { expect, test } from "bun:test";
 import { MemoryPressure } from "../../src/base/memory_pressure.ts";
@@ -31,13 +32,13 @@ class Usage {
   }
 }
 
-test("memory is released above its bound, and not at it", () => {
+test("memory is released above the bound, but not at it", () => {
   const usage = new Usage();
   usage.least = 40;
   expect([usage.countWith(70), usage.countWith(71), usage.used]).toEqual([0, 1, 40]);
 });
 
-test("memory is not released again before a pause, which doubles while it yields little", () => {
+test("memory is not released again before a pause, which doubles while little is freed", () => {
   const usage = new Usage();
   const givenBackAtMs: number[] = [];
   for (let ms = 0; ms <= 40_000; ms += 500) {
@@ -62,7 +63,7 @@ test("the pause ends once the memory has grown by more than a twentieth", () => 
   expect([72, 77, 78].map((used) => usage.countWith(used))).toEqual([2, 2, 3]);
 });
 
-test("work waits from above the upper bound until memory has fallen below the lower one", () => {
+test("work waits once memory exceeds the upper bound, until it falls below the lower one", () => {
   const usage = new Usage();
   const isTight = [85, 86, 81, 80, 84].map((used) => {
     usage.countWith(used);
@@ -72,14 +73,14 @@ test("work waits from above the upper bound until memory has fallen below the lo
   expect(usage.tightAt).toEqual([86]);
 });
 
-test("work does not wait if memory could be released", () => {
+test("work does not wait if releasing memory was enough", () => {
   const usage = new Usage();
   usage.least = 60;
   usage.countWith(99);
   expect(usage.pressure.isTight).toBe(false);
 });
 
-test("it checks more often while usage is high, and no longer once it has ended", () => {
+test("memory is checked more often while usage is high, and no longer after the end", () => {
   const usage = new Usage();
   let lookCount = 0;
   const pressure = new MemoryPressure({
@@ -103,7 +104,7 @@ test("it checks more often while usage is high, and no longer once it has ended"
   expect([lookCount, usage.clock.timerCount]).toEqual([26, 0]);
 });
 
-test("it checks once many bytes were allocated, while it is watched", () => {
+test("watched memory is checked after many bytes were allocated", () => {
   const usage = new Usage();
   usage.used = 90;
   usage.least = 60;

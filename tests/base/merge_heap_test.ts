@@ -1,4 +1,7 @@
-/** A merge through a heap has all items of all inputs in order, whatever their lengths. */
+/**
+ * Verifies that a merge through a heap yields all items of all inputs in order, however long the
+ * inputs are.
+ */
 import { expect, test } from "bun:test";
 import { MergeHeap } from "../../src/base/merge_heap.ts";
 import { SeededRandom } from "../support/seeded_random.ts";
@@ -32,7 +35,7 @@ test("MergeHeap merges sorted inputs", () => {
   }
 });
 
-test("MergeHeap is empty once cleared, and takes inputs again", () => {
+test("MergeHeap is empty after it is cleared, and accepts new inputs", () => {
   const heap = new MergeHeap<number>((left, right) => left < right);
   heap.push(2);
   heap.push(1);

@@ -1,6 +1,4 @@
-/**
- * "Did you mean": the known name that a mistyped name most likely means.
- */
+/** Tests "Did you mean": which known name a mistyped name most likely means. */
 import { expect, test } from "bun:test";
 import { nearestName } from "../../src/base/nearest_name.ts";
 
@@ -19,7 +17,7 @@ test.each([
   // A short name has too few letters to be recognized.
   ["ordre", undefined],
   ["iq", "id"],
-])("nearestName(%p) is %p", (given, expected) => {
+])("nearestName suggests for %p the name %p", (given, expected) => {
   expect(nearestName(given, NAMES)).toBe(expected);
 });
 
@@ -30,12 +28,12 @@ test("nearestName measures a dotted name by the length of its last part", () => 
   expect(nearestName("apq.ordres", names)).toBe("app.orders");
 });
 
-test("nearestName accepts names up to the given distance: at the bound, and not above", () => {
+test("nearestName accepts names at the maximum distance, and none beyond it", () => {
   expect(nearestName("kostomerz", NAMES, 3)).toBe("customers");
   expect(nearestName("kostomerz", NAMES, 2)).toBeUndefined();
   expect(nearestName("orders", NAMES, 0)).toBe("orders");
 });
 
-test("nearestName is the first of several that are equally near", () => {
+test("nearestName returns the first of several equally near names", () => {
   expect(nearestName("cat", ["bat", "hat"])).toBe("bat");
 });

@@ -1,6 +1,4 @@
-/**
- * Numbers as JSON text: text that is composed from tables reads back as the same number.
- */
+/** Verifies that numbers written from tables as JSON text read back as the same numbers. */
 import { expect, test } from "bun:test";
 import { millisecondsText, seqText } from "../../src/base/number_text.ts";
 
@@ -23,6 +21,6 @@ test.each([
   [1.402, "1.402"],
   [12.05, "12.050"],
   [86_400_000.25, "86400000.250"],
-])("millisecondsText(%d) is %s", (milliseconds, text) => {
+])("millisecondsText writes %d as %s", (milliseconds, text) => {
   expect(millisecondsText(milliseconds)).toBe(text);
 });

@@ -1,4 +1,4 @@
-/** Verifies that only hosts and addresses on the list are permitted, however they are written. */
+/** Verifies that only listed hosts and addresses are permitted, however they are written. */
 import { expect, test } from "bun:test";
 import { hostOf, isOutboundHost, OutboundHosts } from "../../src/base/outbound_hosts.ts";
 
@@ -59,14 +59,14 @@ test.each([
   "2002:a00:1::1",
   "2001:db8::1",
   "not an address",
-])("OutboundHosts.permitsAddress refuses %s to a host that is listed by its name", (address) => {
+])("OutboundHosts.permitsAddress refuses %s for a host that is listed by name", (address) => {
   const hosts = new OutboundHosts(["hooks.example.com", "*.example.org"]);
   expect(hosts.permitsAddress(address, "hooks.example.com")).toBe(false);
   expect(hosts.permitsAddress(address, "a.example.org")).toBe(false);
 });
 
 test.each(["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450:4001::1"])(
-  "OutboundHosts.permitsAddress takes the public address %s",
+  "OutboundHosts.permitsAddress accepts the public address %s",
   (address) => {
     expect(new OutboundHosts(["h.example.com"]).permitsAddress(address, "h.example.com")).toBe(
       true,

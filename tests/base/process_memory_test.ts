@@ -1,6 +1,7 @@
 /**
- * Verifies that the process's memory is reported as the system measures it, and garbage as the
- * heap's excess over its recent minimum; figures that the system does not report are absent.
+ * Verifies that the memory of the process is reported as the system measures it, and that garbage
+ * is the amount by which the heap exceeds its recent minimum. Figures that the system does not
+ * report are absent.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,14 +11,14 @@ import { bunDisk } from "../../src/base/bun_disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { ProcessMemoryGauge } from "../../src/base/process_memory.ts";
 
-test("ProcessMemoryGauge reads pages of files from the figures of Linux", () => {
+test("ProcessMemoryGauge reads the memory of mapped files from Linux", () => {
   const gauge = new ProcessMemoryGauge({
     readFile: () => new TextEncoder().encode("VmRSS:\t   90 kB\nRssFile:\t   34567 kB\n"),
   });
   expect(gauge.read().fileBytes).toBe(34_567 * 1024);
 });
 
-test("ProcessMemoryGauge works without such a file, and without such a line", () => {
+test("ProcessMemoryGauge works if the file or the line is missing", () => {
   const missing = (path: string): never => {
     throw new DiskError("ENOENT", path, "open");
   };
@@ -37,7 +38,7 @@ function collectAll(gauge: ProcessMemoryGauge): void {
   }
 }
 
-test("ProcessMemoryGauge counts objects since the least sample as garbage, for six samples", () => {
+test("ProcessMemoryGauge counts growth since the smallest of the last six samples as garbage", () => {
   const gauge = new ProcessMemoryGauge(bunDisk);
   collectAll(gauge);
   gauge.sample();
@@ -58,7 +59,7 @@ test("ProcessMemoryGauge counts objects since the least sample as garbage, for s
   expect(heapBytes).toBeLessThan(residentBytes);
 });
 
-test("ProcessMemoryGauge counts no mapped file among the arrays, mapped or just unmapped", () => {
+test("ProcessMemoryGauge does not count files as arrays, whether mapped or just unmapped", () => {
   const gauge = new ProcessMemoryGauge(bunDisk);
   const folder = mkdtempSync(join(tmpdir(), "tidemark-mapped-"));
   try {

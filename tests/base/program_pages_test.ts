@@ -1,4 +1,4 @@
-/** Pages of the program: which are released, and which are kept. */
+/** Tests which memory pages of the program are released and which are kept. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { bunDisk } from "../../src/base/bun_disk.ts";

@@ -1,4 +1,6 @@
-/** Tests the system's count of the bytes received on connections of this process. */
+/**
+ * Tests the number of bytes that the system reports as received on the connections of this process.
+ */
 import { expect, test } from "bun:test";
 import { connect, createServer, type Socket } from "node:net";
 import { receivedBytes } from "../../src/base/received_bytes.ts";
@@ -6,7 +8,7 @@ import { receivedBytes } from "../../src/base/received_bytes.ts";
 const received = receivedBytes();
 
 test.skipIf(received === undefined)(
-  "receivedBytes finds a connection by its peer and counts what has arrived on it",
+  "receivedBytes finds a connection by its peer and counts the bytes that have arrived",
   async () => {
     const accepted = Promise.withResolvers<Socket>();
     const server = createServer(accepted.resolve).listen(0, "127.0.0.1");
@@ -42,7 +44,7 @@ test.skipIf(received === undefined)(
 );
 
 test.skipIf(received === undefined)(
-  "receivedBytes has no count for a descriptor that is not a connection",
+  "receivedBytes has no count for a file descriptor that is not a connection",
   () => {
     expect(received?.of(0)).toBeUndefined();
     expect(received?.of(1_000_000)).toBeUndefined();

@@ -1,11 +1,11 @@
-/** How often a log reports an event that occurs with every request. */
+/** Tests how often the log repeats an event that may occur with every request. */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
 import { RecentLog } from "../../src/base/recent_log.ts";
 import { SeldomLog } from "../../src/base/seldom_log.ts";
 import { ManualClock } from "../support/manual_clock.ts";
 
-test("SeldomLog writes a message once in ten seconds, and says how many it left out", () => {
+test("SeldomLog writes a message once in ten seconds, and reports how many it omitted", () => {
   const clock = new ManualClock();
   const lines = new RecentLog(silentLog, clock);
   const log = new SeldomLog(lines, clock);

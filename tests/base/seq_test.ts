@@ -1,6 +1,6 @@
 /**
- * Ids ascend and never repeat, whatever the clock does; their time never goes back; and only ids
- * that do not fit in 53 bits are refused.
+ * Verifies that ids ascend and never repeat, whatever the clock does, that their time never goes
+ * back, and that only ids that need more than 53 bits are refused.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -25,7 +25,7 @@ function generatorOn(clock: ManualClock, last: Seq = SEQ_ZERO): SeqGenerator {
   return new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last });
 }
 
-test("next issues ascending ids, as many as requested, while the clock is far behind", () => {
+test("next issues as many ascending ids as requested while the clock is far behind", () => {
   const clock = new ManualClock(START_MS + 40 * DAY_MS);
   const seqs = generatorOn(clock);
   let before = seqs.next();
@@ -38,7 +38,7 @@ test("next issues ascending ids, as many as requested, while the clock is far be
   expect(unixMsFromSeq(before)).toBe(START_MS + 40 * DAY_MS + 4);
 });
 
-test("next continues above the newest id after startup with a clock that is far behind", () => {
+test("next continues above the newest id if the clock is far behind after startup", () => {
   const last = seqFromUnixMs(START_MS + 40 * DAY_MS);
   const seqs = generatorOn(new ManualClock(START_MS), last);
   expect(seqs.next()).toBe((last + 4096) as Seq);
@@ -56,7 +56,7 @@ test("block issues ids while the clock is far behind", () => {
   expect(seqs.next()).toBeGreaterThan(first + seqs.offsetOf(9999));
 });
 
-test("nowMs never goes back, and no later id is older than it", () => {
+test("nowMs never goes back, and no later id has an earlier time", () => {
   const clock = new ManualClock(START_MS);
   const seqs = generatorOn(clock);
   seqs.next();
@@ -68,7 +68,7 @@ test("nowMs never goes back, and no later id is older than it", () => {
   expect(unixMsFromSeq(seqs.block(3))).toBe(START_MS + HOUR_MS + 1);
 });
 
-test("next issues the last possible id, and then refuses without a change", () => {
+test("next issues the last possible id, and then refuses without changing its state", () => {
   const clock = new ManualClock(START_MS);
   const seqs = generatorOn(clock, (Number.MAX_SAFE_INTEGER - 4096) as Seq);
   for (let count = 1; count < 4096; count += 1) seqs.next();
@@ -80,7 +80,7 @@ test("next issues the last possible id, and then refuses without a change", () =
   expect(seqs.last).toBe(Number.MAX_SAFE_INTEGER as Seq);
 });
 
-test("next refuses while the clock shows a time without ids, and continues after it", () => {
+test("next refuses while the clock shows a time that has no ids, and continues after that", () => {
   const clock = new ManualClock(LAST_MS + 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
   expect(() => seqs.next()).toThrow(
@@ -91,7 +91,7 @@ test("next refuses while the clock shows a time without ids, and continues after
   expect(unixMsFromSeq(seqs.next())).toBe(START_MS + HOUR_MS);
 });
 
-test("block refuses as a whole if its last id would not exist", () => {
+test("block refuses the whole request if its last id would not exist", () => {
   const clock = new ManualClock(LAST_MS - 1);
   const seqs = generatorOn(clock, seqFromUnixMs(START_MS));
   expect(() => seqs.block(3 * 4096)).toThrow("Cannot issue a sequence id");

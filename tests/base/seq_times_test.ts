@@ -1,4 +1,4 @@
-/** Verifies that the times and the ages of seqs are right while the clock jumps. */
+/** Verifies that the times and ages of seqs are right even if the clock jumps. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq, SeqGenerator } from "../../src/base/seq.ts";
 import { type SeqEra, SeqTimes } from "../../src/base/seq_times.ts";
@@ -47,7 +47,7 @@ class World {
 test.each([
   ["at once", false],
   ["after a restart", true],
-])("a clock that was ahead: later commits have their own time, %s", (_when, restarts) => {
+])("commits after a clock was ahead have their own time, %s", (_when, restarts) => {
   const world = new World();
   const before = world.commit();
   world.clock.advance(HOUR_MS);
@@ -74,7 +74,7 @@ test.each([
   expect(world.setBack).toHaveLength(1);
 });
 
-test("a clock that was behind lets nothing expire before its time", () => {
+test("no row expires early after the clock was behind", () => {
   const world = new World();
   const before = world.commit();
   world.clock.setWall(START_MS - 1000 * HOUR_MS + 5000);
@@ -91,7 +91,7 @@ test("a clock that was behind lets nothing expire before its time", () => {
   expect(world.isExpired(after)).toBe(false);
 });
 
-test("ids follow the clock again once it has passed them, and a correction begins no era", () => {
+test("ids follow the clock again once it has passed them, and a correction starts no era", () => {
   const world = new World();
   world.commit();
   world.clock.setWall(START_MS - 1000);
@@ -105,7 +105,7 @@ test("ids follow the clock again once it has passed them, and a correction begin
   expect(world.saved.map(({ aheadMs }) => aheadMs)).toEqual([1002, 0]);
 });
 
-test("an era is saved before its first id is issued, and an era without ids leaves its times", () => {
+test("an era is saved before its first id is issued, and an era without ids keeps its times", () => {
   const world = new World();
   world.clock.advance(HOUR_MS);
   world.commit();
@@ -121,7 +121,7 @@ test("an era is saved before its first id is issued, and an era without ids leav
   expect(world.seqs.msOf(world.seqs.next())).toBe(START_MS + 5000);
 });
 
-test("a failure to save an era is reported, and the next commit tries again", () => {
+test("a failure to save an era is reported, and the next commit retries", () => {
   const clock = new ManualClock(START_MS);
   let isFull = true;
   let savedCount = 0;
@@ -157,7 +157,7 @@ test("lastSeqUpTo finds the state of a moment in the newest era that had begun b
   expect(upTo(1000)).toBeGreaterThanOrEqual(after);
 });
 
-test("ids ascend, have the time of their commit, and stay expired, whatever the clock does", () => {
+test("ids ascend, keep the time of their commit and stay expired, whatever the clock does", () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     const random = new SeededRandom(seed);
     const world = new World();

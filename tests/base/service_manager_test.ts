@@ -1,6 +1,6 @@
 /**
- * The message to a service manager. A helper plays the manager: Python has Unix domain datagram
- * sockets.
+ * Tests the message to a service manager. A Python program plays the manager, because Python
+ * supports Unix datagram sockets.
  */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ test("tellServiceManager does nothing without a socket", () => {
   expect(tellServiceManager(["READY=1"], "")).toBeUndefined();
 });
 
-test("tellServiceManager says why a message did not arrive", () => {
+test("tellServiceManager explains why a message was not delivered", () => {
   expect(tellServiceManager(["READY=1"], "vsock:2:1234")).toContain("not a Unix socket");
   expect(tellServiceManager(["READY=1"], `/${"x".repeat(108)}`)).toContain("not a Unix socket");
   expect(tellServiceManager(["READY=1"], "/nowhere/notify")).toContain("accepts no message");

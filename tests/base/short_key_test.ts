@@ -1,8 +1,8 @@
-/** Verifies that the keys of different texts differ, and no key is long. */
+/** Verifies that different texts have different keys, and that no key is long. */
 import { expect, test } from "bun:test";
 import { shortKey } from "../../src/base/short_key.ts";
 
-test("shortKey keeps a text of 512 characters, and digests a longer one", () => {
+test("shortKey keeps a text of 512 characters, and hashes a longer one", () => {
   const short = "x".repeat(512);
   expect(shortKey(short)).toBe(short);
   const long = shortKey(`${short}x`);

@@ -1,10 +1,8 @@
-/**
- * Texts that are shortened for readers.
- */
+/** Tests texts that are shortened for display. */
 import { expect, test } from "bun:test";
 import { beginningOf, endOf, withoutMiddle } from "../../src/base/short_text.ts";
 
-test("beginningOf and endOf never leave half a character", () => {
+test("beginningOf and endOf never split a character", () => {
   expect([0, 1, 2, 3, 4, 9].map((length) => beginningOf("a😀b", length))).toEqual([
     "",
     "a",
@@ -23,7 +21,7 @@ test("beginningOf and endOf never leave half a character", () => {
   ]);
 });
 
-test("withoutMiddle cuts only text that is longer than the given length", () => {
+test("withoutMiddle shortens only text that is longer than the given length", () => {
   expect(withoutMiddle("abcdefg", 7)).toBe("abcdefg");
   expect(withoutMiddle("abcdefgh", 7)).toBe("abc…fgh");
   expect(withoutMiddle("abcdefgh", 6)).toBe("ab…gh");

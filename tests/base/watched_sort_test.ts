@@ -1,6 +1,6 @@
 /**
- * Verifies that a long sort checks the clock repeatedly, and ends if the check throws. Method:
- * random keys with many equal ones, and comparisons that are counted.
+ * Verifies that a long sort checks the clock repeatedly, and ends if the check throws. The tests
+ * sort random keys with many duplicates and count the comparisons.
  */
 import { expect, test } from "bun:test";
 import { sortedNumbers } from "../../src/base/watched_sort.ts";
@@ -24,7 +24,7 @@ function watchedKeys(count: number): Watched {
   return found;
 }
 
-test.each([0, 1, 2, 30_000, 65_537])("sortedNumbers orders %p numbers", (count) => {
+test.each([0, 1, 2, 30_000, 65_537])("sortedNumbers sorts %p numbers", (count) => {
   const { compare } = watchedKeys(count);
   const order = sortedNumbers(count, compare, () => undefined);
   expect([...order]).toEqual(Array.from({ length: count }, (_, i) => i).toSorted(compare));
@@ -40,7 +40,7 @@ test("sortedNumbers checks the clock every 16,384 comparisons", () => {
   expect(lookCount).toBe(Math.floor(keys.comparedCount / 16_384));
 });
 
-test("sortedNumbers ends when the clock says so", () => {
+test("sortedNumbers ends when the check of the clock throws", () => {
   const keys = watchedKeys(50_000);
   const over = new Error("over");
   const sort = (): unknown =>

@@ -1,6 +1,6 @@
 /**
- * Zstandard: blocks of every length are restored, and data that was not packed this way is
- * detected.
+ * Verifies that Zstandard restores blocks of every length, and detects data that was not compressed
+ * in this way.
  */
 import { expect, spyOn, test } from "bun:test";
 import { AssertionError } from "../../src/base/assert.ts";
@@ -9,7 +9,7 @@ import { SeededRandom } from "../support/seeded_random.ts";
 
 const LENGTHS = [1, 2, 100, 255, 256, 257, 4096, 16_383, 16_384, 65_535, 65_536];
 
-test.each(LENGTHS)("a block of %d bytes is restored, whether it shrinks or not", (length) => {
+test.each(LENGTHS)("a block of %d bytes is restored, whether or not it shrinks", (length) => {
   const random = new SeededRandom(length);
   const even = new Uint8Array(length).fill(7);
   for (const block of [even, new Uint8Array(random.bytes(length))]) {
@@ -27,7 +27,7 @@ test("zstdPack refuses input that is not a block", () => {
   expect(() => zstdPack(new Uint8Array(65_537))).toThrow(AssertionError);
 });
 
-test("zstdUnpack detects input that is truncated, or is not a frame of that length", () => {
+test("zstdUnpack detects truncated input, and input that is not a frame of the given length", () => {
   const random = new SeededRandom(1);
   const block = new Uint8Array(random.bytes(300));
   const packed = zstdPack(block);
@@ -52,7 +52,7 @@ test("zstdUnpack detects input that is truncated, or is not a frame of that leng
   }
 });
 
-test("zstdUnpack never asks the library for more than its input promises", () => {
+test("zstdUnpack never asks the library for more memory than the input declares", () => {
   const first = zstdPack(new Uint8Array(300).fill(7));
   // Half a KB that would unpack to 16 MiB.
   const bomb = Bun.zstdCompressSync(new Uint8Array(2 ** 24));

@@ -1,12 +1,12 @@
 /**
- * Tries to find out by the times of answers which accounts exist: sign-ups by free and by taken
- * names, links for known and for unknown users, logins of known and of unknown users. For each
- * pair, Welch's t-test compares the times; |t| of 4.5 or more is a leak.
+ * Tries to find out from response times which accounts exist. It compares sign-ups with free and
+ * taken names, links for known and unknown users, and logins of known and unknown users. Welch's
+ * t-test compares the times of each pair; |t| of 4.5 or more counts as a leak.
  *
- * The samples of a pair alternate, in random order, so that a busy machine slows both. `--inject`
- * delays one side of each pair by a few milliseconds, which has to be found.
+ * The samples of a pair alternate in random order, so that a busy machine slows both sides alike.
+ * `--inject` delays one side of each pair by a few milliseconds, which the test must detect.
  *
- * Exits with 1 if a pair leaks, or with `--inject` if one does not.
+ * Exits with 1 if a pair leaks, or with `--inject` if a pair does not.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -15,7 +15,7 @@ import { PASSWORD, type ServerProcess, startReadyServer } from "../support/serve
 
 const T_MAX = 4.5;
 
-/** The delay of `--inject`, for each sample of one side. */
+/** The delay that `--inject` adds to each sample of one side. */
 const INJECTED_MS = 20;
 
 const { inject, samples, seed } = readOptions({
@@ -26,7 +26,7 @@ const { inject, samples, seed } = readOptions({
 
 interface Pair {
   readonly name: string;
-  /** The requests of both sides, each with another name. */
+  /** The requests of both sides, each with a different name. */
   readonly sides: readonly [(index: number) => Sent, (index: number) => Sent];
 }
 
@@ -60,7 +60,7 @@ await using server = await startReadyServer({
     auth: {
       signup: "open",
       password_reset: true,
-      // Nobody listens there.
+      // No process listens at this address.
       notice_url: "http://127.0.0.1:9/notices",
     },
   },

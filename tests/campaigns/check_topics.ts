@@ -1,7 +1,7 @@
 /**
- * Checks the promises of topics: each change of a source table has one message at one offset, the
- * offsets of a partition are contiguous, the messages of a row keep their order, a group misses no
- * message and gets only unacknowledged messages again, and an effect that is committed with an
+ * Checks the promises of topics. Each change of a source table has one message at one offset, the
+ * offsets of a partition are contiguous, and the messages of a row keep their order. A group misses
+ * no message and receives only unacknowledged messages again. An effect that is committed with an
  * acknowledgement happens once.
  *
  * Writers make transactions over three tables on the real server. Six groups of one to eight

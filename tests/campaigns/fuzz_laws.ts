@@ -1,12 +1,13 @@
 /**
- * Asks Tidemark one question in two ways and compares the results. This needs no second database.
+ * Asks Tidemark one question in two ways and compares the results, so that no second database is
+ * needed.
  *
- * Each round creates tables, flushes, indexes and alters some, changes them, and checks laws on
- * them. For example, a query returns the rows of its three parts, in which a condition is true,
- * false and NULL; and a filter passes as many rows as make its condition true. `fuzz_sql/laws.ts`
- * lists all laws. A law that does not hold is printed with the seed of its round and in the
- * shortest form that still breaks it, and the script exits with 1. With `--inject`, some results
- * lose a row, and the script exits with 1 unless it finds that.
+ * Each round creates tables, flushes, indexes and alters some of them, changes rows, and checks
+ * laws on the tables. For example, a query returns the rows of its three parts, in which a
+ * condition is true, false and NULL. `fuzz_sql/laws.ts` lists all laws. A law that does not hold is
+ * printed with the seed of its round and in the shortest form that still breaks it, and the script
+ * exits with 1. With `--inject`, some results lose a row, and the script exits with 1 unless it
+ * finds that.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";
@@ -33,8 +34,8 @@ const LAWS_PER_ROUND = 60;
 const SHRINK_TRIES_MAX = 400;
 const ROWS_SHOWN_MAX = 6;
 const PROGRESS_EVERY = 1000;
-// One in this many texts loses a row. The text itself determines that, so it loses the row each
-// time.
+// One in this many texts loses a row. The text itself determines whether it does, so it loses the
+// row every time.
 const INJECTED_EVERY = 50;
 type Refusal = NonNullable<SqlResponse["error"]>;
 

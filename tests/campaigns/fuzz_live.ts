@@ -1,12 +1,12 @@
 /**
- * Follows random queries as a whole on the real server while random commits change their tables,
- * and compares each complete state with the SELECT at the seq of that state.
+ * Follows random maintained queries on the real server while random commits change their tables,
+ * and compares each complete state with the result of the SELECT at the same seq.
  *
- * Followers use JSON and MessagePack, disconnect and resume. The server is killed and restarted in
- * each round, tables change under queries, and rights come and go. A state that differs, a query
- * that ends without a reason and a follower that does not catch up are findings. Each finding is
- * printed with the seed of its round, and the script exits with 1. With `--inject` a fault is
- * planted into the server, and the script exits with 1 unless it finds the fault.
+ * Followers use JSON and MessagePack, disconnect and resume. In each round, the server is killed
+ * and restarted, tables are altered under queries, and rights are granted and revoked. A state that
+ * differs, a query that ends without a reason and a follower that does not catch up are findings.
+ * Each finding is printed with the seed of its round, and the script exits with 1. With `--inject`,
+ * a fault is injected into the server, and the script exits with 1 unless it finds the fault.
  */
 import {
   countOption,
@@ -21,7 +21,7 @@ import { READER, Round, type Totals } from "./fuzz_live/round.ts";
 
 const QUERIES_PER_ROUND = 20;
 
-/** A run with more findings reveals nothing new. */
+/** The maximum number of findings. Further findings would reveal nothing new. */
 const FINDINGS_MAX = 20;
 
 const options = readOptions({

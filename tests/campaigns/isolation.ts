@@ -1,20 +1,20 @@
 /**
  * Tries to read other users' rows with random statements that cover all of SQL.
  *
- * Each round creates tables of all kinds, which four callers of three roles fill. Every row
+ * Each round creates tables of all kinds, which four callers with three roles fill. Every row
  * contains its owner's canary of 128 bits. The callers then send random queries, changes,
- * transactions, forms that ask for foreign data, and subscriptions. Nothing that is sent to a
+ * transactions, subscriptions, and statements that ask for foreign data. Nothing that is sent to a
  * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the caller
- * may not see. One table shows its rows by policies, which change with the memberships that they
- * read; in half of the rounds, it is a STREAM table whose rows expire. Its rules are also evaluated
- * apart from the statements. Queries and changes also run in a world where the caller is alone, and
- * must have the same result: rows that cannot be seen cannot be counted either. A leak is printed
- * with its seed, and the script exits with 1. The same seed sends the same statements: the last
- * line has a digest of all of them.
+ * may not see. One table has policies that depend on memberships, and these memberships change; in
+ * half of the rounds, the table is a STREAM table whose rows expire. The rules are also evaluated
+ * separately from the statements. Queries and changes also run in a second database in which the
+ * caller is alone, and must have the same result, because rows that a caller cannot see must not be
+ * countable either. A leak is printed with its seed, and the script exits with 1. The same seed sends
+ * the same statements: the last line contains a digest of all of them.
  *
- * With `--inject`, some scans, reads by key and change reads use another owner, a policy shows rows
- * that no other shows, and policies are lost when rows expire, one fault after the other. The
- * script exits with 1 unless each of them is found.
+ * With `--inject`, the script injects one fault after the other: some scans, reads by key and
+ * change reads use another owner, a policy shows rows that it should hide, and policies are lost
+ * when rows expire. The script exits with 1 unless it finds each of them.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";

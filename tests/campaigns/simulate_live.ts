@@ -1,18 +1,18 @@
 /**
  * Runs seeded worlds of writers and subscribers around the live engine, and compares every message
- * with the prediction of an oracle: the long form of tests/simulation.
+ * with the prediction of an oracle. This is the long form of tests/simulation.
  *
- * The store, the clock, chance and the sockets are simulated. `real` is the engine's own store on a
- * simulated disk, with flushes, merges and expiring history. In every third world the table is a
- * STREAM table, whose rows expire. In the worlds `results`, a whole database on a simulated disk
- * follows random queries of several tables. Every twentieth seed runs twice and must give the same
- * trace. Prints a line every ten seconds and one at the end. Exits with 1 if a change was missed,
- * sent twice, out of order or wrong, if a client's view is not the result, if the engine reached an
- * impossible state, or if a seed did not repeat. A fault names its seed: the same seed with the
- * same steps is the same world, and the same seeds end with the same trace. With `--inject`, a
- * fault is injected into the store below the engine or into a socket above it (the list is in
- * `tests/simulation/live_injected_faults.ts`; `all` takes each in turn), and the exit code is 0
- * only if it is found.
+ * The store, the clock, randomness and the sockets are simulated. The world `real` uses the
+ * engine's own store on a simulated disk, with flushes, merges and expiring history. In every third
+ * world the table is a STREAM table, whose rows expire. In the worlds named `results`, a whole
+ * database on a simulated disk follows random queries of several tables. Every twentieth seed runs
+ * twice and must produce the same trace. Prints a line every ten seconds and one at the end. Exits
+ * with 1 if a change was missed, sent twice, out of order or wrong, if a client's view differs from
+ * the result, if the engine reached an impossible state, or if a seed did not repeat. A fault names
+ * its seed, and the same seed with the same number of steps reproduces the world. With `--inject`,
+ * a fault is injected into the store below the engine or into a socket above it
+ * (`tests/simulation/live_injected_faults.ts` lists the faults; `all` takes each in turn), and the
+ * exit code is 0 only if the fault is found.
  */
 
 import { countOption, oneOf, optionalOneOf, readOptions } from "../../scripts/support/arguments.ts";
@@ -44,7 +44,7 @@ const FAULTS_MAX = 10;
 /** One in this many seeds also has a world of results, which takes as long as ten others. */
 const SEEDS_PER_RESULTS = 10;
 
-/** A world of whole results plans and evaluates queries, so it gets this part of the steps. */
+/** The share of the steps that a world of results gets, because it plans and evaluates queries. */
 const RESULT_STEPS = 1 / 10;
 
 const SIMULATIONS = {

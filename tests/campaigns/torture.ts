@@ -1,12 +1,12 @@
 /**
- * Kills the real server again and again while four writers write, files are uploaded, tables are
- * flushed and compacted and definitions change. Each time it starts the server again on the same
- * data, and compares the data with what was acknowledged.
+ * Repeatedly kills the real server while four writers write, files are uploaded, tables are flushed
+ * and compacted, and definitions change. It then restarts the server on the same data, and compares
+ * the data with the acknowledged writes.
  *
- * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented, torn
- * or given a sequence id twice. With `--inject`, it damages what it reads back, and exits with 0
- * only if it finds the damage. SIGKILL cannot reveal a missing fsync: `tests/smoke` proves the
- * order of write, sync and response.
+ * Prints a line a minute and one at the end, and exits with 1 if anything was lost, invented or
+ * torn, or if a sequence id was issued twice. With `--inject`, it damages the data that it reads
+ * back, and exits with 0 only if it finds the damage. SIGKILL cannot reveal a missing fsync; tests
+ * in `tests/smoke` prove the order of write, sync and response.
  */
 import {
   countOption,

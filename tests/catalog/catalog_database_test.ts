@@ -1,6 +1,7 @@
 /**
- * Verifies that the effect of a catalog call that has returned is permanent, and nothing else is.
- * Method: real SQLite files; a kill is a copy of the files while the catalog is open.
+ * Verifies that the effect of a catalog call is permanent once the call has returned, and that
+ * nothing else is. The tests use real SQLite files, and simulate a kill by copying the files while
+ * the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -65,7 +66,7 @@ const STORAGE: StorageEntry = {
   updatedAtMs: 1,
 };
 
-test("CatalogDatabase.storages are ordered by id, and an id is used once", () => {
+test("CatalogDatabase.storages are ordered by id, and no id is used twice", () => {
   const catalog = openCatalog(freshPath());
   for (const storageId of ["b", "a"]) catalog.createStorage({ ...STORAGE, storageId });
   expect(catalog.storages().map(({ storageId }) => storageId)).toEqual(["a", "b"]);
@@ -76,7 +77,7 @@ test("CatalogDatabase.storages are ordered by id, and an id is used once", () =>
   catalog.close();
 });
 
-test("CatalogDatabase.continueFrom leaves a storage its key only if the state before had the same", () => {
+test("CatalogDatabase.continueFrom keeps the key of a storage only if the state before had the same key", () => {
   const catalog = openCatalog(freshPath());
   const home = { storageId: "b", root: "/b", directory: "app/t/1" };
   for (const storageId of ["a", "b", "c"]) catalog.createStorage({ ...STORAGE, storageId });
@@ -92,7 +93,7 @@ test("CatalogDatabase.continueFrom leaves a storage its key only if the state be
   catalog.close();
 });
 
-test("CatalogDatabase begins with root, the namespaces default and public, and no tables", () => {
+test("CatalogDatabase starts with root, the namespaces default and public, and no tables", () => {
   const catalog = openCatalog(freshPath());
 
   expect(catalog.users().map(({ userId, role }) => [userId, role])).toEqual([["root", "system"]]);
@@ -102,7 +103,7 @@ test("CatalogDatabase begins with root, the namespaces default and public, and n
   catalog.close();
 });
 
-test("CatalogDatabase has the same state on disk as in memory after every change: a kill in between", () => {
+test("CatalogDatabase has the same state on disk as in memory if the process is killed after any change", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
@@ -162,7 +163,7 @@ test("CatalogDatabase has the same state on disk as in memory after every change
   catalog.close();
 });
 
-test("CatalogDatabase.version rises with every change of a definition and with nothing else", () => {
+test("CatalogDatabase.version rises with every change of a definition, and with nothing else", () => {
   const catalog = openCatalog(freshPath());
   const versions = [catalog.version];
   const note = (action: () => unknown): void => {
@@ -184,7 +185,7 @@ test("CatalogDatabase.version rises with every change of a definition and with n
   catalog.close();
 });
 
-test("CatalogDatabase keeps every form of the value for rows that lack a column", () => {
+test("CatalogDatabase preserves every kind of value for rows that lack a column", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const missing = [
@@ -216,7 +217,7 @@ test("CatalogDatabase keeps every form of the value for rows that lack a column"
   catalog.close();
 });
 
-test("CatalogDatabase.tableVersions has one entry for each schema version, options of the newest", () => {
+test("CatalogDatabase.tableVersions has one entry for each schema version, with the newest options", () => {
   const catalog = openCatalog(freshPath());
   const second: TableEntry = tableEntry({ schemaVersion: 2, name: "renamed" });
   const third: TableEntry = { ...second, options: { flushPolicy: "rows:9" } };
@@ -234,7 +235,7 @@ test("CatalogDatabase.tableVersions has one entry for each schema version, optio
   catalog.close();
 });
 
-test("CatalogDatabase.tableAt is the table at each definition, also after a restart", () => {
+test("CatalogDatabase.tableAt returns the table as of each definition, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const second = tableEntry({ schemaVersion: 2, columns: tableEntry().columns.slice(0, 1) });
@@ -277,7 +278,7 @@ test("CatalogDatabase.rowRightsSeq is the seq at which the access to a table las
   again.close();
 });
 
-test("CatalogDatabase.tableDroppedSeq is the seq at which the last table of a name was dropped, also after a restart", () => {
+test("CatalogDatabase.tableDroppedSeq is the seq at which the last table with a name was dropped, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const droppedSeqs = (of: CatalogDatabase): number[] =>
@@ -332,7 +333,7 @@ function segmentOf(tableId: number, segmentId: number): SegmentRecord {
   };
 }
 
-test("CatalogDatabase retries a change that a full disk refused, once space was freed", () => {
+test("CatalogDatabase repeats a change that a full disk refused, once space was freed", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
@@ -358,7 +359,7 @@ test("CatalogDatabase retries a change that a full disk refused, once space was 
   expect(openCatalog(killedCopy(path)).tableById(1)).toBeUndefined();
 });
 
-test("CatalogDatabase.dropTable removes files and segments too, and changes nothing if refused", () => {
+test("CatalogDatabase.dropTable also removes files and segments, and changes nothing if it is refused", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const { manifest } = catalog;
@@ -403,7 +404,7 @@ test("CatalogDatabase.dropTable removes files and segments too, and changes noth
   expect(definitionIdsIn(path)).toEqual([2, 3]);
 });
 
-test("CatalogDatabase knows when the last table of a name was dropped, and keeps one definition for that", () => {
+test("CatalogDatabase knows when the last table with a name was dropped, and keeps only one definition for that", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   for (let round = 1; round < 6; round += 1) {
@@ -423,7 +424,7 @@ test("CatalogDatabase knows when the last table of a name was dropped, and keeps
   reopened.close();
 });
 
-test("CatalogDatabase removes definitions of dropped tables that it finds", () => {
+test("CatalogDatabase removes leftover definitions of dropped tables", () => {
   const path = freshPath();
   const first = openCatalog(path);
   first.createTable(tableEntry(), seqOf(1));
@@ -473,7 +474,7 @@ test("CatalogDatabase refuses names that are taken, missing or in use", () => {
   catalog.close();
 });
 
-test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new number", () => {
+test("CatalogDatabase.ownerNumber gives a new number to a name that is used again after DROP USER", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
@@ -494,7 +495,7 @@ test("CatalogDatabase.ownerNumber: a name used again after DROP USER gets a new 
   again.close();
 });
 
-test("CatalogDatabase.dropUser leaves their namespaces without an owner, also after a restart", () => {
+test("CatalogDatabase.dropUser leaves the user's namespaces without an owner, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "sam", role: "user", authType: "internal" } as const;
@@ -559,7 +560,7 @@ test("CatalogDatabase.open removes references to dropped users, and nothing else
   third.close();
 });
 
-test("CatalogDatabase.userDroppedSeq is the seq at which the last account of a name was dropped, also after a restart", () => {
+test("CatalogDatabase.userDroppedSeq is the seq at which the last account with a name was dropped, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   let seq = 100;
@@ -587,7 +588,7 @@ test("CatalogDatabase.userDroppedSeq is the seq at which the last account of a n
   again.close();
 });
 
-test("CatalogDatabase.ownerNumber: an id that wrote before it had an account keeps its rows", () => {
+test("CatalogDatabase.ownerNumber keeps the rows of an id that wrote before it had an account", () => {
   const catalog = openCatalog(freshPath());
 
   expect(catalog.ownerNumber("ext")).toBeUndefined();
@@ -598,7 +599,7 @@ test("CatalogDatabase.ownerNumber: an id that wrote before it had an account kee
   catalog.close();
 });
 
-test("CatalogDatabase.changeUser ends all tokens on a new password or role, and only then", () => {
+test("CatalogDatabase.changeUser ends all tokens after a new password or role, and only then", () => {
   const catalog = openCatalog(freshPath());
   catalog.createUser({ userId: "u", role: "user", authType: "password", passwordHash: "1" });
   const first = catalog.user("u")?.tokenVersion ?? 0;
@@ -614,7 +615,7 @@ test("CatalogDatabase.changeUser ends all tokens on a new password or role, and 
   catalog.close();
 });
 
-test("CatalogDatabase.createUser: a token version of a dropped account is not used again", () => {
+test("CatalogDatabase.createUser does not reuse a token version of a dropped account", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = { userId: "u", role: "user", authType: "internal" } as const;
@@ -633,7 +634,7 @@ test("CatalogDatabase.createUser: a token version of a dropped account is not us
   again.close();
 });
 
-test("CatalogDatabase.setUp changes root and creates the DBA together or not at all", () => {
+test("CatalogDatabase.setUp changes root and creates the DBA together, or does neither", () => {
   const catalog = openCatalog(freshPath());
   const users = {
     rootPasswordHash: "r",
@@ -650,7 +651,7 @@ test("CatalogDatabase.setUp changes root and creates the DBA together or not at 
   catalog.close();
 });
 
-test("CatalogDatabase.revoke is remembered for a day beyond its end, then forgotten", () => {
+test("CatalogDatabase.revoke remembers a token for a day beyond its expiry, and then forgets it", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const catalog = openCatalog(path, clock);
@@ -671,7 +672,7 @@ test("CatalogDatabase.revoke is remembered for a day beyond its end, then forgot
   again.close();
 });
 
-test("CatalogDatabase.revoke removes entries from the file that had expired when it was opened", () => {
+test("CatalogDatabase.revoke removes entries that had already expired when the catalog was opened", () => {
   const clock = new ManualClock();
   const path = freshPath();
   const first = openCatalog(path, clock);
@@ -680,7 +681,7 @@ test("CatalogDatabase.revoke removes entries from the file that had expired when
   clock.advance(3 * 24 * 3_600_000);
 
   const catalog = openCatalog(path, clock);
-  // An expired token counts again when it is revoked again.
+  // An expired token counts again if it is revoked once more.
   for (const id of ["old 39", "a", "b", "c"]) catalog.revoke(id, clock.nowMs() + 1000);
   const file = SqliteFile.open(killedCopy(path), { log: silentLog });
   expect(allSealed<{ id: string }>(file, "revocations").map(({ id }) => id)).toEqual([
@@ -710,7 +711,7 @@ test("CatalogDatabase.revoke keeps the time and the successor of the first call"
   again.close();
 });
 
-test("tables and views share names and ids, and a change drops views with the objects they need", () => {
+test("tables and views share names and ids, and a change drops views together with the objects they need", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: undefined, options: {}, createdAtMs: 1 });
@@ -734,7 +735,7 @@ test("tables and views share names and ids, and a change drops views with the ob
   again.close();
 });
 
-test("the times when users were last seen are in no journal, and survive a restart", () => {
+test("the last login of users is recorded in no journal, and survives a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const user = catalog.createUser({ userId: "ada", role: "user", authType: "password" });

@@ -1,6 +1,4 @@
-/**
- * Catalogs in directories of their own, for tests.
- */
+/** Creates catalogs in separate directories for tests. */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

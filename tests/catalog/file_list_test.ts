@@ -1,4 +1,7 @@
-/** The file list: read in portions, by table and by owner, and counted without being read. */
+/**
+ * Tests the file list, which is read in portions, by table and by owner, and counted without being
+ * read.
+ */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -16,7 +19,8 @@ import {
 afterAll(removeCatalogs);
 
 /**
- * Returns this many files, alternating between tables 1 and 2, three in succession for each owner.
+ * Returns this many files, which alternate between tables 1 and 2, with three files in succession
+ * for each owner.
  */
 function entries(count: number): FileEntry[] {
   return Array.from({ length: count }, (_, index) => ({
@@ -41,7 +45,7 @@ function damage(path: string, fileId: string): void {
 test("filePortions yields every file once, in portions, by id", () => {
   const catalog = openCatalog(freshPath());
   expect(idsOf(catalog)).toEqual([]);
-  // The counts give no portions, one, and several, the last of them full.
+  // These counts produce no portion, one portion, and several portions, of which the last is full.
   for (const count of [1, 64, 65, 128]) {
     catalog.removeFiles(catalog.files().map(({ fileId }) => fileId));
     const all = entries(count);
@@ -52,7 +56,7 @@ test("filePortions yields every file once, in portions, by id", () => {
   catalog.close();
 });
 
-test("filePortions of a table or an owner yields theirs and no others", () => {
+test("filePortions for a table or an owner yields only the files of that table or owner", () => {
   const catalog = openCatalog(freshPath());
   const all = entries(400);
   catalog.addFiles(all);
@@ -65,7 +69,7 @@ test("filePortions of a table or an owner yields theirs and no others", () => {
   catalog.close();
 });
 
-test("filePortions continues after entries that were added or removed while it paused", () => {
+test("filePortions continues after entries were added or removed during a pause", () => {
   const catalog = openCatalog(freshPath());
   const all = entries(130);
   catalog.addFiles(all);
@@ -79,7 +83,7 @@ test("filePortions continues after entries that were added or removed while it p
   catalog.close();
 });
 
-test("heldFilePortions is the list at the moment of the hold, and leaves the locks alone", () => {
+test("heldFilePortions lists the files as they were at the time of the hold, and keeps the locks", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const all = entries(200);
@@ -93,7 +97,7 @@ test("heldFilePortions is the list at the moment of the hold, and leaves the loc
   }
   expect(found).toEqual(all);
   for (const _ of catalog.heldFilePortions()) break;
-  // Another process is needed, since SQLite recognizes the locks of this one.
+  // The check needs another process, because SQLite recognizes the locks of this one.
   const script = `import { Database } from "bun:sqlite";
     new Database(process.argv[1], { readwrite: true }).run("PRAGMA user_version");`;
   const other = Bun.spawnSync([process.execPath, "-e", script, path]);
@@ -103,7 +107,7 @@ test("heldFilePortions is the list at the moment of the hold, and leaves the loc
   catalog.close();
 });
 
-test("dropTable removes as many files as fit in a short transaction, and leaves the others", () => {
+test("dropTable removes as many files as fit into a short transaction, and leaves the others", () => {
   const catalog = openCatalog(freshPath());
   catalog.createTable(tableEntry(), seqOf(1));
   catalog.addFiles(entries(400));
@@ -113,7 +117,7 @@ test("dropTable removes as many files as fit in a short transaction, and leaves 
   catalog.close();
 });
 
-test("fileCount follows what is listed, also after a restart", () => {
+test("fileCount stays correct as files are listed, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
@@ -135,7 +139,7 @@ test("fileCount follows what is listed, also after a restart", () => {
   again.close();
 });
 
-test("a damaged entry affects only those who read it", () => {
+test("a damaged entry affects only requests that read it", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createTable(tableEntry(), seqOf(1));
@@ -153,7 +157,7 @@ test("a damaged entry affects only those who read it", () => {
   again.close();
 });
 
-test("files of a table and of an owner are looked up, not searched for", () => {
+test("files of a table and of an owner are looked up, not scanned for", () => {
   const path = freshPath();
   openCatalog(path).close();
   const database = new Database(path, { readwrite: true });
@@ -173,7 +177,7 @@ test("files of a table and of an owner are looked up, not searched for", () => {
   database.close();
 });
 
-test("a catalog of the previous format is upgraded with its files, including a damaged body", () => {
+test("a catalog of the previous format is upgraded with its files, even if an entry is damaged", () => {
   const path = freshPath();
   openCatalog(path).close();
   const from = freshPath();

@@ -1,6 +1,6 @@
 /**
- * Verifies that a published change is durable as a whole, and no segment id is used twice. Method:
- * real SQLite files; a kill is a copy of the files while the catalog is open.
+ * Verifies that a published change is durable as a whole, and that no segment id is used twice. The
+ * tests use real SQLite files, and simulate a kill by copying the files while the catalog is open.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -21,7 +21,7 @@ afterAll(removeCatalogs);
 type Same<A, B> =
   Required<A> extends Required<B> ? (Required<B> extends Required<A> ? true : false) : false;
 
-test("a manifest of the catalog has every field that the store knows", () => {
+test("a manifest in the catalog has every field that the store knows", () => {
   // The types alone would accept a field that only one of them declares, and it would be lost.
   const same: readonly [Same<SegmentRecord, SegmentEntry>, Same<TableStateRecord, TableState>] = [
     true,
@@ -49,7 +49,7 @@ function state(tableId: number, flushed: number): TableStateRecord {
   return { tableId, flushedSeq: seqOf(flushed), lowWaterSeq: seqOf(0), lastFlushedAtMs: 3 };
 }
 
-test("ManifestDatabase is the manifest that the store requires", () => {
+test("ManifestDatabase implements the manifest that the store requires", () => {
   const catalog = openCatalog(freshPath());
   const manifest: Manifest = catalog.manifest;
 
@@ -58,7 +58,7 @@ test("ManifestDatabase is the manifest that the store requires", () => {
   catalog.close();
 });
 
-test("ManifestDatabase.publish survives a kill, with all its parts", () => {
+test("ManifestDatabase.publish survives a kill with all its parts", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const { manifest } = catalog;
@@ -85,7 +85,7 @@ test("ManifestDatabase.publish survives a kill, with all its parts", () => {
   catalog.close();
 });
 
-test("ManifestDatabase remembers that a segment was given up, by its name on disk", () => {
+test("ManifestDatabase remembers by its file name that a segment was given up", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const lost = segment(catalog.manifest.nextSegmentId(), { quarantined: true, isGivenUp: true });
@@ -103,7 +103,7 @@ test("ManifestDatabase remembers that a segment was given up, by its name on dis
   again.close();
 });
 
-test("ManifestDatabase.highestSeq does not fall when segments and tables go", () => {
+test("ManifestDatabase.highestSeq does not fall when segments and tables are removed", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const segmentId = catalog.manifest.nextSegmentId();
@@ -119,7 +119,7 @@ test("ManifestDatabase.highestSeq does not fall when segments and tables go", ()
   again.close();
 });
 
-test("ManifestDatabase.nextSegmentId never repeats over kills, whether ids were published or not", () => {
+test("ManifestDatabase.nextSegmentId never repeats an id across kills, whether or not the id was published", () => {
   let path = freshPath();
   const seen = new Set<number>();
   for (let round = 0; round < 4; round += 1) {

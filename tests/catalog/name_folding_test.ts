@@ -1,5 +1,6 @@
 /**
- * Verifies that names that people take for one another fold to the same text, and others do not.
+ * Verifies that names that people confuse with each other fold to the same text, and other names do
+ * not.
  */
 import { afterAll, expect, test } from "bun:test";
 import { foldedUserName } from "../../src/catalog/name_folding.ts";
@@ -22,7 +23,7 @@ test.each([
   expect(foldedUserName(name)).toBe(folded);
 });
 
-test("names of other letters, marks and digits stay apart", () => {
+test("names with different letters, marks and digits stay distinct", () => {
   const names = [
     "eva",
     "\u00e9va",
@@ -39,7 +40,7 @@ test("names of other letters, marks and digits stay apart", () => {
   expect(new Set(names.map(foldedUserName)).size).toBe(names.length);
 });
 
-test("a name that looks like that of a user is refused until that user is dropped, also after a restart", () => {
+test("a name that resembles that of a user is refused until that user is dropped, even after a restart", () => {
   const path = freshPath();
   let catalog = openCatalog(path);
   const create = (userId: string): void => {
@@ -67,7 +68,7 @@ test("a name that looks like that of a user is refused until that user is droppe
   catalog.close();
 });
 
-test("Catalog.usersByEmail finds the users of an address, in any case, until they change it", () => {
+test("Catalog.usersByEmail finds the users with an address, in any case, until they change it", () => {
   const catalog = openCatalog(freshPath());
   for (const userId of ["a", "b"]) {
     catalog.createUser({ userId, role: "user", authType: "internal", email: "X@example.com" });

@@ -1,5 +1,6 @@
 /**
- * Verifies that service tokens and invitations survive restarts, and dropped ones do not come back.
+ * Verifies that service tokens and invitations survive restarts, and that dropped ones do not
+ * reappear.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { ServiceTokenEntry } from "../../src/catalog/mod.ts";
@@ -12,7 +13,7 @@ function token(name: string, userId = "root", secretHash = `hash of ${name}`): S
   return { name, userId, secretHash, createdBy: "root", createdAtMs: 1 };
 }
 
-test("a token is found by its name and its hash, also after a restart, until it is dropped", () => {
+test("a token is found by its name and its hash, even after a restart, until it is dropped", () => {
   const path = freshPath();
   let catalog = openCatalog(path);
   const before = catalog.accessVersion;
@@ -39,7 +40,7 @@ test("a token is found by its name and its hash, also after a restart, until it 
   catalog.close();
 });
 
-test("the last use of a token is kept, but not that of a token that was dropped and made again", () => {
+test("the last use of a token is kept, but not that of an earlier token with the same name", () => {
   const path = freshPath();
   let catalog = openCatalog(path);
   catalog.serviceTokens.create(token("a"));
@@ -60,7 +61,7 @@ test("the last use of a token is kept, but not that of a token that was dropped 
   catalog.close();
 });
 
-test("the tokens of a user go in the transaction that drops the user", () => {
+test("the tokens of a user are removed in the transaction that drops the user", () => {
   const path = freshPath();
   let catalog = openCatalog(path, new ManualClock());
   catalog.createUser({ userId: "ann", role: "user", authType: "internal" });

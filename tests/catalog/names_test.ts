@@ -24,7 +24,7 @@ test("checkObjectName accepts 1 to 64 letters, digits and _, beginning with a le
   }
 });
 
-test("checkObjectName refuses reserved namespaces in any case, and only as namespaces", () => {
+test("checkObjectName refuses reserved namespaces in any case, but allows them as other names", () => {
   const reserved =
     "default system information_schema pg_x pg_catalog sys root main sql admin internal tidemark";
   for (const name of reserved.split(" ")) {
@@ -42,7 +42,7 @@ test("checkObjectName refuses reserved namespaces in any case, and only as names
   }
 });
 
-test("checkColumnName also accepts printable Unicode when quoted, and never a leading _", () => {
+test("checkColumnName also accepts printable Unicode in quotes, but never a leading _", () => {
   const table: readonly [name: string, bare: string | undefined, quoted: string | undefined][] = [
     ["id", undefined, undefined],
     ["größe 1", "INVALID_NAME", undefined],
@@ -95,7 +95,7 @@ test("checkUserId accepts 1 to 128 bytes without control characters, slashes and
   }
 });
 
-test("checkObjectName names the position, and keeps its message short", () => {
+test("checkObjectName reports the position, and keeps its message short", () => {
   try {
     checkObjectName("table", "!".repeat(10_000), { position: 13 });
     expect.unreachable();

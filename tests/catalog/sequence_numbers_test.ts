@@ -1,6 +1,6 @@
 /**
- * Numbers of sequences: none is issued twice, whatever a crash or a restore leaves, and a bulk load
- * reserves numbers only a few times in all.
+ * Tests the numbers of sequences: none is issued twice, even after a crash or a restore, and a bulk
+ * load reserves numbers only a few times.
  */
 import { expect, test } from "bun:test";
 import { type CountedSequence, type SequenceMark, SequenceNumbers } from "../../src/catalog/mod.ts";
@@ -20,7 +20,7 @@ const SEQUENCE: CountedSequence = {
   cache: 1,
 };
 
-/** A place for marks that counts how often it was written. */
+/** Stores the marks of sequences, and counts how often they were written. */
 class Disk {
   marks = new Map<number, SequenceMark>();
   writeCount = 0;
@@ -39,7 +39,7 @@ class Disk {
   }
 }
 
-test("SequenceNumbers.next never repeats a number over crashes and orderly closes", () => {
+test("SequenceNumbers.next never repeats a number across crashes and orderly shutdowns", () => {
   const random = new SeededRandom(seedOf(1));
   const disk = new Disk();
   let last = 0;
@@ -69,7 +69,7 @@ test("SequenceNumbers reserves longer blocks while numbers are taken quickly", (
   expect(Number(disk.marks.get(1)?.value) - Number(value)).toBe(32);
 });
 
-test("SequenceNumbers counts down, cycles, and ends", () => {
+test("SequenceNumbers counts down, cycles, and stops at its limit", () => {
   const disk = new Disk();
   const down = { ...SEQUENCE, increment: "-3", minimum: "-5", maximum: "4", start: "4" };
   const numbers = disk.open();
@@ -78,7 +78,7 @@ test("SequenceNumbers counts down, cycles, and ends", () => {
   expect(numbers.next({ ...down, cycles: true })).toBe(4);
 });
 
-test("SequenceNumbers hands out exact numbers up to the end of BIGINT", () => {
+test("SequenceNumbers issues exact numbers up to the maximum of BIGINT", () => {
   const numbers = new Disk().open();
   numbers.set(SEQUENCE, 9_223_372_036_854_775_805n, true);
   expect([numbers.next(SEQUENCE), numbers.next(SEQUENCE)]).toEqual([
@@ -97,7 +97,7 @@ const ENTRY = {
   updatedAtMs: 5,
 } as const;
 
-test("a killed server continues after the numbers that it gave", () => {
+test("a killed server continues after the numbers that it issued", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createSequence(ENTRY);
@@ -133,7 +133,7 @@ test.each([
   again.close();
 });
 
-test("a catalog that replaces an unreadable one skips numbers, and not the whole sequence", () => {
+test("a catalog that replaces an unreadable one skips some numbers, but not the whole sequence", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createSequence(ENTRY);

@@ -1,6 +1,6 @@
 /**
- * Verifies that a catalog that is damaged, foreign or newer is refused, by name and without side
- * effects. Method: damage real files.
+ * Verifies that a damaged, foreign or newer catalog is refused by name and without side effects.
+ * The tests damage real files.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
@@ -57,7 +57,7 @@ test("SqliteFile refuses a catalog of a newer format without changing a byte", (
   expect(directoryOf(path)).toEqual(before);
 });
 
-test("SqliteFile logs an upgrade of a catalog, and not its creation", () => {
+test("SqliteFile logs the upgrade of a catalog, but not its creation", () => {
   const path = freshPath();
   const log = new RecentLog(silentLog, new ManualClock());
   SqliteFile.open(path, { log }).close();
@@ -90,10 +90,9 @@ test("SqliteFile refuses files that are not catalogs, and names them", () => {
   }
 });
 
-// Verifies that no crash while SQLite moves its log into the file prevents the next start. Method:
-// the files of a catalog that has grown in the log alone, after each number of pages moved into the
-// file.
-test("SqliteFile opens the files left by a crash after each page that was moved out of the log", () => {
+// Verifies that a crash while SQLite checkpoints its log never prevents the next start. The test
+// grows a catalog only in the log, and captures its files after each number of checkpointed pages.
+test("SqliteFile opens the files that a crash leaves after each page of a checkpoint", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.hold()();
@@ -119,7 +118,7 @@ test("SqliteFile opens the files left by a crash after each page that was moved 
   }
 });
 
-test("SqliteFile says which directory is missing", () => {
+test("SqliteFile names the missing directory", () => {
   const path = join(dirname(freshPath()), "none", "catalog.sqlite");
   const error = errorOf(() => openCatalog(path));
 
@@ -127,7 +126,7 @@ test("SqliteFile says which directory is missing", () => {
   expect(String(error)).toContain(path);
 });
 
-test("SqliteFile starts over on an empty file: a process that died before the first transaction", () => {
+test("SqliteFile starts over with an empty file, which a process left that died before its first transaction", () => {
   const path = freshPath();
   writeFileSync(path, "");
   const catalog = openCatalog(path);
@@ -145,7 +144,7 @@ test("SqliteFile excludes other processes while it is open", () => {
   openCatalog(path).close();
 });
 
-test("SqliteFile.transaction on a full disk changes nothing, and works again once there is space", () => {
+test("SqliteFile.transaction changes nothing on a full disk, and works again once there is space", () => {
   const path = freshPath();
   const file = SqliteFile.open(path, { log: silentLog });
   const ids = (): string[] => allSealed<{ id: string }>(file, "revocations").map(({ id }) => id);
@@ -189,10 +188,10 @@ test("SqliteFile.transaction undoes everything when its work throws", () => {
   file.close();
 });
 
-// Verifies that no damaged byte of a row is served. Method: damage bytes of a filled catalog one at
-// a time; opening and reading must either fail with an error that names the file or give the
-// correct result.
-test("CatalogDatabase notices damage, or gives the correct result, whichever byte is damaged", () => {
+// Verifies that no damaged byte of a row is served. The test damages the bytes of a filled catalog
+// one at a time; opening and reading it must either fail with an error that names the file or give
+// the correct result.
+test("CatalogDatabase detects damage to any byte, or gives the correct result", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   catalog.createNamespace({ name: "app", owner: "root", options: { k: "v" }, createdAtMs: 1 });
@@ -237,7 +236,7 @@ test("CatalogDatabase notices damage, or gives the correct result, whichever byt
   expect(noticed).toBeGreaterThan(0);
 });
 
-test("SqliteFile.open says where to look if a directory is at the catalog's path", () => {
+test("SqliteFile.open explains the problem if a directory has the path of the catalog", () => {
   const path = freshPath();
   mkdirSync(path);
   expect(() => openCatalog(path)).toThrow(

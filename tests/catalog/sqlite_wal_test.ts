@@ -1,4 +1,4 @@
-/** SQLite's log: damage to committed data is distinguished from the traces of a crash. */
+/** Tests SQLite's log: damage to committed data is distinguished from the traces of a crash. */
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -24,17 +24,17 @@ function damageIn(bytes: Uint8Array): CorruptionError | undefined {
   return sqliteWalDamage(bytes, "catalog.sqlite-wal");
 }
 
-test("sqliteWalDamage is undefined for a log that is whole, empty, or ends within a frame", () => {
+test("sqliteWalDamage is undefined for a log that is intact, empty, or ends within a frame", () => {
   const { bytes, frames } = walOf(3);
   expect(frames.length).toBeGreaterThan(2);
   expect(damageIn(bytes)).toBeUndefined();
   expect(damageIn(new Uint8Array(0))).toBeUndefined();
-  // A process that is killed while it writes leaves the head of a frame without its page.
+  // A process that is killed while it writes leaves a frame header without its page.
   expect(damageIn(Buffer.concat([bytes, bytes.subarray(32, 56)]))).toBeUndefined();
   for (const at of frames) expect(damageIn(bytes.subarray(0, at))).toBeUndefined();
 });
 
-test("sqliteWalDamage names the frame, whichever byte of it is damaged", () => {
+test("sqliteWalDamage names the frame in which any byte is damaged", () => {
   const { bytes, frames, pageBytes } = walOf(3);
   for (const [index, at] of frames.entries()) {
     const offsets = [...Array(24).keys(), 24, 25, 24 + (pageBytes >> 1), 23 + pageBytes];
@@ -53,7 +53,7 @@ test("sqliteWalDamage names the frame, whichever byte of it is damaged", () => {
   }
 });
 
-test("sqliteWalDamage says when a frame may only have been torn", () => {
+test("sqliteWalDamage reports if a frame may only have been torn by a crash", () => {
   const { bytes, frames } = walOf(3);
   const [first = 0] = frames;
   const last = frames.at(-1) ?? 0;

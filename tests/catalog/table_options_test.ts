@@ -1,7 +1,4 @@
-/**
- * Verifies that every row of the table of CREATE TABLE options holds: kinds, ranges, words and
- * refusals.
- */
+/** Verifies every row of the table of CREATE TABLE options: kinds, ranges, words and refusals. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import {
@@ -26,7 +23,7 @@ function conditionOfOptions(prefix: TableKind | undefined, values: Settings): st
   return errorCodeOf(() => tableOptionsFrom(prefix, settings(values)));
 }
 
-test("flushPolicyFrom reads rows, interval, or both in any order and case", () => {
+test("flushPolicyFrom reads rows, interval, or both in any order and in any case", () => {
   expect(flushPolicyFrom("rows:1")).toEqual({ rows: 1 });
   expect(flushPolicyFrom("interval:86399")).toEqual({ intervalSeconds: 86_399 });
   expect(flushPolicyFrom("rows:999999,interval:1")).toEqual({ rows: 999_999, intervalSeconds: 1 });
@@ -44,7 +41,7 @@ test("flushPolicyFrom refuses everything else", () => {
   }
 });
 
-test("tableOptionsFrom decides the kind from prefix and TYPE", () => {
+test("tableOptionsFrom determines the kind from the prefix and TYPE", () => {
   const kindOf = (prefix: TableKind | undefined, values: Settings): TableKind =>
     tableOptionsFrom(prefix, settings(values)).kind;
 
@@ -57,7 +54,7 @@ test("tableOptionsFrom decides the kind from prefix and TYPE", () => {
   expect(conditionOfOptions(undefined, { TYPE: "TEMP" })).toBe("INVALID_OPTION");
 });
 
-test("tableOptionsFrom accepts each option only for its kinds", () => {
+test("tableOptionsFrom accepts each option only for the kinds that support it", () => {
   const options: readonly [Settings, kinds: readonly TableKind[]][] = [
     [{ FLUSH_POLICY: "rows:10" }, ["user", "shared"]],
     [{ STORAGE_ID: "local" }, ["user", "shared"]],
@@ -77,7 +74,7 @@ test("tableOptionsFrom accepts each option only for its kinds", () => {
   }
 });
 
-test("tableOptionsFrom enforces each range: at its ends, below and above", () => {
+test("tableOptionsFrom enforces each range at its ends, below and above", () => {
   const ranges: readonly [name: string, kind: TableKind, max: number][] = [
     ["TTL_SECONDS", "stream", 31_536_000],
     ["DELETED_RETENTION_HOURS", "shared", 8760],
@@ -94,7 +91,7 @@ test("tableOptionsFrom enforces each range: at its ends, below and above", () =>
   }
 });
 
-test("tableOptionsFrom refuses unknown, repeated and missing options, and says where", () => {
+test("tableOptionsFrom refuses unknown, repeated and missing options, and reports the position", () => {
   expect(conditionOfOptions("shared", { FLUSH: "rows:1" })).toBe("INVALID_OPTION");
   expect(conditionOfOptions("shared", { FLUSH_POLICY: "rows:1", flush_policy: "rows:2" })).toBe(
     "INVALID_OPTION",
@@ -109,7 +106,7 @@ test("tableOptionsFrom refuses unknown, repeated and missing options, and says w
   }
 });
 
-test("tableOptionsFrom returns words in the spelling of the catalog", () => {
+test("tableOptionsFrom spells words as the catalog does", () => {
   const values = { access_level: "dba", Compression: "NONE", flush_policy: "rows:5" };
 
   expect(tableOptionsFrom("shared", settings(values)).options).toEqual({
@@ -119,7 +116,7 @@ test("tableOptionsFrom returns words in the spelling of the catalog", () => {
   });
 });
 
-test("tableOptionsFrom makes a STREAM table with an access level a SHARED one that expires", () => {
+test("tableOptionsFrom turns a STREAM table with an access level into a SHARED table with expiry", () => {
   const shared = { kind: "shared", options: { accessLevel: "PUBLIC", ttlSeconds: 5 } } as const;
   const own = { kind: "stream", options: { ttlSeconds: 5 } } as const;
   const values = { TTL_SECONDS: 5, ACCESS_LEVEL: "public" };
@@ -133,7 +130,7 @@ test("tableOptionsFrom makes a STREAM table with an access level a SHARED one th
   expect([shared, own].map(deletedAfterMs)).toEqual([5000, undefined]);
 });
 
-test("a STREAM table with an access level has the options of SHARED tables, too", () => {
+test("a STREAM table with an access level also has the options of SHARED tables", () => {
   const table = { kind: "shared", options: { accessLevel: "PUBLIC", ttlSeconds: 5 } } as const;
   const values = { TTL_SECONDS: 9, ACCESS_LEVEL: "dba", FLUSH_POLICY: "rows:7" };
 

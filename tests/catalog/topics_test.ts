@@ -1,7 +1,7 @@
 /**
- * Verifies that a topic is on disk as it was defined, has a unique name and id, and keeps its
- * namespace from being dropped. Method: real SQLite files; a kill is a copy of the files while the
- * catalog is open.
+ * Verifies that a topic is stored on disk as it was defined, has a unique name and id, and keeps
+ * its namespace from being dropped. The tests use real SQLite files, and simulate a kill by copying
+ * the files while the catalog is open.
  */
 import { afterAll, expect, test } from "bun:test";
 import type { CatalogDatabase, TopicEntry } from "../../src/catalog/mod.ts";
@@ -52,7 +52,7 @@ function withNamespace(path: string): CatalogDatabase {
   return catalog;
 }
 
-test("Catalog.topics has the same state on disk as in memory after every change: a kill in between", () => {
+test("Catalog.topics has the same state on disk as in memory if the process is killed after any change", () => {
   const path = freshPath();
   const catalog = withNamespace(path);
   const topicId = catalog.nextTableId();
@@ -107,7 +107,7 @@ test("topics share names with tables and views, and keep their namespace from be
   catalog.close();
 });
 
-test("Catalog.changeTopic refuses another number of partitions and messages that would reappear", () => {
+test("Catalog.changeTopic refuses a different number of partitions and messages that would reappear", () => {
   const catalog = withNamespace(freshPath());
   catalog.createTopic(topicEntry({ clearedSeq: 5 }), seqOf(10));
   expect(() =>

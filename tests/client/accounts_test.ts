@@ -1,6 +1,6 @@
 /**
- * The functions of `db.account` against a scripted server: the requests, the sessions that follow,
- * and the refusal of a taken name.
+ * Tests the functions of `db.account` against a scripted server: the requests, the sessions that
+ * follow, and the refusal of a taken name.
  */
 import { expect, test } from "bun:test";
 import { createClient, ServerError } from "../../src/client/mod.ts";
@@ -23,7 +23,7 @@ function sent(server: FakeServer): unknown[] {
   ]);
 }
 
-test("account.signUp sends the fields, and logs in", async () => {
+test("account.signUp sends the fields, and logs the user in", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", session: "cookie", environment: server });
   const identity = await client.account.signUp({ user: "ada", password: "x", invitation: "tdi_1" });
@@ -35,7 +35,7 @@ test("account.signUp sends the fields, and logs in", async () => {
   ]);
 });
 
-test("account.signUp by an address alone does not log in", async () => {
+test("account.signUp with only an email address does not log in", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", environment: server });
   expect(await client.account.signUp({ email: "a@b.example", password: "x" })).toBeUndefined();
@@ -117,7 +117,7 @@ test.each([
   expect(String(failure)).toMatch(why);
 });
 
-test("a guest becomes a user by its token, and its live queries go on", async () => {
+test("a guest becomes a user through its token, and its live queries continue", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   const { answer } = server;
@@ -128,7 +128,7 @@ test("a guest becomes a user by its token, and its live queries go on", async ()
     return path.endsWith("/login") ? ok(loginBody("t2")) : await answer(path, request);
   };
   const signedUp = client.account.signUp({ user: "eve", password: "x" });
-  // The server ends the session of the guest before the login has answered.
+  // The server ends the session of the guest before it answers the login.
   server.socket.tell({
     type: "error",
     subscription_id: id,
@@ -183,7 +183,7 @@ test("a request is not repeated as another user who has logged in during it", as
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
 
-test("account.beginAsGuest and account.changePassword begin the sessions of their responses", async () => {
+test("account.beginAsGuest and account.changePassword start the sessions in their responses", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", environment: server });
   server.answer = (path) =>
@@ -208,7 +208,7 @@ test("account.deleteAccount ends the session without another request", async () 
   expect(sent(server).at(-1)).toEqual(["delete", { password: "x" }, "Bearer t1"]);
 });
 
-test("the functions about links send their fields, with the token only where it is needed", async () => {
+test("the functions for links send their fields, and the token only where it is needed", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   server.requests.length = 0;

@@ -1,6 +1,6 @@
 /**
- * Verifies that every client call reports a bad argument at once, says what to write instead, and
- * sends nothing.
+ * Verifies that every client call reports a bad argument at once, suggests what to write instead,
+ * and sends nothing.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -232,7 +232,7 @@ const CALLS: [string, (client: Loose, session: Loose) => unknown, RegExp | strin
   ],
 ];
 
-test.each(CALLS)("%s is a TypeError at the call", async (_name, call, message) => {
+test.each(CALLS)("%s throws a TypeError at the call", async (_name, call, message) => {
   const server = new FakeServer();
   const client: Client = await loggedIn(server);
   const { session } = client;
@@ -250,7 +250,7 @@ test.each(CALLS)("%s is a TypeError at the call", async (_name, call, message) =
   expect(server.sockets).toEqual([]);
 });
 
-test("an undefined option counts as left out", async () => {
+test("an option that is undefined counts as omitted", async () => {
   const server = new FakeServer();
   const client = (await loggedIn(server)) as unknown as Loose;
   await client["execute"]?.("SELECT 1", { params: undefined, signal: undefined });

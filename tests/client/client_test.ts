@@ -1,6 +1,6 @@
 /**
- * The client against a scripted server: the messages that the client sends, their order, and its
- * reaction to losses, expired tokens and expired history.
+ * Tests the client against a scripted server: the messages that the client sends, their order, and
+ * its reaction to lost connections, expired tokens and expired history.
  */
 import { expect, test } from "bun:test";
 import {
@@ -50,7 +50,7 @@ test("query returns rows by column name, with the token of the login", async () 
   });
 });
 
-test("execute and live send bigints as numbers, and those beyond 2^53 as their digits", async () => {
+test("execute and live send bigints as numbers, and those beyond 2^53 as strings of digits", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const params = [2n ** 63n - 1n, 7n, 7, "a", null];
@@ -62,7 +62,7 @@ test("execute and live send bigints as numbers, and those beyond 2^53 as their d
   client.close();
 });
 
-test("execute throws for values that JSON cannot represent, and blames no connection", async () => {
+test("execute throws for values that JSON cannot represent, and does not blame the connection", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const circle: unknown[] = [];
@@ -72,7 +72,7 @@ test("execute throws for values that JSON cannot represent, and blames no connec
   expect(thrown).toBeInstanceOf(TypeError);
 });
 
-test("execute throws the server's refusal with the preceding results, even if it arrives late", async () => {
+test("execute throws the server's refusal with the preceding results, even if the refusal arrives late", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const entry = { row_count: 1, as_user: "ada" };
@@ -106,7 +106,7 @@ test("execute distinguishes an unreachable server from a refusal", async () => {
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
 
-test("createClient refuses an address that is not HTTP, and shows no password in it", () => {
+test("createClient refuses an address that is not HTTP, without revealing a password in it", () => {
   for (const [url, shown] of [
     ["127.0.0.1:2900", "127.0.0.1:2900"],
     ["localhost:2900", "localhost:2900"],
@@ -152,7 +152,7 @@ test("createClient and live refuse numeric options that are not numbers", async 
   expect(server.sockets).toEqual([]);
 });
 
-test("a failed request shows no password of the address", async () => {
+test("a failed request does not reveal the password in the address", async () => {
   const environment = new FakeServer();
   environment.fetch = async (url) => {
     throw new TypeError(`Cannot fetch ${url}`);
@@ -166,7 +166,7 @@ test("a failed request shows no password of the address", async () => {
   });
 });
 
-test("query, execute and live say that parameters are a list", async () => {
+test("query, execute and live report that parameters must be a list", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   // JavaScript may call it like this.
@@ -190,7 +190,7 @@ test("query, execute and live say that parameters are a list", async () => {
   expect(server.sockets).toEqual([]);
 });
 
-test("execute and live send no parameter that JSON would turn into NULL, and no statement but text", async () => {
+test("execute and live refuse parameters that JSON would turn into NULL, and statements that are not text", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const loose = client as unknown as Loose;
@@ -227,7 +227,7 @@ test("execute and live send no parameter that JSON would turn into NULL, and no 
   expect(server.sockets).toEqual([]);
 });
 
-test("execute repeats a read and a keyed write after the server's delay", async () => {
+test("execute repeats a read and a write with a key after the delay that the server requests", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const given = server.answer;
@@ -250,7 +250,7 @@ test("execute repeats a read and a keyed write after the server's delay", async 
   }
 });
 
-test("execute does not repeat a request for another user who logs in while it waits", async () => {
+test("execute does not repeat a request after another user has logged in", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const given = server.answer;
@@ -264,7 +264,7 @@ test("execute does not repeat a request for another user who logs in while it wa
   expect(server.requests.filter(({ path }) => path.endsWith("/sql"))).toHaveLength(1);
 });
 
-test("timeout bounds each request, and a read is sent again", async () => {
+test("timeout limits each request, and a read is sent again", async () => {
   const server = new FakeServer();
   const client = createClient({
     url: "http://db.test",
@@ -293,7 +293,7 @@ test("timeout bounds each request, and a read is sent again", async () => {
 const TOKEN_REFUSALS = ["TOKEN_EXPIRED", "INVALID_CREDENTIALS"];
 
 test.each(TOKEN_REFUSALS)(
-  "a token refused with %s is refreshed once for all affected requests, each then repeated",
+  "a token refused with %s is refreshed once for all affected requests, which are then repeated",
   async (code) => {
     const server = new FakeServer();
     const client = await loggedIn(server);
@@ -359,7 +359,7 @@ test("live resumes from the last position after a loss, and drops duplicates", a
   expect(told(events)).toEqual(["from 6", "loading", "+8", "ready", "c10"]);
 });
 
-test("live continues unaffected when a handler throws, whatever it received", async () => {
+test("live continues unaffected when a handler throws", async () => {
   const calm = new FakeServer();
   const { events: expected, id } = await startLive(calm);
   playBatchLossAndChange(calm, id);
@@ -417,7 +417,7 @@ function playBatchLossAndChange(server: FakeServer, id: string): unknown[] {
   return thrown;
 }
 
-test("live resumes a quiet table from the position of the heartbeat, and leaves a dead connection", async () => {
+test("live resumes a quiet table from the position in the heartbeat, and abandons a dead connection", async () => {
   const server = new FakeServer();
   const { events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [], 4));
@@ -432,7 +432,7 @@ test("live resumes a quiet table from the position of the heartbeat, and leaves 
   expect(server.socket.welcome()).toMatchObject({ subscription: { options: { from_seq_id: 50 } } });
 });
 
-test("live recovers from a socket without a response, before it is open and before it is accepted", async () => {
+test("live recovers from a socket that does not respond before it is open or accepted", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   client.live("SELECT * FROM a.t", { onEvent: () => undefined });
@@ -445,7 +445,7 @@ test("live recovers from a socket without a response, before it is open and befo
   expect(server.socket.welcome()).toMatchObject({ type: "subscribe" });
 });
 
-test("live keeps waiting for its pong while other messages arrive", async () => {
+test("live keeps waiting for the pong while other messages arrive", async () => {
   const server = new FakeServer();
   const { id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [], 4));
@@ -457,7 +457,7 @@ test("live keeps waiting for its pong while other messages arrive", async () => 
   expect(server.socket.isClosed).toBe(true);
 });
 
-test("live starts again if history has expired, and ends at a refusal", async () => {
+test("live starts again if history has expired, and ends after a refusal", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4), ended(id, "RESUME_EXPIRED"));
@@ -489,7 +489,7 @@ test("live waits longer after each failure, and refreshes the token after a refu
   expect(server.socket.received).toEqual([expect.objectContaining({ token: "t3" })]);
 });
 
-test("live reconnects at once when the network returns, and listens no longer than it waits", async () => {
+test("live reconnects at once when the network returns, and listens only while it waits", async () => {
   const listeners = new Set<() => void>();
   class Page extends FakeServer {
     whenOnline(callback: () => void): () => void {
@@ -506,7 +506,7 @@ test("live reconnects at once when the network returns, and listens no longer th
     expect(listeners.size).toBe(1);
     for (const listener of listeners) listener();
     expect(server.sockets).toHaveLength(losses + 1);
-    // The wait timer is gone, too: the remaining one watches the new socket.
+    // The wait timer is gone as well; the remaining timer watches the new socket.
     expect([...server.timers].map(({ delayMs }) => delayMs)).toEqual([20_000]);
     expect(listeners.size).toBe(0);
   }
@@ -516,7 +516,7 @@ test("live reconnects at once when the network returns, and listens no longer th
   expect(server.timers.size).toBe(0);
 });
 
-test("queries share a socket; the last to close closes it", async () => {
+test("queries share a socket, which the last query closes", async () => {
   const server = new FakeServer();
   const { client, id } = await startLive(server);
   const second = client.live("SELECT * FROM a.u", { onEvent: () => undefined });
@@ -660,7 +660,7 @@ test.each<[string, Answer]>([
   },
 );
 
-test("the last of two requested logins counts, whichever responds first", async () => {
+test("the last of two login calls wins, whichever response arrives first", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const answer = hold(server, "/login");
@@ -685,7 +685,7 @@ test("a login whose response arrives after a logout is ignored", async () => {
 });
 
 test.each(["memory", "cookie"] as const)(
-  "a refused login does not affect an earlier one that has no answer yet, in %s",
+  "a refused login does not affect an earlier one that is not answered yet, in %s",
   async (keepIn) => {
     const server = new FakeServer();
     const client = createClient({ url: "http://db.test", session: keepIn, environment: server });
@@ -702,7 +702,7 @@ test.each(["memory", "cookie"] as const)(
   },
 );
 
-test("a login waits for an earlier refresh in browsers, which keep the last cookie", async () => {
+test("in a browser, a login waits for an earlier refresh, because the browser keeps the last cookie", async () => {
   const server = new FakeServer();
   const client = createClient({ url: "http://db.test", session: "cookie", environment: server });
   const answer = hold(server, "/refresh");
@@ -715,7 +715,7 @@ test("a login waits for an earlier refresh in browsers, which keep the last cook
   expect(client.session.accessToken).toBe("t1");
 });
 
-test("live connects once if its queries changed while the token was refreshed", async () => {
+test("live connects once even if its queries changed while the token was refreshed", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const first = client.live("SELECT * FROM a.t", { onEvent: () => undefined });
@@ -731,7 +731,7 @@ test("live connects once if its queries changed while the token was refreshed", 
   expect(server.sockets).toHaveLength(2);
 });
 
-test("live continues with the token of a login that happened while its own was refreshed", async () => {
+test("live continues with the token of a login that happened during a refresh", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
@@ -744,7 +744,7 @@ test("live continues with the token of a login that happened while its own was r
   expect(told(events)).not.toContain("ended");
 });
 
-test("live waits for capacity that it had before, longer each time, and ends if it never had any", async () => {
+test("live waits longer each time for capacity that it had before, and ends if it never had any", async () => {
   const server = new FakeServer();
   const { client, events, id } = await startLive(server);
   server.socket.tell(ack(id), batch(id, [1], 4));
@@ -759,7 +759,7 @@ test("live waits for capacity that it had before, longer each time, and ends if 
       type: "subscribe",
       subscription: { id, options: { from_seq_id: 4 } },
     });
-    // The heartbeat fired with it.
+    // The heartbeat fired together with it.
     server.socket.tell({ type: "pong", id: "heartbeat", positions: {} });
   }
   server.socket.tell(ack(id), batch(id, [5], 6), full);

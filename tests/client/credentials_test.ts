@@ -1,5 +1,5 @@
 /**
- * Verifies that with credentials the client logs in by itself, once for all waiting requests, again
+ * Verifies that a client with credentials logs in by itself, once for all waiting requests, again
  * when its token is no longer accepted, and never with refused credentials.
  */
 import { expect, test } from "bun:test";
@@ -13,7 +13,7 @@ import { ack, batch, expired, FakeServer, loginBody, ok, told } from "./scripted
 
 const ANSWER = { results: [], status: "success", took: 1 };
 
-/** Returns a token with the part of a server's token that the client reads. */
+/** Returns a token with the part of a server token that the client reads. */
 function tokenOf(user: string, number = 1): string {
   const claims = Buffer.from(JSON.stringify({ sub: user, number })).toString("base64url");
   return `head.${claims}.sign`;
@@ -46,7 +46,7 @@ function letIn(server: FakeServer, ...tokens: string[]): void {
   };
 }
 
-test("a token is sent unchanged, and is not renewed when it is refused", async () => {
+test("a fixed token is sent unchanged, and is not renewed when it is refused", async () => {
   let signedOut = 0;
   const server = new FakeServer();
   const client = createClient({
@@ -69,7 +69,7 @@ test("a token is sent unchanged, and is not renewed when it is refused", async (
   expect(signedOut).toBe(1);
 });
 
-test("a name and a password log in once for all requests that need a token at the same time", async () => {
+test("a name and a password log in once for all simultaneous requests that need a token", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   expect(server.requests).toEqual([]);
   await Promise.all([client.execute("SELECT 1"), client.query("SELECT 2")]);
@@ -77,7 +77,7 @@ test("a name and a password log in once for all requests that need a token at th
   expect(bodyOf(server, 0)).toEqual({ user: "ada", password: "x" });
 });
 
-test("a name and a password log in again if the refresh token is refused too", async () => {
+test("a name and a password log in again if the refresh token is also refused", async () => {
   const { client, server } = start({ user: "ada", password: "x" });
   await client.execute("SELECT 1");
   server.answer = (path, { headers }) => {
@@ -110,7 +110,7 @@ test("a refused name and password are not tried again until a user logs in", asy
   expect(calls(server).slice(1)).toEqual(["login", "sql t1"]);
 });
 
-test("a function is called when a token is needed, and again when its token is no longer accepted", async () => {
+test("a credentials function is called when a token is needed, and again when its token is no longer accepted", async () => {
   let asked = 0;
   const { client, server } = start(async () => {
     asked += 1;
@@ -138,7 +138,7 @@ test.each<[string, unknown, string]>([
   expect(server.requests).toEqual([]);
 });
 
-test("an error of the function is thrown by the call, and the next call asks the function again", async () => {
+test("the call throws the error of a credentials function, and the next call tries the function again", async () => {
   let asked = 0;
   const { client, server } = start(() => {
     asked += 1;
@@ -151,7 +151,7 @@ test("an error of the function is thrown by the call, and the next call asks the
   expect(calls(server)).toEqual(["sql t"]);
 });
 
-test("live gets its token before it opens a socket, and a new token when the first is refused", async () => {
+test("live gets its token before it opens a socket, and a new token when the first one is refused", async () => {
   let asked = 0;
   const { client, server } = start(async () => {
     asked += 1;
@@ -159,7 +159,7 @@ test("live gets its token before it opens a socket, and a new token when the fir
   });
   const events: LiveEvent[] = [];
   client.live("SELECT 1", { onEvent: (event) => events.push(event) });
-  // React mounts a component like this: the first query is closed before it has a socket.
+  // React mounts a component in this way, closing the first query before it has a socket.
   client.live("SELECT 2", { onEvent: () => undefined }).close();
   expect(server.sockets).toEqual([]);
   await Bun.sleep(0);

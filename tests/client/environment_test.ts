@@ -1,6 +1,6 @@
 /**
- * Verifies that the client copes with its runtime: timers longer than the runtime allows, a missing
- * WebSocket, a page that becomes visible again, and sockets that are dropped at once.
+ * Verifies that the client copes with its runtime: timers longer than the runtime supports, a
+ * missing WebSocket, a page that becomes visible again, and sockets that are dropped at once.
  */
 import { afterEach, expect, test } from "bun:test";
 import { globalEnvironment, withLongTimers } from "../../src/client/environment.ts";
@@ -10,7 +10,7 @@ import { ack, batch, FakeServer, loggedIn, startLive } from "./scripted_server.t
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Timers like those of runtimes: a delay beyond 31 bits fires at once. */
+/** Timers like those of common runtimes, in which a delay beyond 31 bits fires at once. */
 class NarrowClock extends ManualClock {
   override after(delayMs: number, callback: () => void): () => void {
     return super.after(delayMs > TIMER_MS_MAX ? 1 : delayMs, callback);
@@ -18,7 +18,7 @@ class NarrowClock extends ManualClock {
 }
 
 test.each([TIMER_MS_MAX - 1, TIMER_MS_MAX, TIMER_MS_MAX + 1, 2 ** 32, 3 * TIMER_MS_MAX, 1e12])(
-  "a timer of %d ms fires on time and not before",
+  "a timer of %d ms fires on time and not earlier",
   (delayMs) => {
     for (const isCancelled of [false, true]) {
       const clock = new NarrowClock();
@@ -36,7 +36,7 @@ test.each([TIMER_MS_MAX - 1, TIMER_MS_MAX, TIMER_MS_MAX + 1, 2 ** 32, 3 * TIMER_
   },
 );
 
-test("a timeout, a wait and an interruption may be longer than a timer of the runtime", async () => {
+test("a timeout, a wait and an interruption may be longer than the longest timer of the runtime", async () => {
   const server = new FakeServer();
   const client = createClient({
     url: "http://db.test",
@@ -66,7 +66,7 @@ afterEach(() => {
   Reflect.deleteProperty(globalThis, "document");
 });
 
-test("live throws in a runtime without sockets, and names the runtimes that have them", () => {
+test("live throws in a runtime without WebSockets, and names the runtimes that support them", () => {
   Reflect.deleteProperty(globalThis, "WebSocket");
   const client = createClient({ url: "http://db.test", auth: { token: "t" } });
   expect(() => client.live("SELECT * FROM a.t", { onEvent: () => undefined })).toThrow(
@@ -105,7 +105,7 @@ test("live pings at once when the network or the visitor returns, and stops list
   expect(listeners.size).toBe(0);
 });
 
-test("globalEnvironment reports the return of the network, of the page, and of its visibility", () => {
+test("globalEnvironment reports the return of the network, the return of the page, and its visibility", () => {
   const document = Object.assign(new EventTarget(), { visibilityState: "hidden" });
   Object.assign(globalThis, { document });
   let calls = 0;
@@ -153,7 +153,7 @@ class SilentSocket extends EventTarget {
   }
 }
 
-test("a socket that is dropped at once never opens, and one that is opening closes once it is open", async () => {
+test("a socket that is dropped at once never opens, and a socket that is already opening closes once it is open", async () => {
   Object.assign(globalThis, { WebSocket: SilentSocket });
   const { made } = SilentSocket;
   made.length = 0;
@@ -171,7 +171,7 @@ test("a socket that is dropped at once never opens, and one that is opening clos
   expect([made[0]?.closedWhile, told]).toEqual([1, []]);
 });
 
-test("a query that closes as the next one opens hands over the socket, open or not", async () => {
+test("a query that closes as the next one opens hands over its socket, whether or not it is open", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const events: LiveEvent[] = [];

@@ -1,7 +1,7 @@
 /**
  * Verifies that a response that does not come from the server, such as a proxy's page, an empty
- * body or other JSON, becomes an error with the status and the likely sender. A requested wait is
- * respected.
+ * body or other JSON, becomes an error with the status and the likely sender. The client waits if
+ * the response asks it to.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { globalEnvironment } from "../../src/client/environment.ts";
@@ -122,7 +122,7 @@ test.each<[string, unknown, object]>([
 });
 
 test.each([429, 503])(
-  "the wait of Retry-After is respected after %d, with a page and with JSON",
+  "the client waits as long as Retry-After asks after %d, with an HTML page and with JSON",
   async (status) => {
     for (const [header, body, seconds] of [
       ["7", "<html>", 7],

@@ -1,6 +1,6 @@
 /**
- * Verifies that the rows of a live query always reflect its events, in order, and its position is
- * stored for the next start.
+ * Verifies that the rows of a live query always reflect its events in order, and that its position
+ * is stored for the next start.
  */
 import { expect, test } from "bun:test";
 import {
@@ -160,7 +160,7 @@ test.each<[LiveOptions["orderBy"], number[]]>([
   expect(ids(live.rows)).toEqual(expected.slice(1));
 });
 
-test("an order by a column that the query lacks ends the query with an error", async () => {
+test("an order by a column that the query does not return ends the query with an error", async () => {
   const errors: string[] = [];
   const { live, server } = await follow({
     orderBy: "sent_at",
@@ -173,7 +173,7 @@ test("an order by a column that the query lacks ends the query with an error", a
   ]);
 });
 
-test("keys of two columns, of large numbers and of texts distinguish rows", async () => {
+test("keys of two columns, large numbers and texts distinguish rows", async () => {
   const keys: SchemaField[] = [
     { name: "room", data_type: "Text", index: 0, flags: ["pk"] },
     { name: "id", data_type: "BigInt", index: 1, flags: ["pk"] },
@@ -204,13 +204,13 @@ test("rows without a key are all distinct, and a deletion removes the oldest equ
   expect(live.rows.map(({ _seq: seq }) => seq)).toEqual([2, 3]);
 });
 
-test("keepRows: false keeps none", async () => {
+test("keepRows: false keeps no rows", async () => {
   const { live, server } = await follow({ keepRows: false });
   server.socket.tell(ack(), batch([row(1, 1)], 1), change("insert", [row(2, 2)]));
   expect(live.rows).toEqual([]);
 });
 
-test("an unhandled error is thrown in its own tick, except after a logout", async () => {
+test("an error without a handler is thrown in a separate tick, except after a logout", async () => {
   const refused = { type: "error", subscription_id: id, code: "NOT_FOUND", ended: true };
   for (const [given, count] of [
     [{}, 1],
@@ -228,7 +228,7 @@ test("an unhandled error is thrown in its own tick, except after a logout", asyn
   expect(server.timers.size).toBe(0);
 });
 
-test("events and rows have JavaScript values, or the values of the wire", async () => {
+test("events and rows contain JavaScript values, or the values of the wire format", async () => {
   const sent = row(1, 1, { at: 1_500_001 });
   const old = { id: 1, _seq: 1, at: 1_500_001 };
   for (const values of [undefined, "wire"] as const) {
@@ -317,7 +317,7 @@ test("resumeKey keeps the position of each message, for the same query of the sa
   }
 });
 
-test("a full storage is reported and disturbs nothing", async () => {
+test("a full storage is reported, and the query continues", async () => {
   const storage = new Memory();
   const { live, server } = await follow({ resumeKey: "mine" }, { storage });
   storage.setItem = () => {

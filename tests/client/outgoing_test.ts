@@ -1,7 +1,7 @@
 /**
- * Verifies that whatever message rate a server allows, every request is served, and no subscription
- * is requested twice. Method: a server that counts by the test's clock and refuses as the real one
- * does, without naming the refused message; each direction takes time.
+ * Verifies that every request is served and no subscription is requested twice, whatever message
+ * rate a server allows. The test server counts by the test's clock, refuses messages as the real
+ * server does without naming the refused one, and delays messages in each direction.
  */
 import { expect, test } from "bun:test";
 import { Outgoing, type SentRequest } from "../../src/client/outgoing.ts";
@@ -83,7 +83,7 @@ test("Outgoing sends messages at once while nothing is refused", () => {
   expect(server.clock.timerCount).toBe(0);
 });
 
-test("Outgoing repeats a single refused message after the server's delay", () => {
+test("Outgoing repeats a single refused message after the delay that the server requests", () => {
   const server = new PacedServer({ perSecond: 1, wayMs: 10 });
   server.subscribe("first");
   server.clock.advance(100);
@@ -104,7 +104,7 @@ test.each([
   [100, 1],
   [100, 200],
 ])(
-  "at %d a second, each way %d ms, all is served once and at most a few times later than it may",
+  "Outgoing at %d messages a second and %d ms each way serves every request once, with little delay",
   (perSecond, wayMs) => {
     const server = new PacedServer({ perSecond, wayMs });
     const count = perSecond * 20;
@@ -123,7 +123,7 @@ test.each([
   },
 );
 
-test("Outgoing repeats a request for a batch, too, unless it is no longer wanted", () => {
+test("Outgoing also repeats a request for a batch, unless the batch is no longer wanted", () => {
   const server = new PacedServer({ perSecond: 2, wayMs: 10 });
   server.subscribe("a", "b", "c");
   for (const id of ["a", "b"]) server.outgoing.ask({ type: "next_batch", id });
@@ -140,8 +140,7 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   server.subscribe("a");
   for (const id of ["x", "y"]) server.outgoing.ask({ type: "unsubscribe", id });
   server.clock.advance(601);
-  // A message that fits again is sent before the refusal arrives, and gets its response after the
-  // delay.
+  // A message that fits again is sent before the refusal arrives, and is answered after the delay.
   server.subscribe("b");
   server.clock.advance(20_000);
   expect(server.served).toContain("ping settling");
@@ -151,7 +150,7 @@ test("Outgoing does not repeat a subscription if an unsubscribe was refused", ()
   ]);
 });
 
-test("Outgoing flows again once nothing is left", () => {
+test("Outgoing sends at once again when no message is waiting", () => {
   const server = new PacedServer({ perSecond: 10, wayMs: 10 });
   server.subscribe(...names("q", 30));
   server.clock.advance(20_000);
@@ -161,7 +160,7 @@ test("Outgoing flows again once nothing is left", () => {
   expect(server.received.slice(before)).toEqual(names("subscribe r", 8));
 });
 
-test("Outgoing.clear forgets the waiting messages, and flows", () => {
+test("Outgoing.clear discards the waiting messages, and later ones are sent at once", () => {
   const server = new PacedServer({ perSecond: 2, wayMs: 0 });
   server.subscribe(...names("q", 8));
   server.clock.advance(1);

@@ -1,6 +1,6 @@
 /**
- * `db.presence` against a scripted server: the statements of its beats, their order, and the
- * refusal of wrong arguments.
+ * Tests `db.presence` against a scripted server: the statements of its heartbeats, their order, and
+ * the refusal of wrong arguments.
  */
 import { expect, test } from "bun:test";
 import {
@@ -32,7 +32,7 @@ function enter(options: Partial<PresenceOptions> = {}): Entered {
   return { server, presence, errors };
 }
 
-/** Lets promises settle. */
+/** Waits until pending promises have settled. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
@@ -47,7 +47,7 @@ function statements({ requests }: FakeServer): unknown[][] {
     });
 }
 
-/** Fires the timer of the next beat. */
+/** Fires the timer of the next heartbeat. */
 function fireBeat({ timers }: FakeServer, delayMs: number): void {
   for (const timer of timers) {
     if (timer.delayMs !== delayMs) continue;
@@ -58,7 +58,7 @@ function fireBeat({ timers }: FakeServer, delayMs: number): void {
   throw new Error(`no beat waits for ${delayMs} ms`);
 }
 
-test("presence sends beats with the state, and leaves with a deletion", async () => {
+test("presence sends heartbeats with the state, and leaves with a deletion", async () => {
   const { presence, server } = enter({ state: { cursor: 3 }, beat: "700ms" });
   await settled();
   const tab = statements(server)[0]?.[2];
@@ -78,7 +78,7 @@ test("presence sends beats with the state, and leaves with a deletion", async ()
   expect(statements(server).slice(3)).toEqual([["DELETE", "lobby", tab]]);
 });
 
-test("the newest state follows the beat that is under way", async () => {
+test("presence sends the newest state after the heartbeat in progress", async () => {
   const { presence, server } = enter();
   await settled();
   const { answer } = server;
@@ -96,7 +96,7 @@ test("the newest state follows the beat that is under way", async () => {
   expect(statements(server).map(([, , , state]) => state)).toEqual([null, '"a"', '"c"']);
 });
 
-test("a refused beat is told once until one succeeds, and a busy server is not told", async () => {
+test("presence reports a refused heartbeat once until one succeeds, and does not report a busy server", async () => {
   const { errors, server } = enter();
   await settled();
   const { answer } = server;
@@ -123,7 +123,7 @@ test("a refused beat is told once until one succeeds, and a busy server is not t
   expect(errors).toHaveLength(2);
 });
 
-test("close leaves the rooms", async () => {
+test("presence.close leaves the rooms", async () => {
   const server = new FakeServer();
   const auth = { user: "ada", password: "x" };
   const db = createClient({ url: "http://db.test", auth, environment: server });

@@ -1,6 +1,6 @@
 /**
- * The functions of `db.account` for logins through providers, against a scripted server: what a
- * page sends and keeps, and the mistakes that it learns of.
+ * Tests the functions of `db.account` for logins through providers against a scripted server: what
+ * a page sends and stores, and which mistakes are reported to it.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -20,7 +20,7 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-test("a login begins with the hash of a secret, and ends with the secret", async () => {
+test("a login through a provider begins with the hash of a secret and ends with the secret", async () => {
   const { db, server } = started();
   const { url, verifier } = await db.account.beginProviderLogin("idp", { returnTo: PAGE });
   const { origin, pathname, searchParams } = new URL(url);
@@ -41,7 +41,7 @@ test("a login begins with the hash of a secret, and ends with the secret", async
   ]);
 });
 
-test("a page that began no login takes no code, and sends nothing", async () => {
+test("a page that began no login accepts no code and sends nothing", async () => {
   const { db, server } = started();
   const sent = `${PAGE}#tidemark_code=c0de`;
   for (const ending of [db.account.finishProviderLogin(sent), db.account.linkProviderLogin(sent)]) {
@@ -50,7 +50,7 @@ test("a page that began no login takes no code, and sends nothing", async () => 
   expect(server.requests).toEqual([]);
 });
 
-test("an address without a login is none, and a failed login is an error with its code", async () => {
+test("an address without a login returns none, and a failed login throws an error with its code", async () => {
   const { db, server } = started();
   for (const address of [PAGE, `${PAGE}#`, `${PAGE}?tidemark_code=x`, `${PAGE}#other=x`]) {
     expect(await db.account.finishProviderLogin(address), address).toBeUndefined();

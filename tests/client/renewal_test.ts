@@ -1,6 +1,6 @@
 /**
- * Verifies that the live connection renews its token before the server would end it, keeps its
- * socket, and tries again while the server cannot be reached.
+ * Verifies that the live connection renews its token before the server would close it, keeps its
+ * socket, and retries while the server cannot be reached.
  */
 import { expect, test } from "bun:test";
 import { createClient, type LiveEvent } from "../../src/client/mod.ts";
@@ -27,10 +27,11 @@ async function startRenewable(server: FakeServer): Promise<LiveEvent[]> {
   return events;
 }
 
-test("live renews its token in time, and the socket and its queries go on", async () => {
+test("live renews its token in time, and the socket and its queries continue", async () => {
   const server = new FakeServer();
   const events = await startRenewable(server);
-  // The clock of the server differs, so the lifetime counts from the receipt of the token.
+  // The clock of the server differs from the client's, so the lifetime counts from the receipt of
+  // the token.
   expect(renewalOf(server)?.delayMs).toBe(55 * 60_000);
   const newer = hourToken("newer", 1_700_003_300_000);
   server.answer = () => ok(loginBody(newer));
@@ -47,7 +48,7 @@ test("live renews its token in time, and the socket and its queries go on", asyn
   expect(told(events)).not.toContain("offline");
 });
 
-test("live tries a renewal again while the server cannot be reached", async () => {
+test("live retries a renewal while the server cannot be reached", async () => {
   const server = new FakeServer();
   await startRenewable(server);
   server.nowMs += 55 * 60_000;
@@ -62,7 +63,7 @@ test("live tries a renewal again while the server cannot be reached", async () =
   expect(server.socket.isClosed).toBe(false);
 });
 
-test("live does not renew a token that it cannot renew, and gets another one after TOKEN_EXPIRED", async () => {
+test("live does not renew a token that cannot be renewed, and gets a new one after TOKEN_EXPIRED", async () => {
   const server = new FakeServer();
   const events: LiveEvent[] = [];
   const client = createClient({

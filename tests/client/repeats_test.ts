@@ -1,6 +1,6 @@
 /**
- * Verifies that only idempotent requests are sent twice, as often as agreed, and after the server's
- * delay.
+ * Verifies that only idempotent requests are sent again, at most as often as configured, and after
+ * the delay that the server requests.
  */
 import { expect, test } from "bun:test";
 import { ConnectionError, ServerError } from "../../src/client/mod.ts";
@@ -50,7 +50,7 @@ test.each<[string, Error, number[]]>([
   expect(delays).toEqual(expected);
 });
 
-test("withRepeats gives up after as many times as agreed, none included", async () => {
+test("withRepeats gives up after the configured number of repeats, which may be 0", async () => {
   for (const maxRetries of [0, 2]) {
     const gone = new ConnectionError("gone");
     const { calls, send } = failing(gone, Infinity);
@@ -87,7 +87,7 @@ test("withRepeats ends its wait when the caller loses interest", async () => {
   expect(isCancelled).toBe(true);
 });
 
-test("backoffMs doubles up to half a minute, half of it by chance", () => {
+test("backoffMs doubles up to half a minute, half of which is random", () => {
   const at = (random: number) => (count: number) => backoffMs({ random: () => random }, count);
   expect([0, 1, 2, 20].map(at(0))).toEqual([100, 200, 400, 15_000]);
   expect(at(0.5)(20)).toBe(22_500);
@@ -113,7 +113,7 @@ test.each([
   expect(isRead(sql)).toBe(expected);
 });
 
-test("msFromDuration reads a number and its unit, and nothing else", () => {
+test("msFromDuration reads a number and its unit, and refuses any other text", () => {
   expect(["500ms", "10s", "1.5m"].map(msFromDuration)).toEqual([500, 10_000, 90_000]);
   for (const text of ["10", "s", "0s", "-1s", "1h", ""]) {
     expect(() => msFromDuration(text)).toThrow(`Cannot use the duration "${text}"`);

@@ -1,6 +1,6 @@
 /**
- * A server that follows a test's script: the test determines its responses, the messages on its
- * sockets, and when timers fire.
+ * A server that follows a script: each test determines its responses, the messages on its sockets,
+ * and when timers fire.
  */
 import {
   type Client,
@@ -163,7 +163,7 @@ export async function loggedIn(server: FakeServer): Promise<Client> {
   return client;
 }
 
-/** Abbreviates events: `+3` for a row, `c4` for a change of rows, words for the rest. */
+/** Abbreviates events: `+3` for a row, `c4` for a changed row, and words for all others. */
 export function told(events: LiveEvent[]): string[] {
   return events.map((event) => {
     if (event.type === "status") return event.status;

@@ -1,7 +1,7 @@
 /**
- * A session whose refresh token lies in a storage, and files that go with a statement, against a
- * scripted server. Verifies that a session survives a reload, tabs share it, and a log-out ends it
- * for all of them.
+ * Tests sessions whose refresh token is in a storage, and files that are sent with a statement,
+ * against a scripted server. A session survives a reload, tabs share it, and a logout ends it for
+ * all of them.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient, type PositionStorage } from "../../src/client/mod.ts";
@@ -32,7 +32,7 @@ function refreshesOf(server: FakeServer): unknown[] {
     .map(({ request }) => JSON.parse(request.body ?? "") as unknown);
 }
 
-test("a session in a storage goes on after a reload, and ends with a log-out", async () => {
+test("a session in a storage continues after a reload, and ends with a logout", async () => {
   const server = new FakeServer();
   const storage = new MapStorage();
   await openTab(server, storage).session.login("ada", "x");
@@ -50,7 +50,7 @@ test("a session in a storage goes on after a reload, and ends with a log-out", a
   expect(failure).toMatchObject({ code: "unauthorized", message: "Nobody is logged in" });
 });
 
-test("a tab renews with the token that another tab received last", async () => {
+test("a tab renews the session with the token that another tab received last", async () => {
   const server = new FakeServer();
   const storage = new MapStorage();
   const first = openTab(server, storage);
@@ -65,7 +65,7 @@ test("a tab renews with the token that another tab received last", async () => {
   ]);
 });
 
-test("a refused token leaves the storage, unless another tab has stored a newer one", async () => {
+test("a refused token is removed from the storage, unless another tab has stored a newer one", async () => {
   const server = new FakeServer();
   const storage = new MapStorage();
   storage.setItem(KEY, "old");
@@ -85,13 +85,13 @@ test("a refused token leaves the storage, unless another tab has stored a newer 
   expect(refreshesOf(server)).toHaveLength(3);
 });
 
-test("a session in a storage needs one", () => {
+test("the option to store a session requires a storage", () => {
   expect(() => createClient({ url: "http://db.test", session: "storage" })).toThrow(
     'Cannot use session: "storage": there is no storage, because localStorage is undefined; write createClient({ url, storage })',
   );
 });
 
-test("execute sends files and the other fields as a form", async () => {
+test("execute sends files and all other fields as a form", async () => {
   const server = new FakeServer();
   const client = await loggedIn(server);
   const photo = new File(["bytes"], "a.png", { type: "image/png" });

@@ -1,6 +1,6 @@
 /**
- * Verifies that responses are read as they arrive, from a scripted server that splits them at every
- * position, and from a real server that pauses its statements for a slow reader.
+ * Verifies that responses are read as they arrive, both from a scripted server that splits them at
+ * every position and from a real server that pauses its statements for a slow reader.
  */
 import { expect, test } from "bun:test";
 import { createClient, type ExecutionPart, ServerError } from "../../src/client/mod.ts";
@@ -67,7 +67,7 @@ async function collected(parts: AsyncIterable<ExecutionPart>): Promise<Execution
 }
 
 test.each([1, 2, 3, 7, 64, 100_000])(
-  "a response in pieces of %i bytes is whole",
+  "a response in pieces of %i bytes is read completely",
   async (length) => {
     const { client } = await clientOf(new TextEncoder().encode(BODY), length);
     const parts = await collected(client.stream("SELECT 1"));
@@ -84,7 +84,7 @@ test.each([1, 2, 3, 7, 64, 100_000])(
   },
 );
 
-test("no more is read than requested, and leaving the loop ends the response", async () => {
+test("no more is read than requested, and leaving the loop cancels the response", async () => {
   const { client, isCancelled, piecesRead } = await clientOf(new TextEncoder().encode(BODY), 16);
   const parts = client.stream("SELECT 1");
   await parts.next();
@@ -94,7 +94,7 @@ test("no more is read than requested, and leaving the loop ends the response", a
   expect(isCancelled()).toBe(true);
 });
 
-test("a failure after the first rows is thrown, and so is an invalid or incomplete response", async () => {
+test("the stream throws a failure after the first rows, and an invalid or incomplete response", async () => {
   const failed = BODY.replace(
     /"status".*/,
     '"status":"error","took":1,"error":{"code":"QUERY_TIMEOUT","message":"Too long"}}',
@@ -109,7 +109,7 @@ test("a failure after the first rows is thrown, and so is an invalid or incomple
   expect(codes).toEqual(["QUERY_TIMEOUT", "http_error", "ConnectionError"]);
 });
 
-test("while the client does not read, the server does not run the next statement", async () => {
+test("while the client does not read, the server does not start the next statement", async () => {
   await using server = await startServer();
   await server.setup();
   await server.rows("CREATE NAMESPACE s; CREATE TABLE s.t (id BIGINT PRIMARY KEY)");
@@ -126,7 +126,7 @@ test("while the client does not read, the server does not run the next statement
   expect(await server.rows("SELECT count(*) FROM s.t")).toEqual([[1]]);
 });
 
-test("invalid options are a TypeError, as for execute", async () => {
+test("invalid options throw a TypeError, as for execute", async () => {
   const { client } = await clientOf(new TextEncoder().encode(BODY), 16);
   const parts = client.stream("SELECT 1", [1] as never);
   expect(await parts.next().catch((error: unknown) => error)).toBeInstanceOf(TypeError);

@@ -1,6 +1,6 @@
 /**
- * `transaction` of the client against a scripted server: which requests it sends, when it repeats
- * its work, and how it handles failures and lost responses.
+ * Tests `transaction` of the client against a scripted server: which requests it sends, when it
+ * repeats its work, and how it handles failures and lost responses.
  */
 import { expect, test } from "bun:test";
 import type { Client, TransactionClient } from "../../src/client/mod.ts";
@@ -16,8 +16,8 @@ const GONE: Answer = {
 };
 
 /**
- * Responds to requests as a server would. The paths that `failing` names get its responses, in
- * order.
+ * Responds to requests as a server would. Requests for the paths in `failing` get the listed
+ * responses, in order.
  */
 async function scripted(
   failing: Readonly<Record<string, readonly (Answer | Error)[]>> = {},
@@ -67,7 +67,7 @@ async function settled<T>(server: FakeServer, work: Promise<T>): Promise<T> {
   return await work;
 }
 
-test("transaction opens, passes the calls on, commits and returns the result", async () => {
+test("transaction opens, runs its calls, commits and returns the result", async () => {
   const { client, sent, server } = await scripted();
   const result = await client.transaction(
     async (tx) => {
@@ -92,7 +92,7 @@ test("transaction opens, passes the calls on, commits and returns the result", a
   });
 });
 
-test("transaction rolls back and throws what its work throws, and does not repeat it", async () => {
+test("transaction rolls back if its work throws, rethrows the error, and does not repeat the work", async () => {
   const { client, sent } = await scripted({ rollback: [GONE] });
   const failure = new Error("mine");
   expect(client.transaction(() => Promise.reject(failure))).rejects.toBe(failure);
@@ -110,7 +110,7 @@ test.each(["commit", "sql"])(
   },
 );
 
-test("transaction gives up after maxRetries conflicts, with pauses that grow", async () => {
+test("transaction gives up after maxRetries conflicts, with growing pauses", async () => {
   const { client, sent, server } = await scripted({
     commit: Array.from({ length: 9 }, () => CONFLICT),
   });
@@ -131,7 +131,7 @@ test("transaction asks again for the outcome of a commit whose response was lost
   expect(server.requests.at(-1)?.request.body).toBe('{"idempotency_key":"k"}');
 });
 
-test("transaction throws COMMIT_UNKNOWN if nobody knows the outcome of a lost commit", async () => {
+test("transaction throws COMMIT_UNKNOWN if the outcome of a lost commit is unknown", async () => {
   const lost = await scripted({ commit: [new Error("reset"), GONE] });
   expect(
     settled(
@@ -159,7 +159,7 @@ test("a transaction that has ended refuses further calls", async () => {
   expect(sent()).toHaveLength(2);
 });
 
-test("transaction names a mistaken argument", async () => {
+test("transaction names a wrong argument", async () => {
   const { client } = await scripted();
   const loose = client as unknown as {
     transaction(work: unknown, options?: object): Promise<unknown>;

@@ -1,6 +1,6 @@
 /**
- * The client as the compilers of its users see it: with their settings, not with those of this
- * project, and without any type of the server or its runtime.
+ * Compiles code that uses the client as its users do: with their compiler settings rather than
+ * those of this project, and without the types of the server or its runtime.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

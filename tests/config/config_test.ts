@@ -1,6 +1,6 @@
 /**
  * Verifies that a configuration is accepted or refused as a whole, with every fault and its
- * position; and the shipped file works.
+ * position, and that the shipped file works.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -177,7 +177,7 @@ test("parseConfig of an empty file gives every key its default from the referenc
   expect(Object.keys(found)).toEqual(expect.arrayContaining(Object.keys(reference)));
 });
 
-test("parseConfig reads the shipped file: it has all defaults, and it starts here", () => {
+test("parseConfig reads the shipped file, in which every key has its default", () => {
   const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
   const { config, warnings } = parseConfig(text, "config.toml", {});
   const { sources: _fromFile, ...values } = config;
@@ -187,7 +187,7 @@ test("parseConfig reads the shipped file: it has all defaults, and it starts her
   expect(warnings).toEqual([]);
 });
 
-test("parseConfig accepts the commented-out lines for a first page", () => {
+test("parseConfig accepts the lines for a first page once they are uncommented", () => {
   const text = readFileSync(join(import.meta.dir, "../../config.toml"), "utf8");
   const uncommented = text.replaceAll(/^# (allowed_origins|allow_credentials)/gm, "$1");
   const { cors } = parseConfig(uncommented, "config.toml", {}).config.security;
@@ -195,7 +195,7 @@ test("parseConfig accepts the commented-out lines for a first page", () => {
   expect(cors.allow_credentials).toBe(true);
 });
 
-test("parseConfig uses the detected memory if none is set, or 0", () => {
+test("parseConfig uses the detected memory if the configured limit is absent or 0", () => {
   const memory = { bytes: 512 * 1024 ** 2, source: "memory.max of /sys/fs/cgroup" };
   const memoryOf = (toml: string): unknown =>
     parseConfig(toml, "config.toml", { env: QUIET, memory }).config.performance.memory_bytes;
@@ -204,7 +204,7 @@ test("parseConfig uses the detected memory if none is set, or 0", () => {
   expect(memoryOf("performance.memory_bytes = 300000000")).toBe(300_000_000);
 });
 
-test("parseConfig refuses less memory than startup needs, detected or set", () => {
+test("parseConfig refuses less memory than startup needs, whether detected or configured", () => {
   const least = MEMORY_BYTES_MIN;
   const faults = (toml: string, bytes: number): readonly string[] => {
     const memory = { bytes, source: "memory.max of /sys/fs/cgroup" };
@@ -237,7 +237,7 @@ function withMemory(mib: number, toml = ""): ReturnType<typeof parseConfig> {
   return parseConfig(toml, "config.toml", { env: QUIET, memory });
 }
 
-test("parseConfig divides less memory, in whole MiB, and no more than suffices on a large machine", () => {
+test("parseConfig divides memory in whole MiB, and gives each part only what it needs on a large machine", () => {
   const budgets = (mib: number, toml = ""): readonly number[] => {
     const { files, limits, performance, storage } = withMemory(mib, toml).config;
     return [
@@ -270,26 +270,26 @@ test("all memory limits together fit into 512 MiB, along with the runtime", () =
   const parts = [
     performance.total_query_memory_bytes,
     storage.memtable_bytes,
-    // Readers get half as much again for parts of segments.
+    // Readers get half as much again for pieces of segments.
     1.5 * storage.cache_bytes,
-    // This covers both short and long bodies.
+    // This budget covers both short and long bodies.
     2 * server.bodyBytes,
     server.largeBodyBytes,
     server.messageBytes,
     server.sendQueueBytes,
-    // Each thread has a heap: the readers, one more that inspects, a flush and a merge.
+    // Each thread has its own heap: the readers, the inspector, a flush and a merge.
     (readerCountMax(performance.memory_bytes) + 3) * 25 * MIB,
   ];
   const sum = parts.reduce((total, part) => total + part, 0);
   expect(sum).toBeLessThanOrEqual((512 - 96) * 0.95 * MIB);
 });
 
-test("readerCountMax grows with the memory, from one", () => {
+test("readerCountMax grows with the memory, starting at one", () => {
   const counts = [192, 256, 480, 512, 1024, 4096].map((mib) => readerCountMax(mib * MIB));
   expect(counts).toEqual([1, 1, 2, 2, 4, 20]);
 });
 
-test("parseConfig warns of budgets that exceed the memory together, and names them", () => {
+test("parseConfig warns about budgets whose sum exceeds the memory, and names them", () => {
   const cache = "storage.cache_bytes = 268435456";
   const both = `${cache}\nperformance.total_query_memory_bytes = 268435457`;
   expect(withMemory(512, cache).warnings).toEqual([]);
@@ -303,7 +303,7 @@ test("parseConfig warns of budgets that exceed the memory together, and names th
   ]);
 });
 
-test("settingsOf shows the value of a computed default, and what it depends on", () => {
+test("settingsOf shows the value of a computed default and what it depends on", () => {
   const settings = settingsOf(withMemory(512, "storage.cache_bytes = 1048576").config);
   const shown = (path: string): unknown => settings.find(({ name }) => name === path);
   expect(shown("storage.cache_bytes")).toMatchObject({
@@ -462,7 +462,7 @@ refresh_expiry_hours = 24
   ]);
 });
 
-test("parseConfig enforces each range: at its ends, below and above", () => {
+test("parseConfig enforces each range at its ends, below and above", () => {
   const ranges: readonly [key: string, min: number, max: number][] = [
     ["server.port", 0, 65535],
     ["server.shutdown_timeout_secs", 0, 600],
@@ -501,7 +501,7 @@ test("parseConfig enforces each range: at its ends, below and above", () => {
   expect(countOf("auth.jwt_expiry_hours", 0.01)).toBe(0);
 });
 
-test("parseConfig enforces the rules that tie keys together", () => {
+test("parseConfig enforces the rules that connect several keys", () => {
   const bad: readonly [toml: string, key: string][] = [
     ["websocket.idle_timeout_secs = 20", "websocket.idle_timeout_secs"],
     ["websocket.ping_interval_secs = 60", "websocket.idle_timeout_secs"],
@@ -550,7 +550,7 @@ test("parseConfig refuses features that are not available yet, but accepts their
   }
 });
 
-test("parseConfig reads the providers of OpenID Connect, each key with its default", () => {
+test("parseConfig reads the OpenID Connect providers, with a default for each key", () => {
   const toml = `
 [oidc]
 auto_provision = true
@@ -639,7 +639,7 @@ test.each([
   expect(faults).toEqual([expect.stringContaining(expected)]);
 });
 
-test("parseConfig refuses providers that are no section, and trusted issuers without TLS", () => {
+test("parseConfig refuses providers that are not sections, and trusted issuers without TLS", () => {
   expect(faultsOf("oidc.providers = 5")[0]).toContain("[oidc.providers] is not a section");
   const [fault] = faultsOf("auth.jwt_trusted_issuers = ['http://a.b']");
   expect(fault).toContain("auth.jwt_trusted_issuers is");
@@ -648,7 +648,7 @@ test("parseConfig refuses providers that are no section, and trusted issuers wit
   );
 });
 
-test("parseConfig gives precedence to the environment, and to short names over long ones", () => {
+test("parseConfig gives precedence to the environment over the file, and to short names over long ones", () => {
   const toml = "[server]\nport = 1\n[storage]\ndata_path = 'file'\n[logging]\nlevel = 'warn'";
 
   expect(configOf(toml).server.port).toBe(1);
@@ -669,7 +669,7 @@ test("parseConfig gives precedence to the environment, and to short names over l
   ]);
 });
 
-test("parseConfig reads booleans of the environment in every spelling", () => {
+test("parseConfig reads booleans from the environment in every spelling", () => {
   const isUiOn = (text: string): boolean =>
     configOf("", { TIDEMARK_SERVER_UI_ENABLED: text }).server.ui_enabled;
 
@@ -689,7 +689,7 @@ test("parseConfig reads booleans of the environment in every spelling", () => {
   }
 });
 
-test("parseConfig reads values from files that _FILE variables name", () => {
+test("parseConfig reads values from the files that _FILE variables name", () => {
   const readFile = (path: string): string => {
     if (path === "/run/secret") return `${SECRET}\n`;
     throw new Error("ENOENT");
@@ -719,7 +719,7 @@ test("parseConfig treats a _FILE variable with an empty file as unset, and warns
   expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PORT_FILE: "" })).toEqual([]);
 });
 
-test("parseConfig warns about unknown variables and keys without effect", () => {
+test("parseConfig warns about unknown variables and about keys without effect", () => {
   expect(warningsOf("", { ...QUIET, TIDEMARK_SERVER_PROT: "1", OTHER: "x" })).toEqual([
     "environment: unknown variable TIDEMARK_SERVER_PROT; did you mean TIDEMARK_SERVER_PORT?",
   ]);
@@ -734,7 +734,7 @@ test("parseConfig warns about unknown variables and keys without effect", () => 
   );
 });
 
-test("parseConfig accepts the synonyms, and refuses a key that is set twice through one", () => {
+test("parseConfig accepts synonyms, and refuses a key that is set twice by means of one", () => {
   const toml = `
 [authentication]
 cookie_secure = false
@@ -756,7 +756,7 @@ heartbeat_interval_secs = 9
   );
 });
 
-test("parseConfig refuses other addresses without a good secret, and warns on this machine", () => {
+test("parseConfig requires a good secret for non-local addresses, and warns about a weak one on local ones", () => {
   for (const secret of [
     "",
     "short",
@@ -772,13 +772,14 @@ test("parseConfig refuses other addresses without a good secret, and warns on th
       if (secret.length > 8) expect(faults[0]).not.toContain(secret);
     }
     expect(faultsOf("", env)).toEqual([]);
-    // Without a secret, startup reports the fault, since only it sees whether one is stored.
+    // Without a configured secret, startup reports the fault, because only startup knows whether a
+    // secret is stored.
     expect(warningsOf("", env)).toHaveLength(secret === "" ? 0 : 1);
   }
   expect(faultsOf("server.host = '0.0.0.0'")).toEqual([]);
 });
 
-test("parseConfig refuses a host with a scheme or a port, before it asks for a secret", () => {
+test("parseConfig refuses a host that contains a scheme or a port before it asks for a secret", () => {
   const expected = "an address or a name without scheme and port, like 127.0.0.1, ::1 or localhost";
   for (const host of [
     "",
@@ -842,7 +843,7 @@ test("parseConfig never repeats a secret in a fault", () => {
   expect(faults.join()).not.toContain("hunter2");
 });
 
-test("authSettingsFrom passes the keys on to auth", () => {
+test("authSettingsFrom passes the configuration keys on to auth", () => {
   const config = configOf("auth.jwt_expiry_hours = 0.5\nlimits.lockout_secs = 7");
 
   expect(authSettingsFrom(config, new Uint8Array(32))).toMatchObject({
@@ -853,7 +854,7 @@ test("authSettingsFrom passes the keys on to auth", () => {
   });
 });
 
-test("keyPositions finds keys beside every form of value that could hide one", () => {
+test("keyPositions finds keys next to every form of value that could hide one", () => {
   const toml = `
 # [comment]
 [ server ] # x = 1

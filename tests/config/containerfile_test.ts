@@ -1,4 +1,4 @@
-/** The image's environment must not override its operator's settings. */
+/** Verifies that the environment variables in the image do not override the operator's settings. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const env = Object.fromEntries(
   ]),
 );
 
-test("Containerfile sets keys by their long names, over which the short ones win", () => {
+test("Containerfile sets keys by their long names, so that the operator's short names take precedence", () => {
   const set = environmentValues(env, () => "");
   expect([...set.values].map(([path, { value }]) => [path, value])).toEqual([
     ["auth.setup_code", true],

@@ -1,7 +1,7 @@
 /**
- * Verifies that no configuration key exists in name only: the server reads the key, or reports that
- * it accepts only the default so far. Method: search the text of every file outside `src/config`,
- * and record the names that the one function that forwards keys reads from its section.
+ * Verifies that every configuration key has an effect: the server either reads the key, or reports
+ * that it accepts only the default so far. The test searches the text of every file outside
+ * `src/config`, and records which names the function that forwards keys reads from its sections.
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -65,7 +65,7 @@ test("the shipped file lists the short name of every available key", () => {
   expect(listed).toEqual(named);
 });
 
-test("every key is read, or not available yet", async () => {
+test("every key is either read or reported as not available yet", async () => {
   const texts: string[] = [];
   for await (const path of new Glob("**/*.ts").scan(SRC)) {
     if (path.startsWith("config/")) continue;
@@ -84,9 +84,9 @@ test("every key is read, or not available yet", async () => {
   expect(unread.map(({ path }) => path)).toEqual([]);
 });
 
-test("every key that is not available yet says so", () => {
+test("every key that is not available yet reports this", () => {
   for (const key of keys.filter(({ rule }) => rule.isUnavailable === true)) {
-    // The default is the only word that the key accepts.
+    // The key accepts only its default word.
     if (key.rule.words?.length === 1) continue;
     const parse = (): unknown =>
       parseConfig(`${key.path} = ${otherValue(key)}`, "config.toml", { env: ENVIRONMENT });

@@ -1,7 +1,7 @@
 /**
- * Verifies that the Grafana dashboard shows what the server measures. Method: each metric and label
- * in a dashboard query exists in `/metrics` of a server with an archive, and all but a few metrics
- * are on the dashboard.
+ * Verifies that the Grafana dashboard matches the metrics of the server. Each metric and label in a
+ * dashboard query must exist in `/metrics` of a server with an archive, and nearly all metrics must
+ * be on the dashboard.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -30,7 +30,7 @@ interface Board {
 const board = (await Bun.file(join(import.meta.dir, "../../deploy/grafana.json")).json()) as Board;
 const queries = board.panels.flatMap(({ targets = [] }) => targets);
 
-/** Metrics that only an alert or a version comparison reads, but no graph. */
+/** Metrics that only an alert or a version comparison uses, and no graph shows. */
 const NOT_SHOWN = new Set([
   "tidemark_accept_pauses_total",
   "tidemark_archive_failing",
@@ -69,7 +69,7 @@ async function metricsText(): Promise<string> {
 const metricsIn = (expression: string): string[] =>
   [...expression.matchAll(/\b((?:tidemark|process)_\w+)/g)].map(([, name = ""]) => name);
 
-test("each metric on the board exists, with the labels that the query names", () => {
+test("each metric on the dashboard exists, with the labels that the query names", () => {
   expect(queries.length).toBeGreaterThan(20);
   for (const { expr, legendFormat } of queries) {
     const metrics = metricsIn(expr);
@@ -87,7 +87,7 @@ test("each metric on the board exists, with the labels that the query names", ()
   }
 });
 
-test("the board shows every metric except those for alerts", () => {
+test("the dashboard shows every metric except those for alerts", () => {
   const shown = new Set(queries.flatMap(({ expr }) => metricsIn(expr)));
   const family = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, "");
   const families = new Set([...shown].map(family));
@@ -97,7 +97,7 @@ test("the board shows every metric except those for alerts", () => {
   );
 });
 
-test("panels have their own title and id, lie side by side, and use known variables", () => {
+test("panels have unique titles and ids, do not overlap, and use known variables", () => {
   const cells = new Set<string>();
   for (const { title, gridPos } of board.panels) {
     expect(title).not.toBe("");

@@ -1,6 +1,6 @@
 /**
- * Verifies that the files that the hosting service and editors read are well formed, and call
- * commands that exist. Method: they are parsed, and checked against the rules of their formats.
+ * Verifies that the files for the hosting service and for editors are well formed, and call only
+ * commands that exist. The tests parse the files and check them against the rules of their formats.
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -44,25 +44,31 @@ function commandsOf(name: string): string[] {
   return Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
 }
 
-test.each(WORKFLOWS)("%s says when it runs, with which rights and on what", (name) => {
-  const workflow = Bun.YAML.parse(textOf(`.github/workflows/${name}`)) as Workflow;
-  expect(Object.keys(workflow.on).length).toBeGreaterThan(0);
-  expect(Object.keys(workflow.permissions)).toEqual(["contents"]);
-  for (const job of Object.values(workflow.jobs)) {
-    expect(job["runs-on"]).toMatch(/^ubuntu-\d/);
-    for (const step of job.steps) {
-      expect([step, (step.uses === undefined) !== (step.run === undefined)]).toEqual([step, true]);
-      if (step.uses !== undefined) expect(step.uses).toMatch(/^[\w-]+\/[\w-]+@v\d+$/);
+test.each(WORKFLOWS)(
+  "%s states when it runs, with which permissions and on which machine",
+  (name) => {
+    const workflow = Bun.YAML.parse(textOf(`.github/workflows/${name}`)) as Workflow;
+    expect(Object.keys(workflow.on).length).toBeGreaterThan(0);
+    expect(Object.keys(workflow.permissions)).toEqual(["contents"]);
+    for (const job of Object.values(workflow.jobs)) {
+      expect(job["runs-on"]).toMatch(/^ubuntu-\d/);
+      for (const step of job.steps) {
+        expect([step, (step.uses === undefined) !== (step.run === undefined)]).toEqual([
+          step,
+          true,
+        ]);
+        if (step.uses !== undefined) expect(step.uses).toMatch(/^[\w-]+\/[\w-]+@v\d+$/);
+      }
     }
-  }
-});
+  },
+);
 
 test("changes are checked by .ci/run, which is executable", () => {
   expect(commandsOf("check.yml")).toContain(".ci/run");
   expect(statSync(join(ROOT, ".ci/run")).mode & 0o111).toBe(0o111);
 });
 
-test("a release is made by the script that exists, with options that it knows", () => {
+test("a release is made by an existing script with options that it accepts", () => {
   const command = commandsOf("release.yml").find((each) => each.includes("launch.mjs")) ?? "";
   const [, script = ""] = /launch\.mjs (\S+)/.exec(command) ?? [];
   expect(existsSync(join(ROOT, script))).toBe(true);
@@ -85,7 +91,7 @@ test.each(FORMS)("%s is an issue form with a label and an id for each answer", (
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test("the development container names an image, the port of the server and a command", () => {
+test("the development container defines an image, the port of the server and a command", () => {
   const container = JSON.parse(textOf(".devcontainer/devcontainer.json")) as {
     readonly image: string;
     readonly forwardPorts: readonly number[];
@@ -121,7 +127,7 @@ test("the compose file uses only names that the image and the server know", () =
   for (const name of Object.keys(environment)) expect(sample).toContain(name.replace(/_FILE$/, ""));
 });
 
-test("the Prometheus example reads the path that the server has", () => {
+test("the Prometheus example scrapes the path that the server provides", () => {
   const { scrape_configs: jobs } = Bun.YAML.parse(textOf("deploy/prometheus.yml")) as {
     readonly scrape_configs: readonly { readonly metrics_path: string }[];
   };

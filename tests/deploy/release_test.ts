@@ -1,7 +1,7 @@
 /**
- * Verifies that the release files work. Method: the release is built, and the parts for this
- * machine are used as its README says: the archive is unpacked and started, and the image is built
- * and run by buildah, which needs no daemon. Executables for other platforms are inspected. It
+ * Verifies that the release files work. The test builds the release, and uses the parts for this
+ * machine as the README describes: it unpacks and starts the archive, and builds and runs the image
+ * with buildah, which needs no daemon. Executables for other platforms are only inspected. This
  * takes minutes, so only a thorough run does it.
  */
 import { afterAll, beforeAll, expect } from "bun:test";

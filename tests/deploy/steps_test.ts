@@ -1,10 +1,10 @@
-/** The steps of `.ci/run`: what they print, count and return. */
+/** Tests the steps of `.ci/run`: what they print, count and return. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** Runs steps to their end. The times of day are left out of the output. */
+/** Runs steps to completion. Times of day are removed from the output. */
 function run(steps: string): { output: string; code: number } {
   const script = `set -uo pipefail; . .ci/steps.sh\n${steps}\nclose_steps`;
   const ended = Bun.spawnSync(["bash", "-c", script], { cwd: ROOT, stdin: "ignore" });
@@ -14,7 +14,7 @@ function run(steps: string): { output: string; code: number } {
   };
 }
 
-test("a check counts by how its command ends, and the end repeats the failures", () => {
+test("a check counts as passed or failed by its exit code, and the summary repeats the failures", () => {
   const good = run(`check "good" echo fine`);
   expect(good).toEqual({ code: 0, output: "\n== good\nfine\n\n1 passed, 0 failed\n" });
   const bad = run(`check "bad" bash -c 'echo wrong; exit 3'; check "good" echo fine`);
@@ -24,8 +24,8 @@ test("a check counts by how its command ends, and the end repeats the failures",
   );
 });
 
-test("checks run beside each other, two at a time, and each prints its output whole", () => {
-  // Each of the first two waits for the other.
+test("checks run two at a time, and the output of each is printed as a whole", () => {
+  // Each of the first two checks waits for the other.
   const { code, output } = run(`
     meets() { echo "$1 begins"; : >"$work/$1"; until [ -e "$work/$2" ]; do sleep 0.01; done; echo "$1 ends"; }
     only_two() { [ "$(jobs -rp | wc -l)" -le 2 ]; }
@@ -44,7 +44,7 @@ test("checks run beside each other, two at a time, and each prints its output wh
   expect(output).toEndWith("-- FAILED: third\nwrong\n\n3 passed, 1 failed\n");
 });
 
-test("the end lists the slowest tests, the slowest first", () => {
+test("the summary lists the slowest tests, slowest first", () => {
   const lines = [
     "tests/a_test.ts:",
     "(pass) quick [1.25ms]",
@@ -65,7 +65,7 @@ test("the end lists the slowest tests, the slowest first", () => {
   );
 });
 
-test("tests count by the last figures of the runner, and a second attempt is named at the end", () => {
+test("tests are counted from the last totals of the runner, and the summary names second attempts", () => {
   const retried =
     "(pass) one\\n(fail) two\\n 1 pass\\n 1 fail\\n\\nPassed at the second attempt:\\n  tests/a_test.ts: two\\n\\n 2 pass\\n 0 fail\\n";
   const { code, output } = run(`tests "tests" printf '${retried}'`);

@@ -1,6 +1,6 @@
 /**
- * Verifies that systemd accepts `deploy/tidemark.service`, and rates it as well protected. Method:
- * `systemd-analyze`, which reads a unit as the service manager does.
+ * Verifies that systemd accepts `deploy/tidemark.service` and rates it as well protected. The test
+ * uses `systemd-analyze`, which reads a unit as the service manager does.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { programMissing, testUnless } from "../support/requirements.ts";
 const PATH = join(import.meta.dir, "../../deploy/tidemark.service");
 const PROGRAM = "/usr/local/bin/tidemark";
 
-/** The highest exposure allowed, from 0 (the service reaches nothing) to 10. */
+/** The highest exposure allowed, on a scale from 0 (the service can access nothing) to 10. */
 const EXPOSURE_MAX = 1.9;
 
 const systemdMissing = programMissing("systemd-analyze", "systemd");

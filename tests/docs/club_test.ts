@@ -1,9 +1,9 @@
 /**
- * The pages of the club as two people use them in Chromium: a chat, a board and files whose only
- * back end is the server. Verifies that who is made a member sees a space at once, who is no member
- * any more loses it at once, and nobody receives a row of a space before or after. Method:
- * everything that the server sends to a person is kept, and searched for texts that are not for
- * them.
+ * Tests the pages of the club example as two people use them in Chromium: a chat, a board and
+ * files, with the server as the only back end. New members see a space at once, removed members
+ * lose it at once, and nobody receives a row of a space before or after their membership. The test
+ * records everything that the server sends to a person, and searches it for texts that the person
+ * must not receive.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
@@ -16,7 +16,7 @@ import { ROOT } from "./snippets.ts";
 
 const PASSWORD = "violet river 3";
 
-/** The part of images that is used here, whose types are not part of the server's types. */
+/** The part of the image type that this test uses. The server's types do not include it. */
 interface Picture {
   readonly naturalWidth: number;
 }
@@ -53,7 +53,7 @@ async function openClub(): Promise<string> {
   throw new Error(`The example ended: ${output}`);
 }
 
-/** A person with a browser of their own. */
+/** A person who uses a separate browser. */
 class Person {
   readonly page: Page;
   readonly name: string;
@@ -74,7 +74,7 @@ class Person {
     });
     page.on("response", (response) => {
       if (!response.url().startsWith(`${server.url}/v1/api`)) return;
-      // A page that is left takes unread answers with it; nobody has seen those.
+      // A page that is left discards unread responses, which nobody has seen.
       const text = response.text().catch(() => "");
       this.#reading.push(text.then((body) => this.#received.push(body)));
     });
@@ -120,7 +120,7 @@ class Person {
   }
 
   async close(): Promise<void> {
-    // A sign of presence may be under way while the membership ends.
+    // A heartbeat may be in progress while the membership ends.
     expect(this.faults.filter((text) => !text.includes("a status of 403"))).toEqual([]);
     await this.page.context().close();
   }
@@ -136,7 +136,7 @@ async function join(name: string, path: string): Promise<Person> {
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create account" }).click();
   await page.getByRole("heading", { name: "No space yet" }).waitFor();
-  // The page asked whether there is a session to go on with.
+  // The page has asked whether it can continue a session.
   person.faults.length = 0;
   return person;
 }
@@ -192,8 +192,8 @@ async function expectShutOut(person: Person, space: string, write: string): Prom
 }
 
 /**
- * Waits until a person has received a commit that is later than all those before, so that whatever
- * the server wanted to send has arrived.
+ * Waits until a person has received a commit that is later than all earlier ones, so that
+ * everything the server wanted to send has arrived.
  */
 async function expectCaughtUp(person: Person): Promise<void> {
   await person.makeSpace(`Own space of ${person.name}`);
@@ -219,7 +219,7 @@ describeUnless(chromiumMissing)("the club", () => {
   });
 
   test(
-    "chat: a member sees a space from the moment of the invitation to that of the removal",
+    "chat: a member sees a space from the invitation until the removal",
     async () => {
       const ann = await join("annika", "chat.html");
       const bob = await join("bernard", "chat.html");
@@ -243,7 +243,7 @@ describeUnless(chromiumMissing)("the club", () => {
       expect(await message.getByRole("link").getAttribute("href")).toBe("https://example.com/a");
       await expectAccessible(bob);
 
-      // The name comes from a join, so that it changes in messages that are already there.
+      // The name comes from a join, so it also changes in existing messages.
       await bob.page.getByRole("button", { name: "bernard", exact: true }).click();
       await bob.page.getByLabel("Name that others see").fill("Bernard B.");
       await bob.page.keyboard.press("Enter");
@@ -275,7 +275,7 @@ describeUnless(chromiumMissing)("the club", () => {
   );
 
   test(
-    "chat: what is unread is counted, and what is read is not, over a reload",
+    "chat: unread messages are counted and read messages are not, even after a reload",
     async () => {
       const cleo = await join("cleopatra", "chat.html");
       const dirk = await join("dirkje", "chat.html");
@@ -295,7 +295,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await dirk.page.reload();
       await dirk.page.getByText("two").waitFor();
       await dirk.page.getByRole("link", { name: "Harbour", exact: true }).waitFor();
-      // Only the owner changes the members; another member may leave.
+      // Only the owner changes the members, but any member may leave.
       const dialog = await dirk.openMembers();
       expect(await dialog.getByRole("button", { name: /^Remove/ }).count()).toBe(0);
       await dialog.getByRole("button", { name: "Leave the space" }).click();
@@ -308,7 +308,7 @@ describeUnless(chromiumMissing)("the club", () => {
   );
 
   test(
-    "chat: members see who is there and who is typing, until a page is closed",
+    "chat: members see who is present and who is typing, until a page is closed",
     async () => {
       const mona = await join("monalisa", "chat.html");
       const nils = await join("nilsson", "chat.html");
@@ -388,12 +388,12 @@ describeUnless(chromiumMissing)("the club", () => {
   );
 
   test(
-    "board: a card fits between two whose places no number separates",
+    "board: a card can be moved between two cards even if no number lies between their positions",
     async () => {
       const gina = await join("gianina", "board.html");
       await gina.makeSpace("Tight");
       const token = await tokenOf(gina);
-      // No double lies between the places of the first two.
+      // No double lies between the positions of the first two cards.
       await server.rows(
         "INSERT INTO club.cards (space, place, title) VALUES ($1, 1, 'a'), ($1, 1.0000000000000002, 'b'), ($1, 2, 'c')",
         { token, params: [await idOf("Tight")] },
@@ -411,7 +411,7 @@ describeUnless(chromiumMissing)("the club", () => {
   );
 
   test(
-    "files: members see pictures by signed URLs, which end with the membership",
+    "files: members see pictures through signed URLs, which expire with the membership",
     async () => {
       const hugo = await join("hugoline", "files.html");
       const ines = await join("inesita", "files.html");
@@ -424,7 +424,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await hugo.page.getByRole("button", { name: "Save notes.txt" }).waitFor();
       expect(await ines.received("canary")).toBe(false);
 
-      // The first attempt to load the picture fails, as with a URL that has expired.
+      // The first attempt to load the picture fails, as it would with an expired URL.
       await ines.page.route("**/v1/files/**", (route) => route.fulfill({ status: 404 }), {
         times: 1,
       });
@@ -504,7 +504,7 @@ describeUnless(chromiumMissing)("the club", () => {
   );
 
   test(
-    "the pages say what is wrong: a taken name, a wrong password, an unknown member",
+    "the pages explain a taken name, a wrong password and an unknown member",
     async () => {
       const jana = await join("janneke", "chat.html");
       await jana.makeSpace("Alone");
@@ -516,7 +516,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await dialog.getByRole("button", { name: "Add" }).click();
       await jana.page.getByText("“janneke” is a member already.").waitFor();
       await dialog.getByRole("button", { name: "Close" }).click();
-      // Another tab shares the session, and its end.
+      // Another tab shares the session, and notices its end.
       const tab = await jana.page.context().newPage();
       await tab.goto(`${address}/board.html`);
       await tab.getByRole("heading", { name: "Alone", level: 2 }).waitFor();
@@ -538,7 +538,7 @@ describeUnless(chromiumMissing)("the club", () => {
       await jana.page.getByLabel("Password").fill(PASSWORD);
       await jana.page.keyboard.press("Enter");
       await jana.page.getByRole("heading", { name: "Alone", level: 2 }).waitFor();
-      // The console counts refused requests as errors.
+      // The browser console reports refused requests as errors.
       expect(jana.faults.filter((text) => !/status of 40[01]/.test(text))).toEqual([]);
       await jana.page.context().close();
     },

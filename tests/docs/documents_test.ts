@@ -1,6 +1,6 @@
 /**
- * Verifies that everything that the documents show works. Method: the blocks of each document are
- * run in order against a real server, in the way of a reader who copies them: shell, SQL, programs,
+ * Verifies that everything in the documents works. The test runs the blocks of each document in
+ * order against a real server, as a reader would who copies them: shell, SQL, programs,
  * configuration, messages, and pages in Chromium. Only addresses and directories are replaced.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -24,14 +24,14 @@ const DOCUMENTS: readonly string[] = [
   ...[...new Glob("docs/**/*.md").scanSync(ROOT)].toSorted(),
 ];
 
-/** Languages that neighbouring tests run. */
+/** Languages whose blocks other tests run. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   caddyfile: "tests/docs/proxies_test.ts",
   nginx: "tests/docs/proxies_test.ts",
   tsx: "tests/ui/client_examples_test.ts",
 };
 
-/** Accepted reasons for leaving a block out. A new one has to be added here. */
+/** The accepted reasons for omitting a block. A new reason must be added here. */
 const UNTESTED = ["it needs podman", "it takes hours", "it takes minutes"];
 
 const DOCUMENT_MS_MAX = 120_000;
@@ -73,7 +73,7 @@ class DocumentRun implements AsyncDisposable {
       },
     });
     if (isSetUp) await this.#server.setup();
-    // The directory of a stopped server, for the commands that check one.
+    // The directory of a stopped server, for commands that check a directory.
     mkdirSync(join(this.#folder, "data"));
     await (await openAt(join(this.#folder, "data"))).close();
     this.#runner = new Runner(this.#folder, this.#server);
@@ -110,7 +110,7 @@ class DocumentRun implements AsyncDisposable {
     }
   }
 
-  /** Checks that a message or a response matches a schema of the server's own description. */
+  /** Checks that a message or a response matches its schema in the server's own description. */
   async #checkMessage(message: object): Promise<void> {
     const answer = await defined(this.#server, "a server runs").get("/v1/openapi.json");
     const { components } = (await answer.json()) as {
@@ -169,13 +169,13 @@ for (const path of DOCUMENTS) {
   );
 }
 
-test("the tests that run the other languages are there", () => {
+test("the tests that run blocks in other languages exist", () => {
   for (const path of Object.values(ELSEWHERE)) {
     expect([path, Bun.file(join(ROOT, path)).size > 0]).toEqual([path, true]);
   }
 });
 
-test("blocksOf refuses a block that is not closed and a directive that it does not know", () => {
+test("blocksOf refuses an unclosed block and an unknown directive", () => {
   const folder = mkdtempSync(join(ROOT, "tests/docs/.run-"));
   try {
     const path = join(folder, "x.md").slice(ROOT.length + 1);

@@ -1,4 +1,7 @@
-/** The commands of the examples, as their readers find them, so that the tests run no others. */
+/**
+ * Reads the commands of the examples from their README, so that the tests run exactly what a reader
+ * runs.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT, SCRIPT_RUNNER } from "./snippets.ts";

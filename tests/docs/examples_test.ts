@@ -1,8 +1,7 @@
 /**
- * Verifies that every example works when it is started as examples/README.md describes. Method:
- * against a real server, the scripts run to completion, and the pages are used in Chromium. Bun
- * bundles the React example from the same sources; a thorough run installs its packages and builds
- * it with Vite.
+ * Verifies that every example works when it is started as examples/README.md describes. The scripts
+ * run to completion against a real server, and the pages are used in Chromium. Bun bundles the
+ * React example from its sources; a thorough run installs its packages and builds it with Vite.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
@@ -65,7 +64,7 @@ async function run(command: readonly string[], cwd: string = ROOT): Promise<stri
 }
 
 test(
-  "the script writes, reads and follows",
+  "the script example writes, reads and follows rows",
   async () => {
     const output = await run(exampleCommand("node"));
     expect(output).toContain("✓ read the tutorial  ✓ write an app  ✓ run it");
@@ -75,7 +74,7 @@ test(
 );
 
 test(
-  "the agent writes for its users, each of whom sees only their own steps",
+  "the agent example writes for its users, each of whom sees only their own steps",
   async () => {
     const lines = (await run(exampleCommand("agent"))).trimEnd().split("\n");
     const seen = (user: string): string[] =>
@@ -94,10 +93,11 @@ test(
 );
 
 test(
-  "the summarizer writes one summary for each article, although it is killed again and again",
+  "the summarizer example writes one summary for each article, even if it is killed repeatedly",
   async () => {
     const command = [...exampleCommand("summarizer")];
-    // Moments during the start, and then right after a commit, before the client acknowledges.
+    // The kills happen during the start, and right after a commit but before the client
+    // acknowledges.
     for (const afterMs of [100, 200, 300, undefined, undefined, undefined]) {
       const child = Bun.spawn(command, {
         cwd: ROOT,

@@ -1,9 +1,9 @@
 /**
- * Verifies that README works word by word in a fresh clone, on a machine with only Node and npm,
- * and on one with only Bun. Method: a folder of links stands in for the machine. It has the usual
- * system commands, git, curl, and one of the two. Only the port is changed.
+ * Verifies that the README works word by word in a fresh clone, on a machine with only Node and
+ * npm, and on a machine with only Bun. A folder of links simulates the machine: it contains the
+ * usual system commands, git, curl, and one of the two runtimes. Only the port is changed.
  *
- * It installs the packages twice, so only a thorough run does it.
+ * The test installs the packages twice, so only a thorough run does it.
  */
 import { expect } from "bun:test";
 import {
@@ -68,7 +68,7 @@ function freePort(): number {
   return server.port;
 }
 
-/** Creates the folder of commands that stands in for the machine. Returns its environment. */
+/** Creates the folder of commands that simulates the machine. Returns its environment. */
 function environmentOf(
   { programs }: Machine,
   folder: string,
@@ -90,7 +90,9 @@ function environmentOf(
   };
 }
 
-/** A command with all the processes that it starts; npm and npx do not end all of theirs. */
+/**
+ * A command with all the processes that it starts, because npm and npx do not end all of theirs.
+ */
 class Command {
   readonly #child: Bun.Subprocess<"ignore", "pipe", "pipe">;
   readonly #collected: Promise<unknown>;

@@ -1,6 +1,7 @@
 /**
- * The ten queries of docs/live.md that people ask for. Each is followed while commits and time
- * change its rows, and each state is the SELECT.
+ * Tests the ten queries of docs/live.md that readers often ask for. Each query is followed while
+ * commits and the passing of time change its rows, and each state must equal the result of the
+ * SELECT.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -17,13 +18,13 @@ import { ResultFollower } from "../support/result_follower.ts";
 const HOUR_MS = 3_600_000;
 const PAGE = readFileSync(join(import.meta.dir, "../../docs/live.md"), "utf8");
 
-/** The block of the page with the tables and the queries. */
+/** The block of the page that contains the tables and the queries. */
 const BLOCK =
   /```sql\n(CREATE SHARED TABLE IF NOT EXISTS chat\.rooms[^`]*)```/.exec(PAGE)?.[1] ?? "";
 
 const TABLES = BLOCK.slice(0, BLOCK.indexOf("\n-- "));
 
-/** The queries by the words before the colon of the comment above each. */
+/** The queries, by the words before the colon in the comment above each. */
 const QUERIES: ReadonlyMap<string, string> = new Map(
   [...BLOCK.matchAll(/^-- ([^:\n]+).*\nSUBSCRIBE TO ([^;]+);/gm)].map(([, name = "", sql = ""]) => [
     name,
@@ -31,7 +32,10 @@ const QUERIES: ReadonlyMap<string, string> = new Map(
   ]),
 );
 
-/** Statements that change the rows of each query; a number lets that many seconds pass. */
+/**
+ * The statements that change the rows of each query. A number advances the clock by that many
+ * seconds.
+ */
 const CHANGES: Readonly<Record<string, readonly (string | number)[]>> = {
   "a feed": [
     "INSERT INTO chat.posts VALUES (20, 1, 'bo', 'new', now(), 0)",
@@ -104,7 +108,7 @@ async function run(sql: string): Promise<readonly (readonly unknown[])[]> {
   return results.at(-1)?.rows ?? [];
 }
 
-/** Lets everything run that is due. */
+/** Runs all work that is due. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
@@ -119,12 +123,12 @@ async function begin(): Promise<void> {
     INSERT INTO chat.friends VALUES ('root', 'bo'), ('bo', 'cy'), ('bo', 'di'), ('cy', 'fay')`);
 }
 
-test("the page has ten queries, and each has changes here", () => {
+test("the page has ten queries, and this test changes the rows of each", () => {
   expect([...QUERIES.keys()]).toEqual(Object.keys(CHANGES));
   expect(QUERIES.size).toBe(10);
 });
 
-describe("each state is the SELECT", () => {
+describe("each state equals the result of the SELECT", () => {
   for (const [name, changes] of Object.entries(CHANGES)) {
     test(name, async () => {
       const sql = QUERIES.get(name) ?? "";
@@ -138,7 +142,7 @@ describe("each state is the SELECT", () => {
         if (typeof change === "number") clock.advance(change * 1000);
         else await run(change);
         await settle();
-        // A query that has just been evaluated rests.
+        // A query that has just been evaluated is not evaluated again for a while.
         clock.advance(1);
         await settle();
         const rows = await run(sql);
@@ -151,7 +155,7 @@ describe("each state is the SELECT", () => {
   }
 });
 
-/** The rows of a follower as sorted texts of the cells that the SELECT has. */
+/** The rows of a follower as sorted texts, with only the cells that the SELECT returns. */
 function cellsOf(
   { ack, rows }: ResultFollower,
   selected: readonly (readonly unknown[])[],

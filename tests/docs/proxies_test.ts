@@ -1,8 +1,7 @@
 /**
- * Verifies that behind nginx and Caddy as docs/operations.md configures them, requests, WebSockets
- * and server-sent events arrive whole and without delay. Method: the real programs, with the
- * snippet exactly as written there; only ports are replaced, and a host
- * that has one.
+ * Verifies that requests, WebSockets and server-sent events arrive complete and without delay
+ * behind nginx and Caddy, configured as in docs/operations.md. The test runs the real programs with
+ * the exact snippets; it replaces only the ports, and the host name if a snippet contains one.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -22,7 +21,7 @@ import { until } from "../support/until.ts";
 import { blocksOf } from "./snippets.ts";
 
 let server: ServerProcess;
-/** The server below a sub-path, as operations.md configures it, which also trusts the proxy. */
+/** A server below a sub-path, configured as in operations.md, which also trusts the proxy. */
 let below: ServerProcess;
 let folder: string;
 
@@ -120,7 +119,9 @@ async function expectPasses(
   }
 }
 
-/** Checks that what the server names lies below the path of a URL, and is reached there. */
+/**
+ * Checks that every address in a response lies below the path of a URL, and can be reached there.
+ */
 async function expectBelow(url: string): Promise<void> {
   const { origin, pathname: path } = new URL(url);
   const root = await fetch(`${url}/`, { redirect: "manual" });
@@ -200,7 +201,7 @@ testUnless(programMissing("caddy", "caddy"))(
   async () => {
     const port = await freePort();
     const text = snippet("caddyfile", { writtenPort: "8083", port, to: below });
-    // The header wins over the configuration.
+    // The header takes precedence over the configuration.
     const elsewhere = text.replaceAll("/db", "/other");
     await expectPasses(
       below,

@@ -1,7 +1,7 @@
 /**
- * Verifies that the table "Who may do what" of docs/auth.md is true, cell by cell. Method: each row
- * has statements, which run as each of the five callers on a real server; the outcome says what the
- * cell has to say. A row without statements fails, as do statements without a row.
+ * Verifies every cell of the table "Who may do what" in docs/auth.md. Each row has statements,
+ * which run as each of the five callers on a real server, and the outcome determines the expected
+ * text of the cell. A row without statements fails, and so do statements without a row.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,13 +10,16 @@ import { join } from "node:path";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 import { ROOT } from "./snippets.ts";
 
-/** The callers in the order of the columns. The last one owns the namespace `shop`, as a `user`. */
+/**
+ * The callers in the order of the columns. The last one has the role `user` and owns the namespace
+ * `shop`.
+ */
 const CALLERS = ["usual", "servant", "admin", "root", "owner"] as const;
 
 /** One user of each role, for rows whose cells name roles. */
 const TARGETS = { user: "target_u", service: "target_s", dba: "target_d", system: "root" } as const;
 
-/** What a caller without the right gets. */
+/** The error for a caller without the right. */
 const REFUSALS: ReadonlySet<string> = new Set(["PERMISSION_DENIED", "TABLE_NOT_FOUND"]);
 
 const backups = mkdtempSync(join(tmpdir(), "tidemark-backups-"));
@@ -69,13 +72,13 @@ function fresh(): string {
 /** @returns Whether the caller has the right. @throws If the statement fails for another reason. */
 async function isPermitted(caller: string, sql: string): Promise<boolean> {
   const { body } = await server.sql(sql, { token: tokens.get(caller) ?? "" });
-  // Rights are looked at before the object is.
+  // Rights are checked before the object is looked up.
   if (body.error === undefined || body.error.reason === "object_not_found") return true;
   if (REFUSALS.has(body.error.code)) return false;
   throw new Error(`${caller} gets ${JSON.stringify(body.error)} for ${sql}`);
 }
 
-/** Returns the word of a cell for statements of which a caller may run all or none. */
+/** Returns the word in a cell for statements of which a caller may run all or none. */
 async function allOrNone(caller: string, statements: readonly string[]): Promise<string> {
   const outcomes: boolean[] = [];
   for (const sql of statements) outcomes.push(await isPermitted(caller, sql));
@@ -121,7 +124,9 @@ async function made(definition: (name: string) => string): Promise<string> {
   return name;
 }
 
-/** The statements of each row, by the beginning of its first cell. They return the cell's words. */
+/**
+ * The statements of each row, by the first words of the row. They return the words of the cells.
+ */
 const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
   "read and write one's own rows of `USER` tables": (caller) =>
     allOrNone(caller, [
@@ -225,7 +230,7 @@ function tableOfTheDocument(): TableRow[] {
 
 const table = tableOfTheDocument();
 
-test("each row of the table has statements, and each statement a row", () => {
+test("each row of the table has statements, and all statements have a row", () => {
   expect(table.map(({ what }) => Object.keys(ROWS).find((key) => what.startsWith(key)))).toEqual(
     Object.keys(ROWS),
   );

@@ -1,12 +1,12 @@
 /**
- * The fenced blocks of a document, and how each is run.
+ * Finds the fenced blocks of a document, and determines how each is run.
  *
  *     <!-- snippet: shows "hello" -->      a directive for the block after it; see `Directive`
  *     ```html
  *     …
  *     ```
  *
- * A block of an unknown language is an error, so that no snippet escapes.
+ * A block in an unknown language is an error, so that no snippet is skipped unnoticed.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -14,10 +14,10 @@ import type { ServerProcess } from "../support/server_process.ts";
 
 export const ROOT: string = join(import.meta.dir, "../..");
 
-/** The first Node version with the WebSocket that live queries need. */
+/** The first Node version with WebSockets, which live queries need. */
 const NODE_MIN = 22;
 
-/** Runs scripts: Node, or Bun where Node is absent or too old for live queries. */
+/** The program that runs scripts: Node, or Bun if Node is absent or too old for live queries. */
 export const SCRIPT_RUNNER: string = nodeMajor() >= NODE_MIN ? "node" : process.execPath;
 
 function nodeMajor(): number {
@@ -29,7 +29,7 @@ function nodeMajor(): number {
 /** The address used in the documents. */
 const WRITTEN_ADDRESS = "127.0.0.1:2900";
 
-/** Directories named in the documents, with the name that each has below a run's folder. */
+/** Directories named in the documents, each with its name in the folder of a run. */
 const WRITTEN_PATHS: readonly (readonly [written: string, name: string])[] = [
   ["/var/backups", "backups"],
   ["/mnt/nvme/tidemark", "nvme"],
@@ -41,17 +41,17 @@ const COMMAND_MS_MAX = 60_000;
 const BLOCK = /^(?:<!-- snippet: (.+?) -->\n)?```([a-z]*)\n([\s\S]*?)^```$/gm;
 
 export type Directive =
-  /** Another test runs the block. */
+  /** A different test runs the block. */
   | { readonly kind: "tested"; readonly by: string }
   /** No test can run the block here. */
   | { readonly kind: "untested"; readonly why: string }
-  /** The block starts the server that the blocks after it use. */
+  /** The block starts the server that later blocks use. */
   | { readonly kind: "server" }
   /** The server refuses a statement in the block. */
   | { readonly kind: "refused" }
   /** The command runs until it is killed, which happens once it has printed the text. */
   | { readonly kind: "until"; readonly text: string }
-  /** The page shows the text. It is also saved under the path, for the commands behind it. */
+  /** The page shows the text. It is also saved under the path, for later commands. */
   | { readonly kind: "shows"; readonly text: string; readonly path?: string };
 
 export interface Block {
@@ -109,7 +109,7 @@ export class Runner {
     const bin = join(folder, "bin");
     mkdirSync(bin, { recursive: true });
     for (const [, name] of WRITTEN_PATHS) mkdirSync(join(folder, name), { recursive: true });
-    // `npm start -- verify ./data` runs the server's program in the folder.
+    // `npm start -- verify ./data` runs the server program in the folder.
     const npm = `#!/bin/sh\nshift\n[ "$1" = "--" ] && shift\nexec ${process.execPath} ${ROOT}/src/main.ts "$@"\n`;
     writeFileSync(join(bin, "npm"), npm, { mode: 0o755 });
     writeFileSync(join(folder, "config.toml"), "");
@@ -180,7 +180,7 @@ export class Runner {
       stderr: "pipe",
       timeout: COMMAND_MS_MAX,
       killSignal: "SIGKILL",
-      // The shell's own children end with it.
+      // Processes that the shell started end with it.
       detached: true,
     });
     const errors = new Response(child.stderr).text();

@@ -1,9 +1,9 @@
 /**
- * Verifies that the data of a released version stays readable for ever, and an older version
- * refuses a newer version's data and leaves it unchanged. Method: a directory of each format is
- * kept under tests/fixtures with everything that can be read in it. This version opens a copy and
- * reads the same contents. It also has to refuse copies in which one number says that a newer
- * version wrote them.
+ * Verifies that the data of each released version stays readable, and that an older version refuses
+ * the data of a newer version and leaves it unchanged. A directory of each format is kept under
+ * tests/fixtures with a description of its readable contents. This version opens a copy and must
+ * read the same contents. It must also refuse copies in which a number says that a newer version
+ * wrote them.
  */
 import { Database as Sqlite } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -27,7 +27,7 @@ import { formatIn, WRITTEN_FORMATS } from "../support/segment_files.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const FIXTURES = join(ROOT, "tests/fixtures");
-/** The oldest comes first. */
+/** The formats, oldest first. */
 const FORMATS = readdirSync(FIXTURES)
   .filter((name) => name.startsWith("format-"))
   .toSorted((left, right) => numberOf(left) - numberOf(right));
@@ -166,7 +166,7 @@ test.each(FORMATS.filter((format) => numberOf(format) >= FIRST_WITH_SEARCHES))(
   },
 );
 
-/** Returns the contents of the files of inverted indexes, which begin with their magic. */
+/** Returns the contents of the files of inverted indexes, which begin with a magic number. */
 function invertedIn(directory: string): readonly (readonly [string, string])[] {
   return Object.entries(filesIn(directory)).filter(
     ([name, content]) =>
@@ -176,7 +176,7 @@ function invertedIn(directory: string): readonly (readonly [string, string])[] {
 }
 
 describe.each(FORMATS)("the golden directory of %s", (format) => {
-  test("has the rows, the history, the definitions and the users that it was written with", async () => {
+  test("the golden directory has the rows, history, definitions and users that were written", async () => {
     const directory = copyOf(format);
     const expected: unknown = await Bun.file(join(FIXTURES, format, "contents.json")).json();
     const database = await openGolden(directory, laterClock());
@@ -187,7 +187,7 @@ describe.each(FORMATS)("the golden directory of %s", (format) => {
     await database.close();
   });
 
-  test("can still be written, and reads the same before and after a flush and a restart", async () => {
+  test("the golden directory can still be written, and reads the same before and after a flush and a restart", async () => {
     const directory = copyOf(format);
     const database = await openGolden(directory, laterClock());
     const principal = principalFor(database, "ada");
@@ -215,7 +215,7 @@ function rowsIn(contents: unknown): unknown {
   return tables.map(({ owners }) => owners);
 }
 
-test("the golden directory of the newest format has segments of all that are still written", () => {
+test("the golden directory of the newest format has all kinds of segments that are still written", () => {
   const directory = copyOf(FORMATS.at(-1) ?? "");
   const formats = Object.entries(filesIn(directory))
     .filter(([name]) => name.endsWith(".seg"))
@@ -330,7 +330,8 @@ describe("a directory with a newer format is refused, and not a byte of it chang
 
   test.each(NEWER.map((each) => [each.what, each] as const))("%s", async (_what, newer) => {
     const directory = copyOf(format);
-    // The last process was in the middle of work whose remains an older version would have removed.
+    // The last process was interrupted, and an older version would have removed what it left
+    // behind.
     mkdirSync(join(directory, "tmp"));
     writeFileSync(join(directory, "tmp/77.seg"), "half of it");
     changeOne(directory, newer);
@@ -348,7 +349,7 @@ describe("a directory with a newer format is refused, and not a byte of it chang
     expect(filesIn(directory)).toEqual(before);
   });
 
-  test("but one whose number is damaged is not mistaken for it", async () => {
+  test("a damaged format number is not mistaken for a newer format", async () => {
     const directory = copyOf(format);
     for (const name of Object.keys(filesIn(directory))) {
       if (!/\.(?:seg|dv)$/.test(name)) continue;

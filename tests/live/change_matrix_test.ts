@@ -1,6 +1,6 @@
 /**
- * Verifies that a commit changes the result as the change matrix of the SQL contract specifies, in
- * order, once, and only for the subscriptions that it affects.
+ * Verifies that a commit changes a result as the change matrix of the SQL contract specifies: in
+ * order, once, and only for the affected subscriptions.
  */
 import { expect, test } from "bun:test";
 import { unixMsFromSeq } from "../../src/base/seq.ts";
@@ -34,7 +34,7 @@ async function changesAfter(fixture: LiveFixture, sql: string, ...writes: TableW
   return { changes: sink.changes(), commit };
 }
 
-test("matrix 1, 2: an insert is sent if it matches, and unknown is no match", async () => {
+test("matrix 1, 2: an insert is sent if the filter is true, and NULL does not count as true", async () => {
   const fixture = liveFixture();
   const rows = [message(1, "lobby", 3, "hi"), message(2, "hall"), message(3, null)];
   const { changes, commit } = await changesAfter(fixture, LOBBY, write("insert", rows));
@@ -50,7 +50,7 @@ test("matrix 1, 2: an insert is sent if it matches, and unknown is no match", as
   ]);
 });
 
-test("matrix 3: an update carries the full row, and of the old one the key, _seq and the differences", async () => {
+test("matrix 3: an update contains the full new row, and the key, _seq and changed values of the old row", async () => {
   const fixture = liveFixture();
   const before = fixture.store.write(write("insert", [message(1, "lobby", 3, "hi")]));
   const rows = [message(1, "lobby", 3, null)];
@@ -68,7 +68,7 @@ test("matrix 3: an update carries the full row, and of the old one the key, _seq
   ]);
 });
 
-test("matrix 3: an update of columns that are not projected is sent for its _seq", async () => {
+test("matrix 3: an update of columns that are not projected is sent because of its _seq", async () => {
   const fixture = liveFixture();
   const before = fixture.store.write(write("insert", [message(1, "lobby", 3, "hi")]));
   const sql = "SELECT id, body FROM chat.messages";
@@ -81,7 +81,7 @@ test("matrix 3: an update of columns that are not projected is sent for its _seq
   });
 });
 
-test("matrix 4, 5, 6: rows enter as insert, leave as delete with the new _seq, stay away silently", async () => {
+test("matrix 4, 5, 6: a row that enters is an insert, one that leaves a delete with the new _seq, and others are not sent", async () => {
   const fixture = liveFixture();
   const inserted = [message(1, "hall", 1), message(2, "lobby", 2), message(3, "hall", 3)];
   fixture.store.write(write("insert", inserted));
@@ -99,7 +99,7 @@ test("matrix 4, 5, 6: rows enter as insert, leave as delete with the new _seq, s
   ]);
 });
 
-test("matrix 8, 9: a delete carries the last row and the seq of the deletion; then insert again", async () => {
+test("matrix 8, 9: a delete contains the last row and the seq of the deletion, and an insert may follow", async () => {
   const fixture = liveFixture();
   fixture.store.write(write("insert", [message(1, "lobby", 1, "a"), message(2, "hall")]));
   const { sink } = fixture.open("SELECT *, _deleted FROM chat.messages", null);
@@ -125,7 +125,7 @@ test("matrix 8, 9: a delete carries the last row and the seq of the deletion; th
   ]);
 });
 
-test("matrix 13: another owner's change is never seen", async () => {
+test("matrix 13: the change of another owner is never sent", async () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(EVERYTHING, null);
   const other = fixture.open(EVERYTHING, null, { as: BOB });
@@ -135,7 +135,7 @@ test("matrix 13: another owner's change is never seen", async () => {
   expect(other.sink.changes()).toHaveLength(1);
 });
 
-test("neighbours of one commit and kind share a message; commits and kinds do not", async () => {
+test("consecutive changes of one commit and one kind share a message", async () => {
   const fixture = liveFixture();
   fixture.store.write(write("insert", [message(1, "lobby"), message(2, "lobby")]));
   const { sink } = fixture.open(EVERYTHING, null);
@@ -161,7 +161,7 @@ test("neighbours of one commit and kind share a message; commits and kinds do no
   ]);
 });
 
-test("a message holds at most 1000 rows and fits the frame; rows and old values stay aligned", async () => {
+test("a message holds at most 1000 rows and fits into a frame, and rows stay aligned with old values", async () => {
   const fixture = liveFixture({ frameBytesMax: 100_000 });
   const rows = Array.from({ length: 2500 }, (_, id) => message(id, "lobby", id, "x"));
   fixture.store.write(write("insert", rows));
@@ -179,7 +179,7 @@ test("a message holds at most 1000 rows and fits the frame; rows and old values 
   expect(next).toBe(2500);
 });
 
-test("a group evaluates once, and makes one message for each distinct id", async () => {
+test("a group evaluates a change once, and creates one message for each distinct id", async () => {
   const fixture = liveFixture();
   const opened = ["same", "same", "other"].map((id) => fixture.open(EVERYTHING, null, { id }));
   await settle();
@@ -193,7 +193,7 @@ test("a group evaluates once, and makes one message for each distinct id", async
   expect(third?.message.subscription_id).toBe("other");
 });
 
-test("groups of one partition share one read, with the union of their columns", async () => {
+test("groups of one partition share a single read of all their columns", async () => {
   const fixture = liveFixture();
   const opened = queryTexts()
     .filter((sql) => !sql.includes("12 /") && !sql.includes("$1"))
@@ -211,7 +211,7 @@ test("groups of one partition share one read, with the union of their columns", 
   });
 });
 
-test("a change reaches only groups whose room is the old or the new one", async () => {
+test("a change reaches only the groups of its old and new room", async () => {
   const fixture = liveFixture();
   const rooms = Array.from({ length: 50 }, (_, room) =>
     fixture.open(ROOM, null, { id: `r${room}`, params: [`room ${room}`] }),
@@ -241,7 +241,7 @@ test("columns that no group reads are released", async () => {
   ]);
 });
 
-test("a failing group ends, and neither its neighbours nor the writer notice", async () => {
+test("a failing group ends without affecting its neighbours or the writer", async () => {
   const fixture = liveFixture();
   const failing = fixture.open("SELECT id FROM chat.messages WHERE 12 / n > 1", null, {
     id: "bad",
@@ -258,7 +258,7 @@ test("a failing group ends, and neither its neighbours nor the writer notice", a
   expect(fixture.engine.subscriptions()).toHaveLength(1);
 });
 
-test("a sink that throws ends its own subscription only", async () => {
+test("a sink that throws ends only its own subscription", async () => {
   const fixture = liveFixture();
   const bad = new RecordingSink();
   const first = fixture.open(EVERYTHING, null, { sink: bad });
@@ -275,7 +275,7 @@ test("a sink that throws ends its own subscription only", async () => {
   expect(second.sink.changes()).toHaveLength(1);
 });
 
-test("nothing is delivered in the writer's own call", async () => {
+test("nothing is delivered within the writer's own call", async () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(EVERYTHING, null);
   fixture.store.write(write("insert", [message(1, "lobby")]));
@@ -285,7 +285,7 @@ test("nothing is delivered in the writer's own call", async () => {
   expect(sink.changes()).toHaveLength(1);
 });
 
-test("position follows the visible seq in a quiet partition, and never leads", async () => {
+test("position follows the visible seq in a quiet partition, and is never ahead of it", async () => {
   const fixture = liveFixture();
   const { subscription } = fixture.open(EVERYTHING, null);
   await settle();
@@ -297,7 +297,7 @@ test("position follows the visible seq in a quiet partition, and never leads", a
   expect(subscription.position).toBe(own.lastSeq);
 });
 
-test("a subscription opened while its feed is behind gets what is above its boundary, once", async () => {
+test("a subscription opened while its feed is behind gets each change above its boundary once", async () => {
   const fixture = liveFixture();
   const early = fixture.open(EVERYTHING, null);
   await settle();
@@ -310,7 +310,7 @@ test("a subscription opened while its feed is behind gets what is above its boun
   expect(late.sink.changes().flatMap(({ rows }) => rows.map((row) => row["id"]))).toEqual([2]);
 });
 
-test("full backpressure stops all its subscriptions at their positions, and resume continues", async () => {
+test("a connection with full backpressure pauses all its subscriptions, which later continue from their positions", async () => {
   const fixture = liveFixture();
   const sink = new RecordingSink();
   const one = fixture.open(EVERYTHING, null, { sink, id: "one" });
@@ -345,7 +345,7 @@ test("full backpressure stops all its subscriptions at their positions, and resu
   expect(one.subscription.position).toBe(fixture.store.visibleSeq);
 });
 
-test("a subscription that is behind when its history expires ends with RESUME_EXPIRED", async () => {
+test("a subscription that is behind ends with RESUME_EXPIRED when its history expires", async () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   await settle();
@@ -364,7 +364,7 @@ test("a subscription that is behind when its history expires ends with RESUME_EX
   ]);
 });
 
-test("a burst far above the budget of a tick is delivered whole and in order", async () => {
+test("a burst far above the budget of a tick is delivered completely and in order", async () => {
   const fixture = liveFixture();
   const opened = Array.from({ length: 40 }, (_, index) =>
     fixture.open(EVERYTHING, null, { as: subscriber(`user ${index}`, 1), id: `s${index % 3}` }),

@@ -1,7 +1,8 @@
 /**
- * Verifies that while a changed definition is reviewed, a subscription reports no position that may
- * lie above the change that is about to end it, since a client that resumes there would keep old
- * rows. Changes to other tables do not wait for the review.
+ * Verifies what happens while the effect of a changed definition on subscriptions is reviewed. A
+ * subscription reports no position that may lie above the change that is about to end it, because a
+ * client that resumed there would keep old rows. Changes to other tables do not wait for the
+ * review.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -32,7 +33,7 @@ function writeElsewhere({ store }: LiveFixture, id: number): void {
   store.write({ tableId: MESSAGES, owner: 2, operation: "insert", rows: [message(id, "hall")] });
 }
 
-test("LiveSubscription.position is unknown until it is known whether a dropped table ends it", async () => {
+test("LiveSubscription.position is undefined until it is known whether a dropped table ends the subscription", async () => {
   const fixture = liveFixture();
   const opened = manyRooms(fixture);
   await settle();
@@ -45,12 +46,12 @@ test("LiveSubscription.position is unknown until it is known whether a dropped t
   const open = opened.filter(({ state }) => state !== "ended");
   expect(open.length).toBeGreaterThan(50);
   expect(open.map(({ position }) => position)).toEqual(open.map(() => undefined));
-  // The view for operators shows the position of a subscription under review nevertheless.
+  // The view for operators shows the position of a subscription even during the review.
   expect(fixture.engine.subscriptions()[0]?.position).toBe(fixture.store.visibleSeq);
   await until(() => opened.every(({ state }) => state === "ended"));
 });
 
-test("LiveSubscription.position advances once a changed definition turns out to change nothing", async () => {
+test("LiveSubscription.position advances once a changed definition turns out not to matter", async () => {
   const fixture = liveFixture();
   const opened = manyRooms(fixture);
   await settle();
@@ -62,7 +63,7 @@ test("LiveSubscription.position advances once a changed definition turns out to 
   await until(() => opened.every(({ position }) => position === visibleSeq));
 });
 
-test("a change of another table is sent long before thousands have been reviewed", async () => {
+test("a change to another table is sent long before thousands of subscriptions have been reviewed", async () => {
   const fixture = liveFixture();
   const other = MESSAGES + 1;
   fixture.store.defineTable(messagesTable(other));

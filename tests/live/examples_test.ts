@@ -1,9 +1,9 @@
 /**
- * The SQL contract's live examples (88 to 98), one after the other against the real process, and
- * the effect of a changed definition on open subscriptions, over JSON and over MessagePack.
+ * Runs the SQL contract's live examples (88 to 98) against the real process, and tests the effect
+ * of changed definitions on open subscriptions, over JSON and over MessagePack.
  *
- * "Nothing" is proved by the next message: a ping's pong follows everything that was sent before
- * it.
+ * To prove that nothing was sent, the tests wait for the next message: the pong of a ping follows
+ * everything that was sent before it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { ChangeMessage, ServerMessage, SubscribeOptions } from "../../src/protocol/mod.ts";
@@ -27,8 +27,8 @@ async function run(sql: string, token = alice): Promise<void> {
 }
 
 /**
- * Returns everything sent so far that was not read, once new subscriptions have loaded their rows
- * or were refused.
+ * Returns everything that was sent and not read so far, once new subscriptions have loaded their
+ * rows or were refused.
  */
 async function delivered(client: SocketClient = socket): Promise<ServerMessage[]> {
   const messages: ServerMessage[] = [];
@@ -100,7 +100,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     await server.stop();
   });
 
-  test("88 to 91: a row enters, changes, stays the same, leaves, and goes unseen", async () => {
+  test("88 to 91: a row enters, changes, stays the same, leaves, and changes outside the result", async () => {
     subscribe("n", QUERY);
     const [ack, batch] = await delivered();
     expect(ack).toMatchObject({ type: "subscription_ack" });
@@ -134,7 +134,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await delivered()).toEqual([]);
   });
 
-  test("92: only the matching rows of one statement, ascending", async () => {
+  test("92: only the matching rows of one statement are sent, in ascending order", async () => {
     await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'c',3),(52,'hide',5),(53,'d',5)");
     const messages = (await delivered()).filter((message) => message.type === "change");
     const rows = messages.flatMap((message) => message.rows);
@@ -142,7 +142,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(Number(rows[0]?.["_seq"])).toBeLessThan(Number(rows[1]?.["_seq"]));
   });
 
-  test("93: the changes of a transaction come together, those of a rollback not at all", async () => {
+  test("93: the changes of a transaction arrive together, and those of a rollback never", async () => {
     const changes =
       "BEGIN; UPDATE app.notes SET stars = 5 WHERE id = 51; DELETE FROM app.notes WHERE id = 53;";
     await run(`${changes} COMMIT`);
@@ -153,13 +153,13 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await delivered()).toEqual([]);
   });
 
-  test("94: another user's rows and a flush are not seen", async () => {
+  test("94: another user's rows and a flush send nothing", async () => {
     await run("INSERT INTO app.notes (id,title,stars) VALUES (51,'x',5)", bob);
     await run("STORAGE FLUSH TABLE app.notes", server.token);
     expect(await delivered()).toEqual([]);
   });
 
-  test("95: an upsert is an update, DO NOTHING is nothing", async () => {
+  test("95: an upsert is an update, and DO NOTHING sends nothing", async () => {
     const values = "INSERT INTO app.notes (id,title,stars) VALUES (51,'e',5) ON CONFLICT (id)";
     await run(`${values} DO UPDATE SET title = EXCLUDED.title`);
     expect(await told()).toEqual(["update 51"]);
@@ -167,7 +167,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await told()).toEqual([]);
   });
 
-  test("96: ORDER BY _seq is accepted, what cannot be live is refused by name", async () => {
+  test("96: ORDER BY _seq is accepted, and constructs that cannot be live are refused by name", async () => {
     subscribe("order", "SELECT id FROM app.notes ORDER BY _seq");
     expect(await told()).toEqual(["row 52", "row 51"]);
     socket.send({ type: "unsubscribe", subscription_id: "order" });
@@ -185,7 +185,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     }
   });
 
-  test("97: a resume brings the deletion as change, the new row in a batch", async () => {
+  test("97: a resume delivers the deletion as a change and the new row in a batch", async () => {
     const position = await positionOf("n");
     socket.send({ type: "unsubscribe", subscription_id: "n" });
     await run("UPDATE app.notes SET stars = 1 WHERE id = 51");
@@ -194,7 +194,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await told()).toEqual(["delete 51", "row 54"]);
   });
 
-  test("an added column ends queries that select * and no others, and both continue correctly", async () => {
+  test("an added column ends only queries that select *, and others continue correctly", async () => {
     subscribe("star", "SELECT * FROM app.notes", null);
     subscribe("named", "SELECT title FROM app.notes", null);
     await delivered();
@@ -211,7 +211,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect((await told()).toSorted()).toEqual(["SCHEMA_CHANGED n", "SCHEMA_CHANGED named"]);
   });
 
-  test("a stricter rule ends nothing, a wider type ends queries that name the column", async () => {
+  test("a stricter constraint ends nothing, and a wider type ends queries that name the column", async () => {
     subscribe("kept", "SELECT extra FROM app.notes", null);
     subscribe("where", "SELECT id FROM app.notes WHERE CAST(extra AS TEXT) <> ''", null);
     await delivered();
@@ -235,7 +235,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect((await told()).toSorted()).toEqual(["CONVERSION_ERROR ratio", "insert 61"]);
   });
 
-  test("two columns that swap their names end queries that name one of them", async () => {
+  test("two columns that exchange their names end queries that name one of them", async () => {
     await run("CREATE USER TABLE app.pairs (id INT PRIMARY KEY, a INT, b INT)", server.token);
     subscribe("both", "SELECT id, a, b FROM app.pairs", null);
     subscribe("one", "SELECT id, a FROM app.pairs", null);
@@ -250,7 +250,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     await delivered();
   });
 
-  test("an alias before the column itself hides neither its key nor its _seq", async () => {
+  test("an alias before the column itself hides neither the key nor _seq", async () => {
     await run("CREATE USER TABLE app.aliased (id INT PRIMARY KEY, v TEXT)", server.token);
     subscribe("aliased", "SELECT _seq AS s, id AS k, v FROM app.aliased", null);
     await delivered();
@@ -267,13 +267,13 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     await delivered();
   });
 
-  test("98: a dropped table ends with NOT_FOUND", async () => {
+  test("98: a subscription to a dropped table ends with NOT_FOUND", async () => {
     await run("DROP TABLE app.notes", server.token);
     const [message] = await delivered();
     expect(message).toMatchObject({ code: "NOT_FOUND", subscription_id: "other", ended: true });
   });
 
-  test("a user who may no longer read a shared table is told UNAUTHORIZED", async () => {
+  test("a user who may no longer read a shared table receives UNAUTHORIZED", async () => {
     const columns = "(id BIGINT PRIMARY KEY, text TEXT)";
     const shared = "WITH (TYPE = 'SHARED', ACCESS_LEVEL = 'PUBLIC')";
     await run(`CREATE TABLE app.board ${columns} ${shared}`, server.token);
@@ -285,7 +285,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (serialization) => {
     expect(await told()).toEqual(["UNAUTHORIZED board"]);
   });
 
-  test("a user who no longer owns a namespace is told UNAUTHORIZED", async () => {
+  test("a user who no longer owns a namespace receives UNAUTHORIZED", async () => {
     await run("CREATE NAMESPACE club AUTHORIZATION alice", server.token);
     await run("CREATE SHARED TABLE club.plans (id INT PRIMARY KEY)");
     subscribe("plans", "SELECT id FROM club.plans", null);

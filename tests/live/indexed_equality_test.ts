@@ -1,8 +1,8 @@
 /**
  * Verifies that a condition `column = constant` that a feed's index has decided is not evaluated
- * again, whatever the type, and the rest of the filter is evaluated only if the condition holds.
- * Method: rows that enter, stay in and leave the results of several live queries; at the end, they
- * are compared with the result of the same query.
+ * again, whatever the type, and that the rest of the filter is evaluated only if the condition
+ * holds. Rows enter, stay in and leave the results of several live queries, which are finally
+ * compared with the results of ordinary queries.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -48,7 +48,7 @@ function idsIn(sink: RecordingSink): number[] {
   return [...ids].toSorted((left, right) => left - right);
 }
 
-/** Types, each with two values in one or several equal spellings. */
+/** Types, each with two values, some of which have several equal spellings. */
 const TYPES: readonly (readonly [string, readonly [string, ...string[]], string])[] = [
   ["INT", ["7"], "8"],
   ["SMALLINT", ["7"], "-8"],
@@ -69,7 +69,7 @@ const TYPES: readonly (readonly [string, readonly [string, ...string[]], string]
   ["JSON", ["'[1,2]'", "'[1, 2]'", "'[1.0, 2]'"], "'[2, 1]'"],
 ];
 
-test.each(TYPES)("%s: rows enter and leave by the condition alone", async (type, equal, other) => {
+test.each(TYPES)("%s: rows enter and leave by this condition alone", async (type, equal, other) => {
   const table = `default.t${TYPES.findIndex(([name]) => name === type)}`;
   await run(`CREATE TABLE ${table} (id INT PRIMARY KEY, c ${type})`);
   const where = [...equal, other].map((value) => `c = ${value}`);
@@ -98,7 +98,7 @@ test.each(TYPES)("%s: rows enter and leave by the condition alone", async (type,
   }
 });
 
-test("the rest of a filter is not evaluated on a version that the condition leaves out", async () => {
+test("the rest of a filter is not evaluated on a version that fails the condition", async () => {
   await run("CREATE TABLE default.rooms (id INT PRIMARY KEY, room TEXT, n INT)");
   const inA = follow("a", "SELECT id FROM default.rooms WHERE 12 / n > 1 AND room = 'a'");
   const inB = follow("b", "SELECT id FROM default.rooms WHERE room = 'b'");

@@ -1,6 +1,6 @@
 /**
- * Verifies that the engine refuses with the codes of the wire contract, counts correctly, forgets
- * ended subscriptions, and reacts to changed definitions.
+ * Verifies that the engine refuses requests with the codes of the wire contract, counts correctly,
+ * forgets ended subscriptions, and reacts to changed definitions.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -58,7 +58,7 @@ test.each<[string, object]>([
   expect(fixture.engine.countOfUser("ann")).toBe(0);
 });
 
-test("options: null stands for absent, a large batch_size for the largest", () => {
+test("options: null means absent, and a large batch_size means the maximum", () => {
   const fixture = liveFixture({ batchSizeDefault: 3, batchSizeMax: 5 });
   const rows = Array.from({ length: 9 }, (_, id) => message(id, "lobby"));
   fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
@@ -69,7 +69,7 @@ test("options: null stands for absent, a large batch_size for the largest", () =
   expect(large.sink.batches()[0]?.rows).toHaveLength(5);
 });
 
-test("a statement that cannot be planned keeps position and hint", () => {
+test("the error for a statement that cannot be planned keeps its position and hint", () => {
   const fixture = liveFixture();
   expect(refusal(() => fixture.open("SELEC"))).toMatchObject({
     code: "INVALID_SQL",
@@ -110,7 +110,7 @@ test("a planning failure that is not the client's fault is logged", () => {
   ]);
 });
 
-test("parameters: numbers keep their digits, arrays and objects are INVALID_PARAMETER", () => {
+test("parameters: numbers keep their digits, and arrays and objects are refused with INVALID_PARAMETER", () => {
   const fixture = liveFixture();
   expect(refusal(() => fixture.open(ROOM, {}, { params: ["a", [1]] }))).toMatchObject({
     code: "INVALID_PARAMETER",
@@ -121,7 +121,7 @@ test("parameters: numbers keep their digits, arrays and objects are INVALID_PARA
   );
 });
 
-test("limits: of a user over all connections and of a connection; ended subscriptions do not count", () => {
+test("limits apply to a user over all connections and to a connection, and ended subscriptions do not count", () => {
   const fixture = liveFixture({ subscriptionsPerUser: 3, subscriptionsPerConnection: 2 });
   const sink = new RecordingSink();
   const first = fixture.open(EVERYTHING, {}, { sink });
@@ -137,13 +137,13 @@ test("limits: of a user over all connections and of a connection; ended subscrip
   expect(fixture.open(EVERYTHING, {}, { sink }).subscription.state).toBe("following");
 });
 
-test("limits: 0 for a user means no limit", () => {
+test("limits: a limit of 0 for a user means no limit", () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   for (let index = 0; index < 10; index += 1) fixture.open(EVERYTHING, null);
   expect(fixture.engine.countOfUser("ann")).toBe(10);
 });
 
-test("close ends without a message, and nothing follows", async () => {
+test("close ends a subscription without a message, and no message follows", async () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   await settle();
@@ -156,7 +156,7 @@ test("close ends without a message, and nothing follows", async () => {
   expect(fixture.clock.timerCount).toBe(0);
 });
 
-test("kill ends one live query with KILLED, and reports if there is none", () => {
+test("kill ends one live query with KILLED, and reports whether it exists", () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   fixture.open(EVERYTHING, null, { id: "m2" });
@@ -179,7 +179,7 @@ test("shutdown ends every subscription and refuses new ones", () => {
   expect(refusal(() => fixture.open(EVERYTHING)).code).toBe("SHUTTING_DOWN");
 });
 
-test("subscriptions lists who follows which query, how far, and how much", async () => {
+test("subscriptions lists the user, the query, the position and the volume of each subscription", async () => {
   const fixture = liveFixture();
   fixture.open(EVERYTHING, null);
   await settle();
@@ -210,7 +210,7 @@ test("subscriptions lists who follows which query, how far, and how much", async
   ]);
 });
 
-test("the rate of changes falls as time passes, and lag counts the changes that are not yet sent", async () => {
+test("the rate of changes falls as time passes, and lag counts the unsent changes", async () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(EVERYTHING, null);
   await settle();
@@ -246,7 +246,7 @@ test.each([
   expect(row?.lastUpdateMs).toBe(clock.nowMs() - 60_000);
 });
 
-test("a change is delivered, not replayed, to a client that subscribed while the clock was ahead", async () => {
+test("a change is delivered rather than replayed to a client that subscribed while the clock was ahead", async () => {
   const fixture = liveFixture();
   const { clock, engine, store } = fixture;
   const startMs = clock.nowMs();
@@ -262,7 +262,7 @@ test("a change is delivered, not replayed, to a client that subscribed while the
   expect(counts.reduce((sum, count) => sum + count)).toBe(1);
 });
 
-test("tableChanged: a dropped table ends with NOT_FOUND, a lost right with UNAUTHORIZED", () => {
+test("tableChanged: a dropped table ends subscriptions with NOT_FOUND, and a lost right with UNAUTHORIZED", () => {
   const fixture = liveFixture();
   const dropped = fixture.open(EVERYTHING, null);
   fixture.sql.refusal = new DatabaseError("TABLE_NOT_FOUND", "gone");
@@ -280,7 +280,7 @@ test("tableChanged: a dropped table ends with NOT_FOUND, a lost right with UNAUT
   expect(unread.sink.errors()).toMatchObject([{ code: "UNAUTHORIZED", ended: true }]);
 });
 
-test("tableChanged: another table under the same name ends with NOT_FOUND", () => {
+test("tableChanged: another table under the same name ends subscriptions with NOT_FOUND", () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(EVERYTHING, null);
   fixture.sql.tableId = MESSAGES + 1;
@@ -288,7 +288,7 @@ test("tableChanged: another table under the same name ends with NOT_FOUND", () =
   expect(sink.errors()).toMatchObject([{ code: "NOT_FOUND", ended: true }]);
 });
 
-test("tableChanged: a column that a query names ends it with SCHEMA_CHANGED", () => {
+test("tableChanged: a change to a column that a query names ends the query with SCHEMA_CHANGED", () => {
   const fixture = liveFixture();
   const { sink } = fixture.open(NARROW, null);
   fixture.sql.refusal = new DatabaseError("COLUMN_NOT_FOUND", "no body");
@@ -298,7 +298,7 @@ test("tableChanged: a column that a query names ends it with SCHEMA_CHANGED", ()
   ]);
 });
 
-test("tableChanged: a surviving query notices nothing, and is planned once for each reader", async () => {
+test("tableChanged: a surviving query is not affected, and is planned once for each reader", async () => {
   const fixture = liveFixture();
   const opened = [ANN, subscriber("eve", 1), subscriber("eve", 1)].map((as) =>
     fixture.open(EVERYTHING, null, { as }),
@@ -321,7 +321,7 @@ test("tableChanged: a surviving query notices nothing, and is planned once for e
   expect(late.sink.shared.at(-1)).toBe(opened[0]?.sink.shared.at(-1) as never);
 });
 
-test("tableChanged: a column added in the middle of a snapshot moves nothing", () => {
+test("tableChanged: a column that is added during a snapshot does not affect the snapshot", () => {
   const fixture = liveFixture();
   const rows = Array.from({ length: 4 }, (_, id) => message(id, "lobby", id, `text ${id}`));
   fixture.store.write({ tableId: MESSAGES, owner: 1, operation: "insert", rows });
@@ -348,7 +348,7 @@ function manyRooms(fixture: LiveFixture): RecordingSink[] {
   });
 }
 
-test("tableChanged: many queries take turns, and a query that will end receives nothing written after it", async () => {
+test("tableChanged: many queries are reviewed in turn, and a query that will end receives nothing written later", async () => {
   const fixture = liveFixture();
   const sinks = manyRooms(fixture);
   await settle();
@@ -369,10 +369,10 @@ test("tableChanged: many queries take turns, and a query that will end receives 
   expect(fixture.engine.subscriptions()).toEqual([]);
 });
 
-test("tableChanged: no follower reads on alone, nor joins, before its turn", async () => {
+test("tableChanged: no subscription continues separately or joins a group before its review", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const rooms = Array.from({ length: 100 }, (_, index) => `room ${index}`);
-  // All sockets are full, so that no feed reads for them.
+  // All sockets are full, so that no feed reads for their subscriptions.
   const opened = rooms.map((room) => {
     const sink = new RecordingSink();
     sink.room = 1;
@@ -394,7 +394,7 @@ test("tableChanged: no follower reads on alone, nor joins, before its turn", asy
   expect(opened.flatMap(({ sink }) => sink.changes())).toEqual([]);
 });
 
-test("tableChanged: members of one group take turns, each is told once", async () => {
+test("tableChanged: the members of one group are reviewed in turn, and each is notified once", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const sinks = Array.from({ length: 400 }, () => fixture.open(EVERYTHING, null).sink);
   await settle();
@@ -406,7 +406,7 @@ test("tableChanged: members of one group take turns, each is told once", async (
   expect(sinks.flatMap((sink) => sink.errors())).toHaveLength(sinks.length);
 });
 
-test("tableChanged: a follower that survives a change over several ticks misses and repeats nothing", async () => {
+test("tableChanged: a subscription that survives a change over several ticks misses and repeats nothing", async () => {
   const fixture = liveFixture({ subscriptionsPerUser: 0 });
   const sinks = manyRooms(fixture);
   const rows = sinks.map((_, index) => message(index, `room ${index}`));
@@ -418,7 +418,7 @@ test("tableChanged: a follower that survives a change over several ticks misses 
   const snapshot = fixture.open(NARROW, { batch_size: 60 });
   fixture.sql.schemaVersion = 2;
   fixture.engine.tableChanged(MESSAGES);
-  // The definition changes again before the first review is over, and a follower leaves and
+  // The definition changes again before the first review is over, and a subscription closes and
   // returns.
   fixture.engine.tableChanged(MESSAGES);
   write("delete");

@@ -1,7 +1,7 @@
 /**
- * Verifies that a follower whose rows have not changed for longer than history is kept misses
- * nothing, and receives the next change. Method: tables with so many owners that they share a low
- * watermark, which rises above the follower's last change.
+ * Verifies that a subscriber whose rows have not changed for longer than the retention period
+ * misses nothing, and receives the next change. The tables have so many owners that they share a
+ * low watermark, which rises above the subscriber's last change.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
@@ -22,14 +22,14 @@ import { SeededRandom } from "../support/seeded_random.ts";
 const EVERYTHING = "SELECT * FROM chat.messages";
 const ROOM = "SELECT * FROM chat.messages WHERE room = $1";
 
-/** One more than the number of owners with their own low watermark. */
+/** One more than the number of owners that have a low watermark of their own. */
 const OWNERS = 1001;
 
 function written(owner: number, operation: TableWrite["operation"], n = 0): TableWrite {
   return { tableId: MESSAGES, owner, operation, rows: [message(1, "lobby", n)] };
 }
 
-/** Expires all history, so that no follower may begin at an earlier position. */
+/** Expires all history, so that no subscription can begin at an earlier position. */
 function expireAll({ store }: LiveFixture): Seq {
   store.write(written(2, "insert"));
   const floor = store.visibleSeq;
@@ -37,7 +37,7 @@ function expireAll({ store }: LiveFixture): Seq {
   return floor;
 }
 
-test("a quiet follower gets the next change after the low watermark of all owners has risen", async () => {
+test("a quiet subscription gets the next change after the shared low watermark of all owners has risen", async () => {
   const clock = new ManualClock();
   const world = await LocalWorld.open(clock, new SeededRandom(1));
   const { store } = world;
@@ -53,7 +53,7 @@ test("a quiet follower gets the next change after the low watermark of all owner
   for (let half = 0; half < 2; half += 1) await world.discard();
   expect(store.earliestSeq(MESSAGES, ANN.owner ?? 0)).toBeGreaterThan(0);
 
-  // Applied beside others, and visible with them.
+  // The change is applied together with others, and becomes visible with them.
   store.apply({ writes: [written(2, "update", 2)] });
   store.apply({ writes: [written(1, "insert")] });
   store.apply({ writes: [written(3, "update", 2)] });
@@ -67,7 +67,7 @@ test("a quiet follower gets the next change after the low watermark of all owner
   await world.close();
 });
 
-test("a quiet follower survives a changed definition that is reviewed in many ticks", async () => {
+test("a quiet subscription survives a changed definition that is reviewed over many ticks", async () => {
   const fixture = liveFixture();
   const sinks = Array.from({ length: 100 }, (_, index) => {
     return fixture.open(ROOM, null, { id: `m${index}`, params: [`room ${index}`] }).sink;
@@ -84,7 +84,7 @@ test("a quiet follower survives a changed definition that is reviewed in many ti
   for (const sink of sinks) expect(sink.changes()).toHaveLength(1);
 });
 
-test("a follower that falls behind with the first change after a long silence continues from there", async () => {
+test("a subscription that falls behind with the first change after a long silence continues from there", async () => {
   const fixture = liveFixture();
   const { sink, subscription } = fixture.open(EVERYTHING, null);
   await settle();

@@ -11,7 +11,7 @@ function keyOf(change: Partial<SubscriptionSpec>, user = "ann"): string {
   return planKeyOf(subscriber(user, 1), { ...SPEC, ...change });
 }
 
-test("id and options are not part of the request; text, parameters and caller are", () => {
+test("id and options are not part of the key of a request; text, parameters and caller are", () => {
   expect(keyOf({ id: "b", options: null })).toBe(keyOf({}));
   const others = [
     keyOf({}, "bob"),
@@ -25,7 +25,7 @@ test("id and options are not part of the request; text, parameters and caller ar
   expect(new Set([keyOf({}), ...others]).size).toBe(others.length + 1);
 });
 
-test("a key is short however long the parameters are, and still distinguishes them", () => {
+test("the key of a request is short however long the parameters are, and still distinguishes them", () => {
   const long = "x".repeat(500_000);
   const keys = [
     [long],
@@ -43,7 +43,7 @@ function plan(mayRead: boolean): LivePlan {
   return { mayRead: () => mayRead } as LivePlan;
 }
 
-test("a plan is found while its group is open and the caller may read", () => {
+test("a plan is found while its group is open and the caller may still read the table", () => {
   const plans = new RecentPlans();
   const [readable, refused] = [plan(true), plan(false)];
   plans.remember("a", readable);
@@ -55,7 +55,7 @@ test("a plan is found while its group is open and the caller may read", () => {
   expect(plans.find("a", () => true)).toBeUndefined();
 });
 
-test("the oldest of too many is forgotten", () => {
+test("the oldest plan is dropped if there are too many", () => {
   const plans = new RecentPlans();
   const open = Array.from({ length: 257 }, () => plan(true));
   for (const [i, each] of open.entries()) plans.remember(String(i), each);
@@ -64,7 +64,7 @@ test("the oldest of too many is forgotten", () => {
   expect(plans.find("256", () => true)).toBe(open[256] as LivePlan);
 });
 
-test("a plan is not kept alive by the cache alone", async () => {
+test("the cache alone does not keep a plan alive", async () => {
   const plans = new RecentPlans();
   const kept = plan(true);
   plans.remember("kept", kept);
@@ -72,7 +72,7 @@ test("a plan is not kept alive by the cache alone", async () => {
   await Bun.sleep(0);
   Bun.gc(true);
   const found = Array.from({ length: 100 }, (_, i) => plans.find(String(i), () => true));
-  // Some plans may still be on the stack.
+  // Some plans may still be referenced from the stack.
   expect(found.filter((it) => it !== undefined).length).toBeLessThan(50);
   expect(plans.find("kept", () => true)).toBe(kept);
 });

@@ -1,6 +1,7 @@
 /**
- * `tidemark verify` and `tidemark repair` of index files: a file that is missing, damaged, or wrong
- * under a right checksum is found and rebuilt, and never causes a wrong result.
+ * Tests how `tidemark verify` and `tidemark repair` handle index files: a file that is missing,
+ * damaged, or wrong despite a correct checksum is found and rebuilt, and never causes a wrong
+ * result.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -36,7 +37,7 @@ function indexFile(path: string, isLast = false): string {
 }
 
 describe("an index file", () => {
-  test("is sound at first", () => {
+  test("an index file is intact at first", () => {
     const { code, text } = maintain("verify", [directory]);
     expect({ code, text }).toMatchObject({ code: 0 });
   });
@@ -152,7 +153,7 @@ describe("the file of an inverted index", () => {
     expect(maintain("verify", [path]).code).toBe(0);
   });
 
-  test("that is missing changes no result", async () => {
+  test("a missing file of an inverted index changes no result", async () => {
     const path = copyOf(inverted);
     rmSync(indexFile(path));
     await using database = await OpenDirectory.open(path);

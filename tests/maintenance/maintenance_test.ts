@@ -1,6 +1,6 @@
 /**
- * `tidemark verify` and `tidemark repair` on real directories: damage anywhere is found, a check
- * changes no byte, and after a repair a server starts and never returns a wrong result.
+ * Tests `tidemark verify` and `tidemark repair` on real directories: they find damage anywhere, a
+ * check changes no byte, and after a repair a server starts and never returns a wrong result.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -54,7 +54,7 @@ function damage(path: string, offset: number, mask = 0x55): void {
   writeFileSync(path, bytes);
 }
 
-/** Returns a function that yields the path of a file of this name in a data directory. */
+/** Returns a function that yields the path of a file with this name in a data directory. */
 function at(name: string): (path: string) => string {
   return (path) => `${path}/${name}`;
 }
@@ -82,7 +82,7 @@ function endOfFrames(path: string): number {
 }
 
 describe("verify", () => {
-  test("finds a killed server's directory sound, and changes no byte", () => {
+  test("verify accepts a killed server's directory, and changes no byte", () => {
     const before = treeOf(killed);
     const { code, text, told } = maintain("verify", [killed]);
     expect({ code, told }).toEqual({ code: 0, told: "" });
@@ -94,7 +94,7 @@ describe("verify", () => {
     }
   });
 
-  test("changes no byte of a damaged directory either", () => {
+  test("verify changes no byte of a damaged directory either", () => {
     const path = copyOf(killed);
     damage(fileIn(`${path}/segments/1`, ".seg"), 300);
     damage(`${path}/${WAL_2}`, 5000);
@@ -103,7 +103,7 @@ describe("verify", () => {
     expect(treeOf(path)).toEqual(before);
   });
 
-  // Verifies that no damaged byte goes unnoticed. Method: damage sampled bytes one at a time, in
+  // Verifies that no damaged byte goes unnoticed. The test damages sampled bytes one at a time, in
   // the written part of each kind of file whose bytes are all covered by a checksum.
   test.each([
     ["format.json", at("format.json"), 20],
@@ -155,7 +155,7 @@ describe("verify", () => {
     }
   });
 
-  test("notices a whole deletion vector that is of an earlier generation", () => {
+  test("verify detects an intact deletion vector of an earlier generation", () => {
     const path = copyOf(killed);
     const file = below("segments/1", ".dv")(path);
     const earlier = withoutLastDeletion(readFileSync(file), file);
@@ -166,7 +166,7 @@ describe("verify", () => {
     expect(lines[0]).toContain(`with ${earlier.count} replaced rows, not generation`);
   });
 
-  test("notices damage to the catalog, or the catalog still says the same", () => {
+  test("verify detects damage to the catalog unless the catalog still reads the same", () => {
     const path = copyOf(killed);
     const file = `${path}/catalog.sqlite`;
     // Everything is in this one file, as after an orderly shutdown.
@@ -207,7 +207,7 @@ describe("verify", () => {
   });
 
   test.each(["catalog.sqlite", "catalog.sqlite-wal"])(
-    "names a directory in the place of %s as damage, and repair advises a backup",
+    "verify reports a directory in the place of %s as damage, and repair advises a backup",
     (name) => {
       const path = copyOf(killed);
       rmSync(`${path}/${name}`, { force: true });
@@ -221,7 +221,7 @@ describe("verify", () => {
     },
   );
 
-  test("reports a torn tail and unlisted files, which are no damage", () => {
+  test("verify reports a torn tail and unlisted files, which are not damage", () => {
     const path = copyOf(killed);
     const last = `${path}/${WAL_3}`;
     const bytes = readFileSync(last);
@@ -240,7 +240,7 @@ describe("verify", () => {
     expect(code).toBe(0);
   });
 
-  test("distinguishes an upload that a crash cut off from one whose bytes are gone", () => {
+  test("verify distinguishes an upload that a crash interrupted from one whose bytes are missing", () => {
     const path = copyOf(killed);
     const catalog = CatalogDatabase.open({
       path: `${path}/catalog.sqlite`,
@@ -262,7 +262,7 @@ describe("verify", () => {
     expect(gone.code).toBe(1);
   });
 
-  test("finds the row that names missing bytes in a segment, and forgets those of a dropped table", async () => {
+  test("verify finds the row in a segment whose bytes are missing, but ignores dropped tables", async () => {
     const path = copyOf(killed);
     const copies: string[] = [];
     {
@@ -284,7 +284,7 @@ describe("verify", () => {
     expect(maintain("verify", [dropped]).code).toBe(0);
   });
 
-  test("finds damage among the records of idempotency keys, which no catalog lists", async () => {
+  test("verify finds damage to the records of idempotency keys, which no catalog lists", async () => {
     await using engine = await TestEngine.open();
     await engine.run("CREATE TABLE t (id INT PRIMARY KEY)");
     await engine.ask("INSERT INTO t VALUES (1)", { idempotency: { key: "k", digest: "d" } });
@@ -304,7 +304,7 @@ describe("verify", () => {
     expect(maintain("verify", [path]).code).toBe(0);
   });
 
-  test("finds an empty catalog, except after a first start that was stopped before it created one", () => {
+  test("verify reports an empty catalog, unless the first start stopped before it created one", () => {
     const path = copyOf(killed);
     rmSync(`${path}/catalog.sqlite-wal`);
     truncateSync(`${path}/catalog.sqlite`, 0);
@@ -319,7 +319,7 @@ describe("verify", () => {
     expect(maintain("repair", [unborn])).toMatchObject({ code: 0 });
   });
 
-  test("reports its progress every few seconds", () => {
+  test("verify reports its progress every few seconds", () => {
     const clock = new ManualClock();
     let nowMs = 0;
     clock.monotonicMs = () => (nowMs += 1000);
@@ -337,82 +337,85 @@ test.each(["verify", "repair"] as const)("%s explains its usage on request", (co
   }
 });
 
-describe.each(["verify", "repair"] as const)("%s ends with 2, and touches nothing:", (command) => {
-  function expectRefusal(args: readonly string[], message: string | RegExp): void {
-    const { code, lines, told } = maintain(command, args);
-    expect(told).toMatch(message);
-    expect({ code, lines }).toEqual({ code: 2, lines: [] });
-  }
-
-  test("no path, two paths, an unknown option", () => {
-    expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
-    expectRefusal([""], "name the data directory");
-    expectRefusal([killed, "/tmp"], "name only one data directory, not /tmp as well");
-    expectRefusal([killed, "--force"], "unknown option --force");
-    if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
-  });
-
-  test("a missing path, a file, a directory of another program", () => {
-    const directory = freshDirectory();
-    const missing = join(directory, "missing");
-    expectRefusal([missing], `Cannot ${command} ${missing}: there is no such directory`);
-    expect(existsSync(missing)).toBe(false);
-    const file = join(directory, "file");
-    writeFileSync(file, "x");
-    expectRefusal([file], /it is a file, not a directory/);
-    const other = join(directory, "other");
-    mkdirSync(other);
-    writeFileSync(join(other, "precious.txt"), "x");
-    expectRefusal([other], /it is not a data directory/);
-    expect(readdirSync(other)).toEqual(["precious.txt"]);
-  });
-
-  test("a directory, or a catalog, of a newer format", () => {
-    const path = copyOf(killed);
-    writeFileSync(`${path}/format.json`, '{"format":2}\n');
-    const before = treeOf(path);
-    expectRefusal([path], /it has format 2, but this version reads 1/);
-    expect(treeOf(path)).toEqual(before);
-
-    const other = copyOf(killed);
-    const catalog = new Database(`${other}/catalog.sqlite`);
-    catalog.run("PRAGMA user_version = 99");
-    catalog.run("PRAGMA wal_checkpoint(TRUNCATE)");
-    catalog.close();
-    const tree = treeOf(other, ["LOCK"]);
-    expectRefusal([other], /version 99.*; start the newer Tidemark/);
-    expect(treeOf(other, ["LOCK"])).toEqual(tree);
-  });
-
-  test("a segment of a newer format, which is not damage", () => {
-    const path = copyOf(killed);
-    const file = `${path}/segments/1/1.seg`;
-    const bytes = readFileSync(file);
-    bytes.set(headerOfFormat(9));
-    writeFileSync(file, bytes);
-    const before = treeOf(path);
-    expectRefusal([path], /1\.seg: it has format 9, but this version reads 6; start the newer/);
-    expect(treeOf(path)).toEqual(before);
-  });
-
-  test("a directory in use", () => {
-    const path = copyOf(killed);
-    const release = bunDisk.lock(`${path}/LOCK`);
-    const before = treeOf(path);
-    const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
-    expectRefusal([path], holder);
-    expect(treeOf(path)).toEqual(before);
-    // A server may have written no number yet, or the text is not a process id.
-    for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
-      writeFileSync(`${path}/LOCK`, text);
-      expectRefusal([path], "another process is using it; stop the server");
+describe.each(["verify", "repair"] as const)(
+  "%s exits with 2 and changes nothing for:",
+  (command) => {
+    function expectRefusal(args: readonly string[], message: string | RegExp): void {
+      const { code, lines, told } = maintain(command, args);
+      expect(told).toMatch(message);
+      expect({ code, lines }).toEqual({ code: 2, lines: [] });
     }
-    release?.();
-  });
-});
+
+    test("no path, two paths, an unknown option", () => {
+      expectRefusal([], `Cannot ${command}: name the data directory\nusage: tidemark ${command}`);
+      expectRefusal([""], "name the data directory");
+      expectRefusal([killed, "/tmp"], "name only one data directory, not /tmp as well");
+      expectRefusal([killed, "--force"], "unknown option --force");
+      if (command === "verify") expectRefusal([killed, "--accept-loss"], "unknown option");
+    });
+
+    test("a missing path, a file, a directory of another program", () => {
+      const directory = freshDirectory();
+      const missing = join(directory, "missing");
+      expectRefusal([missing], `Cannot ${command} ${missing}: there is no such directory`);
+      expect(existsSync(missing)).toBe(false);
+      const file = join(directory, "file");
+      writeFileSync(file, "x");
+      expectRefusal([file], /it is a file, not a directory/);
+      const other = join(directory, "other");
+      mkdirSync(other);
+      writeFileSync(join(other, "precious.txt"), "x");
+      expectRefusal([other], /it is not a data directory/);
+      expect(readdirSync(other)).toEqual(["precious.txt"]);
+    });
+
+    test("a directory, or a catalog, of a newer format", () => {
+      const path = copyOf(killed);
+      writeFileSync(`${path}/format.json`, '{"format":2}\n');
+      const before = treeOf(path);
+      expectRefusal([path], /it has format 2, but this version reads 1/);
+      expect(treeOf(path)).toEqual(before);
+
+      const other = copyOf(killed);
+      const catalog = new Database(`${other}/catalog.sqlite`);
+      catalog.run("PRAGMA user_version = 99");
+      catalog.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      catalog.close();
+      const tree = treeOf(other, ["LOCK"]);
+      expectRefusal([other], /version 99.*; start the newer Tidemark/);
+      expect(treeOf(other, ["LOCK"])).toEqual(tree);
+    });
+
+    test("a segment of a newer format, which is not damage", () => {
+      const path = copyOf(killed);
+      const file = `${path}/segments/1/1.seg`;
+      const bytes = readFileSync(file);
+      bytes.set(headerOfFormat(9));
+      writeFileSync(file, bytes);
+      const before = treeOf(path);
+      expectRefusal([path], /1\.seg: it has format 9, but this version reads 6; start the newer/);
+      expect(treeOf(path)).toEqual(before);
+    });
+
+    test("a directory in use", () => {
+      const path = copyOf(killed);
+      const release = bunDisk.lock(`${path}/LOCK`);
+      const before = treeOf(path);
+      const holder = `another process is using it (pid ${process.pid}); stop the server that runs on`;
+      expectRefusal([path], holder);
+      expect(treeOf(path)).toEqual(before);
+      // A server may not have written its process id yet, or the text is not a process id.
+      for (const text of ["", "17", "-1\n", "0\n", "17\n18\n"]) {
+        writeFileSync(`${path}/LOCK`, text);
+        expectRefusal([path], "another process is using it; stop the server");
+      }
+      release?.();
+    });
+  },
+);
 
 describe("repair", () => {
-  test("leaves a sound directory as it is", () => {
+  test("repair leaves an intact directory unchanged", () => {
     const path = copyOf(killed);
     const before = treeOf(path, ["LOCK"]);
     const { code, text } = maintain("repair", [path]);
@@ -448,7 +451,7 @@ describe("repair", () => {
     await expectFirstDamagedOnly(path);
   });
 
-  test("removes a segment with a damaged packed chunk from use", async () => {
+  test("repair removes a segment with a damaged packed chunk from use", async () => {
     const path = copyOf(killed);
     const file = fileIn(`${path}/segments/2`, ".seg");
     const offset = offsetOfPacked(file);
@@ -466,9 +469,10 @@ describe("repair", () => {
     expect(await database.rows("SELECT count(*) FROM default.first")).toEqual([[300]]);
   });
 
-  // No user can drop its table, so without a repair it would never accept an event again.
+  // No user can drop the table of the audit log, so without a repair it would never accept an event
+  // again.
   test.each(["that nobody has met", "that a server has quarantined"])(
-    "lets the audit log go on without what is damaged, %s",
+    "repair lets the audit log continue without its damaged part, %s",
     async (how) => {
       await using engine = await TestEngine.open();
       await engine.run("CREATE NAMESPACE lost; CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
@@ -496,7 +500,7 @@ describe("repair", () => {
     },
   );
 
-  test("repairs the number files, and ids continue above those that were handed out", () => {
+  test("repair rebuilds the number files, and new ids are above those that were issued", () => {
     const path = copyOf(killed);
     const idsBefore = readFileSync(`${path}/wal/IDS`).readUInt32LE(20);
     writeFileSync(`${path}/wal/HWM`, Buffer.alloc(32, 7));
@@ -543,7 +547,7 @@ describe("repair", () => {
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
   });
 
-  test("does not touch a directory whose catalog is damaged, and says what to do", () => {
+  test("repair leaves a directory with a damaged catalog unchanged, and advises what to do", () => {
     const path = copyOf(killed);
     rmSync(`${path}/catalog.sqlite-wal`);
     damage(`${path}/catalog.sqlite`, 20);
@@ -558,7 +562,7 @@ describe("repair", () => {
 });
 
 describe("repair of a damaged log", () => {
-  test("says what would be lost, and does nothing without --accept-loss", () => {
+  test("repair of a damaged log reports what would be lost, and does nothing without --accept-loss", () => {
     const path = copyOf(killed);
     damage(`${path}/${WAL_2}`, 5000);
     damage(`${path}/segments/1/1.seg`, 300);
@@ -614,7 +618,7 @@ describe("repair of a damaged log", () => {
 
     await using database = await OpenDirectory.open(path);
     for (const table of ["default.first", "default.second"]) {
-      // These rows are in segments, so they exist regardless of the log.
+      // These rows are in segments, so they do not depend on the log.
       expect(await database.rows(`SELECT count(*) FROM ${table}`)).toEqual([[300]]);
     }
     const [[count] = []] = await database.rows("SELECT count(*) FROM default.logged");
@@ -628,7 +632,7 @@ describe("repair of a damaged log", () => {
     expect(after).toEqual([[Number(count) + 1]]);
   });
 
-  test("names the tables that keep rows from after the cut", async () => {
+  test("repair of a damaged log names the tables that keep rows from after the cut", async () => {
     await using engine = await TestEngine.open();
     await engine.run("CREATE SHARED TABLE a (id INT PRIMARY KEY)");
     await engine.run("CREATE SHARED TABLE b (id INT PRIMARY KEY, v TEXT)");
@@ -653,7 +657,7 @@ describe("repair of a damaged log", () => {
     expect(await engine.rows("SELECT id FROM b")).toEqual([]);
   });
 
-  test("lets no client resume from before the cut", () => {
+  test("repair of a damaged log lets no client resume from before the cut", () => {
     const path = copyOf(killed);
     damage(`${path}/${WAL_2}`, 5000);
     expect(maintain("repair", [path, "--accept-loss"]).code).toBe(0);
@@ -666,17 +670,17 @@ describe("repair of a damaged log", () => {
     }
   });
 
-  // Verifies that a repair that stops anywhere can be repeated, and forgets no seq. Method: make
-  // the disk fail at each change in turn. The newest seqs lie only in intact frames after the
+  // Verifies that a repair that stops at any point can be repeated, and forgets no seq. The test
+  // makes the disk fail at each change in turn. The newest seqs are only in intact frames after the
   // damage.
-  test("starts over after it was stopped before any change to the disk", () => {
+  test("repair starts over if it was stopped before it changed the disk", () => {
     const path = copyOf(killed);
     writeFileSync(`${path}/wal/HWM`, "");
     damage(`${path}/${WAL_2}`, 5000);
     damage(`${path}/segments/1/1.seg`, 300);
     const highWater = readFileSync(`${killed}/wal/HWM`);
     const newest = Math.max(u53At(highWater, 0), u53At(highWater, 16));
-    // The clock is in the past, so no new seq is above the seqs in the log.
+    // The clock is in the past, so no new seq would be above the seqs in the log.
     const clock = new ManualClock();
     let stopCount = 0;
     for (; stopCount < 100; stopCount += 1) {
@@ -699,7 +703,7 @@ describe("repair of a damaged log", () => {
     expect(stopCount).toBeLessThan(100);
   });
 
-  test("gives up changes that the catalog's own log has after damage, and keeps a copy", () => {
+  test("repair gives up changes after damage in the catalog's own log, and keeps a copy", () => {
     const path = copyOf(killed);
     const file = `${path}/catalog.sqlite-wal`;
     const bytes = readFileSync(file);
@@ -715,8 +719,8 @@ describe("repair of a damaged log", () => {
 });
 
 /**
- * A database on the directory serves every table except default.first, for which it names the
- * damage.
+ * Checks that a database on the directory serves every table except default.first, for which it
+ * reports the damage.
  */
 /** Returns the offset of the packed text in a segment's second column. */
 function offsetOfPacked(file: string): number {
@@ -777,7 +781,7 @@ function u53At(bytes: Buffer, offset: number): number {
 }
 
 test.each(["verify", "repair"] as const)(
-  "%s has nothing in the temporary directory while it reads segments and the log",
+  "%s writes nothing to the temporary directory while it reads segments and the log",
   (command) => {
     const temporary = freshDirectory();
     const left = new Map<string, string[]>();

@@ -1,6 +1,4 @@
-/**
- * The table from error codes to wire codes, against the rules that the contract states in prose.
- */
+/** Checks the mapping from error codes to wire codes against the rules of the contract. */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { ErrorCode } from "../../src/base/error_code.ts";
@@ -13,7 +11,7 @@ function errorCodes(): ErrorCode[] {
   return [...union.matchAll(/\| "(\w+)"/g)].map((match) => match[1] as ErrorCode);
 }
 
-test("wireErrorOf knows every error code, and gives a reason exactly with SQL_EXECUTION_ERROR", () => {
+test("wireErrorOf knows every error code, and gives a reason only with SQL_EXECUTION_ERROR", () => {
   const all = errorCodes();
   expect(all.length).toBeGreaterThan(60);
   for (const errorCode of all) {
@@ -24,7 +22,7 @@ test("wireErrorOf knows every error code, and gives a reason exactly with SQL_EX
   }
 });
 
-test("wireErrorOf returns 400, but for the statuses that the contract names", () => {
+test("wireErrorOf returns 400 except for the statuses that the contract specifies", () => {
   const others = errorCodes()
     .map((errorCode) => [errorCode, wireErrorOf(errorCode).status] as const)
     .filter(([, status]) => status !== 400);
@@ -61,7 +59,7 @@ test.each<[ErrorCode, WireCode, string | undefined]>([
   expect(wireErrorOf(errorCode).reason).toBe(reason);
 });
 
-test("endsSubscription is false for what leaves the connection as it was", () => {
+test("endsSubscription is false for errors that leave the connection unchanged", () => {
   expect(endsSubscription("AUTH_REQUIRED")).toBe(false);
   expect(endsSubscription("BATCH_FETCH_FAILED")).toBe(false);
   expect(endsSubscription("RATE_LIMIT_EXCEEDED")).toBe(false);

@@ -1,4 +1,6 @@
-/** Scripts explain their options, and do nothing if they do not recognize an argument. */
+/**
+ * Verifies that scripts explain their options, and do nothing if they do not recognize an argument.
+ */
 import { describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { countOption, flag, helpText, oneOf } from "../../scripts/support/arguments.ts";
@@ -7,7 +9,7 @@ import { KINDS, TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
 import { isThorough } from "../support/thoroughness.ts";
 
-/** The folders whose scripts are tasks. Parts of the scripts are in subfolders. */
+/** The folders whose scripts are tasks. Modules that the scripts share are in subfolders. */
 const FOLDERS = ["scripts", "scripts/bench", "scripts/check", "tests/campaigns"];
 
 test("every script is a task, except the entry of the tasks itself", () => {
@@ -30,7 +32,7 @@ const TRIED = isThorough
   : KINDS.flatMap((kind) => TASKS.find((task) => task.kind === kind) ?? []);
 
 describe.each(TRIED.map(({ name }) => name))("%s", (name) => {
-  test("explains itself", async () => {
+  test("the task explains itself", async () => {
     const { code, stdout, stderr } = await runToEnd(["scripts/task.ts", name, "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(new RegExp(`^[A-Z][^]+\\n\\nusage: bun task ${name}\\b`));
@@ -60,14 +62,14 @@ test.each([
     ["../tests/campaigns/torture.ts", "--inject", "none"],
     'Cannot read --inject "none": it must be lost|invented|altered|reused|upload',
   ],
-])("%j ends with 2 and one line", async ([script = "", ...args], message) => {
+])("%j exits with 2 and prints one line", async ([script = "", ...args], message) => {
   const { code, stdout, stderr } = await runToEnd([`scripts/${script}`, ...args]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toStartWith(message);
   expect(stderr).toMatch(/^[^\n]+[.?] --help says more\.\n$/);
 });
 
-test("helpText gives each option a line, with the value that it has if it is absent", () => {
+test("helpText gives each option a line with its default value", () => {
   const forms = {
     kills: countOption("how often", 1000),
     long: flag("goes on"),

@@ -1,6 +1,4 @@
-/**
- * The checks can be trusted because they find the faults of their cases.
- */
+/** Verifies that the checks find the faults in known cases, so that they can be trusted. */
 import { describe, expect, test } from "bun:test";
 import { hitsIn, isHeadless, sentencesIn } from "../../scripts/check/language.ts";
 import {
@@ -136,12 +134,12 @@ describe("orderFaultsIn", () => {
     ["src/live/delivery/inner/group.ts", 'import { Row } from "../../rows/row.ts";'],
   ] as const;
 
-  test("accepts imports of sub-folders further down or further right, at any depth", () => {
+  test("orderFaultsIn accepts imports of sub-folders further down or further right, at any depth", () => {
     expect(folderOrderIn(tour)).toEqual(["live", "live/delivery", "live/rows"]);
     expect(faults(...down)).toEqual([]);
   });
 
-  test("finds an import that runs up, and one that runs left in a row", () => {
+  test("orderFaultsIn finds an import that points up, and one that points left within a row", () => {
     expect(faults(...down, ["src/live/rows/row.ts", 'from "../engine.ts"'])).toEqual([
       "live/rows imports live, which the table lists above it",
     ]);
@@ -150,7 +148,7 @@ describe("orderFaultsIn", () => {
     ).toEqual(["live/rows imports live/delivery, which the table lists above it"]);
   });
 
-  test("finds sub-folders that the table or the source lacks", () => {
+  test("orderFaultsIn finds sub-folders that the table or the source lacks", () => {
     expect(faults(...down, ["src/live/delivery/x.ts", 'from "../replay/x.ts"'])).toEqual([
       "live/replay is missing",
     ]);
@@ -174,11 +172,11 @@ describe("cyclesIn", () => {
     return cyclesIn(graph);
   }
 
-  test("accepts sub-folders that are known to need each other, and those on top of each other", () => {
+  test("cyclesIn accepts the known mutual imports of sub-folders, and imports without a cycle", () => {
     expect(cycles(["src/storage/commit/commit.ts", 'from "../table/table.ts"'])).toEqual([]);
   });
 
-  test("finds sub-folders that import each other through a third", () => {
+  test("cyclesIn finds sub-folders that import each other through a third one", () => {
     const found = cycles(
       ["src/storage/commit/commit.ts", 'import { Table } from "../table/table.ts";'],
       ["src/storage/table/table.ts", 'import type { Store } from "../local_store.ts";'],
@@ -187,11 +185,11 @@ describe("cyclesIn", () => {
     expect(found).toEqual(["src/storage ↔ src/storage/commit ↔ src/storage/table"]);
   });
 
-  test("reports a known cycle that no longer exists", () => {
+  test("cyclesIn reports a known cycle that no longer exists", () => {
     expect(cyclesIn(new Map())).toHaveLength(1);
   });
 
-  test("ignores the doors, which import all sub-folders, and other layers", () => {
+  test("cyclesIn ignores mod.ts files, which import all sub-folders, and other layers", () => {
     const found = cycles(
       ["src/storage/files.ts", 'export { planCommit } from "./commit/plan.ts";'],
       ["src/storage/mod.ts", 'export { Commit } from "./commit/commit.ts";'],
@@ -230,7 +228,7 @@ function sourceWith(line: string): string {
   return `/** Why. */\n${line.replace("|", "")}\n`;
 }
 
-test("repeatedTypes lists a type that two files declare, and no type of one file", () => {
+test("repeatedTypes lists a type that two files declare, but not two declarations in one file", () => {
   const sources = new Map([
     ["src/a.ts", "export interface Span {}\ninterface Own {}\ntype Spans = Span[];\n"],
     ["src/b.ts", "class Span {}\nfunction f() {\n  type Own = 1;\n}\n"],
@@ -258,7 +256,7 @@ describe("untidyIn", () => {
     expect(untidyIn("src/x.ts", source)).toHaveLength(1);
   });
 
-  test("lets a tidy file pass, also one with an issue number or a first line for the shell", () => {
+  test("untidyIn accepts a tidy file, even with an issue number or a shebang line", () => {
     expect(untidyIn("src/x.ts", sourceWith("const a = 1; // TODO(#12) widen"))).toEqual([]);
     expect(untidyIn("src/x.ts", "#!/usr/bin/env bun\n/** Why. */\n")).toEqual([]);
   });
@@ -296,7 +294,7 @@ describe("pathsIn", () => {
   });
 });
 
-test("missingFrom finds the path that does not exist, and no other", () => {
+test("missingFrom finds only the path that does not exist", () => {
   const document = "`main.ts`, `storage/mod.ts`, `src/base/`, `base/errors`, `src/base/nowhere.ts`";
   expect(missingFrom(document, new Set(["src", "base", "storage"]))).toEqual([
     "src/base/nowhere.ts",
@@ -341,7 +339,7 @@ describe("language", () => {
     return hitsIn(sentencesIn(path, source)).map(({ line, kind }) => `${line} ${kind}`);
   }
 
-  test("finds openings in comments, tags, items, messages and test names", () => {
+  test("openings are found in comments, tags, items, messages and test names", () => {
     expect(found("/**\n * Good. What a file\n * holds.\n */")).toEqual(["2 opening"]);
     expect(found("const a = 1; // Of a row.")).toEqual(["1 opening"]);
     expect(found("// Reads rows\n// of a table. Those that\n// fail end it.")).toEqual([
@@ -356,13 +354,13 @@ describe("language", () => {
     expect(found("# Rows\n\nGood. Who reads.\n", "README.md")).toEqual(["3 opening"]);
   });
 
-  test("finds phrases in every text", () => {
+  test("phrases are found in every text", () => {
     expect(found("// A copy for who asks.\nconst a = 1;")).toEqual(["1 phrase"]);
     expect(found('fail("no row, as this hangs on its key");')).toEqual(["1 phrase"]);
     expect(found("// A lock that hangs on to its owner.")).toEqual([]);
   });
 
-  test("lets code, drawings, fences, SQL and continued lines pass", () => {
+  test("code, drawings, fences, SQL and continued lines are accepted", () => {
     expect(found("// `What` is read.\n//\n//    What   bytes\n")).toEqual([]);
     expect(found("// The rows that the reader of\n// Those tables has.\n")).toEqual([]);
     expect(found("```\nWhat it is.\n```\n| What | Who |\n", "README.md")).toEqual([]);

@@ -1,6 +1,4 @@
-/**
- * A coverage figure counts the lines of the runner's report, and no line twice.
- */
+/** Verifies that a coverage figure counts each line in the runner's report once. */
 import { expect, test } from "bun:test";
 import { coverageFrom, spansOf, sumOf } from "../../scripts/support/coverage.ts";
 
@@ -9,7 +7,7 @@ const REPORT = [
   "TN:\nSF:src/b.ts\nFNF:1\nFNH:1\nDA:1,9\nLF:1\nLH:1\nend_of_record\n",
 ].join("\n");
 
-test("lines and functions are summed file by file", () => {
+test("lines and functions are summed over the files", () => {
   const files = coverageFrom(REPORT);
   expect(files).toEqual([
     { path: "src/a.ts", lines: 4, linesRun: 1, functions: 3, functionsRun: 2, missing: [2, 3, 7] },
@@ -18,10 +16,10 @@ test("lines and functions are summed file by file", () => {
   expect(sumOf(files)).toEqual({ lines: 5, linesRun: 2, functions: 4, functionsRun: 3 });
 });
 
-test("lines that follow each other are a span", () => {
+test("consecutive lines form a range", () => {
   expect(spansOf([1, 2, 3, 7, 9, 10])).toBe("1–3, 7, 9–10");
 });
 
-test("a report without its counts is not a report", () => {
+test("a report without counts is refused", () => {
   expect(() => coverageFrom("SF:src/a.ts\nLF:1\nend_of_record")).toThrow("no LH");
 });

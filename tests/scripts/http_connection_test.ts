@@ -1,5 +1,5 @@
 /**
- * The load generator parses responses itself. An error in the parser would distort the
+ * Tests the response parser of the load generator, because an error in it would distort the
  * measurements.
  */
 import { expect, test } from "bun:test";
@@ -11,7 +11,7 @@ test.each([
     "by chunks",
     'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n',
   ],
-])("answerFrom waits for the whole of a body that ends %s", (_name, text) => {
+])("answerFrom waits for the complete body if it ends %s", (_name, text) => {
   const bytes = Buffer.from(text);
   for (let length = 0; length < bytes.length; length += 1) {
     expect(answerFrom(bytes.subarray(0, length)), `${length} bytes`).toBeUndefined();

@@ -1,6 +1,6 @@
 /**
- * The launcher, with Bun in the role of Node, in its own project with a package manager that only
- * records its calls.
+ * Tests the launcher in a project of its own, with Bun in the role of Node and a package manager
+ * that only records its calls.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import {
@@ -97,7 +97,7 @@ function calls(): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }
 
-test("launch installs once, and again when the requirements change", async () => {
+test("launch installs packages once, and again when the requirements change", async () => {
   expect(await outcome(launch(["a b", "0"]))).toMatchObject({
     code: 0,
     stdout: '["a b","0"]\n',
@@ -133,7 +133,7 @@ test("launch passes on the exit code", async () => {
   expect(await outcome(launch(["x", "3"]))).toMatchObject({ code: 3 });
 });
 
-test("launch passes on signals, and treats two of a kind at once as one", async () => {
+test("launch passes on signals, and treats two equal signals in quick succession as one", async () => {
   const child = launch(["stay"]);
   const reader = child.stdout.getReader();
   const decoder = new TextDecoder();
@@ -155,14 +155,14 @@ test("launch passes on signals, and treats two of a kind at once as one", async 
   expect(text.match(/SIGINT/g)).toHaveLength(1);
 });
 
-test("launch says so when the packages cannot be installed", async () => {
+test("launch reports that the packages cannot be installed", async () => {
   writeFileSync(join(root, "installer.mjs"), "process.exit(9)");
   const { code, stderr } = await outcome(launch(["x"]));
   expect(code).toBe(1);
   expect(stderr).toMatch(/Cannot install the packages with .*installer\.mjs install.*ended with 9/);
 });
 
-test("launch installs once when several start at once", async () => {
+test("launch installs once if several processes start at the same time", async () => {
   const outcomes = await Promise.all(["1", "2", "3", "4"].map((word) => outcome(launch([word]))));
   expect(outcomes.map(({ code, stdout }) => ({ code, stdout }))).toEqual(
     ["1", "2", "3", "4"].map((word) => ({ code: 0, stdout: `["${word}"]\n` })),
@@ -171,7 +171,7 @@ test("launch installs once when several start at once", async () => {
   expect(existsSync(join(root, LOCK))).toBe(false);
 });
 
-test("launch waits for a process that installs, and no longer than it lives", async () => {
+test("launch waits for a process that installs, but only as long as that process lives", async () => {
   const installing = Bun.spawn(["sleep", "60"]);
   mkdirSync(join(root, "node_modules"));
   writeFileSync(join(root, LOCK), String(installing.pid));
@@ -186,7 +186,7 @@ test("launch waits for a process that installs, and no longer than it lives", as
   expect(calls()).toHaveLength(1);
 });
 
-test("launch removes the lock of a dead process, once for all that wait", async () => {
+test("launch removes the lock of a dead process once for all waiting processes", async () => {
   const dead = Bun.spawn(["true"]);
   await dead.exited;
   for (const content of [String(dead.pid), "", "no number"]) {
@@ -201,7 +201,7 @@ test("launch removes the lock of a dead process, once for all that wait", async 
   }
 });
 
-test("launch gives up the lock when the packages cannot be installed", async () => {
+test("launch releases the lock if the packages cannot be installed", async () => {
   writeFileSync(join(root, "installer.mjs"), "process.exit(9)");
   expect(await outcome(launch(["x"]))).toMatchObject({ code: 1 });
   writeFileSync(join(root, "installer.mjs"), INSTALLER);
@@ -235,7 +235,7 @@ test("launch keeps the newest three bundles, from which servers may still run", 
   expect(bundles()).not.toContain(oldest);
 });
 
-test("launch says why the server cannot be bundled", async () => {
+test("launch explains why the server cannot be bundled", async () => {
   writeFileSync(join(root, "src/main.ts"), "const = 1;");
   const { code, stderr } = await outcome(launch(["x"]));
   expect(code).toBe(1);

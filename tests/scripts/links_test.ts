@@ -1,16 +1,16 @@
-/** Verifies that a link that leads nowhere is found. Method: documents in a separate directory. */
+/** Verifies that a broken link is found. The tests use documents in a separate directory. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { anchorsOf, brokenLinks, linksIn } from "../../scripts/check/links.ts";
 
-test("linksIn passes over addresses, code and drawings", () => {
+test("linksIn ignores addresses, code and drawings", () => {
   const text = "[a](b.md) [c](https://x.org) `[d](e)` [f](#g)\n```text\n[h](i)\n```\n";
   expect(linksIn(text)).toEqual(["b.md", "#g"]);
 });
 
-test("anchorsOf names headings as GitHub does, repeated ones with a number", () => {
+test("anchorsOf names headings as GitHub does, with a number for repeated ones", () => {
   expect([...anchorsOf("# A b\n## `c` & d_e: 1\n## A b\n```sh\n# no heading\n```\n")]).toEqual([
     "a-b",
     "c--d_e-1",
@@ -18,7 +18,7 @@ test("anchorsOf names headings as GitHub does, repeated ones with a number", () 
   ]);
 });
 
-test("brokenLinks finds a missing file and a missing heading, and nothing else", () => {
+test("brokenLinks finds only the missing file and the missing heading", () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-links-"));
   try {
     writeFileSync(join(folder, "b.md"), "# There\n");

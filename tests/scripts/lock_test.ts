@@ -1,7 +1,7 @@
 /**
- * Verifies that `npm ci` accepts the lock file, which it refuses if a package is missing there that
- * another one requires. npm itself omits packages for other platforms that its registry does not
- * have.
+ * Verifies that `npm ci` accepts the lock file. It would refuse the file if a package were missing
+ * that another one requires, and npm itself omits packages for other platforms that its registry
+ * does not have.
  */
 import { expect, test } from "bun:test";
 
@@ -26,7 +26,7 @@ test("the lock file has every package that one of its packages requires", () => 
   expect(missing).toEqual([]);
 });
 
-test("packages of one platform name it, so that no other platform requires them", () => {
+test("packages for one platform declare it, so that no other platform requires them", () => {
   const unclear = Object.entries(packages).flatMap(([path, { cpu, os }]) =>
     /(?:darwin|win32|linux|android)-/.test(path) && (cpu ?? os) === undefined ? [path] : [],
   );

@@ -1,6 +1,6 @@
 /**
- * Verifies that a benchmark run with a few jobs changes their rows in docs/performance.md and no
- * others.
+ * Verifies that a benchmark run with only some jobs changes the rows of these jobs in
+ * docs/performance.md and no others.
  */
 import { expect, test } from "bun:test";
 import type { Line } from "../../scripts/bench/compare/jobs.ts";
@@ -17,7 +17,7 @@ const earlier = tableOf([
   line("c", { Tidemark: 7 }),
 ]);
 
-test("mergedTable replaces the rows of jobs that were run, in their places, and marks the others", () => {
+test("mergedTable replaces the rows of the jobs that were run in place, and marks the others", () => {
   const latest = tableOf([line("b", { Tidemark: 10, SQLite: 30 })]);
   expect(mergedTable(earlier, latest).split("\n")).toEqual([
     "| job | unit | Tidemark | SQLite | ratio | target |",
@@ -28,7 +28,7 @@ test("mergedTable replaces the rows of jobs that were run, in their places, and 
   ]);
 });
 
-test("mergedTable accepts a place that only one of the tables has, and a new row", () => {
+test("mergedTable accepts a column that only one of the tables has, and a new row", () => {
   const latest = tableOf([line("d", { Tidemark: 4, DuckDB: 2 })]);
   expect(mergedTable(earlier, latest).split("\n").slice(0, 3)).toEqual([
     "| job | unit | Tidemark | SQLite | ratio | DuckDB | ratio | target |",
@@ -38,7 +38,7 @@ test("mergedTable accepts a place that only one of the tables has, and a new row
   expect(mergedTable(earlier, latest)).toEndWith("| d | ms | 4 |  |  | 2 | 0.50 × |  |");
 });
 
-test("mergedTable marks a row once, and no longer when it is measured again", () => {
+test("mergedTable marks a row once, and removes the mark when the row is measured again", () => {
   const once = mergedTable(earlier, tableOf([line("b", { Tidemark: 1 })]));
   const twice = mergedTable(once, tableOf([line("a", { Tidemark: 1 })]));
   expect(twice).toContain("| a |");
@@ -47,7 +47,7 @@ test("mergedTable marks a row once, and no longer when it is measured again", ()
   expect(twice).not.toContain("° °");
 });
 
-test("mergedTable of the tables in docs/performance.md loses no row", async () => {
+test("mergedTable loses no row of the tables in docs/performance.md", async () => {
   const text = await Bun.file(new URL("../../docs/performance.md", import.meta.url)).text();
   for (const mark of ["bench", "bench live"]) {
     const [, part = ""] = new RegExp(`<!-- ${mark} -->([^]*)<!-- /${mark} -->`).exec(text) ?? [];

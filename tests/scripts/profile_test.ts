@@ -1,6 +1,6 @@
 /**
- * Verifies that a sample counts for the function of this project that was at that address at that
- * moment, and exits from optimised code are counted by cause.
+ * Verifies that a sample counts for the function of this project that was at its address at that
+ * time, and that exits from optimised code are counted by cause.
  */
 import { expect, test } from "bun:test";
 import { exitsIn } from "../../scripts/bench/profile/exits.ts";
@@ -30,7 +30,7 @@ function dumpOf(codes: readonly Code[]): Buffer {
 const EARLY = { start: 0x1000, size: 0x2000, compiledNs: 100, name: "JSC-DFG: early#AbCd12" };
 const LATE = { start: 0x2f00, size: 0x200, compiledNs: 200, name: "JSC-FTL: #late#AbCd12" };
 
-test("JitDump names the newest code at an address that was there by then", () => {
+test("JitDump returns the newest code that was at an address at that time", () => {
   const dump = new JitDump(dumpOf([EARLY, LATE]));
   expect(dump.nameAt(0x1000, 150)).toBe("DFG: early#AbCd12");
   expect(dump.nameAt(0x2fff, 150)).toBe("DFG: early#AbCd12");
@@ -41,7 +41,7 @@ test("JitDump names the newest code at an address that was there by then", () =>
   expect(dump.nameAt(0xfff, 250)).toBeUndefined();
 });
 
-test("JitDump reads the intact part of a file that was cut", () => {
+test("JitDump reads the intact part of a truncated file", () => {
   const whole = dumpOf([EARLY, LATE]);
   for (let size = 0; size < whole.length; size += 1) {
     const dump = new JitDump(whole.subarray(0, size));
@@ -49,7 +49,7 @@ test("JitDump reads the intact part of a file that was cut", () => {
   }
 });
 
-test("samplesIn gives each sample to the nearest function of ours on its stack", () => {
+test("samplesIn assigns each sample to the nearest function of this project on the stack", () => {
   const stubs = ["FTLThunk", "Thunk", "DFGOSRExit", "InlineCache"].map((kind, index) => {
     return {
       start: 0x9000 + 16 * index,
@@ -79,7 +79,7 @@ test("samplesIn gives each sample to the nearest function of ours on its stack",
   ]);
 });
 
-test("exitsIn counts exits by function, place and reason, most first", () => {
+test("exitsIn counts exits by function, place and reason, the most frequent first", () => {
   const line = (name: string, reason: string): string =>
     `Speculation failure in ${name}#AbCd12:[0x1->0x2, FTLFunctionCall, 384 (StrictMode)] ` +
     `@ exit #7 (bc#119, ${reason}) with executeCounter = 0.0/1.0, -1000\n    GPRs: rax:0x1\n`;

@@ -1,6 +1,6 @@
 /**
- * Verifies that the syntax in the statement reference is read as it is meant. Method: the sentences
- * that the notation generates are collected and compared with all possible ones.
+ * Verifies that the notation of the statement reference is read correctly. The test collects the
+ * sentences that the notation generates, and compares them with all possible ones.
  */
 import { expect, test } from "bun:test";
 import { Sentences } from "../../scripts/reference/syntax.ts";
@@ -14,7 +14,7 @@ test("Sentences writes words unchanged, and samples for names", () => {
   expect(sentencesOf("DROP TABLE table")).toEqual(["DROP TABLE app.t"]);
 });
 
-test("Sentences omits optional parts, and chooses", () => {
+test("Sentences omits optional parts, and chooses among alternatives", () => {
   expect(sentencesOf("A [ B | C ] { D | E F }")).toEqual([
     "A B D",
     "A B E F",
@@ -30,7 +30,7 @@ test("Sentences repeats the preceding element after commas or blanks", () => {
   expect(sentencesOf("[ X ] …")).toEqual(["", "X", "X X"]);
 });
 
-test("Sentences follows a rule by its name, and keeps a comma attached to its word", () => {
+test("Sentences expands a named rule, and keeps a comma attached to its word", () => {
   expect(sentencesOf("pair", { pair: "( item, item )", item: "{ 1 | 2 }" })).toHaveLength(4);
 });
 

@@ -1,4 +1,4 @@
-/** The parts of a release: archives, the package list, and the platform of an executable. */
+/** Tests the parts of a release: archives, the package list, and the platform of an executable. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -26,8 +26,8 @@ const FILES = [
 ];
 
 /**
- * The validating part of the CycloneDX library. The library's own types cover far more than is used
- * here.
+ * The part of the CycloneDX library that validates documents. The library's own types cover far
+ * more than is used here.
  */
 interface CycloneDx {
   readonly Spec: { readonly Version: { readonly v1dot6: string } };
@@ -78,7 +78,7 @@ testUnless(programMissing("unzip", "unzip"))("unzip reads zip, with modes", () =
   expect(withoutTimes(found)).toEqual(withoutTimes(EXPECTED));
 });
 
-test("archives of the same files are the same bytes, and a path may have 100 bytes", () => {
+test("archives of the same files have the same bytes, and a path may have 100 bytes", () => {
   for (const pack of [tarGz, zip]) {
     expect(Bun.hash(pack(FILES, SECONDS))).toBe(Bun.hash(pack(FILES, SECONDS)));
     const named = (path: string): Uint8Array =>
@@ -88,7 +88,7 @@ test("archives of the same files are the same bytes, and a path may have 100 byt
   }
 });
 
-test("packagesOf lists what the server and the page import, and Bun, but no tools", () => {
+test("packagesOf lists Bun and the packages that the server and the page import, but no tools", () => {
   const packages = packagesOf(lock);
   const names = packages.map(({ name }) => name);
   const direct = directDependencies(lock);
@@ -114,7 +114,7 @@ test("packagesOf refuses a package whose licence or checksum is unknown", () => 
   }
 });
 
-test("billOfMaterials is valid CycloneDX 1.6, and the same for the same release", async () => {
+test("billOfMaterials is valid CycloneDX 1.6, and identical for the same release", async () => {
   const release = { version: "1.2.3", seconds: SECONDS, direct: directDependencies(lock) };
   const bill = billOfMaterials(packagesOf(lock), release);
   const load = createRequire(import.meta.url);
@@ -122,12 +122,12 @@ test("billOfMaterials is valid CycloneDX 1.6, and the same for the same release"
   const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
   expect(await validator.validate(JSON.stringify(bill))).toBeNull();
   expect(billOfMaterials(packagesOf(lock), release)).toEqual(bill);
-  // The validator refuses a damaged bill, so its approval means something.
+  // The validator refuses a damaged document, so its approval is meaningful.
   const damaged = { ...bill, components: [{ type: "nonsense", name: "a" }] };
   expect(await validator.validate(JSON.stringify(damaged))).not.toBeNull();
 });
 
-test("every reference of billOfMaterials leads to a component, and all are reachable", () => {
+test("every reference in billOfMaterials leads to a component, and all components are reachable", () => {
   const release = { version: "1.2.3", seconds: SECONDS, direct: directDependencies(lock) };
   const { components, dependencies, metadata } = billOfMaterials(packagesOf(lock), release) as {
     components: { "bom-ref": string }[];
@@ -146,7 +146,7 @@ test("every reference of billOfMaterials leads to a component, and all are reach
   expect(components.map((each) => each["bom-ref"]).filter((ref) => !reached.has(ref))).toEqual([]);
 });
 
-test("licenceTexts has the text of each package, or the page that has it", () => {
+test("licenceTexts contains the text of each package, or the page that has it", () => {
   const packages = packagesOf(lock);
   const text = licenceTexts(packages, ROOT);
   for (const { name, version } of packages) expect(text).toContain(`\n${name} ${version} (`);
@@ -154,7 +154,7 @@ test("licenceTexts has the text of each package, or the page that has it", () =>
   expect(text).toContain("See https://bun.com");
 });
 
-test("platformOf reads the machine of each format, and nothing else", () => {
+test("platformOf recognizes the machine in each format, and nothing else", () => {
   const program = (place: (view: DataView) => void): Uint8Array => {
     const bytes = new Uint8Array(128);
     place(new DataView(bytes.buffer));

@@ -1,4 +1,4 @@
-/** A second attempt at files in which tests failed, with the real runner. */
+/** Tests the second attempt at files in which tests failed, with the real runner. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,13 +61,13 @@ test("a test that passes at the second attempt counts as passed, and is named at
   expect(list.split("\n\n")[0]).toBe("  tests/b_test.ts: passes later");
 });
 
-test("a test that fails twice fails the run, also beside one that passes later", async () => {
+test("a test that fails twice fails the run, even next to one that passes later", async () => {
   const { code, figures, output } = await run({ a: FAILS, b: PASSES_LATER });
   expect([code, figures]).toEqual([1, "2 pass, 1 fail"]);
   expect(output).toContain("Passed at the second attempt:\n  tests/b_test.ts: passes later\n");
 });
 
-test("failures in four files are not tried again, and three are", async () => {
+test("failures in three files are retried, and failures in four files are not", async () => {
   const three = { a: PASSES_LATER, b: PASSES_LATER, c: PASSES_LATER };
   const many = await run({ ...three, d: PASSES_LATER });
   expect([many.code, many.figures]).toEqual([1, "0 pass, 4 fail"]);
@@ -77,7 +77,7 @@ test("failures in four files are not tried again, and three are", async () => {
   expect([few.code, few.figures]).toEqual([0, "3 pass, 0 fail"]);
 });
 
-test("a file that cannot be loaded is not tried again, and neither is a test without the flag", async () => {
+test("a file that cannot be loaded is not retried, and neither is a test without the flag", async () => {
   const broken = await run({ a: 'import "./missing.ts";', b: PASSES_LATER });
   expect(broken.code).toBe(1);
   expect(broken.output).not.toContain("Once more");

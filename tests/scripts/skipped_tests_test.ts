@@ -1,4 +1,4 @@
-/** The report of skipped tests, from real output of the runner. */
+/** Tests the report of skipped tests with real output of the runner. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -74,7 +74,7 @@ test("a run that skips nothing reports nothing, and a failing one fails", async 
   expect([output.includes("Skipped"), code]).toEqual([false, 1]);
 });
 
-test("SkippedTests reads coloured lines, too", () => {
+test("SkippedTests also reads coloured lines", () => {
   const skipped = new SkippedTests();
   skipped.read("tests/a_test.ts:");
   skipped.read("(skip) one // skipped: it rains");

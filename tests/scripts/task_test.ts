@@ -1,6 +1,4 @@
-/**
- * `bun task` lists the tasks, runs one of them, and ends it in order.
- */
+/** Verifies that `bun task` lists the tasks, runs one of them, and stops it in an orderly way. */
 import { expect, test } from "bun:test";
 import { TASKS } from "../../scripts/support/tasks.ts";
 import { runToEnd } from "../support/run_to_end.ts";
@@ -15,7 +13,7 @@ test.each([[[]], [["--help"]]])("task %j lists every task once", async (args) =>
 test.each([
   ["tortur", 'Cannot run "tortur": there is no such task; did you mean "torture"?'],
   ["zzz", 'Cannot run "zzz": there is no such task;'],
-])("task %s names the nearest task, and ends with 2", async (name, message) => {
+])("task %s suggests the nearest task, and exits with 2", async (name, message) => {
   const { code, stdout, stderr } = await runToEnd(["scripts/task.ts", name]);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toBe(`${message} bun task lists all\n`);
@@ -29,7 +27,7 @@ test("task passes on arguments, output and the exit code", async () => {
   });
 });
 
-test("task passes a signal on, and the task ends its server before itself", async () => {
+test("task passes a signal on, and the task stops its server before it exits", async () => {
   const child = Bun.spawn(
     [process.execPath, "scripts/task.ts", "torture", "--kills", "1000", "--seed", "1"],
     { stdin: "ignore", stdout: "pipe", stderr: "ignore" },
@@ -38,6 +36,6 @@ test("task passes a signal on, and the task ends its server before itself", asyn
   await reader.read();
   child.kill("SIGTERM");
   expect(await child.exited).toBe(143);
-  // The pipe closes when the last process that has it open exits.
+  // The pipe closes once the last process that holds it open exits.
   for (;;) if ((await reader.read()).done) break;
 });

@@ -1,4 +1,4 @@
-/** The TPC-H data and the comparison of results, on which the TPC-H script relies. */
+/** Tests the TPC-H data and the comparison of results, on which the TPC-H script relies. */
 import { describe, expect, test } from "bun:test";
 import { differenceOf } from "../../scripts/bench/peers/answers.ts";
 import { type Made, rowsOf, type TableName } from "../../scripts/bench/tpch/data.ts";
@@ -12,13 +12,13 @@ function rowsIn(name: TableName): (readonly (string | number)[])[] {
 }
 
 describe("data", () => {
-  test("is the same for the same seed, and different for another", () => {
+  test("TPC-H data is the same for the same seed, and different for another one", () => {
     const first = (seed: number): readonly Made[] => [...rowsOf(0.01, seed).take(500)];
     expect(first(1)).toEqual(made.slice(0, 500));
     expect(first(2)).not.toEqual(made.slice(0, 500));
   });
 
-  test("has the sizes of the specification", () => {
+  test("TPC-H data has the sizes of the specification", () => {
     const sizes = TABLES.filter(({ name }) => name !== "lineitem").map(({ name }) => [
       name,
       rowsIn(name).length,
@@ -35,7 +35,7 @@ describe("data", () => {
     expect(Math.round(rowsIn("lineitem").length / 15_000)).toBe(4);
   });
 
-  test("lines name pairs that partsupp has, and orders customers that may order", () => {
+  test("TPC-H lines refer to pairs in partsupp, and orders refer to customers that may order", () => {
     const pairs = new Set(rowsIn("partsupp").map(([part, supplier]) => `${part}/${supplier}`));
     expect(pairs.size).toBe(8000);
     const isPair = ([, part, supplier]: readonly unknown[]): boolean =>
@@ -50,13 +50,13 @@ describe("data", () => {
 });
 
 describe("differenceOf", () => {
-  test("numbers may be text and rounded, and equal rows may be in any order", () => {
+  test("differenceOf accepts rounded numbers, numbers as text, and equal rows in any order", () => {
     expect(differenceOf([["1.50", "a"]], [[1.500001, "a"]])).toBeUndefined();
     expect(differenceOf([["x"], ["y"]], [["y"], ["x"]])).toBeUndefined();
     expect(differenceOf([["1995-01-02"]], [[new Date("1995-01-02")]])).toBeUndefined();
   });
 
-  test("says what differs", () => {
+  test("differenceOf describes the difference", () => {
     expect(differenceOf([["1.5"]], [[1.6]])).toBe("row 1: (1.6) instead of (1.5)");
     expect(differenceOf([[null]], [[0]])).toBe("row 1: (0) instead of (NULL)");
     expect(differenceOf([[1]], [])).toBe("0 rows instead of 1");

@@ -1,10 +1,10 @@
-/** The data and queries of the web analytics set, on which its script relies. */
+/** Tests the data and queries of the web analytics benchmark, on which its script relies. */
 import { expect, test } from "bun:test";
 import { viewsOf } from "../../scripts/bench/web_analytics/data.ts";
 import { QUERIES } from "../../scripts/bench/web_analytics/queries.ts";
 import { COLUMNS, VIEWS } from "../../scripts/bench/web_analytics/schema.ts";
 
-test("a seed gives the same rows, another seed gives others, and a row has its hundred cells", () => {
+test("rows depend only on the seed, and each has a hundred cells", () => {
   const rows = [...viewsOf(200, 1)];
   expect([...viewsOf(200, 1)]).toEqual(rows);
   expect([...viewsOf(200, 2)]).not.toEqual(rows);
@@ -12,12 +12,12 @@ test("a seed gives the same rows, another seed gives others, and a row has its h
   expect(rows.every(({ row, table }) => row.length === 100 && table === VIEWS.name)).toBe(true);
 });
 
-test("cells contain nothing that a line of a file cannot", () => {
+test("cells contain only characters that are allowed within a line of a file", () => {
   const cells = [...viewsOf(500, 3)].flatMap(({ row }) => row);
   expect(cells.filter((cell) => /[|'"\\\n]/.test(String(cell)))).toEqual([]);
 });
 
-test("there are 43 questions, all different", () => {
+test("there are 43 different questions", () => {
   expect(QUERIES.map(({ label }) => label)).toEqual(
     Array.from({ length: 43 }, (_, i) => String(i + 1)),
   );

@@ -1,5 +1,5 @@
 /**
- * Requests that no client library sends: cut off in the middle, with malformed heads, or with false
+ * Tests requests that no client library sends: truncated, with malformed headers, or with wrong
  * lengths. The server responds or disconnects, and none of them counts as a bug.
  */
 
@@ -60,7 +60,7 @@ test.each([
   ["a declared body", "Content-Length: 100\r\n\r\n{"],
   ["a chunked body", 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"sql\r\n'],
   ["nothing of the body", "Content-Length: 100\r\n\r\n"],
-])("a client that hangs up after %s harms nobody", async (_what, rest) => {
+])("a client that hangs up after %s causes no harm", async (_what, rest) => {
   for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
     await exchange(`POST ${path} HTTP/1.1\r\n${head}${rest}`, { hangUp: true });
     await until(() => runningCount() === 0);
@@ -119,27 +119,27 @@ test.each([
   ["no path", "OPTIONS *", "\r\n", 400],
   ["a dotted path", "GET /v1/../health/live", "\r\n", 200],
   ["a path that is percent-encoded", "GET /%68ealth/live", "\r\n", 404],
-])("%s is refused or is read in one way only", async (_what, line, rest, status) => {
+])("%s is refused or has only one interpretation", async (_what, line, rest, status) => {
   const answer = await exchange(`${line} HTTP/1.1\r\n${head}${rest}`, { hangUp: false });
   expect(answer).toStartWith(`HTTP/1.1 ${status} `);
   expect(server.bugs).toEqual([]);
 });
 
-test("a request for a tunnel is told that there is none", async () => {
+test("a request for a tunnel is refused with an explanation", async () => {
   const answer = await exchange(`CONNECT example.org:443 HTTP/1.1\r\n${head}\r\n`, {
     hangUp: false,
   });
   expect(answer).toContain('"message":"There is no example.org:443: ');
 });
 
-test("a Host that would shift the path gets 400", async () => {
+test("a Host header that would shift the path gets 400", async () => {
   for (const host of ["a/health/live?", "a/metrics#", "a b", "a\\b"]) {
     const answer = await exchange(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`, { hangUp: false });
     expect(answer).toStartWith("HTTP/1.1 400 ");
   }
 });
 
-test("heads above the bound of the runtime get 431", async () => {
+test("headers above the limit of the runtime get 431", async () => {
   const answer = await exchange(
     `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"y".repeat(40_000)}\r\n\r\n`,
     { hangUp: false },

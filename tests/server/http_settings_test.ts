@@ -1,6 +1,6 @@
 /**
- * The effect of the configuration on HTTP: CORS, sizes, rates, probes and the UI. The behaviour of
- * a server that fails or stops.
+ * Tests the effect of the configuration on HTTP (CORS, sizes, rates, probes and the UI), and the
+ * behaviour of a server that fails or stops.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -10,7 +10,7 @@ import { RecentLog } from "../../src/base/recent_log.ts";
 import type { MemoryGivenBack, ServerOptions } from "../../src/server/mod.ts";
 import { type SqlScript, startTestServer, withServer } from "../support/http.ts";
 
-test("a bug is 500, reveals nothing, and is reported", async () => {
+test("a bug returns 500, reveals nothing, and is reported", async () => {
   const server = await startTestServer({
     script: () => {
       throw new TypeError("secret detail");
@@ -25,14 +25,14 @@ test("a bug is 500, reveals nothing, and is reported", async () => {
   await server.close();
 });
 
-test("the state of the cluster names this node by cluster.node_id", async () => {
+test("the cluster state shows cluster.node_id as the name of this node", async () => {
   await withServer({ config: { cluster: { node_id: 3 } } }, async (server) => {
     const answer = await server.fetch("/v1/api/cluster/health");
     expect(await answer.json()).toMatchObject({ node_id: 3, nodes: [{ node_id: 3 }] });
   });
 });
 
-test("CORS: an origin may be listed in any spelling of its host and port", async () => {
+test("CORS: an origin may be listed with any spelling of its host and port", async () => {
   const allowed_origins = ["https://App.Example:443", "HTTP://127.0.0.1:80"];
   const cors = { allowed_origins, allow_credentials: false, max_age: 0 };
   const server = { public_origin: "https://Db.Example:443" };
@@ -75,7 +75,7 @@ async function openSocket(url: string, origin: string): Promise<boolean> {
   });
 }
 
-test("CORS: a listed origin is echoed, another gets nothing, and preflight is 204", async () => {
+test("CORS: a listed origin is echoed, another gets no header, and preflight returns 204", async () => {
   const origin = "https://app.example";
   const cors = { allowed_origins: [origin], allow_credentials: true, max_age: 77 };
   await withServer({ config: { security: { cors } } }, async (server) => {
@@ -113,7 +113,7 @@ test("CORS: the wildcard admits any origin, without credentials", async () => {
   });
 });
 
-test("a body above limits.max_body_bytes is 413, declared or counted, in the shape of its path", async () => {
+test("a body above limits.max_body_bytes gets 413, declared or counted, in the format of its path", async () => {
   await withServer({ config: { limits: { max_body_bytes: 2000 } } }, async (server) => {
     const atLimit = JSON.stringify({ sql: "x".repeat(2000 - 10) });
     expect(atLimit.length).toBe(2000);
@@ -156,7 +156,7 @@ test("a chunked body within the limit is read", async () => {
   });
 });
 
-test("limits.requests_per_sec_per_ip counts callers from elsewhere only", async () => {
+test("limits.requests_per_sec_per_ip counts only remote callers", async () => {
   const config = {
     limits: { requests_per_sec_per_ip: 2 },
     security: {
@@ -191,7 +191,7 @@ test("limits.requests_per_sec_per_ip counts callers from elsewhere only", async 
   });
 });
 
-test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => {
+test("limits.queries_per_sec_per_user applies to each user, with 429 in shape B", async () => {
   await withServer({ config: { limits: { queries_per_sec_per_user: 1 } } }, async (server) => {
     expect((await server.sql({ sql: "x" })).status).toBe(200);
     const second = await server.sql({ sql: "x" });
@@ -210,7 +210,7 @@ test("limits.queries_per_sec_per_user is 429 in shape B, per user", async () => 
   });
 });
 
-test("a server that stops waits for running requests, responds to probes and refuses the rest", async () => {
+test("a stopping server waits for running requests, responds to probes and refuses other requests", async () => {
   const { script, started, release } = heldScript();
   await withServer({ script }, async (server) => {
     const running = server.sql({ sql: "slow" });
@@ -235,7 +235,7 @@ test("a server that stops waits for running requests, responds to probes and ref
   });
 });
 
-test("a server without space on its disk is ready, and says so", async () => {
+test("a server without disk space is ready, and reports the lack of space", async () => {
   let isReadOnly = false;
   const failedJobs = new Map([
     ["backup", 2],
@@ -311,7 +311,7 @@ test("the log reports failures, but not refusals or failures that were logged wh
   ]);
 });
 
-test("the log reports only now and then that no more files can be opened, not for each request", async () => {
+test("the log reports only occasionally that no more files can be opened, not for each request", async () => {
   const log = new RecentLog(silentLog, systemClock);
   const script: SqlScript = () => {
     throw new DiskError("EMFILE", "tmp/x", "open");
@@ -359,7 +359,7 @@ test("performance.http_compression applies to /metrics as to every other respons
   expect(await encodingOf(false)).toBeNull();
 });
 
-test("/ui is 404 throughout when it is off, and / leads nowhere", async () => {
+test("/ui returns 404 on every path when it is off, and / does not redirect", async () => {
   await withServer({ config: { server: { ui_enabled: false } } }, async (server) => {
     expect((await server.fetch("/")).status).toBe(404);
     expect((await server.fetch("/ui")).status).toBe(404);

@@ -1,4 +1,7 @@
-/** The HTTP interface of a server in this process: paths, methods, headers, envelopes, limits. */
+/**
+ * Tests the HTTP interface of a server in this process: paths, methods, headers, envelopes and
+ * limits.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
 import { startTestServer, type TestServer } from "../support/http.ts";
@@ -44,7 +47,7 @@ describe("a server with defaults", () => {
     await server.close();
   });
 
-  test("GET / leads to the UI", async () => {
+  test("GET / redirects to the UI", async () => {
     const response = await server.fetch("/");
     expect(response.status).toBe(302);
     expect(response.headers.get("location")).toBe("/ui");
@@ -80,7 +83,7 @@ describe("a server with defaults", () => {
     }
   });
 
-  test("X-Request-ID is echoed if well-formed and otherwise generated, and never repeats", async () => {
+  test("X-Request-ID is echoed if it is well formed, and otherwise generated without repetition", async () => {
     const id = async (given?: string): Promise<string | null> => {
       const headers = given === undefined ? {} : { "X-Request-ID": given };
       return (await server.fetch("/nope", { headers })).headers.get("x-request-id");
@@ -92,7 +95,7 @@ describe("a server with defaults", () => {
     expect(new Set(made).size).toBe(4);
   });
 
-  test("HEAD is GET without a body", async () => {
+  test("HEAD returns the headers of GET without a body", async () => {
     const get = await server.fetch("/health/live");
     const head = await server.fetch("/health/live", { method: "HEAD" });
     expect(head.status).toBe(200);
@@ -143,7 +146,7 @@ describe("a server with defaults", () => {
     },
   );
 
-  test("/metrics needs an admin: 401, 403, or counters", async () => {
+  test("/metrics requires an administrator: 401, 403, or the metrics", async () => {
     expect((await server.fetch("/metrics")).status).toBe(401);
     const user = { Authorization: `Bearer ${await server.token("bob")}` };
     const refused = await server.fetch("/metrics", { headers: user });
@@ -162,7 +165,7 @@ describe("a server with defaults", () => {
     }
   });
 
-  test("/ui has its policy, a fresh nonce, and a page for every path without extension", async () => {
+  test("/ui has its content security policy, a fresh nonce, and the page for every path without an extension", async () => {
     const policies: string[] = [];
     for (const path of ["/ui", "/ui/", "/ui/tables/chat"]) {
       const response = await server.fetch(path);
@@ -196,7 +199,7 @@ describe("a server with defaults", () => {
     });
   });
 
-  test("a failed statement keeps the completed ones, and says where and why", async () => {
+  test("a failed statement keeps the results of completed ones, and the error contains position and reason", async () => {
     const response = await server.sql({ sql: "fail" });
     expect(response.status).toBe(400);
     expect(await response.json()).toEqual({
@@ -253,7 +256,7 @@ describe("a server with defaults", () => {
     expect(new TextDecoder().decode(upload?.bytes)).toBe("hello");
   });
 
-  test("NDJSON and CSV by Accept, for one row-returning statement that runs once", async () => {
+  test("Accept selects NDJSON or CSV for one row-returning statement, which runs once", async () => {
     const before = server.requests.length;
     const ndjson = await server.sql({ sql: "SELECT 7" }, { Accept: "application/x-ndjson" });
     expect(ndjson.headers.get("content-type")).toStartWith("application/x-ndjson");
@@ -273,7 +276,7 @@ describe("a server with defaults", () => {
     ]);
   });
 
-  test("several row-returning statements are 406 in those formats, and nothing has run", async () => {
+  test("several row-returning statements get 406 in those formats, and none of them runs", async () => {
     const before = server.requests.length;
     const response = await server.sql({ sql: "two" }, { Accept: "text/csv" });
     expect([response.status, await response.json()]).toMatchObject([
@@ -283,7 +286,7 @@ describe("a server with defaults", () => {
     expect(server.requests.slice(before)).toMatchObject([{ format: "csv" }]);
   });
 
-  test("responses of 1 KiB and more are gzipped on request, and vary by it", async () => {
+  test("responses of 1 KiB and more are gzipped on request, with a Vary header", async () => {
     const plain = await server.sql({ sql: "wide" }, { "Accept-Encoding": "identity" });
     expect(plain.headers.get("content-encoding")).toBeNull();
     expect(plain.headers.get("vary")).toBe("Accept-Encoding");
@@ -307,7 +310,7 @@ describe("a server with defaults", () => {
     expect(await letters.text()).toContain("x".repeat(400));
   });
 
-  test("a large result is streamed completely, compressed or not, in each format", async () => {
+  test("a large result is streamed completely in each format, compressed or not", async () => {
     for (const encoding of ["identity", "gzip"]) {
       const response = await server.sql({ sql: "big" }, { "Accept-Encoding": encoding });
       expect(response.headers.get("content-length")).toBeNull();

@@ -1,6 +1,6 @@
 /**
- * The mistakes that people make in their first requests: each response says what is wrong with the
- * request and how to send it correctly.
+ * Tests the mistakes that people make in their first requests. Each response explains what is wrong
+ * with the request and how to send it correctly.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -42,7 +42,7 @@ function post(body: string | Uint8Array, headers: Record<string, string> = {}): 
 const TAKES =
   'this endpoint accepts application/json, as {"sql": "SELECT 1"}, or multipart/form-data with a part "sql"';
 
-describe("a body of /v1/api/sql that is not JSON", () => {
+describe("the body of a request to /v1/api/sql is not JSON", () => {
   test.each<[string, string]>([
     ["", "it is empty, but must be JSON"],
     [" \n", "it is empty, but must be JSON"],
@@ -132,19 +132,19 @@ describe("a body of /v1/api/sql that is not JSON", () => {
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
   });
 
-  test("and not UTF-8 either", async () => {
+  test("a body that is not UTF-8 is explained", async () => {
     const message = `Cannot read the body: it is not UTF-8; ${TAKES}`;
     const answer = await refused("/v1/api/sql", post(Uint8Array.of(0xff, 0xfe, 0x7b, 0)));
     expect(answer).toEqual([400, "INVALID_INPUT", message]);
   });
 
-  test("but JSON behind a byte order mark is read", async () => {
+  test("JSON after a byte order mark is read", async () => {
     const answer = await server.fetch("/v1/api/sql", post('\ufeff{"sql":"SELECT 1"}'));
     expect(answer.status).toBe(200);
   });
 
   test.each(["application/x-www-form-urlencoded", "text/plain", "application/sql"])(
-    "by its type %s",
+    "a body with the content type %s is explained",
     async (type) => {
       expect(await refused("/v1/api/sql", post("SELECT 1", { "Content-Type": type }))).toEqual([
         415,
@@ -154,7 +154,7 @@ describe("a body of /v1/api/sql that is not JSON", () => {
     },
   );
 
-  test("says so at a login, too", async () => {
+  test("a login with a body that is not JSON is explained", async () => {
     expect(await refused("/v1/api/auth/login", post('{"user":"a",}'))).toEqual([
       400,
       "invalid_request",
@@ -163,7 +163,7 @@ describe("a body of /v1/api/sql that is not JSON", () => {
   });
 });
 
-describe("a member by another name", () => {
+describe("a member has a wrong name", () => {
   test.each([
     ["query", "sql"],
     ["statement", "sql"],
@@ -171,7 +171,7 @@ describe("a member by another name", () => {
     ["text", "sql"],
     ["command", "sql"],
     ["SQL", "sql"],
-  ])("%s for %s", async (name, meant) => {
+  ])("%s instead of %s", async (name, meant) => {
     const message = `Cannot read "${name}": did you mean "${meant}"?`;
     const answer = await refused("/v1/api/sql", post(JSON.stringify({ [name]: "SELECT 1" })));
     expect(answer).toEqual([400, "INVALID_INPUT", message]);
@@ -187,18 +187,18 @@ describe("a member by another name", () => {
     ["timeout", "timeout_ms"],
     ["timeoutMs", "timeout_ms"],
     ["idempotencyKey", "idempotency_key"],
-  ])("%s for %s", async (name, meant) => {
+  ])("%s in place of %s", async (name, meant) => {
     const message = `Cannot read "${name}": did you mean "${meant}"?`;
     const body = JSON.stringify({ sql: "SELECT 1", [name]: 1 });
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, "INVALID_INPUT", message]);
   });
 
-  test("is ignored beside the right one, and so is a name that is near none", async () => {
+  test("a wrong member is ignored next to the right one, and so is a name that resembles none", async () => {
     const body = JSON.stringify({ sql: "SELECT 1", query: "x", trace: 1 });
     expect((await server.fetch("/v1/api/sql", post(body))).status).toBe(200);
   });
 
-  test("in a form", async () => {
+  test("a wrong name in a form is explained", async () => {
     const body = new FormData();
     body.set("query", "SELECT 1");
     const headers = { Authorization: `Bearer ${token}` };
@@ -209,7 +209,7 @@ describe("a member by another name", () => {
     ]);
   });
 
-  test("at a login and in the URL of a live query", async () => {
+  test("a wrong name in a login or in the URL of a live query is explained", async () => {
     const login = await refused("/v1/api/auth/login", post('{"email":"a","password":"b"}'));
     expect(login).toEqual([400, "invalid_request", 'Cannot read "email": did you mean "user"?']);
     const headers = { Authorization: `Bearer ${token}` };
@@ -246,7 +246,7 @@ describe("a member by another name", () => {
     ["sql?timeout_ms=5", "timeout_ms", "timeout_ms"],
     ["sql?check=true", "check", "check"],
     ["sql?query=SELECT+1", "query", "sql"],
-  ])("in the URL of %s", async (path, name, member) => {
+  ])("a wrong name in the URL of %s is explained", async (path, name, member) => {
     expect(await refused(`/v1/api/${path}`, post('{"sql":"SELECT 1"}'))).toEqual([
       400,
       path.startsWith("sql") ? "INVALID_INPUT" : "invalid_request",
@@ -257,7 +257,7 @@ describe("a member by another name", () => {
     );
   });
 
-  test("and the missing or mistyped sql itself", async () => {
+  test("a missing or mistyped sql member is explained", async () => {
     expect(await refused("/v1/api/sql", post("{}"))).toEqual([
       400,
       "INVALID_INPUT",
@@ -271,7 +271,7 @@ describe("a member by another name", () => {
   });
 });
 
-describe("parameters", () => {
+describe("parameters are wrong", () => {
   test.each<[unknown, string, string]>([
     [
       { id: 1 },
@@ -283,7 +283,7 @@ describe("parameters", () => {
     expect(await refused("/v1/api/sql", post(body))).toEqual([400, code, message]);
   });
 
-  test("a list that is too long", async () => {
+  test("a list of parameters that is too long is explained", async () => {
     const list = ["a".repeat(530_000)];
     const body = JSON.stringify({ sql: "SELECT $1, $2", params: [0, list] });
     expect(await refused("/v1/api/sql", post(body))).toEqual([
@@ -294,13 +294,13 @@ describe("parameters", () => {
   });
 });
 
-describe("a token", () => {
+describe("a token is wrong", () => {
   const LOGIN = 'POST /v1/api/auth/login with {"user": "…", "password": "…"}';
   const SEND = `send the header Authorization: Bearer <token>; ${LOGIN} returns the token as access_token`;
   const sql = '{"sql":"SELECT 1"}';
   const json = { "Content-Type": "application/json" };
 
-  test("that is missing, or in the URL", async () => {
+  test("a token that is missing or in the URL is explained", async () => {
     const init = { method: "POST", body: sql, headers: json };
     expect(await refused("/v1/api/sql", init)).toEqual([
       401,
@@ -316,7 +316,7 @@ describe("a token", () => {
     }
   });
 
-  test("that an EventSource lacks, which could send a cookie", async () => {
+  test("an EventSource without a token gets advice about the cookie", async () => {
     const cookie =
       "; an EventSource cannot send headers, so it sends the cookie tidemark_auth, which a login by its page sets";
     expect(await refused(`/v1/api/live?sql=SELECT+1&token=${token}`, {})).toEqual([
@@ -326,7 +326,7 @@ describe("a token", () => {
     ]);
   });
 
-  test("of another scheme, or of none", async () => {
+  test("a token with another scheme, or without one, is explained", async () => {
     for (const scheme of ["Basic", "Token", "JWT"]) {
       const Authorization = `${scheme} ${token}`;
       expect(await refused("/v1/api/sql", post(sql, { Authorization }))).toEqual([
@@ -344,7 +344,7 @@ describe("a token", () => {
     }
   });
 
-  test("that is not valid", async () => {
+  test("a token that is not valid is explained", async () => {
     expect(await refused("/v1/api/sql", post(sql, { Authorization: "Bearer x" }))).toEqual([
       401,
       "INVALID_CREDENTIALS",
@@ -353,7 +353,7 @@ describe("a token", () => {
   });
 });
 
-describe("a method", () => {
+describe("a method is wrong", () => {
   test.each([
     [
       "GET",
@@ -381,7 +381,7 @@ describe("a method", () => {
     ]);
   });
 
-  test("on the paths of live queries", async () => {
+  test("a wrong method on the paths of live queries is explained", async () => {
     expect((await refused("/v1/api/live", { method: "POST" }))[2]).toEndWith(
       `accepts GET, as curl -H 'Authorization: Bearer <token>' '${server.url}/v1/api/live?sql=…'`,
     );
@@ -413,7 +413,7 @@ test.each([
   ["/healthz", "GET /health"],
   ["/swagger.json", "GET /v1/openapi.json"],
   ["/files/a/b/c/d", "GET /v1/files/{namespace}/{table}/{sub}/{stored_name}"],
-])("the path %s leads to %s", async (path, nearest) => {
+])("the path %s suggests %s", async (path, nearest) => {
   for (const method of ["GET", "POST"]) {
     expect(await refused(path, { method })).toEqual([
       404,
@@ -428,7 +428,7 @@ test.each(["/nope", `/${"x/".repeat(3000)}`])("the path %s is near no other", as
   expect(await refused(path, {})).toEqual([404, "not_found", message]);
 });
 
-describe("a message of a WebSocket", () => {
+describe("a message on a WebSocket is wrong", () => {
   const TYPES =
     "the types are authenticate, subscribe, next_batch, unsubscribe, ping, consume, credit, topic_ack, nack, stop";
 
@@ -496,7 +496,7 @@ describe("a message of a WebSocket", () => {
     socket.close();
   });
 
-  test("before authenticate", async () => {
+  test("a message before authenticate is explained", async () => {
     const socket = await SocketClient.connect(server.url);
     socket.send({ type: "subscribe", subscription: { id: "a", sql: "SELECT 1" } });
     expect(await socket.expect("error")).toMatchObject({

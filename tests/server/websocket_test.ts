@@ -1,6 +1,4 @@
-/**
- * `/v1/ws` over real sockets: the upgrade, frames and formats, close codes.
- */
+/** Tests `/v1/ws` over real sockets: the upgrade, frames and formats, and close codes. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
 import { SocketClient } from "../support/client.ts";
@@ -34,7 +32,7 @@ function insert(owner: number, ids: readonly number[], body = "x".repeat(100)): 
   server.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
 }
 
-test("authenticate, subscribe, load, follow", async () => {
+test("a client authenticates, subscribes, loads rows and follows changes", async () => {
   const { token, owner } = await user("u1");
   insert(owner, [1, 2, 3]);
   const client = await SocketClient.connect(server.url);
@@ -61,7 +59,7 @@ test("authenticate, subscribe, load, follow", async () => {
   client.close();
 });
 
-test("a header authenticates without a message", async () => {
+test("a client that sends a header is authenticated without a message", async () => {
   const { token } = await user("u2");
   const client = await SocketClient.connect(server.url, { token });
   expect(await client.expect("auth_success")).toMatchObject({ user: "u2" });
@@ -119,7 +117,7 @@ test("a MessagePack client may send binary, gzip and text", async () => {
   client.close();
 });
 
-test("message sizes: served at the limit, an error above it, and 1009 above four times the limit", async () => {
+test("a message up to the limit is served, one above it gets an error, and one above four times the limit closes with 1009", async () => {
   const { token } = await user("u4");
   const client = await SocketClient.connect(server.url, { token });
   await client.expect("auth_success");
@@ -137,7 +135,7 @@ test("message sizes: served at the limit, an error above it, and 1009 above four
   expect((await client.closed()).code).toBe(1009);
 });
 
-test("revoking a session closes its sockets 1008", async () => {
+test("revoking a session closes its sockets with 1008", async () => {
   const { token } = await user("u5");
   const client = await SocketClient.connect(server.url, { token });
   await client.expect("auth_success");
@@ -147,7 +145,7 @@ test("revoking a session closes its sockets 1008", async () => {
   expect((await client.closed()).code).toBe(1008);
 });
 
-test("origins: the server's own and an absent one may connect, another may not", async () => {
+test("the server's own origin and an absent one may connect, and another may not", async () => {
   const upgrade = async (headers: Record<string, string>): Promise<number> => {
     const handshake = {
       Connection: "Upgrade",
@@ -164,7 +162,7 @@ test("origins: the server's own and an absent one may connect, another may not",
   own.close();
 });
 
-test("connections of one address are bounded, and those of others continue", async () => {
+test("the connections of one address are limited without affecting others", async () => {
   const security = {
     trusted_proxies: ["127.0.0.1"],
     allowed_hosts: [],
@@ -192,7 +190,7 @@ test("connections of one address are bounded, and those of others continue", asy
   await small.close();
 });
 
-test("the total number of connections is bounded", async () => {
+test("the total number of connections is limited", async () => {
   const small = await startTestServer({ config: { performance: { max_connections: 1 } } });
   const first = await SocketClient.connect(small.url);
   const refused = await small.fetch("/v1/ws");
@@ -210,7 +208,7 @@ test("the total number of connections is bounded", async () => {
   await small.close();
 });
 
-test("shutdown ends subscriptions and closes 1001", async () => {
+test("shutdown ends subscriptions and closes with 1001", async () => {
   const stopping = await startTestServer();
   const token = await stopping.token("u6");
   const client = await SocketClient.connect(stopping.url, { token });
@@ -226,7 +224,7 @@ test("shutdown ends subscriptions and closes 1001", async () => {
   expect(stopping.bugs).toEqual([]);
 });
 
-test("a client that does not read gets everything, in order, when it does", async () => {
+test("a client that stops reading gets everything in order when it reads again", async () => {
   const slow = await startTestServer({ config: { websocket: { send_queue_bytes: 65536 } } });
   const token = await slow.token("u7");
   const owner = slow.catalog.ownerNumber("u7", { create: true }) ?? 0;
@@ -263,8 +261,8 @@ test("messages after a single row above the frame size are not dropped", async (
     await client.expect("subscription_ack");
   }
   await settle();
-  // The row is larger than the network accepts before the client, which shares this event loop,
-  // reads.
+  // The row is larger than what the network accepts before the client, which shares this event
+  // loop, reads.
   const rows = [message(1, "lobby", 0, "z".repeat(12_000_000))];
   slow.store.write({ tableId: MESSAGES, owner, operation: "insert", rows });
   for (let tick = 0; tick < 20; tick += 1) await Promise.resolve();

@@ -1,6 +1,6 @@
 /**
- * Faults injected into the results of the store below the live engine, or into the messages of a
- * socket above it. A simulation can be trusted because it finds each of them.
+ * Faults that are injected into the results of the store below the live engine, or into the
+ * messages of a socket above it. A simulation can be trusted because it finds each of them.
  */
 import { AssertionError } from "../../src/base/assert.ts";
 import type { Seq } from "../../src/base/seq.ts";
@@ -23,16 +23,16 @@ export const INJECTED_FAULTS = [
   "old_is_new",
   /** The previous version is not found. */
   "no_before",
-  /** A tombstone is taken for a row. */
+  /** A tombstone is mistaken for a row. */
   "undeleted",
   "prev_lost",
   /** A message is lost. */
   "lost",
   /** A message arrives twice. */
   "doubled",
-  /** Two messages are swapped. */
+  /** Two messages are exchanged. */
   "swapped",
-  /** Of a result as a whole: the rows of a change are lost. */
+  /** The rows of a change to a maintained result are lost. */
   "result_lost",
   /** A cell is altered. */
   "result_altered",

@@ -1,5 +1,5 @@
 /**
- * A world of writers and subscribers around the live engine, driven by a seed: commits that become
+ * Simulates writers and subscribers around the live engine, driven by a seed: commits that become
  * visible late, batches that are requested or not, sockets that fill and drain, connections that
  * drop and resume, and history that expires. An oracle keeps every version ever written and checks
  * each message as it arrives.
@@ -50,9 +50,9 @@ export interface SimulatedStore {
   readonly store: Store;
   /** Makes everything applied visible. */
   sync(): Promise<void>;
-  /** Performs an operation that must change nothing: a flush or a merge. */
+  /** Performs an operation that must not change any result: a flush or a merge. */
   disturb(random: SeededRandom): Promise<void>;
-  /** Discards an owner's history up to a seq, or more. */
+  /** Discards an owner's history up to a seq or beyond. */
   discard(owner: number, upTo: Seq): Promise<void>;
 }
 
@@ -62,11 +62,11 @@ export interface Simulation {
   readonly world: SimulatedStore;
   readonly steps: number;
   /**
-   * The time to live of a STREAM table, whose rows are inserted and deleted; absent if a table
-   * keeps its rows.
+   * The time to live of a STREAM table, whose rows are inserted and deleted; absent for other
+   * tables.
    */
   readonly ttlMs?: number | undefined;
-  /** Damages the messages of a socket, to see whether the oracle notices. */
+  /** Damages the messages of a socket, to show that the oracle notices. */
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
@@ -75,7 +75,7 @@ export interface SimulationReport {
   readonly changes: number;
   readonly resumes: number;
   readonly expired: number;
-  /** The trace of the world; it is the same for the same seed. */
+  /** The trace of the run, which is the same for the same seed. */
   readonly trace: string;
 }
 
@@ -212,7 +212,7 @@ function violation(what: string): never {
   throw new StreamViolation(what);
 }
 
-/** A subscriber that verifies everything it receives. */
+/** A subscriber that checks everything it receives. */
 class Client {
   readonly owner: number;
   readonly query: (typeof QUERIES)[number];
@@ -231,12 +231,12 @@ class Client {
   /** Every version up to this seq has been accounted for. */
   #checkedSeq = 0;
   /**
-   * The loaded rows are at this seq or reach up to it. If loading is interrupted and resumed, the
-   * rows are a mixture until the client has reached this seq.
+   * The seq of the loaded rows, or the highest seq that they may reach. If loading is interrupted
+   * and resumed, the rows are a mixture until the client has reached this seq.
    */
   #aheadSeq = 0;
   #isReady = false;
-  /** The client began with less than everything, which resuming does not change. */
+  /** True if the client began with only some of the rows, which resuming does not change. */
   #isPartial = false;
   /**
    * The number of newest rows that the client requested; undefined for all rows, or without a
@@ -348,7 +348,7 @@ class Client {
     if (this.#lastRows !== undefined) this.#checkNewest(this.#lastRows, lastSeq);
   }
 
-  /** Checks that a result holds the requested newest rows, and as many as requested. */
+  /** Checks that a result contains the newest rows, as many as requested. */
   #checkNewest(count: number, seq: number): void {
     const all = [...this.#ledger.rowsAt(this.owner, seq).values()]
       .filter((version) => this.#matches(version) && !this.#ledger.hasExpired(version))
@@ -449,10 +449,10 @@ function isSame(left: unknown, right: unknown): boolean {
 }
 
 /**
- * Runs one world.
+ * Runs one simulation.
  *
- * @throws {StreamViolation} If the stream is wrong.
- * @throws {AssertionError} If the engine met an impossible state.
+ * @throws {StreamViolation} If the stream is wrong. @throws {AssertionError} If the engine reached
+ * an impossible state.
  */
 export async function simulateLive(simulation: Simulation): Promise<SimulationReport> {
   const { random, clock, world, steps } = simulation;
@@ -505,7 +505,7 @@ class World {
   #changes = 0;
   #resumes = 0;
   #expired = 0;
-  /** A bug of the engine, or an error in one of its ticks. */
+  /** A bug in the engine, or an error in one of its ticks. */
   #uncaught: { readonly error: unknown } | undefined;
   #isStopped = false;
 
@@ -534,7 +534,7 @@ class World {
       random,
       log: silentLog,
       onBug: (error) => this.#noteBug(error),
-      // Small ticks, so that every piece of work is interrupted somewhere.
+      // Small ticks, so that every kind of work is interrupted at some point.
       pace: random.pick([
         { tickUnits: 1, sliceUnits: 1, requestUnits: 1 },
         { tickUnits: 20, sliceUnits: 5, requestUnits: 10 },
@@ -546,7 +546,7 @@ class World {
       },
       limits: {
         ...LIMITS,
-        // No client here is too slow, whatever the clock says after a jump.
+        // No client in this simulation counts as too slow, whatever the clock shows after a jump.
         loadingTimeoutMs: Infinity,
         replayChangesMax: random.pick([0, 3, 10_000]),
         frameBytesMax: random.pick([2200, 8 << 20]),
@@ -571,7 +571,7 @@ class World {
     this.#receive();
   }
 
-  /** Stops the engine's ticks: an abandoned world must not disturb the next. */
+  /** Stops the engine's ticks, so that an abandoned run does not disturb the next one. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -608,7 +608,7 @@ class World {
     };
   }
 
-  /** Records a bug that the engine contained. It fails this world. */
+  /** Records a bug that the engine contained. It makes this run fail. */
   #noteBug(error: unknown): void {
     this.#uncaught ??= { error: error instanceof StateInDoubtError ? error.cause : error };
   }

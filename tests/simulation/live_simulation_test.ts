@@ -1,8 +1,8 @@
 /**
- * Verifies that whatever writers, sockets and connections do, a subscriber sees every change of its
- * result exactly once and in order, and its rows are the result. Method: seeded worlds over the
- * model store and over the real one on a simulated disk, judged by an oracle that shares no code
- * with the engine; and worlds with injected bugs, which the oracle must find. To repeat a failure:
+ * Verifies that a subscriber sees every change of its result exactly once and in order, and has the
+ * right rows, whatever writers, sockets and connections do. The tests run seeded simulations over
+ * the model store, and over the real store on a simulated disk, judged by an oracle that shares no
+ * code with the engine. They also inject faults, which the oracle must find. To repeat a failure:
  * SEED=<n> bun test tests/simulation
  */
 import { expect, test } from "bun:test";
@@ -21,10 +21,10 @@ const SEED_FIRST = seedOf(1);
 const SEED_COUNT = process.env["SEED"] === undefined ? amountOf({ usual: 8, thorough: 30 }) : 1;
 const STEPS = 400;
 
-/** The time to live of rows, about a sixth of the time that passes in a world. */
+/** The time to live of rows, about a sixth of the time that passes in a run. */
 const TTL_MS = 40;
 
-test("subscribers see every change once, in order, and hold the result", async () => {
+test("subscribers see every change once, in order, and have the right rows", async () => {
   let changes = 0;
   let resumes = 0;
   let expired = 0;
@@ -45,7 +45,7 @@ test("subscribers see every change once, in order, and hold the result", async (
   expect(expired).toBeGreaterThan(5);
 });
 
-test("the same holds over the real store, with flushes", async () => {
+test("subscribers of the real store see every change once, with flushes in between", async () => {
   let changes = 0;
   let expired = 0;
   const seedCount = Math.min(SEED_COUNT, amountOf({ usual: 6, thorough: 12 }));
@@ -66,28 +66,25 @@ test("the same holds over the real store, with flushes", async () => {
 test.each([
   ["model", simulateOverModel],
   ["real", simulateOverLocalStore],
-])(
-  "expiring rows over the %s store are delivered as long as they live",
-  async (_name, simulate) => {
-    let changes = 0;
-    let resumes = 0;
-    const seedCount = Math.min(SEED_COUNT, 8);
-    for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
-      try {
-        const report = await simulate(seed, { steps: STEPS, ttlMs: TTL_MS });
-        changes += report.changes;
-        resumes += report.resumes;
-      } catch (error) {
-        throw new Error(`seed ${seed}`, { cause: error });
-      }
+])("expiring rows of the %s store are delivered as long as they live", async (_name, simulate) => {
+  let changes = 0;
+  let resumes = 0;
+  const seedCount = Math.min(SEED_COUNT, 8);
+  for (let seed = SEED_FIRST; seed < SEED_FIRST + seedCount; seed += 1) {
+    try {
+      const report = await simulate(seed, { steps: STEPS, ttlMs: TTL_MS });
+      changes += report.changes;
+      resumes += report.resumes;
+    } catch (error) {
+      throw new Error(`seed ${seed}`, { cause: error });
     }
-    if (SEED_COUNT === 1) return;
-    expect(changes).toBeGreaterThan(seedCount * 10);
-    expect(resumes).toBeGreaterThan(seedCount * 3);
-  },
-);
+  }
+  if (SEED_COUNT === 1) return;
+  expect(changes).toBeGreaterThan(seedCount * 10);
+  expect(resumes).toBeGreaterThan(seedCount * 3);
+});
 
-test("a world ends while a merge of its store waits for the disk", async () => {
+test("a run ends while a merge of its store waits for the disk", async () => {
   const random = new SeededRandom(1);
   const world = await LocalWorld.open(new ManualClock(), random);
   for (let id = 0; id < SMALL_MERGES.fanIn; id += 1) {
@@ -118,7 +115,7 @@ class BrokenStore extends ModelStore {
   }
 }
 
-test("an assertion in a tick of the engine ends its world, and no other", async () => {
+test("an assertion in a tick of the engine ends its own run and no other", async () => {
   const store = (clock: ManualClock): ModelStore => new BrokenStore(clock);
   for (let seed = 1; seed <= 10; seed += 1) {
     const error: unknown = await simulateOverModel(seed, { steps: STEPS, store }).then(

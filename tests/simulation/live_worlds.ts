@@ -1,6 +1,6 @@
 /**
- * The stores for a simulation of the live engine: the model, which follows its definition
- * literally, and the real one on a simulated disk, which flushes, merges and discards.
+ * The stores for a simulation of the live engine: the model store, which follows its definition
+ * literally, and the real store on a simulated disk, which flushes, merges and discards.
  */
 import { silentLog } from "../../src/base/log.ts";
 import { LocalStore } from "../../src/storage/mod.ts";
@@ -19,7 +19,7 @@ import {
   simulateLive,
 } from "./live_simulation.ts";
 
-/** The maximum number of ticks. Any store operation ends within a small part of them. */
+/** The maximum number of ticks. Any store operation needs far fewer. */
 const TURNS_MAX = 20_000;
 
 /** The minimum time for which history is kept, whatever the table specifies. */
@@ -27,13 +27,13 @@ const HISTORY_MS = 3_600_000;
 
 export interface SimulationOptions {
   readonly steps: number;
-  /** The time to live of a STREAM table; absent if a table keeps its rows. */
+  /** The time to live of a STREAM table; absent for other tables. */
   readonly ttlMs?: number;
   readonly store?: (clock: ManualClock) => ModelStore;
   readonly tamper?: (messages: Message[], random: SeededRandom) => Message[];
 }
 
-/** Runs one world over the model store. */
+/** Runs one simulation over the model store. */
 export function simulateOverModel(
   seed: number,
   { steps, store: storeOf, tamper, ttlMs }: SimulationOptions,
@@ -56,7 +56,7 @@ export function simulateOverModel(
   });
 }
 
-/** Runs one world over the real store. */
+/** Runs one simulation over the real store. */
 export async function simulateOverLocalStore(
   seed: number,
   { steps, ttlMs }: Pick<SimulationOptions, "steps" | "ttlMs">,
@@ -70,7 +70,7 @@ export async function simulateOverLocalStore(
 }
 
 /**
- * The real store, whose commits become visible when the disk may sync. Background work stops in
+ * The real store. Its commits become visible when the disk may sync, and background work pauses in
  * between, as on a slow disk.
  */
 export class LocalWorld implements SimulatedStore {
@@ -127,9 +127,7 @@ export class LocalWorld implements SimulatedStore {
     return this.#free("a flush", this.store.flush(MESSAGES));
   }
 
-  /**
-   * Makes the versions that were replaced before the last call too old to be kept, for all owners.
-   */
+  /** Makes versions that were replaced before the last call too old to be kept, for all owners. */
   discard(): Promise<void> {
     this.#clock.advance(HISTORY_MS / 2 + 1);
     return this.#free("a merge", this.store.compact(MESSAGES));
@@ -146,7 +144,7 @@ export class LocalWorld implements SimulatedStore {
     const settled = work.finally(() => {
       progress.isSettled = true;
     });
-    // The result is examined below. Until then a refusal must not count as an unhandled rejection.
+    // The result is examined below. Until then, a rejection must not count as unhandled.
     settled.catch(() => undefined);
     this.#disk.holdsSyncs = false;
     this.#disk.releaseSyncs();

@@ -1,10 +1,10 @@
 /**
  * Verifies that FOR SYSTEM_TIME AS OF returns exactly the state after the last commit at or before
- * any seq or time, or reports that its history is gone. Method: a random life of two tables through
- * SQL, one of them with rows of two users: inserts, updates, deletes, upserts and transactions,
- * flushed, merged, discarded and restarted at random. A model computes each state from the
- * statements alone. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this
- * file>
+ * any seq or time, or reports that its history is gone. The test makes random inserts, updates,
+ * deletes, upserts and transactions in two tables through SQL, one of which contains rows of two
+ * users. It flushes, merges, discards history and restarts at random. A model computes each state
+ * from the statements alone. Each injected fault must be found. To repeat a failure: SEED=<n> bun
+ * test <this file>
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -17,14 +17,14 @@ const STEPS = 60;
 const KEYS = 30;
 const HOUR_MS = 3_600_000;
 
-/** The rows of a table of one user: the value of each key. */
+/** One user's rows in a table: the value of each key. */
 type Rows = ReadonlyMap<number, number>;
 
 /** The rows of the SHARED table, and of both users in the USER table. */
 type State = Readonly<Record<"shared" | "root" | "alice", Rows>>;
 
 interface KnownState {
-  /** The last seq of the commit that made the state. */
+  /** The last seq of the commit that created the state. */
   readonly seq: number;
   readonly ms: number;
   readonly state: State;
@@ -44,7 +44,7 @@ class PastSimulation {
   readonly #engine: TestEngine;
   readonly #states: KnownState[] = [];
   #state: State = { shared: new Map(), root: new Map(), alice: new Map() };
-  /** The number of moments that were read, and of those whose history was gone. */
+  /** The number of moments that were read, and the number of those whose history was gone. */
   readonly counts = { read: 0, gone: 0 };
 
   private constructor(seed: number, engine: TestEngine, clock: ManualClock) {
@@ -162,7 +162,7 @@ class PastSimulation {
     this.#engine.userId = user;
     const { error, results } = await this.#engine.ask(sql);
     this.#engine.userId = "root";
-    // A merge in the background may discard the history while the statement runs.
+    // A background merge may discard the history while the statement runs.
     const mayBeGone = error === undefined ? wasGone : isGone();
     const answer = error === undefined ? results.at(-1)?.rows : error.code;
     expect([sql, answer]).toEqual([sql, mayBeGone ? "HISTORY_TOO_OLD" : expected]);
@@ -184,7 +184,7 @@ class PastSimulation {
     return { ...state, seq, text: String(seq) };
   }
 
-  /** Returns whether the store has discarded versions of the state at a seq. */
+  /** Returns whether the store has discarded versions that belong to the state at a seq. */
   #isGone(table: string, userId: string, seq: number): boolean {
     const { catalog, store } = this.#engine.database;
     const [namespace = "", name = ""] = table.split(".");
@@ -213,7 +213,7 @@ interface Read {
   readonly expected: readonly (readonly unknown[])[];
 }
 
-/** Queries, each with the result that the rows of both tables give. */
+/** Queries, each with its result computed from the rows of both tables. */
 const READS: readonly ((
   rows: { readonly shared: Rows; readonly own: Rows },
   key: number,
@@ -271,7 +271,7 @@ async function simulate(seed: number): Promise<PastSimulation["counts"]> {
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 6, thorough: 30 }) : 1;
 
-test("earlier states are what the statements made of them, at any seq and time", async () => {
+test("earlier states are as the statements left them, at any seq and time", async () => {
   const counts = { read: 0, gone: 0 };
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     const { gone, read } = await simulate(seed);

@@ -1,14 +1,14 @@
 /**
- * A world of queries that are followed as a whole, driven by a seed: random commits that overlap,
- * time that passes, sockets that fill and drain, connections that drop and resume, flushes and
- * restarts. The disk and the clock are simulated, and everything runs in one thread, so the same
- * seed gives the same messages in the same order.
+ * Simulates incrementally maintained queries, driven by a seed: random commits that overlap, time
+ * that passes, sockets that fill and drain, connections that drop and resume, flushes and restarts.
+ * The disk and the clock are simulated, and everything runs in one thread, so the same seed gives
+ * the same messages in the same order.
  *
  * It checks these rules:
- * - each complete state is the SELECT at its seq;
- * - once nothing is left to do, each client has the rows of the SELECT, also if time alone has
- *   changed them;
- * - a client that applies the messages as they come never meets a change that cannot be applied;
+ * - each complete state is the result of the SELECT at its seq;
+ * - once no work is left, each client has the rows of the SELECT, even if only time has changed
+ *   them;
+ * - a client that applies the messages as they arrive never meets a change that cannot be applied;
  * - a delete has the reason `expired` only if its row was old enough.
  */
 import { type Chance, chanceFromSeed } from "../../scripts/support/chance.ts";
@@ -32,17 +32,17 @@ import { StreamViolation } from "./live_simulation.ts";
 
 const QUERIES = 6;
 
-/** Queries whose rows time changes, over a table whose rows have moments around the present. */
+/** Queries whose rows change with time, over a table whose rows have times around the present. */
 const CLOCK_QUERIES: readonly string[] = [
   "SELECT id FROM timed AS a WHERE at > now() - INTERVAL '2 seconds'",
   "SELECT kind, count(*) FROM timed AS a WHERE at <= now() GROUP BY kind",
   "SELECT id, at > now() AS is_ahead FROM timed AS a ORDER BY at DESC, id LIMIT 3",
 ];
 
-/** The time to live of rows of the table `brief`, in seconds. */
+/** The time to live of rows in the table `brief`, in seconds. */
 const TTL_SECONDS = 2;
 
-/** Queries of a shared STREAM table, whose rows expire. */
+/** Queries over a shared STREAM table, whose rows expire. */
 const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at FROM brief AS a WHERE kind < 3 ORDER BY id",
   "SELECT a.id, b.kind, a.at FROM brief AS a JOIN timed AS b ON b.id = a.id",
@@ -51,15 +51,15 @@ const STREAM_QUERIES: readonly string[] = [
   "SELECT id, at, rank() OVER (ORDER BY kind) FROM brief AS a",
 ];
 
-/** The world is compared with the SELECT after each of this many steps. */
+/** The clients are compared with the SELECT after every this many steps. */
 const STEPS_PER_LOOK = 40;
 
-/** Everything that is due is done within this many turns of the event loop. */
+/** All work that is due is done within this many ticks of the event loop. */
 const TURNS_MAX = 2000;
 
 export interface ResultSimulationOptions {
   readonly steps: number;
-  /** Damages what a client receives, to see whether the oracle notices. */
+  /** Damages what a client receives, to show that the oracle notices. */
   readonly fault?: PlantedFault | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface ResultSimulationReport {
   readonly messages: number;
   readonly states: number;
   readonly resumes: number;
-  /** The trace of the world; it is the same for the same seed. */
+  /** The trace of the run, which is the same for the same seed. */
   readonly trace: string;
 }
 
@@ -75,13 +75,13 @@ interface Client {
   readonly sql: string;
   readonly params: readonly (string | number | null)[];
   readonly readsClock: boolean;
-  /** Whether rows may disappear while the world is compared with the SELECT. */
+  /** Whether rows may disappear while the clients are compared with the SELECT. */
   readonly readsStream: boolean;
   readonly states: FollowedState[];
   follower: ResultFollower;
 }
 
-/** Runs one world. @throws {StreamViolation} */
+/** Runs one simulation. @throws {StreamViolation} */
 export async function simulateResults(
   seed: number,
   { fault, steps }: ResultSimulationOptions,
@@ -92,7 +92,9 @@ export async function simulateResults(
   return await world.live(steps);
 }
 
-/** SQLite writes the catalog past the simulated disk, which has to know of the file. */
+/**
+ * SQLite writes the catalog directly to the real disk, and the simulated disk has to know the file.
+ */
 class DiskWithCatalog extends ForwardingDisk {
   constructor() {
     super(new SimulatedDisk());
@@ -190,7 +192,7 @@ class ResultWorld {
       const planned = database.sql.planFollowed(principal, asked);
       return planned.way === "result" ? planned.plan : undefined;
     } catch (error) {
-      // The generator also makes queries that the server refuses.
+      // The generator also produces queries that the server refuses.
       if (error instanceof DatabaseError) return undefined;
       throw error;
     }
@@ -269,7 +271,7 @@ class ResultWorld {
     await Promise.all(pending);
   }
 
-  /** Lets everything finish, and compares the clients with the SELECT. */
+  /** Waits until all work is done, and compares the clients with the SELECT. */
   async #look(): Promise<void> {
     await this.#finish();
     for (const { follower } of this.#clients) follower.drain();
@@ -293,7 +295,7 @@ class ResultWorld {
       ) {
         return;
       }
-      // A query rests after each evaluation, and only time ends the rest.
+      // A query pauses after each evaluation, and only the passing of time ends the pause.
       this.#clock.advance(1);
     }
     const late = this.#clients.find(({ follower }) => !isAt(follower, visibleSeq));
@@ -306,7 +308,7 @@ class ResultWorld {
   ): Promise<void> {
     for (const state of states.splice(0)) {
       this.#states += 1;
-      // The time at which a state of the time was made is not known.
+      // The time at which a time-dependent state was computed is not known.
       if (readsClock) continue;
       const wanted = await selected(plan, state.seq as Seq);
       if (wanted === undefined || wanted === rowsText(plan, state.rows)) continue;
@@ -315,7 +317,7 @@ class ResultWorld {
       );
     }
     let wanted = await selected(plan, undefined);
-    // A row that the time has just changed or deleted arrives after the rest of its query.
+    // A row that time has just changed or deleted arrives after the pause of its query.
     const turnsMax = readsClock || readsStream ? TURNS_MAX : 0;
     for (let turn = 0; turn < turnsMax; turn += 1) {
       if (follower.failure !== undefined || wanted === rowsText(plan, follower.rows)) break;
@@ -327,7 +329,7 @@ class ResultWorld {
       if (wanted === rowsText(plan, follower.rows) || wanted === undefined) return;
       throw new StreamViolation(`another state in the end: ${sql} with ${JSON.stringify(params)}`);
     }
-    // A query that fails on a row ends, as the SELECT did then, or would now.
+    // A query ends if it fails on a row, as the SELECT did at that time or would now.
     const isOfRow = follower.failure.code === "CONVERSION_ERROR";
     if (wanted !== undefined && !isOfRow) {
       throw new StreamViolation(`ended with ${follower.failure.message}: ${sql}`);
@@ -366,7 +368,7 @@ function isAt(follower: ResultFollower, seq: number): boolean {
 async function selected(plan: ResultPlan, at: Seq | undefined): Promise<string | undefined> {
   try {
     const { rows } = await plan.evaluate(at).result;
-    // Behind its fields, a row may have the seq of its last change.
+    // After its fields, a row may contain the seq of its last change.
     return sortedText(rows.map((row) => row.slice(0, plan.fields.length)));
   } catch (error) {
     if (error instanceof DatabaseError) return undefined;

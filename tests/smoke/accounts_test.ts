@@ -1,7 +1,7 @@
 /**
- * Accounts on the real process: sign-up, invitations, guests, one's own password and account, links
- * by a signed webhook. Verifies that each is off until configured, answers do not tell which
- * accounts exist, and rows stay with their guest.
+ * Tests accounts on the real process: sign-up, invitations, guests, a user's own password and
+ * account, and links sent by a signed webhook. Each feature is off until it is configured,
+ * responses do not reveal which accounts exist, and rows stay with their guest.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
@@ -27,7 +27,7 @@ interface Notice {
   readonly link?: string;
 }
 
-/** The program of the operator that sends mails. */
+/** The operator's program that sends emails. */
 const notices: Notice[] = [];
 const signatures: boolean[] = [];
 const mailer = Bun.serve({
@@ -100,7 +100,7 @@ async function noticeTo(email: string, type: string): Promise<Notice> {
   return notice;
 }
 
-describe("without configuration", () => {
+describe("a server without configured sign-ups", () => {
   let plain: ServerProcess;
   beforeAll(async () => {
     plain = await startReadyServer();
@@ -119,7 +119,7 @@ describe("without configuration", () => {
     ["verify_link", {}, "auth.email_login = true"],
     ["email", { password: PASSWORD, email: "a@b.example" }, "auth.email_login = true"],
     ["verify", { token: "x" }, "auth.email_login = true"],
-  ])("%s is off, and its refusal names the key", async (path, body, key) => {
+  ])("%s is off, and the refusal names the configuration key", async (path, body, key) => {
     const headers = { Authorization: `Bearer ${plain.token}` };
     const sent = path === "signup" || path === "guest" ? {} : headers;
     const answer = await plain.post(`/v1/api/auth/${path}`, body, sent);
@@ -130,7 +130,7 @@ describe("without configuration", () => {
 });
 
 describe("sign-up", () => {
-  test("makes an account of role user that logs in", async () => {
+  test("sign-up creates an account of role user that can log in", async () => {
     const user = newName();
     const [status] = await post("signup", { user, password: PASSWORD });
     expect(status).toBe(202);
@@ -139,7 +139,7 @@ describe("sign-up", () => {
     expect(login["admin_ui_access"]).toBe(false);
   });
 
-  test("of a taken name, of one that looks like it, and of a dropped one get the same response, and change nothing", async () => {
+  test("sign-up gives the same response for a taken name, a similar name and a dropped one, and changes nothing", async () => {
     const user = newName("a");
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}'`);
     await server.rows(`CREATE USER ${user}old INTERNAL; DROP USER ${user}old`);
@@ -163,12 +163,12 @@ describe("sign-up", () => {
     [{ user: "guest-1", password: PASSWORD }, 400, "invalid_user"],
     [{ user: "x", password: "short" }, 400, "weak_password"],
     [{ user: "x", password: PASSWORD, invitation: "tdi_x" }, 403, "invalid_invitation"],
-  ])("%j is refused", async (body, status, error) => {
+  ])("sign-up refuses %j", async (body, status, error) => {
     const [found, answer] = await post("signup", body);
     expect([found, answer["error"]]).toEqual([status, error]);
   });
 
-  test("is limited to a number of accounts in an hour, whether or not the names are free", async () => {
+  test("sign-up is limited to a number of accounts in an hour, whether or not the names are free", async () => {
     await using few = await startReadyServer({
       config: { auth: { signup: "open", guests: true }, limits: { signups_per_hour: 2 } },
     });
@@ -181,7 +181,7 @@ describe("sign-up", () => {
     expect(Number(refused.headers.get("Retry-After"))).toBeGreaterThan(0);
   });
 
-  test("by invitation needs a code, which works as often as it says, until it expires", async () => {
+  test("sign-up by invitation requires a code, which works a limited number of times until it expires", async () => {
     await using invited = await startReadyServer({ config: { auth: { signup: "invitation" } } });
     const [row = []] = await invited.rows("CREATE INVITATION spring USES 2 EXPIRES IN '1 day'");
     const [gone = []] = await invited.rows("CREATE INVITATION gone");
@@ -198,7 +198,7 @@ describe("sign-up", () => {
     expect(await signUp("ann")).toEqual(refusal);
     expect(await signUp("ann", gone[1])).toEqual(refusal);
     expect(await signUp("ann", code.slice(0, -1))).toEqual(refusal);
-    // A name that is taken uses up nothing.
+    // A sign-up with a taken name does not use up the code.
     for (const user of ["ada", "ann", "ben"])
       expect(await signUp(user, code)).toEqual([202, undefined]);
     expect(await signUp("cat", code)).toEqual(refusal);
@@ -223,14 +223,14 @@ describe("a guest", () => {
     return body as unknown as Login;
   }
 
-  test("writes its own rows, and keeps them and its id as a user with a name", async () => {
+  test("a guest writes rows, and keeps them and its id when it becomes a user with a name", async () => {
     const guest = await newGuest();
     const { id } = guest.user;
     expect(id).toMatch(/^guest-[0-9a-f]{20}$/);
     await server.rows("INSERT INTO app.notes (id) VALUES (1)", { token: guest.access_token });
     const user = newName();
     expect((await post("signup", { user, password: PASSWORD }, guest.access_token))[0]).toBe(202);
-    // Its sessions as a guest have ended.
+    // The sessions that the user had as a guest have ended.
     expect((await server.sql("SELECT 1", { token: guest.access_token })).status).toBe(401);
     const [, login] = await logIn(user);
     expect(login["user"]).toMatchObject({ id, role: "user" });
@@ -244,7 +244,7 @@ describe("a guest", () => {
     expect((await logIn(id))[0]).toBe(200);
   });
 
-  test("stays a guest if the name is taken, with the same response", async () => {
+  test("a guest stays a guest if the name is taken, with the same response", async () => {
     const guest = await newGuest();
     const free = await post("signup", { user: newName(), password: PASSWORD });
     expect(await post("signup", { user: "ada", password: OTHER }, guest.access_token)).toEqual(
@@ -254,7 +254,7 @@ describe("a guest", () => {
     expect((await logIn("ada", OTHER))[0]).toBe(401);
   });
 
-  test("cannot log in by its id, has no password to change, and can delete its account without one", async () => {
+  test("a guest cannot log in by its id, has no password to change, and can delete its account without one", async () => {
     const guest = await newGuest();
     expect((await logIn(guest.user.id))[0]).toBe(401);
     const change = { password: "", new_password: OTHER };
@@ -264,8 +264,8 @@ describe("a guest", () => {
   });
 });
 
-describe("one's own password", () => {
-  test("is changed by the old one, ends other sessions, and begins a new one", async () => {
+describe("a user's own password", () => {
+  test("a user changes the password with the old one, which ends other sessions and begins a new one", async () => {
     const user = newName();
     const token = await server.createUser(user);
     const other = await SocketClient.connect(server.url, {
@@ -285,7 +285,7 @@ describe("one's own password", () => {
     expect((await logIn(user, OTHER))[0]).toBe(200);
   });
 
-  test("is not changed by a wrong one, nor to a weak one, and guesses lock as those of logins do", async () => {
+  test("a password change refuses a wrong password and a weak new one, and failed attempts lock the name", async () => {
     const user = newName();
     const token = await server.createUser(user);
     const change = async (password: string, newPassword: string): Promise<unknown[]> => {
@@ -305,7 +305,7 @@ describe("one's own password", () => {
     expect(error).toBe("account_locked");
   });
 
-  test("is not changed by a service token", async () => {
+  test("a service token cannot change the password", async () => {
     const user = newName();
     await server.createUser(user);
     const [row = []] = await server.rows(`CREATE TOKEN ${user} FOR USER ${user}`);
@@ -319,8 +319,8 @@ describe("one's own password", () => {
   });
 });
 
-describe("one's own account", () => {
-  test("is deleted by the password, with its sessions and its rows", async () => {
+describe("a user's own account", () => {
+  test("a user deletes the account with the password, together with its sessions and rows", async () => {
     const user = newName();
     const token = await server.createUser(user);
     await server.rows("INSERT INTO app.notes (id) VALUES (1)", { token });
@@ -331,12 +331,12 @@ describe("one's own account", () => {
     expect((await post("delete", { password: PASSWORD }, token))[0]).toBe(200);
     expect(await socket.expect("error")).toMatchObject({ code: "TOKEN_REVOKED" });
     expect((await logIn(user))[0]).toBe(401);
-    // An administrator may use the name again; the account is empty.
+    // An administrator may use the name again; the new account is empty.
     const again = await server.createUser(user);
     expect(await server.rows("SELECT * FROM app.notes", { token: again })).toEqual([]);
   });
 
-  test("of an administrator is not deleted like this", async () => {
+  test("an administrator's account cannot be deleted in this way", async () => {
     const { access_token: token } = await server.login("ada");
     const [status, body] = await post("delete", { password: PASSWORD }, token);
     expect([status, body["error"]]).toEqual([403, "forbidden"]);
@@ -344,8 +344,8 @@ describe("one's own account", () => {
   });
 });
 
-describe("a link by mail", () => {
-  test("sets a new password once, ends all sessions and lifts a lock", async () => {
+describe("a link sent by email", () => {
+  test("a link sets a new password once, ends all sessions and lifts a lock", async () => {
     const user = newName();
     const email = `${user}@example.com`;
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
@@ -368,7 +368,7 @@ describe("a link by mail", () => {
     expect(signatures).not.toContain(false);
   });
 
-  test("gets the same response for an unknown name, for one without an address and for a known one", async () => {
+  test("a link request gets the same response for an unknown name, one without an address and a known one", async () => {
     const user = newName();
     const email = `${user}@example.com`;
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
@@ -376,7 +376,7 @@ describe("a link by mail", () => {
     expect(await post("reset_link", { user: "nobody at all" })).toEqual(known);
     expect(await post("reset_link", { user: "root" })).toEqual(known);
     expect(await post("reset_link", { user: email.toUpperCase() })).toEqual(known);
-    // An account gets three messages in an hour.
+    // An account is sent at most three messages in an hour.
     for (let each = 0; each < 5; each += 1)
       expect(await post("reset_link", { user })).toEqual(known);
     await noticeTo(email, "reset_password");
@@ -389,7 +389,7 @@ describe("a link by mail", () => {
     expect(notices.filter((each) => each.email === email)).toHaveLength(3);
   });
 
-  test("is not a token, and a token is not a link", async () => {
+  test("a link cannot be used as a token, nor a token as a link", async () => {
     const user = newName();
     await server.rows(
       `CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${user}@example.com'`,
@@ -407,8 +407,8 @@ describe("a link by mail", () => {
   });
 });
 
-describe("an address", () => {
-  test("is a login name once it is verified, and of one account only", async () => {
+describe("an email address", () => {
+  test("an address is a login name once it is verified, for one account only", async () => {
     const email = `${newName()}@example.com`;
     const first = await post("signup", { email, password: PASSWORD });
     expect(first[0]).toBe(202);
@@ -417,7 +417,7 @@ describe("an address", () => {
     expect((await post("verify", { token }))[0]).toBe(200);
     const [, login] = await logIn(email.toUpperCase());
     expect(login["user"]).toMatchObject({ id, email });
-    // The next sign-up gets the same answer, and the owner of the address a message.
+    // The next sign-up gets the same response, and the owner of the address gets a message.
     expect(await post("signup", { email, password: OTHER })).toEqual(first);
     expect(await noticeTo(email, "email_taken")).toEqual({
       type: "email_taken",
@@ -428,7 +428,7 @@ describe("an address", () => {
     expect((await logIn(email))[0]).toBe(200);
   });
 
-  test("that is no longer an account's own gets no password by its link", async () => {
+  test("an address that no longer belongs to an account cannot set a password through its link", async () => {
     const [user, email] = [newName(), `${newName()}@example.com`];
     await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' EMAIL '${email}'`);
     await post("reset_link", { user });
@@ -439,7 +439,7 @@ describe("an address", () => {
     expect((await logIn(user))[0]).toBe(200);
   });
 
-  test("that several accounts claim belongs to the first that verifies it", async () => {
+  test("an address that several accounts claim belongs to the first one that verifies it", async () => {
     const email = `${newName()}@example.com`;
     const [one, two] = [newName(), newName()];
     const tokens: (string | undefined)[] = [];
@@ -452,14 +452,14 @@ describe("an address", () => {
     const [status, { error }] = await post("verify", { token: tokens[0] });
     expect([status, error]).toEqual([403, "invalid_link"]);
     expect((await logIn(email))[1]["user"]).toMatchObject({ id: two });
-    // Another address is not verified.
+    // A different address remains unverified.
     await server.rows(`ALTER USER ${two} SET EMAIL 'other@example.com'`);
     expect((await logIn(email))[0]).toBe(401);
     expect((await logIn("other@example.com"))[0]).toBe(401);
   });
 
   test.each(["somebody", "a guest"])(
-    "that %s gives at sign-up opens no row before it is verified",
+    "an address that %s gives at sign-up opens no row before it is verified",
     async (sender) => {
       const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
       await server.rows(
@@ -487,7 +487,7 @@ describe("an address", () => {
     },
   );
 
-  test("is changed by its user, once a link to the new one is followed", async () => {
+  test("a user changes the address by following a link to the new one", async () => {
     const [user, email] = [newName(), `${newName()}@example.com`];
     await post("signup", { user, email, password: PASSWORD });
     await post("verify", { token: (await noticeTo(email, "verify_email")).token });
@@ -497,7 +497,7 @@ describe("an address", () => {
     expect(asked[0]).toBe(202);
     await post("email", { password: PASSWORD, email: other }, token);
     const links = [await noticeTo(next, "verify_email"), await noticeTo(other, "verify_email")];
-    // The old address holds until then, and a link opens nothing else.
+    // The old address remains valid until then, and the link is good for nothing else.
     expect((await logIn(email))[0]).toBe(200);
     expect((await logIn(next))[0]).toBe(401);
     expect((await server.sql("SELECT 1", { token: links[0]?.token ?? "" })).status).toBe(401);
@@ -505,7 +505,7 @@ describe("an address", () => {
     expect((await post("verify", { token: links[0]?.token }))[0]).toBe(200);
     expect((await logIn(next))[1]["user"]).toMatchObject({ email: next });
     expect((await logIn(email))[0]).toBe(401);
-    // A link replaces the address for which it was asked, and works once.
+    // A link replaces only the address for which it was requested, and works once.
     for (const link of links) {
       const [status, { error }] = await post("verify", { token: link.token });
       expect([status, error]).toEqual([403, "invalid_link"]);
@@ -513,7 +513,7 @@ describe("an address", () => {
     expect((await logIn(next))[0]).toBe(200);
   });
 
-  test("of another account is not taken, with the same answer, and its owner is told", async () => {
+  test("a change to the address of another account has the same response, and that account's owner is told", async () => {
     const [user, owner] = [newName(), newName()];
     const taken = `${newName()}@example.com`;
     await post("signup", { user: owner, email: taken, password: PASSWORD });
@@ -528,7 +528,7 @@ describe("an address", () => {
     expect(
       notices.filter((each) => each.email === taken && each.type === "verify_email"),
     ).toHaveLength(1);
-    // An account without an address gets its first one by the link.
+    // An account without an address gets its first one through the link.
     await post("verify", { token: (await noticeTo(free, "verify_email")).token });
     expect((await logIn(free))[1]["user"]).toMatchObject({ id: user, email: free });
   });
@@ -538,7 +538,7 @@ describe("an address", () => {
     [{ password: PASSWORD, email: "no address" }, 400, "invalid_request"],
     [{ password: PASSWORD }, 400, "invalid_request"],
     [{ email: "a@b.example" }, 400, "invalid_request"],
-  ])("is not changed by %p", async (body, status, code) => {
+  ])("%p cannot change the address", async (body, status, code) => {
     const user = newName();
     await post("signup", { user, password: PASSWORD });
     const { access_token: token } = await server.login(user);
@@ -547,7 +547,7 @@ describe("an address", () => {
     expect((await post("email", body))[0]).toBe(401);
   });
 
-  test("is not changed by a guest, or with a service token", async () => {
+  test("a guest or a service token cannot change the address", async () => {
     const [, guest] = await post("guest", {});
     const body = { password: PASSWORD, email: "a@b.example" };
     expect((await post("email", body, String(guest["access_token"])))[0]).toBe(401);
@@ -558,7 +558,7 @@ describe("an address", () => {
     expect((await post("email", body, String(secret)))[0]).toBe(403);
   });
 
-  test("that is verified renews an open connection, whose queries begin again", async () => {
+  test("a newly verified address renews an open connection, whose queries restart", async () => {
     const [user, email, table] = [newName(), `${newName()}@example.com`, `app.for_${newName()}`];
     await server.rows(
       `CREATE TABLE ${table} (email TEXT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED'); ` +
@@ -582,7 +582,7 @@ describe("an address", () => {
     const { access_token: token } = await server.login(user);
     socket.send({ type: "authenticate", method: "jwt", token });
     await socket.expect("auth_success");
-    // The renewal with the same claims has not ended the query, but this one does.
+    // The renewal with the same claims has not ended the query, but this renewal does.
     expect(await socket.expect("error")).toMatchObject({
       subscription_id: "s",
       code: "SCHEMA_CHANGED",
@@ -594,7 +594,7 @@ describe("an address", () => {
     socket.close();
   });
 
-  test("that an administrator sets over an unverified one is a claim", async () => {
+  test("an address that an administrator sets over an unverified one becomes a claim", async () => {
     const [user, email] = [newName(), `${newName()}@example.com`];
     await post("signup", { user, email, password: PASSWORD });
     await server.rows(`ALTER USER ${user} SET EMAIL '${email}'`);
@@ -603,7 +603,7 @@ describe("an address", () => {
   });
 });
 
-test("metadata of users is set by administrators, and read by the user", async () => {
+test("metadata of users is set by administrators and read by the user", async () => {
   const user = newName();
   await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}' METADATA '{"plan": "free"}'`);
   const { access_token: token } = await server.login(user);
@@ -622,7 +622,7 @@ test("metadata of users is set by administrators, and read by the user", async (
   ).toEqual([["pro"]]);
 });
 
-test("role service creates users of role user, and no others, and changes none", async () => {
+test("role service may create users of role user, but no others, and may change none", async () => {
   const token = await server.createUser(newName(), "service");
   const user = newName();
   await server.rows(`CREATE USER ${user} WITH PASSWORD '${PASSWORD}'`, { token });

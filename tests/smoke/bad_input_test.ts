@@ -1,6 +1,6 @@
 /**
- * Input that is malformed, too large, too deep, out of order or forged is refused with a code. It
- * never causes a crash, a hang, a stack trace or a partial effect.
+ * Verifies that input that is malformed, too large, too deep, out of order or forged is refused
+ * with a code. It never causes a crash, a hang, a stack trace or a partial effect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signToken } from "../../scripts/bench/places/bearer.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The server still runs and nothing was written, whatever was sent.
+  // The server still runs, and nothing was written, whatever was sent.
   expect(await server.rows("SELECT COUNT(*) FROM default.t")).toEqual([[0]]);
   expect(server.output).not.toMatch(/panic|assertion|\n\s+at /i);
   await server.stop();
@@ -75,17 +75,17 @@ describe("a body of /v1/api/sql", () => {
     expect(await send(body)).toEqual([400, code]);
   });
 
-  test("that is too large", async () => {
+  test("a body that is too large is refused", async () => {
     const body = statement("SELECT 1", { filler: "x".repeat(11 * 1024 * 1024) });
     expect(await send(body)).toEqual([413, "BODY_TOO_LARGE"]);
   });
 
-  test("of a type that browsers send across sites", async () => {
+  test("a body of a type that browsers send across sites is refused", async () => {
     const headers = { "Content-Type": "text/plain" };
     expect(await send(statement(insert), { headers })).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
   });
 
-  test("that is compressed, which is not malformed JSON", async () => {
+  test("a body that is compressed is refused, but not as malformed JSON", async () => {
     for (const path of ["/v1/api/sql", "/v1/api/auth/login"]) {
       const answer = await fetch(`${server.url}${path}`, {
         method: "POST",
@@ -99,12 +99,15 @@ describe("a body of /v1/api/sql", () => {
     }
   });
 
-  test.each(["", " ", "APPLICATION/JSON; charset=utf-8"])('is read of type "%s"', async (type) => {
-    const headers = { "Content-Type": type };
-    expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);
-    const path = "/v1/api/auth/refresh";
-    expect(await send("{}", { path, headers })).toEqual([401, "unauthorized"]);
-  });
+  test.each(["", " ", "APPLICATION/JSON; charset=utf-8"])(
+    'a body of type "%s" is read',
+    async (type) => {
+      const headers = { "Content-Type": type };
+      expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);
+      const path = "/v1/api/auth/refresh";
+      expect(await send("{}", { path, headers })).toEqual([401, "unauthorized"]);
+    },
+  );
 });
 
 describe("SQL", () => {
@@ -148,7 +151,7 @@ describe("SQL", () => {
     expect(await send(statement(sql))).toEqual([400, code]);
   });
 
-  test("10,000 additions in a row are not nesting", async () => {
+  test("10,000 additions in a row do not count as nesting", async () => {
     const sql = `SELECT ${"1 + ".repeat(10_000)}1`;
     const [status] = await send(statement(sql));
     expect([200, 400]).toContain(status);
@@ -239,7 +242,7 @@ describe("a token", () => {
     expect(await send(statement("SELECT 1"), { headers })).toEqual([401, code]);
   });
 
-  test("that has expired leads to the endpoint that returns a new one", async () => {
+  test("an expired token is refused with the endpoint that returns a new one", async () => {
     const expired = signToken(claims({ exp: nowSeconds - 90, iat: nowSeconds - 900 }), SECRET);
     const answer = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
@@ -255,7 +258,7 @@ describe("a token", () => {
     });
   });
 
-  test("that is valid is accepted, so that the cases above are refused for their fault", async () => {
+  test("a valid token is accepted, so that the cases above are refused for their fault", async () => {
     const headers = { Authorization: `Bearer ${signToken(claims(), SECRET)}` };
     expect(await send(statement("SELECT 1"), { headers })).toEqual([200, ""]);
   });
@@ -275,7 +278,7 @@ describe("a token", () => {
     expect(await answer.json()).toMatchObject({ status: "error", results: [], error: { code } });
   });
 
-  test("in the URL is not read", async () => {
+  test("a token in the URL is ignored", async () => {
     const path = `/v1/api/sql?token=${server.token}&access_token=${server.token}`;
     const answer = await fetch(`${server.url}${path}`, {
       method: "POST",
@@ -305,7 +308,7 @@ describe("a path", () => {
     if (code !== undefined) expect(gotCode).toBe(code);
   });
 
-  test("requested with another method names the right one", async () => {
+  test("a path requested with a wrong method names the right one", async () => {
     const answer = await server.get("/v1/api/sql", { Authorization: `Bearer ${server.token}` });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("Allow")).toContain("POST");
@@ -360,7 +363,7 @@ describe("a frame", () => {
     ["a position in words", { from_seq_id: "soon" }],
     ["a fraction of a position", { from_seq_id: 1.5 }],
     ["an unknown replay", { replay: "some", from_seq_id: 0 }],
-  ])("subscribe with %s", async (_name, options) => {
+  ])("subscribe with %s is refused", async (_name, options) => {
     const socket = await connected();
     const subscription = { id: "s", sql: "SELECT * FROM default.t", options };
     socket.send({ type: "subscribe", subscription });
@@ -373,7 +376,7 @@ describe("a frame", () => {
   });
 
   test.each([Number.MAX_SAFE_INTEGER, "9007199254740991", "99999999999999999999"])(
-    "subscribe from a position of the future: %p",
+    "subscribe from a position in the future is refused: %p",
     async (position) => {
       const socket = await connected();
       const options = { from_seq_id: position };
@@ -392,13 +395,13 @@ describe("a frame", () => {
     socket.close();
   });
 
-  test("the tenth invalid message closes with 1008", async () => {
+  test("the tenth invalid message closes the connection with 1008", async () => {
     const socket = await connected();
     for (let count = 0; count < 10; count += 1) socket.sendRaw("{");
     expect(await socket.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("far larger than allowed closes with 1009", async () => {
+  test("a message far larger than allowed closes the connection with 1009", async () => {
     const socket = await connected();
     socket.sendRaw("x".repeat(5 * 1024 * 1024));
     expect(await socket.closed()).toMatchObject({ code: 1009 });
@@ -407,7 +410,7 @@ describe("a frame", () => {
   test.each([
     ["nonsense", "nonsense"],
     ["a refresh token", ""],
-  ])("authenticate with %s closes with 1008", async (name, given) => {
+  ])("authenticate with %s closes the connection with 1008", async (name, given) => {
     const token = name === "a refresh token" ? (await server.login("ada")).refresh_token : given;
     const socket = await SocketClient.connect(server.url);
     socket.send({ type: "authenticate", method: "jwt", token });

@@ -1,6 +1,7 @@
 /**
- * A server below a sub-path of a proxy: what it accepts and what it names, by `server.base_path`
- * and by `X-Forwarded-Prefix`. `tests/docs/proxies_test.ts` runs real proxies.
+ * Tests a server below a sub-path of a proxy, by `server.base_path` and by `X-Forwarded-Prefix`:
+ * which paths it accepts, and which it uses in responses. `tests/docs/proxies_test.ts` runs real
+ * proxies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
@@ -17,7 +18,7 @@ import { readZip } from "../support/zip_reader.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX } from "../ui/browser.ts";
 
 let server: ServerProcess;
-/** The server without its base path trusts the proxy. */
+/** The server without a base path trusts the proxy. */
 let trusting: ServerProcess;
 let base: string;
 
@@ -50,7 +51,7 @@ afterAll(async () => {
   await Promise.all([server.stop(), trusting.stop()]);
 });
 
-/** Returns the answers of the trusting server through a proxy that names a prefix. */
+/** Returns the responses of the trusting server through a proxy that sends a prefix. */
 function through(
   prefix: string,
   path: string,
@@ -74,12 +75,12 @@ describe("below server.base_path", () => {
     ["/my/db/my/db/health/live", 404],
     ["/MY/DB/health/live", 404],
     ["/my/db/../db/health/live", 200],
-  ])("GET %s answers %d", async (path, status) => {
+  ])("GET %s returns %d", async (path, status) => {
     const answer = await fetch(server.url + path, { redirect: "manual" });
     expect(answer.status).toBe(status);
   });
 
-  test("the root leads to the admin page, and the page to its parts", async () => {
+  test("the root redirects to the admin page, and the page finds its assets", async () => {
     for (const path of ["/my/db", "/my/db/", "/"]) {
       const answer = await server.get(path);
       expect([answer.status, answer.headers.get("location")]).toEqual([302, "/my/db/ui"]);
@@ -93,7 +94,7 @@ describe("below server.base_path", () => {
     }
   });
 
-  test("cookies have its path, also those that end a session", async () => {
+  test("cookies have the base path, including those that end a session", async () => {
     const credentials = { user: ADMIN, password: PASSWORD };
     const origin = { Origin: server.url };
     const login = await server.post("/my/db/v1/api/auth/login", credentials, origin);
@@ -111,7 +112,7 @@ describe("below server.base_path", () => {
     expect(cookiePaths(logout)).toEqual(["/my/db/", "/my/db/v1/api/auth"]);
   });
 
-  test("URLs of files and exports lie below it, in SQL and in the client", async () => {
+  test("URLs of files and exports contain the base path, in SQL and in the client", async () => {
     const [[path] = []] = await server.rows("SELECT FILE_URL(file) FROM app.docs");
     expect(path).toStartWith("/my/db/v1/files/");
     expect(await (await server.get(String(path))).text()).toBe("bytes of a file");
@@ -128,7 +129,7 @@ describe("below server.base_path", () => {
     db.close();
   });
 
-  test("sockets and event streams open, and SUBSCRIBE TO names theirs", async () => {
+  test("sockets and event streams open, and SUBSCRIBE TO returns their URL with the base path", async () => {
     const [[, address] = []] = await server.rows("SUBSCRIBE TO app.docs");
     expect(address).toBe(`${base.replace("http", "ws")}/v1/ws`);
     const socket = await SocketClient.connect(base, { token: server.token });
@@ -142,7 +143,7 @@ describe("below server.base_path", () => {
     await stream.body?.cancel();
   });
 
-  test("the description of the API and advice have its path", async () => {
+  test("the API description and advice contain the base path", async () => {
     const description = await (await server.get("/my/db/v1/openapi.json")).json();
     expect(description).toMatchObject({ servers: [{ url: "/my/db" }] });
     const types = (await server.get("/my/db/v1/client.js")).headers.get("x-typescript-types");
@@ -158,8 +159,8 @@ describe("below X-Forwarded-Prefix of a trusted proxy", () => {
     ["/db/", "/db"],
     ["/a/b.c/d-e~f_g", "/a/b.c/d-e~f_g"],
     ["/outer, /inner", "/outer/inner"],
-  ])("the prefix %s is the path %s", async (prefix, path) => {
-    // The proxy may have taken the prefix off, or have left it on.
+  ])("the prefix %s becomes the path %s", async (prefix, path) => {
+    // The proxy may have removed the prefix or left it in place.
     for (const asked of ["/", `${path}/`]) {
       const answer = await through(prefix, asked);
       expect([answer.status, answer.headers.get("location")]).toEqual([302, `${path}/ui`]);
@@ -205,14 +206,14 @@ describe("below X-Forwarded-Prefix of a trusted proxy", () => {
     expect(await (await through(prefix, "/ui")).text()).not.toContain("evil");
   });
 
-  test("of a stranger changes nothing", async () => {
+  test("a prefix from an untrusted peer changes nothing", async () => {
     const answer = await server.get("/", { "X-Forwarded-Prefix": "/other" });
     expect(answer.headers.get("location")).toBe("/my/db/ui");
   });
 });
 
 test.each(["db", "/", "/db/", "/v1/db", "/ui", "/a//b", "/a b", "/../x", "/a?b"])(
-  "server.base_path = %s is refused with what it should be",
+  "server.base_path = %s is refused with the correct form",
   async (path) => {
     const failure = await startReadyServer({ config: { server: { base_path: path } } }).then(
       () => "started",
@@ -231,7 +232,7 @@ describeUnless(chromiumMissing)("the admin page below a sub-path", () => {
   afterAll(() => browser.close());
 
   test(
-    "logs in, runs a statement, and stays logged in after a reload",
+    "a user logs in, runs a statement, and stays logged in after a reload",
     async () => {
       const { faults, page } = await openWorkbench(browser, { url: base });
       await runSql(page, "SELECT 6 * 7 AS answer");

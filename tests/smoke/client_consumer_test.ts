@@ -1,6 +1,6 @@
 /**
  * Verifies that a consumer of the client handles each message once and loses none, despite handler
- * failures, restarts and SIGKILL of the server; and it stops cleanly.
+ * failures, restarts and SIGKILL of the server, and that it stops cleanly.
  */
 import { expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -44,7 +44,7 @@ async function lag(server: ServerProcess): Promise<unknown> {
   return row?.[0];
 }
 
-test("consume handles each message once through SIGKILL and SIGTERM of the server", async () => {
+test("consume handles each message once although the server is killed and stopped", async () => {
   const { db, server } = await withTopic();
   await using _ = server;
   const handled: number[] = [];
@@ -79,7 +79,7 @@ test("consume handles each message once through SIGKILL and SIGTERM of the serve
   db.close();
 });
 
-test("consume redelivers a message after its handler threw, and reports the error", async () => {
+test("consume redelivers a message whose handler threw, and reports the error", async () => {
   const { db, server } = await withTopic();
   await using _ = server;
   const deliveries: number[] = [];
@@ -107,7 +107,7 @@ test("consume redelivers a message after its handler threw, and reports the erro
   db.close();
 });
 
-test("consume stops in order: its running handler is acknowledged, and no other begins", async () => {
+test("consume stops in order: the running handler is acknowledged, and no other begins", async () => {
   const { db, server } = await withTopic();
   await using _ = server;
   await insert(server, range(10));

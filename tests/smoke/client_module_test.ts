@@ -1,6 +1,6 @@
 /**
- * Verifies that the server delivers the client as one module for pages of any origin and for every
- * runtime, with types that compile under any compiler settings.
+ * Verifies that the server delivers the client as one module to pages of any origin and to every
+ * runtime, with types that compile with any compiler settings.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -39,7 +39,7 @@ afterAll(async () => {
 test.each([
   ["/v1/client.js", "text/javascript; charset=utf-8", "/v1/client.d.ts"],
   ["/v1/client.d.ts", "application/typescript; charset=utf-8", null],
-])("%s is open to every origin, and sent once", async (path, type, types) => {
+])("%s is available to every origin, and is not sent again", async (path, type, types) => {
   const answer = await server.get(path, { Origin: "http://elsewhere.test" });
   expect(answer.status).toBe(200);
   const { headers } = answer;
@@ -60,7 +60,7 @@ test.each([
   expect((await fetch(server.url + path, { method: "HEAD" })).headers.get("etag")).toBe(tag);
 });
 
-test("an allowed origin with credentials gets the module too", async () => {
+test("an allowed origin with credentials also receives the module", async () => {
   const cors = { allowed_origins: ["http://page.test"], allow_credentials: true };
   await using other = await startReadyServer({ config: { "security.cors": cors } });
   for (const [origin, allowed] of [
@@ -76,7 +76,7 @@ test("the module has no imports and is small", async () => {
   const text = await Bun.file(join(folder, "client.js")).text();
   expect(text).not.toMatch(/\bimport\b/);
   expect(Bun.gzipSync(text).length).toBeLessThan(25_000);
-  // Node prints the whole line from which an uncaught error was thrown.
+  // Node prints the whole line in which an uncaught error was thrown.
   expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThan(1000);
 });
 

@@ -1,7 +1,7 @@
 /**
- * The client on the real process with more live queries than messages are allowed per second: all
- * start at the pace that the server allows (§9.11), over one connection, and again after it is
- * lost.
+ * Tests the client on the real process with more live queries than messages are allowed per second:
+ * all of them start at the rate that the server allows (§9.11), over one connection, and again
+ * after the connection is lost.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient, type LiveEvent, type LiveQuery } from "../../src/client/mod.ts";
@@ -33,7 +33,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("more live queries than messages per second start, and start again after a loss, over one connection", async () => {
+test("more live queries than messages per second start over one connection, and restart after a loss", async () => {
   const ids: string[][] = [];
   const queries: LiveQuery[] = [];
   for (let index = 0; index < QUERIES; index += 1) {

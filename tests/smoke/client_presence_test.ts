@@ -1,6 +1,6 @@
 /**
- * Presence in the client against a real server: people come and go, with several tabs, over cut
- * lines and a killed server.
+ * Tests presence in the client against a real server: people come and go, with several tabs, lost
+ * connections and a killed server.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -37,11 +37,11 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A tab of a user, which is in a room. */
+/** A tab of a user who is in a room. */
 interface Tab extends Disposable {
   readonly db: Client;
   readonly presence: Presence<string>;
-  /** The number of times that the people have changed. */
+  /** The number of times that the list of people has changed. */
   readonly counts: { changes: number };
   readonly errors: ServerError[];
 }
@@ -94,7 +94,7 @@ test(
 
     eva.presence.set("typing");
     await until(() => statesOf(dan, "eva")[0] === "typing");
-    // Beats alone change nothing.
+    // Heartbeats alone change nothing.
     const before = dan.counts.changes;
     const beats = "SELECT min(beat) FROM chat.presence WHERE room = 'lobby'";
     const first = Number((await server.rows(beats))[0]?.[0]);
@@ -109,7 +109,7 @@ test(
 );
 
 test(
-  "a tab whose line is cut is gone after the TTL, and comes back with its line",
+  "a tab whose connection is lost disappears after the TTL, and returns with its connection",
   async () => {
     using line = await Line.to(server.url);
     using dan = tabOf("dan", { room: "hall" });
@@ -123,7 +123,7 @@ test(
     await see(dan, "dan,eva");
     await see(eva, "dan,eva");
 
-    // With another tab, the person stays.
+    // A person with another tab stays in the room.
     using other = tabOf("eva", { room: "hall" });
     await until(() => statesOf(dan, "eva").length === 2);
     line.cut();
@@ -136,7 +136,7 @@ test(
 );
 
 test(
-  "presence goes on after the server was killed",
+  "presence continues after the server was killed",
   async () => {
     using dan = tabOf("dan", { room: "yard" });
     using eva = tabOf("eva", { room: "yard" });
@@ -151,7 +151,7 @@ test(
 );
 
 test(
-  "a person who may not enter is told so once, and sees nobody",
+  "a person without access to a room is told so once, and sees nobody",
   async () => {
     await server.rows(
       `ALTER POLICY owner_inserts ON ${TABLE} WITH CHECK (person = CURRENT_USER() AND person <> 'fred')`,

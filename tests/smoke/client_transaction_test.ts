@@ -1,5 +1,6 @@
 /**
- * Verifies that with the real process, concurrent clients that count in transactions lose no step.
+ * Verifies on the real process that concurrent clients that increment a counter in transactions
+ * lose no step.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -25,7 +26,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("transaction repeats its work until its step counts", async () => {
+test("transaction repeats its work until its step is counted", async () => {
   const RIVALS = 6;
   const STEPS = 4;
   let attempts = 0;
@@ -46,7 +47,7 @@ test("transaction repeats its work until its step counts", async () => {
   expect(attempts).toBeGreaterThanOrEqual(RIVALS * STEPS);
 });
 
-test("transaction leaves nothing if its work throws", async () => {
+test("transaction leaves no changes if its work throws", async () => {
   const work = db.transaction(async (tx) => {
     await tx.execute("DELETE FROM c.n");
     throw new Error("no");

@@ -1,7 +1,7 @@
 /**
- * Verifies that with the real process, JavaScript values sent as parameters are returned unchanged,
- * lists are sent in the form that the statement requires, and live queries resume at their
- * position.
+ * Verifies on the real process that JavaScript values sent as parameters are returned unchanged,
+ * that lists are sent in the form that the statement requires, and that live queries resume at
+ * their position.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import {
@@ -40,7 +40,7 @@ const VALUES: [string, Parameter, Cell][] = [
   ["TIMESTAMP", NOON, NOON],
   ["TIMESTAMPTZ", NOON, NOON],
   ["DATETIME", new Date("1969-12-31T23:59:59.999Z"), new Date("1969-12-31T23:59:59.999Z")],
-  // This is beyond the exact range of a number in microseconds.
+  // In microseconds, this moment is beyond the exact range of a number.
   ["TIMESTAMP", new Date("9999-12-31T23:59:59.999Z"), new Date("9999-12-31T23:59:59.999Z")],
   ["TIMESTAMP", new Date("0001-01-01T00:00:00.001Z"), new Date("0001-01-01T00:00:00.001Z")],
   ["TIMESTAMP", "1969-12-31 23:59:59.999999", new Date(-1)],
@@ -121,7 +121,7 @@ test.each(VALUES)("a value of %s is stored and returned: %p", async (type, given
   live.close();
 });
 
-test("a value finds the row that was stored with it", async () => {
+test("a value as a parameter finds the row that was stored with it", async () => {
   await db.execute("DROP TABLE IF EXISTS v.t");
   await db.execute("CREATE TABLE v.t (id INT PRIMARY KEY, at TIMESTAMP, d DATE, b BYTES, j JSONB)");
   const values = [NOON, NOON, Uint8Array.of(7), { a: 1 }];
@@ -158,10 +158,10 @@ test("lists are accepted if a statement takes arrays", async () => {
   expect(await idsOf("room = ANY($1::varchar(3) [])", [["a", "b c"]])).toEqual([0, 5]);
   const bytes = "SELECT $1::bytea[] = ARRAY['ab'::bytea, NULL] AS same";
   expect(await db.query(bytes, [[Buffer.from("ab"), null]])).toEqual([{ same: true }]);
-  // A parameter near an array is not an array.
+  // A parameter next to an array is not itself an array.
   const near = "SELECT $1 AS array UNION ALL SELECT $1::text || (ARRAY['c'])[1]";
   expect(await db.query(near, [["b"]])).toEqual([{ array: '["b"]' }, { array: '["b"]c' }]);
-  // Text, names and comments do not make a parameter an array.
+  // Brackets in strings, names and comments do not make a parameter an array.
   const quiet = "SELECT $1::jsonb AS j, 'ANY($1)' AS \"ANY($1)\" -- = ANY($1)";
   expect(await db.query(quiet, [[1]])).toEqual([{ j: [1], "ANY($1)": "ANY($1)" }]);
   const live = await followed("SELECT id FROM v.t WHERE room = ANY($1)", [["a", "b c"]]);
@@ -198,7 +198,7 @@ test.each<[string, Parameter[], RegExp]>([
   expect((failure as Error).message).toMatch(message);
 });
 
-test("the results before a failure are converted too", async () => {
+test("the results before a failure are also converted", async () => {
   const failure = await db
     .execute("SELECT TIMESTAMP '1970-01-01 00:00:01' AS t; SELECT 1/0")
     .catch((error: unknown) => error);
@@ -210,7 +210,7 @@ test("the results before a failure are converted too", async () => {
   });
 });
 
-test("a number is refused for a date because of a cast, not because of a name", async () => {
+test("a number for a date is refused because of a cast, not because of a name", async () => {
   expect(await db.query("SELECT $1 AS date, $1 AS time", [5])).toEqual([{ date: 5, time: 5 }]);
   const parts = "SELECT $1::text || '$1::date' AS \"CAST($1 AS DATE)\" -- $1::time";
   expect(await db.query(parts, [5])).toEqual([{ "CAST($1 AS DATE)": "5$1::date" }]);
@@ -227,7 +227,7 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
   const row = { n: ms, x: ms, t: String(ms), d: `${ms}.0` };
   expect(await db.query("SELECT n, x, t, d FROM v.t")).toEqual([row]);
   await db.execute("UPDATE v.t SET n = $1, x = $1 WHERE n = $1", { params: [ms] });
-  // Within a larger expression the parameter stays a number.
+  // Within a larger expression, the parameter remains a number.
   const sum = "INSERT INTO v.t (id, n, t) VALUES (2, $1 + 1, pg_typeof($1)), (3, abs($1), '')";
   await db.execute(sum, { params: [ms] });
   expect(await db.query("SELECT n, t FROM v.t WHERE id > 1 ORDER BY id")).toEqual([
@@ -247,12 +247,12 @@ test("a number of milliseconds is stored as a number, and refused as a moment", 
       expect((failure as Error).message, sql).toMatch(/1795000000000.* as a timestamp/);
     }
   }
-  // Microseconds, as on the wire, are accepted.
+  // Microseconds are accepted, as on the wire.
   await db.execute("UPDATE v.t SET at = $1 WHERE id = 1", { params: [ms * 1000] });
   expect(await db.query("SELECT at FROM v.t WHERE id = 1")).toEqual([{ at: new Date(ms) }]);
 });
 
-test('values: "wire" converts no cell', async () => {
+test('values: "wire" leaves all cells unconverted', async () => {
   const wire = createClient({
     url: server.url,
     auth: async () => server.token,
@@ -264,7 +264,7 @@ test('values: "wire" converts no cell', async () => {
   ]);
 });
 
-test("resumeKey continues in the next program, including the changes in between", async () => {
+test("resumeKey continues in the next run of the program, including the changes in between", async () => {
   const kept = new Map<string, string>();
   const storage: PositionStorage = {
     getItem: (key) => kept.get(key) ?? null,

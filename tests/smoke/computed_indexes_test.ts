@@ -1,4 +1,4 @@
-/** Indexes over expressions in a real server, whose threads write and read their files. */
+/** Tests indexes over expressions in a real server, whose threads write and read their files. */
 import { expect, test } from "bun:test";
 import { startReadyServer } from "../support/server_process.ts";
 

@@ -1,6 +1,6 @@
 /**
- * COPY over HTTP: streams in both directions, at the speed of their slower end. Requests that end
- * early leave nothing behind.
+ * Tests COPY over HTTP: streams in both directions run at the speed of their slower end, and
+ * requests that end early leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createClient } from "../../src/client/mod.ts";
@@ -64,7 +64,7 @@ function heldBody(rows: string): {
   };
 }
 
-test("rows go in by one commit, and out again as they were", async () => {
+test("rows are copied in with one commit, and out again unchanged", async () => {
   const rows = Array.from({ length: 20_000 }, (_, i) => `${i},row ${i}\n`).join("");
   const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body: rows });
   expect(answer.status).toBe(200);
@@ -78,7 +78,7 @@ test("rows go in by one commit, and out again as they were", async () => {
   await server.sql("DELETE FROM x.t WHERE true");
 });
 
-test("a refused row has the status and shape of a failed statement", async () => {
+test("a refused row gets the status and shape of a failed statement", async () => {
   const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body: "1,a\nb,c\n" });
   expect(answer.status).toBe(400);
   const { error, status } = await bodyOf(answer);
@@ -88,14 +88,14 @@ test("a refused row has the status and shape of a failed statement", async () =>
   expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
 });
 
-test("a long body gets its refusal, although the rest of it has not been sent", async () => {
+test("a long body is refused before the rest of it has been sent", async () => {
   const body = `x,1\n${"1,2\n".repeat(500_000)}`;
   const answer = await copy("COPY x.t FROM STDIN (FORMAT csv)", { body });
   expect(answer.status).toBe(400);
   expect((await bodyOf(answer)).error?.message).toContain("(line 1");
 });
 
-test("progress is shown, and nothing is stored before the end", async () => {
+test("progress is shown, and no row is stored before the end", async () => {
   const { body, close, send } = heldBody("1,a\n2,b\n");
   const answer = copy("COPY x.t FROM STDIN (FORMAT csv)", { body });
   await until(async () => (await running())[0]?.[1] === 2);
@@ -119,7 +119,7 @@ test("KILL ends a copy that waits for its data", async () => {
   expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
 });
 
-test("a client that leaves stores nothing", async () => {
+test("a client that disconnects stores nothing", async () => {
   const { body } = heldBody("1,a\n");
   const controller = new AbortController();
   const answer = copy("COPY x.t FROM STDIN (FORMAT csv)", { body, signal: controller.signal });
@@ -130,7 +130,7 @@ test("a client that leaves stores nothing", async () => {
   expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
 });
 
-test("a response waits for its reader, and ends with it", async () => {
+test("a response waits for its reader, and ends when the reader disconnects", async () => {
   const sql = "COPY (SELECT repeat('x', 1000) FROM generate_series(1, 10000000)) TO STDOUT";
   const answer = await copy(sql);
   const reader = answer.body?.getReader();
@@ -140,7 +140,7 @@ test("a response waits for its reader, and ends with it", async () => {
   await until(async () => (await running()).length === 0);
 });
 
-test("a late failure breaks the response off", async () => {
+test("a late failure aborts the response", async () => {
   const rows = "SELECT 1 / (150000 - n), repeat('x', 100) FROM generate_series(1, 200000) g(n)";
   const sql = `COPY (${rows}) TO STDOUT`;
   const answer = await copy(sql);
@@ -148,7 +148,7 @@ test("a late failure breaks the response off", async () => {
   expect(answer.text()).rejects.toThrow();
 });
 
-test("rows of a USER table are the caller's, or those of the user in EXECUTE AS", async () => {
+test("rows of a USER table belong to the caller, or to the user in EXECUTE AS", async () => {
   await server.sql("CREATE USER 'bob' WITH PASSWORD 'correct horse 77' ROLE 'user'");
   const as = "EXECUTE AS USER 'bob' (COPY x.mine FROM STDIN (FORMAT csv))";
   const into = await bodyOf(await copy(as, { body: "1,of bob\n" }));
@@ -186,7 +186,7 @@ test("a copy takes part in the open transaction that its header names", async ()
   expect(await server.rows("SELECT COUNT(*) FROM x.t")).toEqual([[0]]);
 });
 
-test("the endpoint takes one COPY, and says what it is given instead", async () => {
+test("the endpoint accepts one COPY, and otherwise says what it received instead", async () => {
   for (const [sql, message] of [
     ["SELECT 1", "it must be one COPY"],
     ["COPY x.t TO STDOUT; COPY x.t TO STDOUT", "it must be one COPY"],
@@ -226,7 +226,7 @@ describe("the client", () => {
     await server.sql("DELETE FROM x.t WHERE true");
   });
 
-  test("tells of a faulty row, and of data of the wrong type", async () => {
+  test("the client reports a faulty row, and data of the wrong type", async () => {
     const db = client();
     const copying = db.copyFrom("COPY x.t FROM STDIN (FORMAT csv)", "q,1\n");
     expect(copying).rejects.toThrow('(line 1, column "id")');

@@ -1,6 +1,7 @@
 /**
- * Definitions that change while others read, write and follow the same tables: every request gets a
- * response, a row is never stored in the columns of another definition, and the server stays up.
+ * Changes definitions while other clients read, write and follow the same tables. Every request
+ * gets a response, a row is never stored in the columns of another definition, and the server stays
+ * up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, type SqlAnswer, startReadyServer } from "../support/server_process.ts";
@@ -17,14 +18,14 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("DROP TABLE drops a table once even if it is named twice", async () => {
+test("DROP TABLE drops a table once even if the statement names it twice", async () => {
   await server.rows("CREATE TABLE default.twice (id INT PRIMARY KEY)");
   const { body } = await server.sql("DROP TABLE twice, default.twice");
   expect(body.error).toBeUndefined();
   expect((await server.sql("SELECT * FROM twice")).body.error?.code).toBe("TABLE_NOT_FOUND");
 });
 
-test("INSERT and ALTER TABLE of many callers leave each value in its column", async () => {
+test("concurrent INSERT and ALTER TABLE statements leave each value in its column", async () => {
   await server.rows("CREATE TABLE default.raced (id INT PRIMARY KEY, v TEXT, extra INT)");
   for (let round = 0; round < 20; round += 1) {
     const inserts = Array.from({ length: 12 }, (_, i) => {
@@ -43,7 +44,7 @@ test("INSERT and ALTER TABLE of many callers leave each value in its column", as
   expect(rows).toEqual(Array.from({ length: 240 }, (_, id) => [id, `v${id}`]));
 });
 
-test("a transaction over tables that are altered meanwhile commits as a whole, or conflicts", async () => {
+test("a transaction over tables that are altered meanwhile commits as a whole, or reports a conflict", async () => {
   await server.rows("CREATE TABLE default.account (id INT PRIMARY KEY, v TEXT, a INT)");
   const answers: Promise<SqlAnswer>[] = [];
   // Concurrent requests have no order, and a column cannot be added before it is dropped.
@@ -70,7 +71,7 @@ test("a transaction over tables that are altered meanwhile commits as a whole, o
   expect(rows).toEqual(Array.from({ length: committed }, () => ["second"]));
 });
 
-test("an upload to a table that is altered meanwhile keeps its row and its file together", async () => {
+test("an upload to a table that is altered meanwhile keeps the row and its file together", async () => {
   await server.rows("CREATE TABLE default.paper (id INT PRIMARY KEY, f FILE, a INT)");
   const upload = async (id: number): Promise<number> => {
     const form = new FormData();

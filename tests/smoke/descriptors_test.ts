@@ -1,6 +1,6 @@
 /**
- * Verifies that with few file descriptors, connections of the real process leave enough for files,
- * and the log, `/metrics` and `system.stats` report it.
+ * Verifies that a process with few file descriptors limits its connections so that enough
+ * descriptors remain for files, and that the log, `/metrics` and `system.stats` report this.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -9,7 +9,7 @@ import { SocketClient } from "../support/client.ts";
 import { startReadyServer } from "../support/server_process.ts";
 import { until } from "../support/until.ts";
 
-/** Limits the process as a shell does. */
+/** Limits the process in the same way as a shell does. */
 const WRAPPER = ["bash", "-c", 'ulimit -n 64; exec "$@"', "bash"];
 
 test.skipIf(!existsSync("/proc/self/fd"))(

@@ -1,7 +1,7 @@
 /**
- * Failing disks, tested from outside: the real process encounters errors of the real system calls,
- * a full file system, and kernel limits. After a restart, acknowledged rows are present and refused
- * rows are not, nothing hangs, and a log error ends the process.
+ * Tests failing disks from outside: the real process encounters errors of the real system calls, a
+ * full file system, and kernel limits. After a restart, acknowledged rows are present and refused
+ * rows are not. Nothing hangs, and an error of the log ends the process.
  */
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ const CONFIG = {
 /** The maximum time that a request waits for its response. */
 const ANSWER_MS_MAX = 60_000;
 
-/** The time within which strace must detach, or else it is killed. */
+/** The time within which strace must detach before it is killed. */
 const DETACH_MS_MAX = 3000;
 
 const EXIT_FATAL = 70;
@@ -32,8 +32,8 @@ interface Trouble {
   /** The failing calls of each thread, counted from 1; `1+` means every call. */
   readonly when: string;
   /**
-   * Only threads that write the log encounter the error: the event loop can wipe the bytes that
-   * they began.
+   * Only threads that write the log encounter the error, so that the event loop can erase the bytes
+   * that they began to write.
    */
   readonly isBehind?: true;
 }
@@ -149,7 +149,7 @@ async function inject(
   };
 }
 
-/** Returns the threads whose work the event loop does not wait for, as strace arguments. */
+/** Returns the threads whose work the event loop does not wait for, as arguments for strace. */
 function poolThreads(pid: number): string[] {
   const threads = readdirSync(`/proc/${pid}/task`).filter((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("Bun Pool"),
@@ -186,7 +186,8 @@ testUnless(noStrace)(
       await ledger.insert(server);
       expect([...ledger.acknowledged], name).toContain(ledger.nextId);
     }
-    // An error of the log, which is written and synced at once, is fatal, but a full disk is not.
+    // An error of the log is fatal, because the log is written and synced at once, but a full disk
+    // is not.
     expect(endings).toContain("pwrite64 ENOSPC 1 behind: goes on");
     expect(endings).toContain("pwrite64 EIO 1: ended");
     server.kill("SIGTERM");
@@ -212,7 +213,7 @@ testUnless(noStrace)(
     const tracer = await inject(server, { call: "fsync", error: "EIO", when: "1+" });
     const ledger = new Ledger();
     expect(await answered(server.sql("DROP TABLE t"))).toBeUndefined();
-    // A row that would be lost by a restart is not accepted, either.
+    // A row that would be lost by a restart is not accepted either.
     await ledger.insert(server);
     expect(ledger.acknowledged.size).toBe(0);
     expect(await server.exited()).toBe(EXIT_FATAL);

@@ -1,6 +1,6 @@
 /**
- * Queries that the reader threads of the real process divide: correct while their table changes,
- * and ended as a whole by everything that ends a statement.
+ * Tests queries that the reader threads of the real process divide among themselves. They are
+ * correct while their table changes, and are ended as a whole by everything that ends a statement.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -11,12 +11,12 @@ const MS_MAX = 180_000;
 
 const ROW_COUNT = 300_000;
 
-/** `a` and `b` have the same sum after every statement. The query is long enough to be divided. */
+/** `a` and `b` have equal sums after every statement. The query takes long enough to be divided. */
 const SUMS = "SELECT k, sum(a), sum(b), count(*), max(id::TEXT) FROM d.t GROUP BY k ORDER BY k";
 
 /**
- * Returns a query that compares each row with some others: 6 billion pairs are more than readers
- * can finish here.
+ * Returns a query that compares each row with some others: 6 billion pairs, more than the readers
+ * can process during a test.
  */
 function pairs(otherCount: number): string {
   return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
@@ -47,7 +47,9 @@ afterAll(async () => {
 
 const busyCount = (): Promise<number> => server.metric("tidemark_readers_busy");
 
-/** Returns the error of the endless query after `end` ends it while both readers work on it. */
+/**
+ * Returns the error of the endless query after `end` has ended it while both readers work on it.
+ */
 async function endedBy(
   fields: Readonly<Record<string, unknown>>,
   end?: () => Promise<void>,
@@ -64,7 +66,7 @@ async function endedBy(
 
 describe("a query that two reader threads divide", () => {
   test(
-    "sees every change as a whole",
+    "a divided query sees every change as a whole",
     async () => {
       for (let step = 1; step <= STEPS; step += 1) {
         const first = step * 14_000;
@@ -83,7 +85,7 @@ describe("a query that two reader threads divide", () => {
   );
 
   test(
-    "ends in both by KILL",
+    "a divided query ends in both threads after KILL",
     async () => {
       const kill = async (): Promise<void> => {
         const [[queryId] = []] = await server.rows(
@@ -97,7 +99,7 @@ describe("a query that two reader threads divide", () => {
   );
 
   test(
-    "ends in both at its time limit",
+    "a divided query ends in both threads at its time limit",
     async () => {
       expect(await endedBy({ timeout_ms: 1500 })).toEqual(["QUERY_TIMEOUT", undefined]);
     },
@@ -105,7 +107,7 @@ describe("a query that two reader threads divide", () => {
   );
 
   test(
-    "fails with the fault that one of them encounters, and leaves both ready for the next one",
+    "a divided query fails with the error of one thread, and leaves both ready for the next query",
     async () => {
       const sums = (zero: number): string =>
         `SELECT sum(10 / (id - ${zero})), max(id::TEXT) FROM d.t`;

@@ -1,6 +1,7 @@
 /**
- * Every acknowledged commit of the real process is in the log and durable before its response is
- * sent, as observed in the kernel. Skipped if strace is not installed or not allowed.
+ * Verifies that every acknowledged commit of the real process is in the log and durable before its
+ * response is sent, as observed in the kernel. The test is skipped if strace is not installed or
+ * not allowed.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,7 +19,7 @@ const CLIENTS = 8;
 testUnless(straceMissing())("a commit is written, made durable, then answered", async () => {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-trace-"));
   const file = join(directory, "trace");
-  // With -D, the traced process keeps the process id under which it was started.
+  // With -D, the traced process keeps the process id with which it was started.
   const wrapper = ["strace", "-D", "-f", "-y", "-s", "65536", "-e", `trace=${CALLS}`, "-o", file];
   const markers: string[] = [];
   {

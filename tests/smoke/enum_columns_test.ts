@@ -1,5 +1,5 @@
 /**
- * Columns of enum types through the whole system: parameters, live queries that continue while
+ * Tests columns of enum types throughout the system: parameters, live queries that continue while
  * labels are added and renamed, COPY, topics, a restart with rows in segments and in the log, and a
  * backup.
  */
@@ -41,7 +41,7 @@ afterAll(async () => {
   removeDirectories();
 });
 
-test("labels are strings to clients, and new labels reach those who follow", async () => {
+test("labels are strings for clients, and new labels reach subscribers", async () => {
   const shown = new Map<unknown, unknown>();
   let count = 0;
   const live = db.live("SELECT id, m, ms FROM app.diary WHERE m >= 'ok'", {
@@ -66,7 +66,7 @@ test("labels are strings to clients, and new labels reach those who follow", asy
   expect(await db.query("SELECT count(*) AS n FROM app.diary")).toEqual([{ n: 0 }]);
 });
 
-test("COPY, topics, segments, the log, a restart and a backup keep the labels", async () => {
+test("labels survive COPY, topics, segments, the log, a restart and a backup", async () => {
   const rows = (on: ServerProcess): Promise<readonly (readonly unknown[])[]> =>
     on.rows("SELECT id, m, ms FROM app.diary WHERE m >= 'sad' ORDER BY m, id");
   await server.sql('COPY app.diary FROM stdin (FORMAT csv);\n1,happy,"{sad,ok}"\n2,sad,\n\\.\n');

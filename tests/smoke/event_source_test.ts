@@ -1,6 +1,7 @@
 /**
- * Verifies that for a browser's EventSource, every response of `GET /v1/api/live` is a stream, even
- * for a refusal or while the server stops; nginx with default settings forwards it without delay.
+ * Verifies that every response of `GET /v1/api/live` to a browser's EventSource is a stream, even a
+ * refusal or a response while the server is stopping, and that nginx with default settings forwards
+ * it without delay.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -81,14 +82,14 @@ describe("a refusal is the only event of a stream", () => {
       status,
       message: expect.stringMatching(/./),
     });
-    // The client forgets the refused position; otherwise every later attempt would send it again.
+    // The client forgets the refused position. Otherwise, every later attempt would send it again.
     const isPosition = code === "INVALID_RESUME";
     expect(client.lastId).toBe(isPosition ? "" : "7");
     expect(client.others).toEqual([`retry: ${isPosition ? 2000 : 30_000}`]);
     expect(await client.next()).toBeUndefined();
   });
 
-  test("over a limit, it reconnects after the server's delay", async () => {
+  test("an EventSource over a limit reconnects after the delay that the server requests", async () => {
     const first = await open({ sql: "SELECT * FROM app.t" });
     await first.expect("subscription_ack");
     const second = await open({ sql: "SELECT * FROM app.t" });
@@ -104,7 +105,7 @@ describe("a refusal is the only event of a stream", () => {
   });
 
   test.each(["*/*", "application/json", "text/event-stream-ish"])(
-    "but a client that accepts %s gets an error status",
+    "a client that accepts %s gets an error status instead",
     async (accept) => {
       const { response } = await open({ sql: "SELEC" }, { Accept: accept });
       expect(response.status).toBe(400);
@@ -112,7 +113,7 @@ describe("a refusal is the only event of a stream", () => {
   );
 });
 
-test("while the server stops, streams end last, and none gets status 503", async () => {
+test("streams end last while the server stops, and none gets status 503", async () => {
   const client = await open({ sql: "SELECT * FROM app.t" });
   await client.expect("subscription_ack");
   await client.expect("initial_data_batch");
@@ -177,7 +178,7 @@ http { access_log off; ${temp}
     rmSync(directory, { recursive: true, force: true });
   });
 
-  test("a stream begins at once, and a change arrives without delay", async () => {
+  test("a stream through a proxy begins at once, and a change arrives without delay", async () => {
     const client = await open({ sql: "SELECT id FROM app.t" }, {}, url);
     expect(client.response.status).toBe(200);
     await client.expect("subscription_ack");
@@ -189,7 +190,7 @@ http { access_log off; ${temp}
     client.close();
   });
 
-  test("a refusal arrives as an event", async () => {
+  test("a refusal through a proxy arrives as an event", async () => {
     const client = await open({ sql: "SELEC" }, {}, url);
     expect(client.response.status).toBe(200);
     expect(await client.expect("subscription_error")).toMatchObject({

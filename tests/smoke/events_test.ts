@@ -1,6 +1,6 @@
 /**
- * `GET /v1/api/live` on the real process (8.2 of the wire contract): WebSocket messages as
- * server-sent events, with positions from which a client resumes without loss.
+ * Tests `GET /v1/api/live` on the real process (8.2 of the wire contract): WebSocket messages
+ * arrive as server-sent events, with positions from which a client resumes without loss.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
@@ -69,12 +69,12 @@ async function liveCount(): Promise<number> {
   return Number(row?.[0]);
 }
 
-/** Waits until that many subscriptions are open. */
+/** Waits until this number of subscriptions is open. */
 async function liveCountIs(count: number): Promise<void> {
   await until(async () => (await liveCount()) === count);
 }
 
-test("a stream has the ack, all batches, then changes, each with a position as its id", async () => {
+test("a stream contains the ack, all batches, and then changes, each with a position as its id", async () => {
   const table = await newTable();
   const rows = Array.from({ length: 25 }, (_, id) => `(${id}, 'x')`).join(", ");
   await server.rows(`INSERT INTO ${table} VALUES ${rows}`);
@@ -136,7 +136,7 @@ test("last_rows and batch_size may be any whole number, as in a message", async 
   await liveCountIs(0);
 });
 
-test("Last-Event-ID resumes, and overrides from_seq_id and live only", async () => {
+test("Last-Event-ID resumes a stream, and overrides from_seq_id and live only", async () => {
   const table = await newTable();
   const sql = `SELECT id FROM ${table}`;
   await server.rows(`INSERT INTO ${table} VALUES (1, 'a'), (2, 'b')`);
@@ -166,7 +166,7 @@ test("Last-Event-ID resumes, and overrides from_seq_id and live only", async () 
   live.close();
 });
 
-test("a delete inside a net replay has no id: a client that breaks off there loses nothing", async () => {
+test("a delete within a net replay has no id, so a client that disconnects there loses nothing", async () => {
   const table = await newTable();
   const sql = `SELECT id FROM ${table}`;
   await server.rows(`INSERT INTO ${table} VALUES (1, 'a'), (2, 'b')`);
@@ -186,7 +186,7 @@ test("a delete inside a net replay has no id: a client that breaks off there los
   net.close();
 });
 
-test("a client that does not read occupies the queue, and gets everything in order later", async () => {
+test("a client that does not read fills its queue, and later gets everything in order", async () => {
   const table = await newTable();
   await liveCountIs(0);
   const sql = encodeURIComponent(`SELECT id, text FROM ${table}`);
@@ -211,7 +211,7 @@ test("a client that does not read occupies the queue, and gets everything in ord
     "SELECT transport, subscriptions, queued_bytes FROM system.connections WHERE transport = 'sse'",
   );
   expect(row?.slice(0, 2)).toEqual(["sse", 1]);
-  // The queue and the message that filled it are far below the 20 MB that were written.
+  // The queue and the message that filled it are far smaller than the 20 MB that were written.
   expect(Number(row?.[2])).toBeGreaterThan(0);
   expect(Number(row?.[2])).toBeLessThan(2_000_000);
   const [live] = await server.rows("SELECT status, queued > 0 FROM system.live");
@@ -274,7 +274,7 @@ test.each([
   ["gzip", "gzip"],
   ["identity", null],
 ])(
-  "a stream is %s if the client accepts it, and a change is read when it comes",
+  "a stream is compressed with %s if the client accepts it, and a change can be read at once",
   async (accepted, coding) => {
     const table = await newTable();
     const client = await open({ sql: `SELECT id FROM ${table}` }, { "Accept-Encoding": accepted });
@@ -300,7 +300,7 @@ test.each([
   const table = await newTable();
   const user = `user${tableCount}`;
   const token = await server.createUser(user, "dba");
-  // These rows exceed the system's buffers, even when compressed.
+  // These rows exceed the system's buffers even when they are compressed.
   for (let id = 0; id < 30; id += 1) {
     const params = [id, randomBytes(360_000).toString("base64")];
     await server.rows(`INSERT INTO ${table} VALUES ($1, $2)`, { params });
@@ -320,7 +320,7 @@ test.each([
   });
   await server.rows(statement.replace("$u", user).replace("$c", connectionId ?? ""));
 
-  // The gauge of event streams, which count toward the connection limit, returns to zero.
+  // The gauge of event streams, which count towards the connection limit, returns to zero.
   await until(async () => (await server.metric("tidemark_event_streams")) === 0);
   expect(await server.rows("SELECT 1 FROM system.connections")).toEqual([]);
   socket.destroy();
@@ -348,7 +348,7 @@ describe("before it begins, a stream is refused", () => {
     expect(body).toMatchObject({ status: "error", results: [], error: { code } });
   });
 
-  test("without a valid token, without the right, over the limit; a cookie is enough", async () => {
+  test("a stream is refused without a valid token, without the right, or over the limit, and a cookie suffices", async () => {
     const table = await newTable();
     const sql = `SELECT * FROM ${table}`;
     for (const [headers, code] of [
@@ -381,7 +381,7 @@ describe("before it begins, a stream is refused", () => {
     await liveCountIs(0);
   });
 
-  test("HEAD opens nothing", async () => {
+  test("HEAD opens no stream", async () => {
     const table = await newTable();
     const response = await fetch(`${server.url}/v1/api/live?sql=SELECT+*+FROM+${table}`, {
       method: "HEAD",
@@ -406,7 +406,7 @@ describe("before it begins, a stream is refused", () => {
   });
 });
 
-test("a quiet stream is told now and then that the server is alive", async () => {
+test("a quiet stream is told at intervals that the server is alive", async () => {
   const table = await newTable();
   const client = await open({ sql: `SELECT * FROM ${table}` });
   await loaded(client);

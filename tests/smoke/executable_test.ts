@@ -1,6 +1,6 @@
 /**
- * The server compiled to one file does the work that otherwise requires files next to it: it serves
- * the admin page, and starts its threads.
+ * Verifies that the server compiled to a single file does the work that otherwise requires files
+ * next to it: it serves the admin page and starts its threads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -39,7 +39,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-test("it serves the admin page and what the page loads", async () => {
+test("the compiled server serves the admin page and everything that the page loads", async () => {
   const page = await server.get("/ui");
   expect(page.status).toBe(200);
   const [, script = ""] = /src="([^"]+\.js)"/.exec(await page.text()) ?? [];
@@ -56,13 +56,13 @@ testUnless(linuxMissing)("it reads a configuration from an open descriptor", () 
   expect(exitCode).toBe(1);
 });
 
-test("its help uses its own name", () => {
+test("the help of the compiled server uses its own name", () => {
   const help = Bun.spawnSync([program, "--help"]).stdout.toString();
   expect(help).toContain("\n  tidemark config.toml ");
   expect(help).not.toContain("npm");
 });
 
-test("it flushes and merges in its own threads", async () => {
+test("the compiled server flushes and merges in its own threads", async () => {
   await server.rows("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, v TEXT)");
   for (const id of [1, 2, 3]) {
     await server.rows(`INSERT INTO app.t VALUES (${id}, 'row ${id}')`);
@@ -78,7 +78,7 @@ test("it flushes and merges in its own threads", async () => {
   ]);
 });
 
-test("it brings a restore to a point in its own thread", async () => {
+test("the compiled server restores to a point in its own thread", async () => {
   const base = join(directory, "base");
   const [job] = await server.rows(`BACKUP DATABASE TO '${base}'`);
   const seq = /_seq (\d+)$/.exec(String(job?.[5]))?.[1];

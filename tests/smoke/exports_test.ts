@@ -1,6 +1,7 @@
 /**
- * Exports of users' own data over HTTP: an archive beside SELECT, downloads by token, cookie and
- * signed URL, rights, tokens with scopes, the audit log, a killed process, and a large archive.
+ * Tests exports of users' own data over HTTP: archives compared with SELECT, downloads by token,
+ * cookie and signed URL, rights, tokens with scopes, the audit log, a killed process, and a large
+ * archive.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -80,7 +81,7 @@ async function refusal(answer: Response): Promise<unknown[]> {
 }
 
 describe("an archive", () => {
-  test("has what SELECT shows, of the user alone, and COPY reads it back", async () => {
+  test("an archive contains what SELECT shows of its user, and COPY reads it back", async () => {
     const path = await exported(ann);
     const answer = await server.get(path, bearer(ann));
     expect(answer.status).toBe(200);
@@ -122,7 +123,7 @@ describe("an archive", () => {
     await server.rows("DROP TABLE app.back");
   });
 
-  test("is downloaded in ranges, and not again if it is known", async () => {
+  test("an archive can be downloaded in ranges, and is not sent again if the client has it", async () => {
     const path = await exported(ann);
     const whole = await (await server.get(path, bearer(ann))).bytes();
     const part = await server.get(path, { ...bearer(ann), Range: "bytes=4-9" });
@@ -137,7 +138,7 @@ describe("an archive", () => {
 });
 
 describe("a download", () => {
-  test("is for the user and role dba", async () => {
+  test("a download is available to the user and to role dba", async () => {
     const path = await exported(ann);
     expect((await server.get(path, bearer(server.token))).status).toBe(200);
     expect(await refusal(await server.get(path, bearer(bob)))).toEqual([
@@ -163,12 +164,12 @@ describe("a download", () => {
     ["/v1/exports/ann/EX1/more", "expected /v1/exports/{user_id}/{export_id}"],
     ["/v1/exports/ann/%2e%2e%2fx", "its path contains a forbidden segment"],
     ["/v1/exports/ann/%ff", "its path is not percent-encoded UTF-8"],
-  ])("refuses the path %s", async (path, why) => {
+  ])("a download refuses the path %s", async (path, why) => {
     const answer = await server.get(path, bearer(ann));
     expect(await refusal(answer)).toEqual([400, "INVALID_INPUT", `Cannot read an export: ${why}`]);
   });
 
-  test("works by the URL of SHOW EXPORT without a header, until its session ends", async () => {
+  test("a download works by the URL of SHOW EXPORT without a header until the session ends", async () => {
     await exported(ann);
     const session = (await server.login("ann")).access_token;
     const url = await urlOf(session);
@@ -187,14 +188,14 @@ describe("a download", () => {
         "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
       ]);
     }
-    // The signature of an archive opens no file, and names its user only.
+    // The signature of an archive gives access to no file, and names only its user.
     const other = await fetch(url.replace("/exports/ann/", "/exports/bob/"));
     expect((await refusal(other)).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     await server.post("/v1/api/auth/logout", {}, bearer(session));
     expect((await fetch(url)).status).toBe(401);
   });
 
-  test("works by the login cookie, for pages of this server", async () => {
+  test("a download works by the login cookie for pages of this server", async () => {
     const path = await exported(ann);
     const cookie = { Cookie: `tidemark_auth=${ann}` };
     const own = { ...cookie, "Sec-Fetch-Site": "same-origin" };
@@ -203,7 +204,7 @@ describe("a download", () => {
     expect((await server.get(path, foreign)).status).toBe(401);
   });
 
-  test("by db.account.exportData() in the client", async () => {
+  test("a download works by db.account.exportData() in the client", async () => {
     const db = createClient({ url: server.url, auth: { token: ann } });
     const url = await db.account.exportData();
     db.close();
@@ -211,7 +212,7 @@ describe("a download", () => {
   });
 });
 
-test("a service token needs READ and no namespaces", async () => {
+test("a service token requires READ and no limit to namespaces", async () => {
   const tokenOf = async (name: string, scopes: string): Promise<string> => {
     const [row = []] = await server.rows(`CREATE TOKEN ${name} FOR USER ann SCOPES (${scopes})`);
     return String(row[1]);
@@ -229,7 +230,7 @@ test("a service token needs READ and no namespaces", async () => {
   expect((await fetch(await urlOf(reader))).status).toBe(200);
 });
 
-test("exports are jobs of their user, and are audited", async () => {
+test("exports are listed as jobs of their user, and are audited", async () => {
   const path = await exported(bob, "bob");
   const [, id] = /(EX\d+)/.exec(path) ?? [];
   const jobs = "SELECT job_id, job_type, status, progress, created_by FROM system.my_jobs";
@@ -244,14 +245,14 @@ test("exports are jobs of their user, and are audited", async () => {
   expect(await server.rows(audit)).toContainEqual(["bob"]);
 });
 
-test("exports in great number leave the jobs of others in the list", async () => {
+test("a large number of exports leaves the jobs of other users in the list", async () => {
   for (let count = 0; count < 5; count += 1) await exported(bob, "bob");
   const jobs = "SELECT job_id FROM system.my_jobs WHERE job_type = 'export'";
   expect(await server.rows(jobs, { token: bob })).toHaveLength(2);
   expect(await server.rows("SHOW EXPORT", { token: bob })).toHaveLength(1);
 });
 
-test("bad statements are refused with a hint of what was expected", async () => {
+test("wrong statements are refused with a hint about the expected form", async () => {
   for (const sql of ["EXPORT", "EXPORT USER", "EXPORT DATA", "EXPORT USER DATA TO '/tmp/x'"]) {
     const { body } = await server.sql(sql, { token: ann });
     expect(body.error, sql).toMatchObject({ code: expect.stringMatching(/INVALID_SQL|PARSE/) });
@@ -260,7 +261,7 @@ test("bad statements are refused with a hint of what was expected", async () => 
   expect(inside.body.status).toBe("error");
 });
 
-test("a killed process leaves the archive, and nothing of an export that it was writing", async () => {
+test("a killed process keeps the finished archive, and nothing of an unfinished export", async () => {
   const path = await exported(ann);
   await server.rows(
     "INSERT INTO app.loose SELECT repeat('x', 2000) || i FROM generate_series(1, 20000) g(i)",

@@ -1,7 +1,8 @@
 /**
- * Goal: bearer tokens of a trusted issuer work wherever Bearer does, and no other token does,
- * whatever an attacker writes into it. The issuer may be slow, dead, hostile, or change its keys.
- * Method: the real process, and an issuer that signs whatever a test asks for.
+ * Verifies that bearer tokens of a trusted issuer work wherever Bearer does, and that no other
+ * token does, whatever an attacker writes into it. The issuer may be slow, unreachable or hostile,
+ * or change its keys. The tests use the real process, and an issuer that signs whatever a test asks
+ * for.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac, createPublicKey } from "node:crypto";
@@ -52,7 +53,7 @@ test("a token of a trusted issuer gives its user an account, on HTTP and on sock
   expect(await byHeader.expect("auth_success")).toMatchObject({ user: "oidc:idp:anna" });
   const other = await issuer.token({ sub: "berta" });
   const byMessage = await SocketClient.connect(server.url, { query: "?compress=false" });
-  // The message after the token waits until the token has been checked.
+  // The message after the token waits until the token has been verified.
   byMessage.send({ type: "authenticate", method: "jwt", token: other });
   byMessage.send({ type: "ping", id: "p" });
   expect(await byMessage.expect("auth_success")).toMatchObject({ user: "oidc:idp:berta" });
@@ -60,12 +61,12 @@ test("a token of a trusted issuer gives its user an account, on HTTP and on sock
   byHeader.close();
   byMessage.close();
   const audit = "SELECT action FROM system.audit_log WHERE target = 'oidc:idp:berta'";
-  // The entry is written after the response.
+  // The audit entry is written after the response.
   await until(async () => (await server.rows(audit)).length > 0);
   expect(await server.rows(audit)).toEqual([["create user"]]);
 });
 
-test("an account is found by its link, and one without a subject by its id, once", async () => {
+test("an account is found by its link, and an account without a subject once by its id", async () => {
   await server.rows(`CREATE USER linked OAUTH '{"provider":"idp","subject":"7"}' ROLE service`);
   await server.rows(`CREATE USER "8" OAUTH '{"provider":"idp"}'`);
   await server.rows(`CREATE USER "9" OAUTH '{"provider":"other"}'`);
@@ -77,12 +78,12 @@ test("an account is found by its link, and one without a subject by its id, once
   expect(await answer(await issuer.token({ sub: "8" }))).toEqual([200, "8"]);
   const links = "SELECT auth_data FROM system.users WHERE user_id = '8'";
   expect(await server.rows(links)).toEqual([['{"provider":"idp","subject":"8"}']]);
-  // The id of an account of another provider, or of one without a provider, opens nothing.
+  // The id of an account with another provider, or with none, gives no access.
   expect(await answer(await issuer.token({ sub: "9" }))).toEqual([200, "oidc:idp:9"]);
   expect(await answer(await issuer.token({ sub: "ten" }))).toEqual([200, "oidc:idp:ten"]);
 });
 
-test("a subject that cannot be part of an id, or looks like another, gets an id of its own", async () => {
+test("a subject that cannot be part of an id, or resembles another one, gets a separate id", async () => {
   expect(await answer(await issuer.token({ sub: "case" }))).toEqual([200, "oidc:idp:case"]);
   const [, alike] = await answer(await issuer.token({ sub: "CASE" }));
   expect(alike).toMatch(/^oidc:idp:~[0-9a-f]{30}$/);
@@ -92,7 +93,7 @@ test("a subject that cannot be part of an id, or looks like another, gets an id 
   expect((await answer(await issuer.token({ sub: "CASE" })))[1]).toBe(alike);
 });
 
-test("an account that was dropped is not created again by its user's next token", async () => {
+test("a dropped account is not created again by its user's next token", async () => {
   const token = await issuer.token({ sub: "leaver" });
   expect(await answer(token)).toEqual([200, "oidc:idp:leaver"]);
   await server.rows('DROP USER "oidc:idp:leaver"');
@@ -117,7 +118,7 @@ test("FILE_URL opens a file that policies permit by the claims of the token", as
   const [status, url] = await answer(token, "SELECT FILE_URL(picture) FROM media.pictures");
   expect(status).toBe(200);
   expect(await (await server.get(String(url))).text()).toBe("of the blue team");
-  // Nobody gives the URL other claims than those for which it was signed.
+  // Nobody can give the URL claims other than those for which it was signed.
   const [, path = "", access = ""] = /^(.*[?]access=)(.*)$/.exec(String(url)) ?? [];
   const [session = "", ...signed] = access.split(".");
   const parts = JSON.parse(Buffer.from(session, "base64url").toString()) as unknown[];
@@ -128,7 +129,7 @@ test("FILE_URL opens a file that policies permit by the claims of the token", as
   }
 });
 
-test("CLAIM() returns the listed claims and a verified address, and never the role of the token", async () => {
+test("CLAIM() returns the listed claims and a verified address, but never the role in the token", async () => {
   const claims =
     "SELECT CLAIM('groups'), CLAIM('org'), CLAIM('role'), CLAIM('email'), CLAIM('iss'), CLAIM('sub'), CLAIM('secret')";
   const given = {
@@ -159,7 +160,7 @@ test("CLAIM() returns the listed claims and a verified address, and never the ro
   }
 });
 
-test("a log-out ends the session of an external token, and the socket that it opened", async () => {
+test("a logout ends the session of an external token, and the socket that it opened", async () => {
   const token = await issuer.token({ sub: "eva" });
   const socket = await SocketClient.connect(server.url, { token, query: "?compress=false" });
   await socket.expect("auth_success");
@@ -170,7 +171,7 @@ test("a log-out ends the session of an external token, and the socket that it op
   expect(await answer(await issuer.token({ sub: "eva", n: 2 }))).toEqual([200, "oidc:idp:eva"]);
 });
 
-describe("a token is refused that", () => {
+describe("a token is refused", () => {
   const now = Math.floor(Date.now() / 1000);
 
   test.each<[string, Record<string, unknown>]>([
@@ -195,7 +196,7 @@ describe("a token is refused that", () => {
     expect(await answer(await issuer.token(change))).toEqual(REFUSED);
   });
 
-  test("has expired, beyond the difference that clocks may have", async () => {
+  test("a token that has expired is refused, with tolerance for differences between clocks", async () => {
     const age = (seconds: number): Promise<string> =>
       issuer.token({ iat: now - 3600, exp: now - seconds });
     expect(await answer(await age(30))).toEqual([200, "oidc:idp:1"]);
@@ -203,7 +204,7 @@ describe("a token is refused that", () => {
     expect(await answer(await issuer.token({ iat: now + 30 }))).toEqual([200, "oidc:idp:1"]);
   });
 
-  test("has no signature, or one by a published key", async () => {
+  test("a token without a signature, or signed with a published key, is refused", async () => {
     const payload = Buffer.from(JSON.stringify(issuer.claims())).toString("base64url");
     const header = (value: object): string =>
       Buffer.from(JSON.stringify({ kid: "first", ...value })).toString("base64url");
@@ -212,7 +213,7 @@ describe("a token is refused that", () => {
       type: "spki",
       format: "pem",
     });
-    // HS256 with the public key as the secret, in the forms in which attackers find it.
+    // Tries HS256 with the public key as the secret, in the forms in which attackers find it.
     const confused = [pem, pem.trimEnd(), JSON.stringify(publicPart(issuer.key)), ""].map(
       (secret) => {
         const signed = `${header({ alg: "HS256", typ: "JWT" })}.${payload}`;
@@ -232,7 +233,7 @@ describe("a token is refused that", () => {
     }
   });
 
-  test("brings its own key, or names a place of keys, and nothing is fetched from there", async () => {
+  test("a token that brings its own key or key location is refused, and nothing is fetched from there", async () => {
     using thief = await SigningIssuer.start();
     const url = `${thief.url}/jwks`;
     const headers: readonly object[] = [
@@ -256,7 +257,7 @@ describe("a token is refused that", () => {
     expect(thief.requested).toEqual([]);
   });
 
-  test("has a header that demands something, or another purpose", async () => {
+  test("a token whose header has unknown demands or another purpose is refused", async () => {
     for (const header of [
       { crit: ["exp2"], exp2: 1 },
       { typ: "logout+jwt" },
@@ -267,7 +268,7 @@ describe("a token is refused that", () => {
     }
   });
 
-  test("is no token at all, or too long", async () => {
+  test("text that is no token at all, or too long, is refused", async () => {
     const long = await issuer.token({ filler: "x".repeat(16_384) });
     for (const text of ["eyJ", "eyJ.eyJ.x", "eyJhbGciOiJSUzI1NiJ9.bm90IGpzb24.x", long]) {
       const headers = { Authorization: `Bearer ${text}` };
@@ -277,7 +278,7 @@ describe("a token is refused that", () => {
   });
 });
 
-test("a token may be signed with each algorithm that has a private key", async () => {
+test("a token may be signed with any algorithm that has a private key", async () => {
   const issuers = await Promise.all(
     ["RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"].map(async (alg) =>
       SigningIssuer.start(await signingKey("k", alg)),

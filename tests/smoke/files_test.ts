@@ -1,6 +1,6 @@
 /**
- * Files that are uploaded with a statement and downloaded by their owner (chapter 6 of the wire
- * contract).
+ * Tests files that are uploaded with a statement and downloaded by their owner (chapter 6 of the
+ * wire contract).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -84,7 +84,7 @@ function storedFiles(): string[] {
 const INSERT = "INSERT INTO app.docs VALUES ($1, $2, FILE('doc'))";
 
 describe("an upload", () => {
-  test("returns a reference, and the bytes can be downloaded", async () => {
+  test("an upload returns a reference, and its bytes can be downloaded", async () => {
     const parts = { params: '[1, "one"]', "file:doc": textFile("hello") };
     expect((await upload({ sql: INSERT, parts })).body).toMatchObject({ status: "success" });
     const reference = await referenceOf(1);
@@ -112,7 +112,7 @@ describe("an upload", () => {
     }
   });
 
-  test("is sent as an attachment if a browser could run it", async () => {
+  test("an upload that a browser could run is sent as an attachment", async () => {
     const html = new File(["<script>"], "x.html", { type: "text/html" });
     await upload({ sql: INSERT, parts: { params: '[2, "two"]', "file:doc": html } });
     const { id, sub } = await referenceOf(2);
@@ -120,7 +120,7 @@ describe("an upload", () => {
     expect(answer.headers.get("Content-Disposition")).toMatch(/^attachment/);
   });
 
-  test("can be requested again by its tag, and in parts", async () => {
+  test("an upload can be requested again by its tag, and in parts", async () => {
     const { id, sub, sha256 } = await referenceOf(1);
     const path = `/v1/files/app/docs/${sub}/${id}`;
     expect((await fetchFile(path, { "If-None-Match": `"${sha256}"` })).status).toBe(304);
@@ -141,7 +141,7 @@ describe("an upload", () => {
     expect(stale.status).toBe(200);
   });
 
-  test("is removed with its row", async () => {
+  test("an upload is removed with its row", async () => {
     await upload({ sql: INSERT, parts: { params: '[3, "three"]', "file:doc": textFile("gone") } });
     const { id, sub } = await referenceOf(3);
     await server.rows("DELETE FROM app.docs WHERE id = 3", { token: ann });
@@ -153,7 +153,7 @@ describe("an upload", () => {
     });
   });
 
-  test("of a shared table is for all who may read it, and has no user", async () => {
+  test("an upload to a shared table is available to all who may read the table, and belongs to no user", async () => {
     const sql = 'INSERT INTO app.logos VALUES (1, FILE("logo"))';
     const parts = {
       "file:logo": new File([Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10)], "l.png", {
@@ -168,7 +168,7 @@ describe("an upload", () => {
     expect((await fetchFile(`${path}?user_id=ann`)).status).toBe(400);
   });
 
-  test("of a user is for a dba who names that user", async () => {
+  test("a dba can download a user's file by naming the user", async () => {
     const { id, sub } = await referenceOf(1);
     const path = `/v1/files/app/docs/${sub}/${id}`;
     const headers = { Authorization: `Bearer ${server.token}` };
@@ -176,7 +176,7 @@ describe("an upload", () => {
     expect((await server.get(`${path}?user_id=ann`, headers)).status).toBe(200);
   });
 
-  test("survives a kill", async () => {
+  test("an upload survives a kill of the server", async () => {
     await server.restart("SIGKILL");
     const { id, sub } = await referenceOf(1);
     expect(await (await fetchFile(`/v1/files/app/docs/${sub}/${id}`)).text()).toBe("hello");
@@ -244,7 +244,7 @@ describe("an upload that fails leaves nothing behind", () => {
     ],
   ];
 
-  test.each(cases)("%s", async (_name, options, status, code) => {
+  test.each(cases)("an upload leaves nothing behind: %s", async (_name, options, status, code) => {
     const before = storedFiles();
     const answer = await upload(options);
     expect([answer.status, answer.body.error?.code]).toEqual([status, code]);
@@ -252,7 +252,7 @@ describe("an upload that fails leaves nothing behind", () => {
     expect(await server.rows("SELECT id FROM app.docs WHERE id >= 90", { token: ann })).toEqual([]);
   });
 
-  test("that is only checked", async () => {
+  test("an upload with a statement that is only checked leaves nothing behind", async () => {
     const before = storedFiles();
     const parts = { params: '[90,"x"]', check: "true", "file:doc": textFile("x") };
     const { body } = await upload({ sql: INSERT, parts });
@@ -261,7 +261,7 @@ describe("an upload that fails leaves nothing behind", () => {
     expect(await server.rows("SELECT id FROM app.docs WHERE id >= 90", { token: ann })).toEqual([]);
   });
 
-  test("a placeholder without multipart", async () => {
+  test("a placeholder without multipart is refused", async () => {
     const { status, body } = await server.sql(INSERT, { token: ann, params: [90, "x"] });
     expect([status, body.error?.code]).toEqual([400, "INVALID_INPUT"]);
   });
@@ -297,7 +297,7 @@ describe("a signed URL", () => {
     "The URL is not valid, or its session has ended: FILE_URL and SHOW EXPORT return new ones",
   ];
 
-  test("serves the bytes without a header, by ranges, to pages of any origin", async () => {
+  test("a signed URL serves the bytes without a header, in ranges, to pages of any origin", async () => {
     const url = await urlOf(owner);
     expect(url).toMatch(/^\/v1\/files\/\d+\/%C3%A4%201\.txt\?access=[\w-]+\.\d+\.[\w-]{43}$/);
     const whole = await read(url);
@@ -312,7 +312,7 @@ describe("a signed URL", () => {
     expect((await read(url, { "If-None-Match": tag })).status).toBe(304);
   });
 
-  test("is refused if any part of it is changed", async () => {
+  test("a signed URL is refused if any part of it is changed", async () => {
     const url = await urlOf(owner);
     const { id } = await referenceOf(700, "app.docs", owner);
     const [before = "", end = "", signature = ""] = url.split(".").slice(-3);
@@ -328,7 +328,7 @@ describe("a signed URL", () => {
     }
   });
 
-  test("expires", async () => {
+  test("a signed URL expires", async () => {
     const url = await urlOf(owner, "FILE_URL(file, 1)");
     await until(async () => (await read(url)).status === 401);
     expect(await refusal(url)).toEqual([
@@ -344,7 +344,7 @@ describe("a signed URL", () => {
     }
   });
 
-  test("of a file that the signer may not read is not found, whether the file exists or not", async () => {
+  test("a signed URL for a file that the signer may not read is not found, whether or not the file exists", async () => {
     const cell = JSON.stringify(await referenceOf(700, "app.docs", owner));
     const missing = JSON.stringify({ id: "1", name: "x" });
     for (const text of [cell, missing]) {
@@ -357,7 +357,7 @@ describe("a signed URL", () => {
     }
   });
 
-  test("ends with its session, and with its row", async () => {
+  test("a signed URL ends with its session and with its row", async () => {
     const login = await server.login("una");
     const [first, second] = [await urlOf(login.access_token), await urlOf(owner)];
     expect((await read(first)).status).toBe(200);
@@ -368,7 +368,7 @@ describe("a signed URL", () => {
     expect((await read(second)).status).toBe(404);
   });
 
-  test("ends with its service token, also if the name is used again", async () => {
+  test("a signed URL ends with its service token, even if the name is used again", async () => {
     const sql = "INSERT INTO app.logos (id, file) VALUES (701, FILE('x'))";
     await upload({ sql, parts: { "file:x": textFile("logo") }, token: server.token });
     const create = "CREATE TOKEN badge FOR USER una";
@@ -387,7 +387,7 @@ describe("a signed URL", () => {
     ["..", "file"],
     ["a\\b", "a_b"],
     ["50% ?&#", "50%25%20%3F%26%23"],
-  ])("names the file %j in its path as %s", async (name, segment) => {
+  ])("a signed URL contains the name %j in its path as %s", async (name, segment) => {
     const params = [JSON.stringify({ id: "7", name })];
     const [[url] = []] = await server.rows("SELECT FILE_URL($1::TEXT)", { params, token: ann });
     expect(String(url)).toStartWith(`/v1/files/7/${segment}?access=`);
@@ -406,7 +406,7 @@ describe("a signed URL", () => {
   });
 });
 
-test("the cookie of a page of this server reads files, that of another page does not", async () => {
+test("a cookie gives access to files for pages of this server, but not for other pages", async () => {
   const sql = "INSERT INTO app.logos (id, file) VALUES (702, FILE('x'))";
   await upload({ sql, parts: { "file:x": textFile("cookie") }, token: server.token });
   const { id, sub } = await referenceOf(702, "app.logos");
@@ -419,7 +419,7 @@ test("the cookie of a page of this server reads files, that of another page does
   }
 });
 
-test("the client makes URLs of files", async () => {
+test("the client creates URLs of files", async () => {
   const sql = "INSERT INTO app.logos (id, file) VALUES (703, FILE('x'))";
   await upload({ sql, parts: { "file:x": textFile("by the client") }, token: server.token });
   const db = createClient({ url: server.url, auth: { token: ann } });

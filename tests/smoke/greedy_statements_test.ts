@@ -1,5 +1,5 @@
 /**
- * Statements of a few bytes that demand huge resources: each is refused within its time and memory
+ * Tests short statements that demand huge resources. Each is refused within its time and memory
  * limits, and other statements are then served again at once.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -66,9 +66,10 @@ test.each([
   expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
 });
 
-test("too many rows of a response are sent as they are produced, until the time is up", async () => {
+test("too many rows of a response are sent as they are produced until the time limit", async () => {
   let answer: SqlAnswer | undefined;
-  // A busy machine needs longer for the first rows, before which the statement fails as a whole.
+  // A busy machine needs longer for the first rows. If it fails before them, the statement fails as
+  // a whole.
   for (let ms = 300; ms < 60_000 && answer?.status !== 200; ms *= 2) {
     answer = await server.sql(`SELECT a.v, b.v FROM ${PAIRS}`, { fields: { timeout_ms: ms } });
   }

@@ -1,6 +1,6 @@
 /**
  * Verifies that WebSocket messages that are never finished use no more memory of the real process
- * than their sender may use, and the sender gets an error.
+ * than their sender is allowed, and that the sender gets an error.
  */
 import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ interface Sender {
   answer: string;
 }
 
-/** Upgrades without a token, and sends a message without its end. */
+/** Connects without a token, and sends a message without its end. */
 function sendUnfinished(url: string): Sender {
   const { host, hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

@@ -1,4 +1,4 @@
-/** First-time setup, login, refresh, logout and users (chapter 4 of the wire contract). */
+/** Tests first-time setup, login, refresh, logout and users (chapter 4 of the wire contract). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
 import {
@@ -25,8 +25,8 @@ async function statusAndError(answer: Response): Promise<[number, string]> {
   return [answer.status, error];
 }
 
-describe("set-up", () => {
-  test("goes from needed to done, once", async () => {
+describe("setup", () => {
+  test("setup is needed until it is done, and happens once", async () => {
     await using server = await startServer();
     expect(await (await server.get(STATUS)).json()).toEqual({
       needs_setup: true,
@@ -52,7 +52,7 @@ describe("set-up", () => {
     expect((await server.login("root", "battery staple 7")).user).toMatchObject({ role: "system" });
   });
 
-  test("succeeds for one of 20 concurrent attempts", async () => {
+  test("setup succeeds for exactly one of 20 concurrent attempts", async () => {
     await using server = await startServer();
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
@@ -65,7 +65,7 @@ describe("set-up", () => {
     ]);
   });
 
-  test("refuses invalid requests, and stays needed", async () => {
+  test("setup refuses invalid requests, and is still needed afterwards", async () => {
     await using server = await startServer();
     const cases: readonly (readonly [change: Record<string, unknown>, error: string])[] = [
       [{ user: undefined }, "invalid_request"],
@@ -88,7 +88,7 @@ describe("set-up", () => {
     expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: true });
   });
 
-  test("through a proxy is not local, whatever the header says", async () => {
+  test("setup through a proxy does not count as local, whatever the header says", async () => {
     await using server = await startServer();
     for (const header of ["X-Forwarded-For", "Forwarded", "X-Real-IP"]) {
       const answer = await server.post(SETUP, SETUP_BODY, { [header]: "127.0.0.1" });
@@ -98,7 +98,7 @@ describe("set-up", () => {
     expect(await statusAndError(rebound)).toEqual([403, "host_not_allowed"]);
   });
 
-  test("asks for the code of the last start if configured, or behind a proxy", async () => {
+  test("setup requires the code of the last start if configured, or behind a proxy", async () => {
     const proxied = { server: { public_origin: "https://db.example.com" } };
     for (const config of [{ auth: { setup_code: true } }, proxied]) {
       await using server = await startServer({ config });
@@ -124,7 +124,7 @@ describe("set-up", () => {
     }
   });
 
-  test("asks for no code if that is configured, also behind a proxy", async () => {
+  test("setup requires no code if the configuration says so, even behind a proxy", async () => {
     const config = {
       auth: { setup_code: false },
       security: { trusted_proxies: ["10.0.0.0/8"] },
@@ -133,7 +133,7 @@ describe("set-up", () => {
     expect((await server.post(SETUP, SETUP_BODY)).status).toBe(200);
   });
 
-  test("is not needed with a configured root password", async () => {
+  test("setup is not needed with a configured root password", async () => {
     const env = { TIDEMARK_ROOT_PASSWORD: "battery staple 7" };
     await using server = await startServer({ env });
     expect(await (await server.get(STATUS)).json()).toMatchObject({ needs_setup: false });
@@ -156,7 +156,7 @@ describe("a session", () => {
 
   const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` });
 
-  test("login returns tokens, the user and cookies", async () => {
+  test("a login returns tokens, the user and cookies", async () => {
     const answer = await server.post(LOGIN, { user: ADMIN, password: PASSWORD });
     expect(await answer.json()).toEqual({
       access_token: expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
@@ -176,11 +176,11 @@ describe("a session", () => {
     }
   });
 
-  test("the claims of a token are those of the contract", async () => {
+  test("the claims of a token match the contract", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const [, body = ""] = token.split(".");
     const claims = JSON.parse(Buffer.from(body, "base64url").toString()) as Record<string, unknown>;
-    // This comes first, since the type matchers below replace the matched values.
+    // This check comes first, because the type matchers below replace the matched values.
     expect(Number(claims["exp"]) - Number(claims["iat"])).toBe(24 * 3600);
     expect(claims).toMatchObject({
       iss: "tidemark",
@@ -196,7 +196,7 @@ describe("a session", () => {
     });
   });
 
-  test("a name and a password are compared in Unicode form NFC", async () => {
+  test("names and passwords are compared in Unicode form NFC", async () => {
     const [composed, decomposed] = ["jos\u00e9", "jose\u0301"];
     const password = (text: string): string => `ma\u00f1ana \u00e9 1`.normalize(text);
     await server.rows(`CREATE USER '${decomposed}' WITH PASSWORD '${password("NFD")}'`);
@@ -235,7 +235,7 @@ describe("a session", () => {
     expect(body.error).toMatchObject({ reason: "user_not_found", position: 16 });
   });
 
-  test("a name is locked after failures, also for the right password", async () => {
+  test("a name is locked after failures, even for the right password", async () => {
     await server.createUser("lena");
     for (let count = 0; count < 3; count += 1) {
       await server.post(LOGIN, { user: "lena", password: "wrong password" });
@@ -271,7 +271,7 @@ describe("a session", () => {
     expect(await server.rows("SELECT 1", { token: fourth.access_token })).toEqual([[1]]);
   });
 
-  test("refresh whose responses were lost works again, until one of its responses has been used", async () => {
+  test("refresh works again after lost responses, until one of the new tokens has been used", async () => {
     const refreshed = async (token: string): Promise<Login> =>
       (await (await server.post(REFRESH, { refresh_token: token })).json()) as Login;
     const { refresh_token: lost } = await server.login(ADMIN);
@@ -280,11 +280,11 @@ describe("a session", () => {
     const { refresh_token: kept } = await refreshed(lost);
     const { access_token: token } = await refreshed(kept);
     expect(await server.rows("SELECT 1", { token })).toEqual([[1]]);
-    // Other tabs of the browser may still be on their way with the old token.
+    // Other tabs of the browser may still be sending the old token.
     expect((await server.post(REFRESH, { refresh_token: lost })).status).toBe(200);
   });
 
-  test("refresh refuses an access token, and SQL a refresh token", async () => {
+  test("refresh refuses an access token, and SQL refuses a refresh token", async () => {
     const login = await server.login(ADMIN);
     const answer = await server.post(REFRESH, { refresh_token: login.access_token });
     expect(await statusAndError(answer)).toEqual([401, "unauthorized"]);
@@ -292,7 +292,7 @@ describe("a session", () => {
     expect([status, body.error?.code]).toEqual([401, "INVALID_CREDENTIALS"]);
   });
 
-  test("logout ends the session, and leaves others", async () => {
+  test("logout ends the session, and leaves other sessions open", async () => {
     const [one, two] = [await server.login(ADMIN), await server.login(ADMIN)];
     const answer = await server.post(LOGOUT, {}, bearer(one.access_token));
     expect(answer.status).toBe(200);
@@ -308,7 +308,7 @@ describe("a session", () => {
     expect((await server.sql("SELECT 1", { token: other.access_token })).status).toBe(401);
   });
 
-  test("me names the caller, by header or cookie", async () => {
+  test("me returns the caller, identified by header or cookie", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const wanted = { user: { id: "ada", role: "dba" }, admin_ui_access: true };
     expect(await (await server.get(ME, bearer(token))).json()).toMatchObject(wanted);
@@ -337,7 +337,7 @@ describe("a session", () => {
     expect(await socket.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("roles decide who may define, and for whom one may act", async () => {
+  test("roles determine who may define objects, and on whose behalf a user may act", async () => {
     const user = await server.createUser("uma");
     const service = await server.createUser("sid", "service");
     const code = async (sql: string, token: string): Promise<string | undefined> => {
@@ -353,17 +353,17 @@ describe("a session", () => {
     expect(await code("EXECUTE AS USER 'root' (SELECT 1)", server.token)).toBe("PERMISSION_DENIED");
   });
 
-  test("the audit log names the request of each event", async () => {
+  test("the audit log names the request that caused each event", async () => {
     const body = { user: ADMIN, password: "wrong" };
     await server.post(LOGIN, body, { "X-Request-ID": "mine-7" });
     const named =
       "SELECT action, outcome FROM system.audit_log WHERE details ->> 'request_id' = 'mine-7'";
-    // Nothing waits for the login event; the event of a new user follows it.
+    // Nothing waits for the login event, but the event of a new user follows it.
     await server.createUser("una");
     expect(await server.rows(named)).toEqual([["login", "failed"]]);
   });
 
-  test("no statement shows a password", async () => {
+  test("no statement reveals a password", async () => {
     await server.createUser("otto");
     const texts = await Promise.all(
       ["SELECT * FROM system.users", "SELECT * FROM system.settings", "SHOW ALL"].map((sql) =>

@@ -1,7 +1,7 @@
 /**
  * Verifies that a fault injected into any stage of a request, a subscription, a connection or a job
- * of the real process ends only that one. A bug in a commit, or where a segment is published, stops
- * the process, which recovery from the log makes safe.
+ * of the real process ends only that one. A bug in a commit, or in the publication of a segment,
+ * stops the process; recovery from the log makes this safe.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -38,7 +38,7 @@ function start(): Promise<ServerProcess> {
   });
 }
 
-/** Injects a fault, of a different kind each time. */
+/** Injects faults, a different kind each time. */
 function inject(stage: FaultStage, skip = 0): void {
   const kind = FAULT_KINDS[kindIndex % FAULT_KINDS.length] ?? "type";
   kindIndex += 1;
@@ -80,7 +80,7 @@ async function expectUnharmed(): Promise<void> {
   const others = "SELECT count(*) FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
   expect(await server.rows(others)).toEqual([[0]]);
   expect(readdirSync(join(server.dataPath, "tmp"))).toEqual([]);
-  // The follower has missed nothing.
+  // The subscriber has missed nothing.
   rowCount += 1;
   await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   expect(await follower.expect("change")).toMatchObject({ rows: [{ id: rowCount }] });
@@ -98,7 +98,7 @@ beforeAll(async () => {
     rowCount += 1;
     await server.rows(`INSERT INTO default.kept VALUES (${rowCount}, 'kept')`);
   }
-  // Makes a scan hold a file.
+  // Makes a scan keep a file open.
   await server.rows("STORAGE FLUSH TABLE default.kept");
   follower = await SocketClient.connect(server.url, { token: server.token });
   await follower.expect("auth_success");
@@ -167,14 +167,14 @@ describe("a bug in a statement ends its request", () => {
       const kept = "SELECT count(*) FROM default.kept WHERE v <> 'kept'";
       expect(await server.rows(kept)).toEqual([[0]]);
       expect(await server.rows("SELECT count(*) FROM default.other")).toEqual([[0]]);
-      // A stage that is reached only once was not used up by the bug.
+      // The bug has not used up a fault at a stage that is reached only once.
       if (!sql.includes("lost") && sql !== MANY && !sql.includes(MANY)) await server.rows(sql);
     },
     MS_MAX,
   );
 
   test(
-    "with an idempotency key, which can be used again",
+    "a bug in a statement with an idempotency key leaves the key usable",
     async () => {
       const sql = "INSERT INTO default.other VALUES (7, 'once')";
       for (const stage of ["key", "record"] as const) {
@@ -194,7 +194,7 @@ describe("a bug in a statement ends its request", () => {
   );
 
   test(
-    "and the log has the stack and the statement without its password",
+    "the log contains the stack of the bug, and the statement without its password",
     async () => {
       kindIndex = FAULT_KINDS.indexOf("assertion");
       inject("bind");
@@ -225,7 +225,7 @@ describe("a bug in a response ends its request", () => {
   const STREAM = "SELECT i, repeat('x', 100) AS v FROM generate_series(1, 100000) g(i)";
 
   test(
-    "in the middle of JSON, whose end reports it",
+    "a bug in the middle of JSON is reported at the end of the JSON",
     async () => {
       inject("push", 3);
       const answer = await asked(STREAM, "application/json");
@@ -240,7 +240,7 @@ describe("a bug in a response ends its request", () => {
   );
 
   test(
-    "in the middle of NDJSON, whose last line reports it",
+    "a bug in the middle of NDJSON is reported in the last line",
     async () => {
       inject("push", 3);
       const lines = (await (await asked(STREAM, "application/x-ndjson")).text())
@@ -256,7 +256,7 @@ describe("a bug in a response ends its request", () => {
   );
 
   test(
-    "in the middle of CSV, where the only way out is to break the connection",
+    "a bug in the middle of CSV breaks the connection",
     async () => {
       inject("push", 3);
       const answer = await asked(STREAM, "text/csv");
@@ -267,13 +267,13 @@ describe("a bug in a response ends its request", () => {
   );
 
   test(
-    "where rows become text, which the event loop or a reader does",
+    "a bug while rows become text ends the request, on the event loop and in a reader",
     async () => {
       inject("pieces", 3);
       const answer = await asked(STREAM, "application/json");
       const text = await answer.text().catch(() => "broken");
-      // A reader fails before its rows are part of the response. The end of the response then
-      // reports the failure.
+      // A reader fails before its rows are part of the response, whose end then reports the
+      // failure.
       if (text !== "broken") expect(text).toEndWith(',"statement":0}}');
       if (text !== "broken") expect(text).toContain('"code":"INTERNAL_ERROR"');
       await expectUnharmed();
@@ -282,7 +282,7 @@ describe("a bug in a response ends its request", () => {
   );
 });
 
-describe("a bug in files ends its request", () => {
+describe("a bug in the access to files ends its request", () => {
   async function uploaded(id: number): Promise<SqlAnswer> {
     const form = new FormData();
     form.append("sql", `INSERT INTO default.files VALUES (${id}, FILE('a')) RETURNING f`);
@@ -308,7 +308,7 @@ describe("a bug in files ends its request", () => {
     expect(namesIn("files").filter((name) => name.endsWith(".txt"))).toEqual([]);
   });
 
-  test("while a file is read", async () => {
+  test("a bug while a file is read ends the download", async () => {
     const { body } = await uploaded(2);
     const file = JSON.parse(String(body.results[0]?.rows?.[0]?.[0])) as Record<string, string>;
     const path = `/v1/files/default/files/${file["sub"]}/${file["id"]}`;
@@ -352,7 +352,7 @@ describe("a bug in a connection ends no other connection", () => {
       };
       expect(message).toMatchObject(told);
       await expectUnharmed();
-      // The connection continues, with its other subscriptions.
+      // The connection continues with its other subscriptions.
       await server.rows("INSERT INTO default.other VALUES (1, 'x'); DELETE FROM default.other");
       expect(await client.expect("change")).toMatchObject({ subscription_id: "before" });
       client.close();
@@ -374,7 +374,7 @@ describe("a bug in a connection ends no other connection", () => {
     },
   );
 
-  test("while it authenticates", async () => {
+  test("a bug while a connection authenticates ends only that connection", async () => {
     const client = await SocketClient.connect(server.url);
     inject("authenticate");
     client.send({ type: "authenticate", method: "jwt", token: server.token });
@@ -382,7 +382,7 @@ describe("a bug in a connection ends no other connection", () => {
     await expectUnharmed();
   });
 
-  test("while it unsubscribes", async () => {
+  test("a bug while a connection unsubscribes ends nothing else", async () => {
     const client = await connected();
     await subscribed(client, "ends");
     inject("unsubscribe");
@@ -393,7 +393,7 @@ describe("a bug in a connection ends no other connection", () => {
   });
 
   test(
-    "in a timer shared by all connections",
+    "a bug in a timer shared by all connections ends none of the others",
     async () => {
       inject("timer");
       while (existsSync(control)) await server.rows("SELECT 1");
@@ -402,7 +402,7 @@ describe("a bug in a connection ends no other connection", () => {
     MS_MAX,
   );
 
-  test("in server-sent events, before and within the stream", async () => {
+  test("a bug in server-sent events ends only that stream, whether it has begun or not", async () => {
     const query = { sql: "SELECT * FROM default.other" };
     inject("event stream");
     expect((await EventClient.open(server.url, query, headers())).response.status).toBe(500);
@@ -417,7 +417,7 @@ describe("a bug in a connection ends no other connection", () => {
   });
 });
 
-describe("a bug in background work ends that work", () => {
+describe("a bug in background work ends only that work", () => {
   /** Returns the outcome of the last job of a kind. */
   async function lastJob(kind: string): Promise<readonly unknown[] | undefined> {
     const sql = `SELECT status, error FROM system.jobs WHERE job_type = '${kind}' ORDER BY created_at DESC LIMIT 1`;
@@ -459,7 +459,7 @@ describe("a bug in background work ends that work", () => {
   );
 
   test(
-    "a backup, and the restore of one",
+    "a bug in a backup or its restore ends only that job",
     async () => {
       const path = join(directory, "backup");
       for (const [kind, sql] of [
@@ -479,7 +479,7 @@ describe("a bug in background work ends that work", () => {
   );
 
   test(
-    "an erasure, which is still due",
+    "a bug in an erasure leaves the erasure due",
     async () => {
       await server.rows("CREATE USER gone INTERNAL");
       inject("erasure");
@@ -534,7 +534,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
         expect(await server.rows(read)).toEqual(rows);
         return (await server.metric("tidemark_queries_in_readers_total")) > before + 1;
       });
-      // No reader has a plan for this query.
+      // No reader has a plan for this query yet.
       const sql = stage === "reader, plan" ? read.replace("AS stage", "AS planned") : read;
       inject(stage);
       expectBug(await server.sql(sql));
@@ -542,7 +542,7 @@ describe("a bug in a reader, or in the messages to it, ends one statement", () =
       await server.outputHas(/ERROR a bug ended a request .*many.*cause=/);
       await until(async () => (await server.metric("tidemark_readers_busy")) === 0);
       expect(await server.rows(sql)).toEqual(rows);
-      // A change that was not reported to the reader would be missing at this point.
+      // A change that was not reported to the reader would be missing here.
       await server.rows("UPDATE default.many SET v = 'x' || id WHERE id = 1");
       expect(await server.rows(sql)).toEqual([[MANY_ROWS, MANY_ROWS - 28, stage]]);
       await server.rows("UPDATE default.many SET v = 'w' WHERE id = 1");
@@ -574,7 +574,7 @@ test.each(["kept", "many"])(
     );
     expect(["current", "current,history"]).toContain(listed.flat().join());
     const folder = `segments/${String(tableId)}`;
-    // Files that a merge has replaced are removed once their last reader has released them.
+    // Files that a merge has replaced are removed once the last reader has released them.
     await until(
       () => namesIn(folder).filter((name) => name.endsWith(".seg")).length === listed.length,
     );

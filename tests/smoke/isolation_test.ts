@@ -1,7 +1,7 @@
 /**
  * Attempts to reach another user's rows, all of which must fail. Every row, file and name that
- * belongs to alice contains a canary. Nothing that is sent to bob may contain it: no rows, errors,
- * plans, frames or files.
+ * belongs to alice contains a canary. Nothing that is sent to bob, such as rows, errors, plans,
+ * frames or files, may contain it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -49,7 +49,7 @@ beforeAll(async () => {
   await server.rows("INSERT INTO app.notes (id, title, stars) VALUES (1, 'of bob', 1)", {
     token: bob,
   });
-  // Half of alice's rows are in a segment, clustered next to bob's.
+  // Half of alice's rows are in a segment, next to rows of bob.
   await server.rows("STORAGE FLUSH TABLE app.notes");
   await server.rows(`INSERT INTO app.notes (id, title, stars) VALUES (900, '${CANARY}', 9)`, {
     token: alice,
@@ -77,7 +77,7 @@ async function upload(): Promise<void> {
   aliceFile = `/v1/files/app/notes/${sub}/${id}`;
 }
 
-/** Returns all contents of a response, including the names and values of its headers. */
+/** Returns the complete contents of a response, including the names and values of its headers. */
 async function everythingIn(answer: Response): Promise<string> {
   return JSON.stringify([...answer.headers]) + (await answer.text());
 }
@@ -92,7 +92,7 @@ function hasCanary(text: string): boolean {
   return encoded.some((form) => plain.includes(form.toLowerCase()));
 }
 
-test("the canary is where alice looks, so that the cases below could find it", async () => {
+test("alice can see the canary in all places that the tests below search", async () => {
   const rows = await server.rows("SELECT id, title FROM app.notes ORDER BY id", { token: alice });
   expect(rows.map(([id]) => id)).toEqual([1, 2, 3, 777, 900]);
   expect(hasCanary(JSON.stringify(rows))).toBe(true);
@@ -278,7 +278,7 @@ const STATEMENTS: readonly (readonly [sql: string, rows?: readonly unknown[]])[]
   ["EXPORT USER DATA"],
 ];
 
-describe("bob sends", () => {
+describe("statements of bob", () => {
   test.each(STATEMENTS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ sql, rows }) => {
     const answer = await server.post("/v1/api/sql", { sql }, { Authorization: `Bearer ${bob}` });
     const text = await everythingIn(answer);
@@ -289,14 +289,14 @@ describe("bob sends", () => {
   });
 
   test.each(["SELECT 1 FROM app.vaul", "SELECT 1 FROM app.vault1", "DROP TABLE app.vaul"])(
-    "%s, and is not told the name of a table that he may not see",
+    "bob sends %s, and does not learn the name of a table that he may not see",
     async (sql) => {
       const { body } = await server.sql(sql, { token: bob });
       expect(`${body.error?.message} ${body.error?.hint}`).not.toMatch(/vault\b/);
     },
   );
 
-  test("a key that alice uses is free for him", async () => {
+  test("bob can use a key that alice also uses", async () => {
     const { body } = await server.sql("INSERT INTO app.notes (id, title) VALUES (777, 'free')", {
       token: bob,
     });
@@ -304,7 +304,7 @@ describe("bob sends", () => {
     await server.rows("DELETE FROM app.notes WHERE id = 777", { token: bob });
   });
 
-  test("no statement changed a row of alice", async () => {
+  test("none of bob's statements has changed a row of alice", async () => {
     const rows = await server.rows("SELECT id, stars FROM app.notes ORDER BY id", { token: alice });
     expect(rows).toEqual([
       [1, 5],
@@ -317,14 +317,14 @@ describe("bob sends", () => {
   });
 });
 
-describe("a higher role does not give access to rows of users", () => {
+describe("a higher role gives no access to rows of other users", () => {
   test.each(["sam", "the administrator"])("%s sees no row of alice", async (who) => {
     const token = who === "sam" ? sam : server.token;
     const { body } = await server.sql("SELECT title FROM app.notes", { token });
     expect(body.results[0]?.rows).toEqual([]);
   });
 
-  test("EXECUTE AS shows sam what alice sees, and nothing that her role may not see", async () => {
+  test("EXECUTE AS shows sam what alice sees, but nothing that her role may not see", async () => {
     const own = "EXECUTE AS USER 'alice' (SELECT COUNT(*) FROM app.notes)";
     expect(await server.rows(own, { token: sam })).toEqual([[5]]);
     const { status, body } = await server.sql("EXECUTE AS USER 'alice' (SELECT * FROM app.vault)", {
@@ -347,7 +347,7 @@ describe("a user who may alter a table learns nothing about its rows", () => {
     expect(hasCanary(JSON.stringify(body))).toBe(false);
   });
 
-  test("and the statistics of statements contain no string that a user wrote", async () => {
+  test("the statistics of statements contain no string that a user wrote", async () => {
     const many = Array.from({ length: 80 }, (_, i) => `(${7000 + i}, '${CANARY}')`).join();
     await server.rows(`SELECT '${CANARY}', E'${CANARY}\\n', $$${CANARY}$$`, { token: alice });
     await server.rows(`INSERT INTO app.notes (id, title) VALUES ${many}`, { token: alice });
@@ -358,13 +358,13 @@ describe("a user who may alter a table learns nothing about its rows", () => {
   });
 });
 
-describe("a request that is repeated by its key", () => {
+describe("a request that is repeated with its idempotency key", () => {
   const repeat = async (sql: string, token: string, key: string): Promise<[number, string]> => {
     const { status, body } = await server.sql(sql, { token, fields: { idempotency_key: key } });
     return [status, JSON.stringify(body)];
   };
 
-  test("returns its response to its own user only", async () => {
+  test("a repeated request returns its response only to its own user", async () => {
     const sql = "SELECT title FROM app.notes WHERE id = 777";
     expect(hasCanary((await repeat(sql, alice, "shared-key"))[1])).toBe(true);
     const [status, his] = await repeat(sql, bob, "shared-key");
@@ -375,7 +375,7 @@ describe("a request that is repeated by its key", () => {
     expect([refused, hasCanary(hers)]).toEqual([403, false]);
   });
 
-  test("returns it to no user who has lost the right to run it", async () => {
+  test("a repeated request is refused for a user who has lost the right to run it", async () => {
     const asked = [
       "EXECUTE AS USER 'alice' (SELECT title FROM app.notes WHERE id = 777)",
       "SELECT secret FROM app.vault",
@@ -389,10 +389,10 @@ describe("a request that is repeated by its key", () => {
     token = (await server.login("eve")).access_token;
     for (const [index, sql] of asked.entries()) {
       const [status, text] = await repeat(sql, token, `eve-${index}`);
-      // The response to a request that changed no row is not kept.
+      // The response to a request that changed no row is not stored.
       expect([status, hasCanary(text)], sql).toEqual([index === 1 ? 400 : 403, false]);
     }
-    // A user who regains the right gets the kept response again.
+    // A user who regains the right receives the stored response again.
     await server.rows("ALTER USER eve SET ROLE dba");
     token = (await server.login("eve")).access_token;
     const [status, text] = await repeat(asked[2] ?? "", token, "eve-2");
@@ -400,7 +400,7 @@ describe("a request that is repeated by its key", () => {
   });
 });
 
-describe("bob streams", () => {
+describe("streamed results of bob contain nothing of alice", () => {
   test.each([
     ["everything", "SELECT * FROM app.notes", {}],
     ["from her newest row", "SELECT * FROM app.notes", { "Last-Event-ID": () => aliceSeq }],
@@ -422,7 +422,7 @@ describe("bob streams", () => {
       return;
     }
     await server.rows(`UPDATE app.notes SET title = '${CANARY}?' WHERE id = 2`, { token: alice });
-    // Bob's change follows alice's, so alice's would have arrived by then.
+    // Bob's change follows alice's, so alice's change would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = 31 WHERE id = 1", { token: bob });
     await server.rows("UPDATE app.notes SET title = 'of bob, last' WHERE id = 1", { token: bob });
     let text = JSON.stringify([...answer.headers]);
@@ -438,7 +438,7 @@ describe("bob streams", () => {
   });
 });
 
-describe("bob asks for the file of alice", () => {
+describe("requests of bob for the file of alice", () => {
   test.each([
     ["by its path", () => aliceFile],
     ["by its name", () => `${aliceFile}-${CANARY.slice(0, 3)}.txt`],
@@ -458,7 +458,7 @@ describe("bob asks for the file of alice", () => {
     expect(hasCanary(await everythingIn(answer))).toBe(false);
   });
 
-  test("without a token, or as the service that is neither dba nor system", async () => {
+  test("requests for the file of alice fail without a token and with role service", async () => {
     expect((await server.get(aliceFile)).status).toBe(401);
     const answer = await server.get(`${aliceFile}?user_id=alice`, {
       Authorization: `Bearer ${sam}`,
@@ -467,7 +467,7 @@ describe("bob asks for the file of alice", () => {
   });
 });
 
-describe("bob follows", () => {
+describe("subscriptions of bob", () => {
   const everything = "SELECT * FROM app.notes";
 
   /** Subscribes as bob, lets alice write, and returns all frames that were sent to bob. */
@@ -479,7 +479,7 @@ describe("bob follows", () => {
     await server.rows(`UPDATE app.notes SET stars = stars + 1, title = '${CANARY}!' WHERE id = 2`, {
       token: alice,
     });
-    // Bob's change follows alice's, so alice's would have arrived by then.
+    // Bob's change follows alice's, so alice's change would have arrived by then.
     await server.rows("UPDATE app.notes SET stars = stars + 1 WHERE id = 1", { token: bob });
     socket.send({ type: "ping", id: "last" });
     while ((await socket.next()).type !== "pong") continue;
@@ -511,7 +511,7 @@ describe("bob follows", () => {
     expect(hasCanary(await framesOf(everything, options()))).toBe(false);
   });
 
-  test("and asks for the batches of a subscription of hers", async () => {
+  test("bob cannot request batches of a subscription of alice", async () => {
     const hers = await SocketClient.connect(server.url, { token: alice });
     await hers.expect("auth_success");
     const subscription = { id: "hers", sql: everything, options: { batch_size: 1 } };

@@ -1,6 +1,6 @@
 /**
- * Tables without a primary key on the real process: live rows and messages of topics are identified
- * by `_key`, also after a crash, a resume, and a primary key that was added later.
+ * Tests tables without a primary key on the real process: live rows and messages of topics are
+ * identified by `_key`, even after a crash, a resume, and the later addition of a primary key.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ServerMessage } from "../../src/protocol/mod.ts";

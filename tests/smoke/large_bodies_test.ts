@@ -1,7 +1,7 @@
 /**
- * Verifies that a user who withholds a large body delays only their own large bodies, and only as
- * long as the connection lasts. Method: requests sent byte by byte to a server that gives each user
- * space for one and a half large bodies.
+ * Verifies that a user who does not finish a large body delays only their own large bodies, and
+ * only as long as the connection lasts. The tests send requests byte by byte to a server that gives
+ * each user space for one and a half large bodies.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type Socket } from "node:net";
@@ -11,8 +11,8 @@ const BODY_BYTES = 2 << 20;
 const BODY = `${'{"sql":"SELECT 7 AS seven"'.padEnd(BODY_BYTES - 1)}}`;
 
 /**
- * The number of other users' requests. In the time that they take, a wrongly waiting request would
- * have received its response.
+ * The number of requests of other users. A request that waits wrongly would have received its
+ * response in the time that they take.
  */
 const OTHERS = 5;
 
@@ -80,7 +80,7 @@ const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\
 async function heldBack(): Promise<Sent> {
   const request = new Sent(ann, declared);
   await request.send(BODY.slice(0, BODY_BYTES - 10));
-  // The server reads the head of the large request before it answers a later one of another user.
+  // The server reads the header of the large request before it answers a later one of another user.
   expect(await small(bob)).toBe(200);
   return request;
 }
@@ -113,7 +113,7 @@ test.each([
   for (const request of [first, second]) expect(await request.answer).toContain('"seven"');
 });
 
-test("one that waits continues when the client of the preceding one is gone", async () => {
+test("a large body that waits continues when the client of the preceding one has disconnected", async () => {
   const first = await heldBack();
   const second = new Sent(ann, declared);
   void second.send(BODY);
@@ -122,12 +122,12 @@ test("one that waits continues when the client of the preceding one is gone", as
   expect(await second.answer).toContain('"seven"');
 });
 
-/** Returns requests whose bodies never arrive; their declared size counts. */
+/** Returns requests whose bodies never arrive. Their declared size counts. */
 function heads(count: number, path: string, headers: string): Sent[] {
   return Array.from({ length: count }, () => new Sent(ann, headers, path));
 }
 
-test("a user may withhold 128 MiB of bodies below a megabyte; beyond that requests are refused and closed", async () => {
+test("a user may leave 128 MiB of short bodies unfinished, and further requests are refused and closed", async () => {
   const bytes = 1_048_000;
   const count = Math.floor((128 << 20) / bytes);
   const kept = heads(count, "/v1/api/sql", `Content-Length: ${bytes}`);
@@ -144,7 +144,7 @@ test("a user may withhold 128 MiB of bodies below a megabyte; beyond that reques
   for (const request of kept) request.leave();
 });
 
-test("bodies whose size is not declared count as a megabyte each", async () => {
+test("bodies of undeclared size count as a megabyte each", async () => {
   const kept = heads(128, "/v1/api/sql", chunked);
   expect(await small(ann)).toBe(200);
   const [last] = heads(1, "/v1/api/sql", chunked);
@@ -153,7 +153,7 @@ test("bodies whose size is not declared count as a megabyte each", async () => {
   for (const request of kept) request.leave();
 });
 
-test("an address may withhold 16 MiB of bodies before a login", async () => {
+test("an address may leave 16 MiB of bodies unfinished before a login", async () => {
   const login = "/v1/api/auth/login";
   const kept = heads(256, login, "Content-Length: 65536");
   expect(await small(ann)).toBe(200);
@@ -164,7 +164,7 @@ test("an address may withhold 16 MiB of bodies before a login", async () => {
   for (const request of kept) request.leave();
 });
 
-test("one that is refused for its size delays no other", async () => {
+test("a body that is refused for its size delays no other", async () => {
   const tooLarge = new Sent(ann, `Content-Length: ${4 << 20}`);
   expect(await tooLarge.answer).toContain(" 413 ");
   const next = new Sent(ann, declared);

@@ -1,7 +1,7 @@
 /**
- * Verifies that statements with thousands of values share memory with one another, but no values.
- * Method: such statements at once, one after another, failing and repeated; the rows of the table
- * are compared with the values sent.
+ * Verifies that statements with thousands of values may share memory, but never values. The tests
+ * run such statements concurrently, in succession, with failures and with repeats, and compare the
+ * rows of the table with the values that were sent.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -41,7 +41,7 @@ function countsOf(first: number, count: number): unknown[][] {
   return [[count, count, bodyOf(first), bodyOf(first + count - 1)]];
 }
 
-test("large statements at once each write their own rows", async () => {
+test("concurrent large statements each write their own rows", async () => {
   const starts = Array.from({ length: 8 }, (_, i) => i * ROWS);
   await Promise.all(starts.map((from) => server.rows(insertOf(from))));
   expect(await server.rows(COUNTED)).toEqual(countsOf(0, 8 * ROWS));
@@ -49,7 +49,7 @@ test("large statements at once each write their own rows", async () => {
   expect(rows).toEqual(rows.map(([id]) => [id, bodyOf(Number(id))]));
 });
 
-test("a large statement that fails in its middle does not affect the ones beside it", async () => {
+test("a large statement that fails in the middle does not affect concurrent ones", async () => {
   const [good, taken, faulty, other] = await Promise.all([
     server.sql(insertOf(0)),
     server.sql(insertOf(5000, `, (5000, 'again')`)),
@@ -64,7 +64,7 @@ test("a large statement that fails in its middle does not affect the ones beside
   expect(await server.rows(COUNTED)).toEqual(countsOf(0, 2 * ROWS));
 });
 
-test("large statements of different widths reveal nothing of one another", async () => {
+test("large statements with different numbers of columns reveal nothing about one another", async () => {
   const wide = Array.from({ length: ROWS }, (_, i) =>
     i % 3 === 0
       ? `(${i}, NULL, ${i}, 'c${i}', NULL, true)`
@@ -83,7 +83,7 @@ test("large statements of different widths reveal nothing of one another", async
   );
 });
 
-test("several large statements of one text are a transaction, also with RETURNING", async () => {
+test("several large statements in one text are a transaction, even with RETURNING", async () => {
   const [first, second] = [insertOf(0), insertOf(ROWS, " RETURNING id, body")];
   const { body } = await server.sql(`BEGIN; ${first}; ${second}; COMMIT`);
   expect(body.results[2]?.rows?.at(-1)).toEqual([2 * ROWS - 1, bodyOf(2 * ROWS - 1)]);

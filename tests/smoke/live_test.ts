@@ -1,7 +1,7 @@
 /**
- * Subscriptions on the real process, in all cases that end, interrupt or resume them, as JSON and
- * as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a server that
- * stops.
+ * Tests subscriptions on the real process, in all cases that end, interrupt or resume them, as JSON
+ * and as MessagePack: KILL, revoked tokens, changed definitions, impossible resumes, and a server
+ * that stops.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Packr } from "msgpackr";
@@ -127,7 +127,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     return new Client(socket, serialization === "msgpack");
   }
 
-  test("system.live and system.connections list who subscribes to which query, and how far", async () => {
+  test("system.live and system.connections list the user, the query and the position of subscriptions", async () => {
     const table = await newTable();
     const { user, token } = await newUser();
     const client = await connect(token);
@@ -166,7 +166,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     const counted = [1, true, true, 0, true];
     const who = [live?.[0], "dba", "websocket", "127.0.0.1", serialization, "gzip"];
     expect(shown).toEqual([...who, ...counted]);
-    // All users see their own connections, and no others.
+    // Each user sees only their own connections.
     const own = await server.rows(`${connection} FROM system.my_connections`, { token });
     expect(own).toHaveLength(1);
     const plain = await server.createUser(`${user}plain`);
@@ -259,7 +259,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     expect(await client.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("a dropped table ends with NOT_FOUND, an altered one with SCHEMA_CHANGED", async () => {
+  test("a subscription to a dropped table ends with NOT_FOUND, and to an altered one with SCHEMA_CHANGED", async () => {
     const [dropped, altered] = [await newTable(), await newTable("n INT, m INT")];
     const client = await connect();
     await client.follow("dropped", `SELECT * FROM ${dropped}`);
@@ -281,7 +281,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("a position that was never issued is INVALID_RESUME", async () => {
+  test("a resume from a position that was never issued is refused with INVALID_RESUME", async () => {
     const table = await newTable();
     const client = await connect();
     await client.follow("a", `SELECT * FROM ${table}`);
@@ -316,7 +316,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
     client.close();
   });
 
-  test("a replay is every change or the net effect, as requested", async () => {
+  test("a replay contains every change or the net effect, as requested", async () => {
     const table = await newTable();
     const client = await connect();
     await server.rows(`INSERT INTO ${table} VALUES (1, 10), (2, 20), (3, 30)`);
@@ -341,7 +341,8 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
       "delete 4=40",
     ]);
     const net = await client.follow("a", sql, { from_seq_id, replay: "latest" });
-    // Row 4 was inserted and deleted. A client that never had the row may receive its deletion.
+    // Row 4 was inserted and deleted. A client that never had the row may still receive its
+    // deletion.
     expect(net.filter((word) => !word.startsWith("delete 4"))).toEqual([
       "row 1=12",
       "row 2=22",
@@ -382,7 +383,7 @@ describe.each(["json", "msgpack"])("over %s", (serialization) => {
 });
 
 test.each(["json", "msgpack"])(
-  "a position older than history is RESUME_EXPIRED over %s",
+  "a position older than history is refused with RESUME_EXPIRED over %s",
   async (serialization) => {
     const env: Record<string, string> = {};
     const preload = Bun.fileURLToPath(new URL("../support/shifted_clock.ts", import.meta.url));
@@ -413,7 +414,7 @@ test.each(["json", "msgpack"])(
       ended: true,
       earliest_seq: Number(second?.[0]),
     });
-    // A resume from the beginning of history includes everything; position 0 is a client without
+    // A resume from the beginning of history includes everything; position 0 means a client without
     // rows.
     expect(await client.follow("a", sql, { from_seq_id: Number(second?.[0]) })).toEqual([
       "row 3=3",
@@ -423,7 +424,7 @@ test.each(["json", "msgpack"])(
   },
 );
 
-test("/metrics shows how long deliveries take, and who is behind", async () => {
+test("/metrics shows how long deliveries take, and how many subscribers are behind", async () => {
   const table = await newTable();
   const before = await server.metric("tidemark_live_delivery_seconds_count");
   const sent = await server.metric("tidemark_live_changes_total");

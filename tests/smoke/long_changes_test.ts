@@ -1,5 +1,5 @@
 /**
- * Changes of many rows on the real process: the messages to their subscribers, and how such a
+ * Tests changes of many rows on the real process: the messages to their subscribers, and how such a
  * change is stopped over HTTP.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -23,7 +23,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("a subscriber is sent exactly the committed changes, once and in order", async () => {
+test("a subscriber receives exactly the committed changes, once and in order", async () => {
   const client = await SocketClient.connect(server.url, { token: server.token });
   const sql = "SELECT id, v FROM app.t WHERE id > 0";
   const options = { last_rows: 0 };
@@ -52,7 +52,7 @@ test("a subscriber is sent exactly the committed changes, once and in order", as
   client.close();
 });
 
-test("KILL QUERY ends a change, and nothing of it remains", async () => {
+test("KILL QUERY ends a change, of which nothing remains", async () => {
   const before = await server.rows("SELECT COUNT(*), SUM(v), MAX(_seq) FROM app.t");
   const running = server.sql(
     "UPDATE app.t SET v = t.v + 1 FROM app.t a, app.t b WHERE a.id + b.id = t.id",

@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The memory that a part may use, in MiB. */
+/** The memory that each part of the server may use, in MiB. */
 const ALLOWED: Readonly<Record<string, number>> = {
   resident: 256,
   statements: 26,
@@ -37,7 +37,7 @@ const ALLOWED: Readonly<Record<string, number>> = {
   plans: 5,
 };
 
-test("system.memory and /metrics have each part with its share", async () => {
+test("system.memory and /metrics list each part with its share", async () => {
   const rows = await server.rows("SELECT part, used_bytes, allowed_bytes FROM system.memory");
   const allowed = rows.flatMap(([part, , bytes]) =>
     bytes === null ? [] : [[String(part), Number(bytes) / MIB]],
@@ -57,7 +57,7 @@ test("system.memory and /metrics have each part with its share", async () => {
   }
 });
 
-test("system.memory has the heaps of threads after they have worked", async () => {
+test("system.memory lists the heaps of threads after they have worked", async () => {
   const heaps = async (): Promise<readonly number[]> => {
     const rows = await server.rows(
       "SELECT used_bytes FROM system.memory WHERE part IN ('reader_heaps', 'segment_thread_heaps') ORDER BY part",
@@ -142,7 +142,7 @@ test.each(TOO_LARGE)(
   },
 );
 
-test("a body too large for the memory is refused with its limit", async () => {
+test("a body too large for the memory is refused, and the error contains the limit", async () => {
   const answer = await server.post(
     "/v1/api/sql",
     { sql: "SELECT $1", params: ["x".repeat(6 * MIB)] },
@@ -153,7 +153,7 @@ test("a body too large for the memory is refused with its limit", async () => {
   expect(body).toMatchObject({ error: { code: "BODY_TOO_LARGE", max_bytes: 5 * MIB } });
 });
 
-test("a result that is larger than the memory is sent as it is made", async () => {
+test("a result larger than the memory is sent while it is produced", async () => {
   const answer = await server.post(
     "/v1/api/sql",
     { sql: "SELECT repeat('x', 1000000) FROM generate_series(1, 60) AS g(x)" },
@@ -175,7 +175,7 @@ testUnless(linuxMissing)(
     });
     expect(isAlive).toBe(true);
     expect(completeCount + codes.length).toBe(atOnce * ANSWERS_PER_READER);
-    // A response may be refused for lack of memory, but is never cut off.
+    // A response may be refused for lack of memory, but is never truncated.
     expect(codes.filter((code) => code !== "SQL_EXECUTION_ERROR")).toEqual([]);
   },
   180_000,

@@ -1,6 +1,6 @@
 /**
- * A missing storage, tested from outside: statements on its tables fail with a code, and only an
- * administrator learns the directory in which it should be.
+ * Tests a missing storage from outside: statements on its tables fail with a code, and only
+ * administrators learn in which directory it should be.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * NaN and infinity through the whole system: parameters and cells of HTTP, live queries, the
- * client, COPY, topics, zone maps, keys and indexes of segments, merges and restarts. The results
- * that equal PostgreSQL's are in `tests/sql/cases/not_finite.slt`.
+ * Tests NaN and infinity throughout the system: parameters and cells over HTTP, live queries, the
+ * client, COPY, topics, zone maps, keys and indexes of segments, merges and restarts.
+ * `tests/sql/cases/not_finite.slt` contains the results that equal PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type Client, createClient } from "../../src/client/mod.ts";
@@ -27,7 +27,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-test("cells are strings on the wire, and numbers in the client", async () => {
+test("NaN and infinity are strings on the wire, and numbers in the client", async () => {
   await db.execute(
     `CREATE SHARED TABLE app.t (id INT PRIMARY KEY, d DOUBLE, r REAL, ds DOUBLE[]);
      CREATE TOPIC app.changes; ALTER TOPIC app.changes ADD SOURCE app.t ON INSERT WITH (PAYLOAD = 'full')`,
@@ -55,34 +55,39 @@ test("cells are strings on the wire, and numbers in the client", async () => {
   expect(JSON.stringify(message)).toContain('\\"d\\":\\"NaN\\"');
 });
 
-test.each(["text", "csv", "binary", "ndjson"])("COPY in %s keeps them", async (format) => {
-  const copy = (sql: string, body?: ArrayBuffer): Promise<Response> =>
-    fetch(`${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${server.token}` },
-      ...(body === undefined ? {} : { body }),
-    });
-  const rows = [
-    [1, "NaN", "Infinity"],
-    [2, "-Infinity", "NaN"],
-    [3, -0.5, 7],
-  ];
-  await server.sql(
-    `DROP TABLE IF EXISTS app.a; CREATE SHARED TABLE app.a (id INT PRIMARY KEY, d DOUBLE, r REAL)`,
-  );
-  await server.sql("INSERT INTO app.a VALUES (1, 'NaN', 'inf'), (2, '-inf', 'NaN'), (3, -0.5, 7)");
-  const bytes = await (
-    await copy(`COPY app.a (id, d, r) TO STDOUT (FORMAT ${format})`)
-  ).arrayBuffer();
-  await server.sql("DELETE FROM app.a");
-  const into = await copy(`COPY app.a (id, d, r) FROM STDIN (FORMAT ${format})`, bytes);
-  expect(into.status).toBe(200);
-  expect(await server.rows("SELECT id, d, r FROM app.a ORDER BY id")).toEqual(rows);
-});
+test.each(["text", "csv", "binary", "ndjson"])(
+  "COPY in %s preserves NaN and infinity",
+  async (format) => {
+    const copy = (sql: string, body?: ArrayBuffer): Promise<Response> =>
+      fetch(`${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${server.token}` },
+        ...(body === undefined ? {} : { body }),
+      });
+    const rows = [
+      [1, "NaN", "Infinity"],
+      [2, "-Infinity", "NaN"],
+      [3, -0.5, 7],
+    ];
+    await server.sql(
+      `DROP TABLE IF EXISTS app.a; CREATE SHARED TABLE app.a (id INT PRIMARY KEY, d DOUBLE, r REAL)`,
+    );
+    await server.sql(
+      "INSERT INTO app.a VALUES (1, 'NaN', 'inf'), (2, '-inf', 'NaN'), (3, -0.5, 7)",
+    );
+    const bytes = await (
+      await copy(`COPY app.a (id, d, r) TO STDOUT (FORMAT ${format})`)
+    ).arrayBuffer();
+    await server.sql("DELETE FROM app.a");
+    const into = await copy(`COPY app.a (id, d, r) FROM STDIN (FORMAT ${format})`, bytes);
+    expect(into.status).toBe(200);
+    expect(await server.rows("SELECT id, d, r FROM app.a ORDER BY id")).toEqual(rows);
+  },
+);
 
 const SPECIAL = ["NaN", "Infinity", "-Infinity"];
 
-test("keys, indexes, zone maps and merges of segments find them, after a restart too", async () => {
+test("keys, indexes, zone maps and merges of segments find NaN and infinity, even after a restart", async () => {
   await server.sql(
     `CREATE SHARED TABLE app.keyed (k DOUBLE PRIMARY KEY, n INT, d DOUBLE);
      CREATE INDEX ON app.keyed (d); CREATE SHARED TABLE app.only (id INT PRIMARY KEY, d DOUBLE)`,

@@ -1,7 +1,7 @@
 /**
- * Row policies on the real process: kinds of statements by rules, with the canary of a room of
- * which the caller is no member. Verifies that nothing sent to a caller contains rows that policies
- * hide, and subscribers lose and gain rows in the commit that changes their membership.
+ * Tests row policies on the real process: kinds of statements combined with rules, and the canary
+ * of a room to which the caller does not belong. Nothing sent to a caller may contain rows that
+ * policies hide, and subscribers lose and gain rows in the commit that changes their membership.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -16,7 +16,7 @@ let sam: string;
 let danFile = "";
 let evaFile = "";
 
-/** Rules that hide the same rows from dan: those of room 2. */
+/** Rules that all hide the same rows from dan: those in room 2. */
 const RULES: Readonly<Record<string, string>> = {
   plain: "author = CURRENT_USER() OR room = 1",
   exists:
@@ -77,7 +77,9 @@ async function uploaded(token: string, room: number): Promise<string> {
   return `/v1/files/chat/exists/${file.sub}/${file.id}`;
 }
 
-/** Statements that dan sends, with what he may see of them; without one, only the canary counts. */
+/**
+ * Statements that dan sends, with what he may see. If this is absent, only the canary is checked.
+ */
 const STATEMENTS: readonly (readonly [sql: string, rows?: readonly (readonly unknown[])[]])[] = [
   [
     "SELECT id, body FROM {t} WHERE id < 10 ORDER BY id",
@@ -152,7 +154,7 @@ describe.each(Object.keys(RULES))("with the rule %s", (name) => {
       const contents = "SELECT id, room, author, body FROM {t} WHERE room = 2 ORDER BY id";
       const before = await server.rows(contents.replace("{t}", table));
       const text = form.replaceAll("{t}", table);
-      // A change of dan's own rows is taken back.
+      // A change that dan makes to his own rows is undone.
       const isChange = /^(?:UPDATE|DELETE|MERGE|INSERT)/.test(text);
       const answer = await server.sql(isChange ? `BEGIN; ${text}; ROLLBACK` : text, { token: dan });
       expect(JSON.stringify(answer.body)).not.toContain(CANARY);
@@ -169,7 +171,7 @@ describe.each(Object.keys(RULES))("with the rule %s", (name) => {
     },
   );
 
-  test("the other member reads the canary, and a service acting for dan does not", async () => {
+  test("the other member can read the canary, and a service acting for dan cannot", async () => {
     const sql = `SELECT body FROM chat.${name} WHERE id = 3`;
     const seen = await server.rows(sql, { token: eva });
     expect(seen).toEqual([[CANARY]]);
@@ -184,7 +186,7 @@ test("a view shows the rows that its reader may see", async () => {
   expect(await server.rows(sql, { token: eva })).toEqual([[1], [2], [3], [4], [5]]);
 });
 
-test("a hidden parent of a foreign key does not exist", async () => {
+test("a hidden parent of a foreign key appears not to exist", async () => {
   const hidden = await server.sql("INSERT INTO chat.replies VALUES (1, 3)", { token: dan });
   const missing = await server.sql("INSERT INTO chat.replies VALUES (1, 999)", { token: dan });
   expect(missing.body.error?.code).toBe("SQL_EXECUTION_ERROR");
@@ -193,7 +195,7 @@ test("a hidden parent of a foreign key does not exist", async () => {
   await server.rows("INSERT INTO chat.replies VALUES (1, 2)", { token: dan });
 });
 
-test("a file belongs to the rows that show it", async () => {
+test("a file can be read by those who see its row", async () => {
   const read = async (path: string, token: string): Promise<number> =>
     (await server.get(path, { Authorization: `Bearer ${token}` })).status;
   expect(await read(danFile, dan)).toBe(200);
@@ -215,7 +217,7 @@ test("a signed URL of a file follows the membership of the user who signed it", 
   expect(await read()).toBe(200);
 });
 
-test("a topic of such a table is for callers who see all of it", async () => {
+test("a topic of a table with policies is only for callers who see all its rows", async () => {
   const { body } = await server.sql("CONSUME FROM chat.news FROM EARLIEST LIMIT 10", {
     token: sam,
   });
@@ -224,7 +226,7 @@ test("a topic of such a table is for callers who see all of it", async () => {
 });
 
 test.each(["DBA", "RESTRICTED"])(
-  "a topic of a table that a consumer may not read tells it nothing: %s",
+  "a topic of a table that a consumer may not read reveals nothing: %s",
   async (level) => {
     const name = `chat.only_${level.toLowerCase()}`;
     await server.rows(
@@ -254,7 +256,10 @@ const QUERIES: readonly (readonly [name: string, sql: string])[] = [
   ["groups", "SELECT room AS id, count(*)::text AS body FROM chat.list GROUP BY room"],
 ];
 
-/** Returns what a subscription says until it is ready, or until so many changes, as words. */
+/**
+ * Returns the messages of a subscription, as words, until it is ready or until this number of
+ * changes has arrived.
+ */
 async function told(client: SocketClient, changes?: number): Promise<string[]> {
   const words: string[] = [];
   let left = changes ?? 0;
@@ -275,30 +280,33 @@ async function told(client: SocketClient, changes?: number): Promise<string[]> {
   }
 }
 
-test.each(QUERIES)("subscribers of %s follow their membership", async (name, sql) => {
-  const client = await SocketClient.connect(server.url, { token: dan });
-  client.send({ type: "subscribe", subscription: { id: "s", sql } });
-  const first = await told(client);
-  expect(first).toEqual(name === "groups" ? ["row 1"] : ["row 1", "row 2"]);
-  if (name === "one table, a plain rule") {
-    await server.rows("UPDATE chat.plain SET author = 'dan' WHERE id = 3");
-    expect(await told(client, 1)).toEqual(["insert 3"]);
-    await server.rows("UPDATE chat.plain SET author = 'eva' WHERE id = 3");
-    expect(await told(client, 1)).toEqual(["delete 3"]);
+test.each(QUERIES)(
+  "subscribers of %s see the rows of their current memberships",
+  async (name, sql) => {
+    const client = await SocketClient.connect(server.url, { token: dan });
+    client.send({ type: "subscribe", subscription: { id: "s", sql } });
+    const first = await told(client);
+    expect(first).toEqual(name === "groups" ? ["row 1"] : ["row 1", "row 2"]);
+    if (name === "one table, a plain rule") {
+      await server.rows("UPDATE chat.plain SET author = 'dan' WHERE id = 3");
+      expect(await told(client, 1)).toEqual(["insert 3"]);
+      await server.rows("UPDATE chat.plain SET author = 'eva' WHERE id = 3");
+      expect(await told(client, 1)).toEqual(["delete 3"]);
+      client.close();
+      return;
+    }
+    await server.rows("INSERT INTO chat.members VALUES (2, 'dan', 1)");
+    const gained = name === "groups" ? ["insert 2"] : ["insert 3", "insert 4", "insert 5"];
+    expect(await told(client, gained.length)).toEqual(gained);
+    await server.rows("DELETE FROM chat.members WHERE room = 2 AND user_id = 'dan'");
+    expect(await told(client, gained.length)).toEqual(
+      gained.map((word) => word.replace("insert", "delete")),
+    );
     client.close();
-    return;
-  }
-  await server.rows("INSERT INTO chat.members VALUES (2, 'dan', 1)");
-  const gained = name === "groups" ? ["insert 2"] : ["insert 3", "insert 4", "insert 5"];
-  expect(await told(client, gained.length)).toEqual(gained);
-  await server.rows("DELETE FROM chat.members WHERE room = 2 AND user_id = 'dan'");
-  expect(await told(client, gained.length)).toEqual(
-    gained.map((word) => word.replace("insert", "delete")),
-  );
-  client.close();
-});
+  },
+);
 
-test("a subscription ends, or cannot be resumed, when a policy has changed", async () => {
+test("a subscription ends, or cannot be resumed, after a policy has changed", async () => {
   await server.rows(
     "CREATE TABLE chat.board (id INT PRIMARY KEY, body TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED'); " +
       "CREATE POLICY small ON chat.board FOR SELECT USING (id < 10); " +

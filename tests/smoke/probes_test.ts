@@ -1,6 +1,6 @@
 /**
- * Probes, the page of the user interface, and the common parts of all responses (chapters 1 and 8
- * of the wire contract).
+ * Tests probes, the page of the user interface, and the common parts of all responses (chapters 1
+ * and 8 of the wire contract).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -19,7 +19,7 @@ afterAll(async () => {
 
 describe("a probe", () => {
   test.each(["/v1/api/healthcheck", "/health"])(
-    "%s tells version and date, to local callers",
+    "%s shows version and date to local callers",
     async (path) => {
       expect(await (await server.get(path)).json()).toEqual({
         status: "healthy",
@@ -31,7 +31,7 @@ describe("a probe", () => {
   );
 
   test.each(["X-Forwarded-For", "Forwarded", "X-Real-IP"])(
-    "%s makes a caller not local",
+    "%s makes a caller non-local",
     async (header) => {
       const answer = await server.get("/v1/api/healthcheck", { [header]: "127.0.0.1" });
       expect(answer.status).toBe(403);
@@ -39,26 +39,26 @@ describe("a probe", () => {
     },
   );
 
-  test("a foreign host name is refused, against rebinding", async () => {
+  test("a foreign host name is refused, to prevent DNS rebinding", async () => {
     const answer = await server.get("/v1/api/healthcheck", { Host: "evil.example" });
     expect(answer.status).toBe(403);
     expect(await answer.json()).toMatchObject({ error: "host_not_allowed" });
   });
 
-  test("live and ready are public", async () => {
+  test("the probes live and ready are public", async () => {
     expect(await (await server.get("/health/live")).json()).toEqual({ status: "alive" });
     const ready = await server.get("/health/ready", { "X-Forwarded-For": "8.8.8.8" });
     expect(await ready.json()).toEqual({ status: "ready" });
   });
 
-  test("metrics are for administrators", async () => {
+  test("metrics are only for administrators", async () => {
     expect([401, 403]).toContain((await server.get("/metrics")).status);
     const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
     expect(answer.headers.get("Content-Type")).toContain("text/plain");
     expect(await answer.text()).toMatch(/^# (?:HELP|TYPE) /m);
   });
 
-  test("system.stats has every exported metric under its name", async () => {
+  test("system.stats contains every exported metric under its name", async () => {
     const answer = await server.get("/metrics", { Authorization: `Bearer ${server.token}` });
     const exported = (await answer.text()).split("\n").filter((line) => /^[a-z]/.test(line));
     const rows = await server.rows(
@@ -76,12 +76,12 @@ describe("a probe", () => {
 });
 
 describe("every path", () => {
-  test("responds to HEAD like GET, without a body", async () => {
+  test("every path responds to HEAD as to GET, but without a body", async () => {
     const answer = await fetch(`${server.url}/health/live`, { method: "HEAD" });
     expect([answer.status, await answer.text()]).toEqual([200, ""]);
   });
 
-  test("admits an allowed origin, and no other", async () => {
+  test("every path admits an allowed origin, and no other", async () => {
     const preflight = (origin: string): Promise<Response> =>
       fetch(`${server.url}/v1/api/sql`, {
         method: "OPTIONS",
@@ -101,7 +101,7 @@ describe("every path", () => {
     }
   });
 
-  test("a socket of another origin is refused", async () => {
+  test("a socket from another origin is refused", async () => {
     const answer = await fetch(`${server.url}/v1/ws`, {
       headers: {
         Origin: "https://evil.example",

@@ -1,8 +1,7 @@
 /**
- * Goal: people log in through a provider in their browser, get the account that is theirs and no
- * other, and nobody else ends or steals the login.
- * Method: the real process, a certified provider in a process of its own, and a browser that
- * follows redirects and keeps cookies.
+ * Verifies that people log in through a provider in their browser and get their own account and no
+ * other, and that nobody else can end or steal the login. The tests use the real process, a
+ * certified provider in a separate process, and a browser that follows redirects and keeps cookies.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -39,7 +38,7 @@ let provider: RealProvider;
 let evil: SigningIssuer;
 let server: ServerProcess;
 
-/** The provider has to know the address of the server, which is known when it has started. */
+/** The provider must know the address of the server, which is known only after the start. */
 const PORT = freePort();
 
 const ADDRESS = `http://127.0.0.1:${PORT}`;
@@ -114,7 +113,7 @@ async function refreshed(browser: Browser): Promise<Response> {
   return await fetch(url, { method: "POST", headers: { Cookie: browser.cookiesFor(url) } });
 }
 
-test("the status lists the providers with browser logins", async () => {
+test("the status lists the providers that offer browser logins", async () => {
   const status = await server.get("/v1/api/auth/status");
   expect(await status.json()).toMatchObject({
     oidc_providers: [
@@ -124,7 +123,7 @@ test("the status lists the providers with browser logins", async () => {
   });
 });
 
-test("a login in the browser makes an account and a session, whose tokens have the listed claims", async () => {
+test("a login in the browser creates an account and a session, whose tokens contain the listed claims", async () => {
   const browser = new Browser();
   const { steps, url } = await visit("ann", browser);
   expect(url.pathname).toBe("/ui");
@@ -161,7 +160,7 @@ test("a login in the browser makes an account and a session, whose tokens have t
   expect(await server.rows(users)).toEqual([["user", "oauth", '{"groups":["staff"]}']]);
 });
 
-test("the cookies of a login are HttpOnly, and only that of the begun login leaves the site", async () => {
+test("the cookies of a login are HttpOnly, and only that of the started login is sent across sites", async () => {
   const begun = await server.get(LOGIN);
   expect(begun.status).toBe(302);
   const [cookie = ""] = begun.headers.getSetCookie();
@@ -174,7 +173,7 @@ test("the cookies of a login are HttpOnly, and only that of the begun login leav
   expect(begun.headers.get("referrer-policy")).toBe("no-referrer");
 });
 
-test("a role opens the admin page only if an administrator gave it, to the linked account", async () => {
+test("a role gives access to the admin page only if an administrator gave it to the linked account", async () => {
   await server.rows(`CREATE USER boss OAUTH '{"provider":"idp","subject":"bob"}' ROLE dba`);
   const browser = new Browser();
   await visit("bob", browser);
@@ -184,7 +183,7 @@ test("a role opens the admin page only if an administrator gave it, to the linke
   });
 });
 
-test("an address that the provider has not verified is no claim, and links nothing", async () => {
+test("an address that the provider has not verified does not become a claim, and links no account", async () => {
   await server.rows("CREATE USER owner INTERNAL EMAIL 'victim@example.com'");
   const browser = new Browser();
   await visit("mallory", browser);
@@ -194,8 +193,8 @@ test("an address that the provider has not verified is no claim, and links nothi
   expect(claim).toEqual([[null]]);
 });
 
-describe("a login fails, and opens no session,", () => {
-  test("if the user does not agree, or no longer, while existing sessions go on", async () => {
+describe("a login fails and opens no session", () => {
+  test("a login fails if the user does not consent or no longer does, while existing sessions continue", async () => {
     const earlier = new Browser();
     await visit("ann", earlier);
     await provider.next({ deny: true });
@@ -205,11 +204,11 @@ describe("a login fails, and opens no session,", () => {
     expect((await refreshed(earlier)).status).toBe(200);
   });
 
-  test("if another browser brings the callback", async () => {
+  test("a login fails if another browser sends the callback", async () => {
     const url = await callbackOf("ann", new Browser());
     const other = new Browser();
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
-    // A login that the other browser has begun itself does not help.
+    // A login that the other browser has started itself makes no difference.
     await callbackOf("bob", other);
     expect(errorOf(await other.go(url.href))).toBe("state_mismatch");
     expect((await refreshed(other)).status).toBe(401);
@@ -231,7 +230,7 @@ describe("a login fails, and opens no session,", () => {
     expect((await refreshed(browser)).status).toBe(401);
   });
 
-  test("if the code is used again", async () => {
+  test("a login fails if the code is used again", async () => {
     const browser = new Browser();
     const url = await callbackOf("ann", browser);
     const cookie = browser.cookiesFor(url);
@@ -243,7 +242,7 @@ describe("a login fails, and opens no session,", () => {
     expect(second.headers.getSetCookie().join()).not.toContain("tidemark_auth");
   });
 
-  test("if the cookie of the login was changed", async () => {
+  test("a login fails if its cookie was changed", async () => {
     const browser = new Browser();
     const url = await callbackOf("ann", browser);
     const [text = "", signature = ""] = (browser.cookie("127.0.0.1", "tidemark_oidc") ?? "").split(
@@ -266,8 +265,8 @@ describe("a login fails, and opens no session,", () => {
     }
   });
 
-  test("if a hostile provider answers in place of the one that was asked (mix-up)", async () => {
-    // The browser believes to log in at "evil", which sends it on to the honest provider.
+  test("a login fails if a hostile provider answers in place of the chosen one (mix-up)", async () => {
+    // The browser intends to log in at "evil", which sends it on to the honest provider.
     const browser = new Browser();
     evil.discovery = {
       authorization_endpoint: `${evil.url}/auth`,
@@ -299,7 +298,8 @@ describe("a login fails, and opens no session,", () => {
     const { url } = await browser.go(begun.url.href, /\/callback\?/);
     expect(url.pathname).toBe("/v1/api/auth/oidc/idp/callback");
     expect(errorOf(await browser.go(url.href))).toBe("state_mismatch");
-    // The code of the honest provider does not reach the hostile one by its own callback either.
+    // The code of the honest provider does not reach the hostile one through its own callback
+    // either.
     const own = new URL(`${server.url}/v1/api/auth/oidc/evil/callback${url.search}`);
     expect(errorOf(await browser.go(own.href))).toBe("state_mismatch");
     expect(stolen).toEqual([]);
@@ -329,7 +329,7 @@ describe("a login fails, and opens no session,", () => {
     evil.answer = undefined;
   });
 
-  test("if the provider is dead, while existing sessions go on", async () => {
+  test("a login fails while the provider is unreachable, but existing sessions continue", async () => {
     const browser = new Browser();
     await visit("ann", browser);
     const { access_token: token } = (await (await refreshed(browser)).json()) as Login;
@@ -340,7 +340,7 @@ describe("a login fails, and opens no session,", () => {
     expect(errorOf(await late.go(callback.href))).toBe("exchange_failed");
     expect(await server.rows("SELECT CURRENT_USER", { token })).toEqual([["oidc:idp:ann"]]);
     expect((await refreshed(browser)).status).toBe(200);
-    // It comes back with other keys.
+    // The provider returns with other keys.
     const { port } = provider;
     provider = await RealProvider.start({
       clients: [clientOf("idp")],
@@ -369,7 +369,7 @@ describe("a page of an application", () => {
     return server.post("/v1/api/auth/oidc/token", { code, verifier: given });
   }
 
-  test("gets a code, which its verifier turns into a session, once", async () => {
+  test("a page of an application gets a code, which its verifier turns into a session once", async () => {
     const code = await codeFor("ann");
     const first = await exchanged(code);
     expect(first.status).toBe(200);
@@ -382,13 +382,13 @@ describe("a page of an application", () => {
     ]);
   });
 
-  test("cannot use a code without the verifier, and the attempt uses the code up", async () => {
+  test("a page without the verifier cannot use a code, and the attempt invalidates the code", async () => {
     const code = await codeFor("ann");
     expect((await exchanged(code, "w".repeat(64))).status).toBe(403);
     expect((await exchanged(code)).status).toBe(403);
   });
 
-  test("learns of a failure in its fragment", async () => {
+  test("a page of an application learns of a failure in its URL fragment", async () => {
     await provider.next({ deny: true });
     const { url } = await new Browser().go(server.url + path, /app\.example\.com/);
     expect(url.hash).toBe("#tidemark_error=denied");
@@ -417,7 +417,7 @@ describe("a page of an application", () => {
     expect((await server.get(`${LOGIN}?${asked.toString()}`)).status).toBe(status);
   });
 
-  test("links an account with a password, which then logs in both ways", async () => {
+  test("a page links an account with a password to a provider, and the account can then log in both ways", async () => {
     const token = await server.createUser("lina");
     const link = async (
       fields: object,
@@ -439,7 +439,7 @@ describe("a page of an application", () => {
     const login = (await (await exchanged(await codeFor("victim"))).json()) as Login;
     expect(login.user.id).toBe("lina");
     expect((await server.login("lina")).user.id).toBe("lina");
-    // The login of the provider belongs to one account.
+    // The login of the provider belongs to exactly one account.
     const other = await server.createUser("luis");
     expect(await link({ code: await codeFor("victim"), password }, as(other))).toEqual([
       409,
@@ -449,7 +449,7 @@ describe("a page of an application", () => {
     expect(await link({ code: "x" }, as(login.access_token))).toEqual([400, "invalid_request"]);
   });
 
-  test("gives a guest a login, and the guest keeps its id", async () => {
+  test("a page gives a guest a login, and the guest keeps its id", async () => {
     const guest = (await (await server.post("/v1/api/auth/guest", {})).json()) as Login;
     await server.rows(`DROP USER "oidc:idp:mallory"`);
     const code = await codeFor("mallory");
@@ -492,7 +492,7 @@ test("the client begins and finishes a login, and links an account", async () =>
   });
 });
 
-test("unknown providers, and those without logins in the browser, are not found", async () => {
+test("unknown providers, and those without browser logins, are not found", async () => {
   for (const path of [
     "nobody/login",
     "bearer-only/login",
@@ -508,7 +508,7 @@ test("unknown providers, and those without logins in the browser, are not found"
   }
 });
 
-test("bodies of token and link are checked", async () => {
+test("the bodies of token and link requests are checked", async () => {
   for (const path of ["token", "link"]) {
     for (const body of [
       {},
@@ -525,7 +525,7 @@ test("bodies of token and link are checked", async () => {
 });
 
 test.skipIf(!hasOpenssl)(
-  "a provider is reached over TLS, if its certificate is trusted, also below a sub-path",
+  "a provider is reached over TLS if its certificate is trusted, even below a sub-path",
   async () => {
     const tls = certificateFor("localhost");
     const directory = mkdtempSync(join(tmpdir(), "tidemark-oidc-"));
@@ -552,7 +552,7 @@ test.skipIf(!hasOpenssl)(
       });
       const browser = new Browser({ ca: tls.cert });
       expect((await browser.go(`${trusting.url}/db${LOGIN}`)).url.pathname).toBe("/db/ui");
-      // The address comes from the userinfo endpoint here.
+      // With this provider, the email address comes from the userinfo endpoint.
       const emails = "SELECT email FROM system.users WHERE user_id = 'oidc:idp:ann'";
       expect(await trusting.rows(emails)).toEqual([["ann@example.com"]]);
       await using doubting = await startReadyServer({ config: { ...config, server: { port: 0 } } });

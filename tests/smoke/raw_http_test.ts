@@ -1,12 +1,12 @@
 /**
- * Requests that no HTTP library would send, byte by byte over a socket: each gets a response, and
- * the server stays up.
+ * Sends requests that no HTTP library would send, byte by byte over a socket. Each gets a response,
+ * and the server stays up.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
-/** The time after which a missing response will not arrive any more. */
+/** The time after which a missing response is no longer expected. */
 const ANSWER_MS_MAX = 60_000;
 
 let server: ServerProcess;
@@ -47,7 +47,7 @@ function subscribeTo(hostLine: string, version: string): Promise<string> {
 }
 
 test.each(["a:99999", "[", "%zz", ":", "[::1", "999.999.999.999", ""])(
-  "a Host that is no address, %p, does not keep a statement from its answer",
+  "a Host header that is not an address, %p, does not keep a statement from being answered",
   async (host) => {
     const answer = await subscribeTo(`Host: ${host}\r\n`, "1.1");
     expect(answer).toStartWith("HTTP/1.1 200 ");
@@ -55,7 +55,7 @@ test.each(["a:99999", "[", "%zz", ":", "[::1", "999.999.999.999", ""])(
   },
 );
 
-test("a request without Host is routed by its path", async () => {
+test("a request without a Host header is routed by its path", async () => {
   expect(await subscribeTo("", "1.0")).toContain(" 200 ");
   expect(await exchange("GET /health/live HTTP/1.0\r\n\r\n")).toContain('{"status":"alive"}');
 });

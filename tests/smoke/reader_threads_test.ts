@@ -1,7 +1,6 @@
 /**
- * Long queries in the reader threads of the real process: they are correct while their tables
- * change in every way, they are ended by everything that ends a statement, and they leave nothing
- * behind.
+ * Tests long queries in the reader threads of the real process. They are correct while their tables
+ * change in every way, are ended by everything that ends a statement, and leave nothing behind.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -17,12 +16,12 @@ const ROW_COUNT = 100_000;
 const NEWLINE = 10;
 
 /**
- * A query that takes longer than a tick of the event loop. `a` and `b` have the same sum after
- * every transaction.
+ * A query that takes longer than a tick of the event loop. `a` and `b` have equal sums after every
+ * transaction.
  */
 const SUMS = "SELECT sum(a), sum(b), count(*), count(DISTINCT s) FROM r.t";
 
-/** A query that compares 10 billion pairs, which takes any reader longer than a test. */
+/** A query that compares 10 billion pairs, which takes any reader longer than the test. */
 const ENDLESS = "SELECT count(*) FROM r.t x, r.t y WHERE x.a + y.b = -1";
 
 let server: ServerProcess;
@@ -52,7 +51,7 @@ async function fill(into: ServerProcess, table: string): Promise<void> {
   );
 }
 
-/** A row of system.queries: the only query besides the query that lists it. */
+/** A row of system.queries: the only query besides the one that reads the view. */
 interface Listed {
   readonly queryId: string;
   readonly rowsRead: number;
@@ -67,7 +66,7 @@ async function listed(at: ServerProcess = server): Promise<Listed | undefined> {
   return { queryId: String(row[0]), rowsRead: Number(row[1]), memoryBytes: Number(row[2]) };
 }
 
-/** Waits until a query that was sent runs in a reader. */
+/** Waits until a query that was sent is running in a reader. */
 async function untilReading(at: ServerProcess = server): Promise<Listed> {
   let found: Listed | undefined;
   await until(async () => {
@@ -96,7 +95,7 @@ function post(sql: string, signal?: AbortSignal): Promise<Response> {
   });
 }
 
-/** The number of lines in a response head, including the empty one. */
+/** The number of lines in a response header, including the empty one. */
 const HEAD_LINES = 9;
 
 /** Starts a client that reads the beginning of a response, and the rest only on request. */
@@ -146,9 +145,7 @@ function segmentsIn(folder: string): readonly string[] {
   return existsSync(path) ? readdirSync(path).filter((name) => name.endsWith(".seg")) : [];
 }
 
-/**
- * Returns the files of a folder that the process has mapped, even if they may have been removed.
- */
+/** Returns the files of a folder that the process has mapped, even if they have been removed. */
 function mappedOf(folder: string): readonly string[] {
   const maps = readFileSync(`/proc/${server.pid}/maps`, "utf8").split("\n");
   const paths = maps.filter((line) => line.includes(`/${folder}/`));
@@ -157,7 +154,7 @@ function mappedOf(folder: string): readonly string[] {
 
 describe("a long query in a reader", () => {
   test(
-    "reads one snapshot while transactions run",
+    "a long query reads one snapshot while transactions run",
     async () => {
       const before = await server.metric("tidemark_queries_in_readers_total");
       let transactions = 0;
@@ -196,7 +193,7 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "is measured there by EXPLAIN ANALYZE",
+    "EXPLAIN ANALYZE measures a long query in its reader",
     async () => {
       const lines = (await server.rows(`EXPLAIN ANALYZE ${SUMS}`)).flat().map(String);
       expect(lines.find((line) => line.includes("Aggregate"))).toInclude("rows: 1;");
@@ -206,7 +203,7 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "waits for a reader, and others do not wait for all before it",
+    "a long query waits for a reader, but not for all queries before it",
     async () => {
       const token = await server.createUser("greedy", "dba");
       const killing = Array.from({ length: 12 }, () => server.sql(ENDLESS, { token }));
@@ -219,7 +216,7 @@ describe("a long query in a reader", () => {
       const running =
         "SELECT query_id FROM system.queries WHERE user_id = 'greedy' AND state = 'running'";
       await server.rows(`KILL QUERY '${String((await server.rows(running))[0]?.[0])}'`);
-      // One of twelve is ended, and the earlier ones still wait.
+      // One of twelve queries ends while the earlier ones are still waiting.
       expect((await sums).body.status).toBe("success");
       await server.rows("DROP USER greedy");
       for (const { body } of await Promise.all(killing))
@@ -230,7 +227,7 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "lists the rows and memory that it used, and is ended by KILL QUERY",
+    "a long query is listed with its rows and memory, and ends after KILL QUERY",
     async () => {
       const running = server.sql(
         "SELECT count(*) FROM (SELECT DISTINCT x.id, y.id AS other FROM r.t x, r.t y) AS d",
@@ -249,7 +246,7 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "is ended at its time limit",
+    "a long query ends at its time limit",
     async () => {
       const { body, status } = await server.sql(ENDLESS, { fields: { timeout_ms: 300 } });
       expect([status, body.error?.code]).toEqual([400, "QUERY_TIMEOUT"]);
@@ -259,7 +256,7 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "is ended when its user is dropped",
+    "a long query ends when its user is dropped",
     async () => {
       const token = await server.createUser("leaving", "dba");
       const running = server.sql(ENDLESS, { token });
@@ -273,13 +270,13 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "is ended when its client leaves in the middle of the answer",
+    "a long query ends when its client disconnects in the middle of the response",
     async () => {
       const leaving = new AbortController();
       const answer = await post("SELECT id, repeat(s, 400) FROM r.t", leaving.signal);
       const reader = answer.body?.getReader();
       await reader?.read();
-      // The server's own work may occupy the other reader for a moment.
+      // The server's own work may briefly occupy the other reader.
       await until(async () => (await server.metric("tidemark_readers_busy")) === 1);
       leaving.abort();
       await untilIdle();
@@ -295,13 +292,13 @@ describe("a long query in a reader", () => {
   );
 
   test(
-    "waits for a client that reads slowly, and uses little memory meanwhile",
+    "a long query waits for a client that reads slowly, and uses little memory meanwhile",
     async () => {
-      // Warms both readers.
+      // Warms up both readers.
       await Promise.all([server.rows(SUMS), server.rows(SUMS)]);
       const before = residentBytes();
       const client = await slowClient("SELECT id, repeat(s, 400) FROM r.t");
-      // Other queries run in the meantime, long enough for the whole result to be produced.
+      // Other queries run in the meantime, long enough for the complete result to be produced.
       for (let read = 0; read < 20; read += 1) {
         const [[a, b] = []] = await server.rows(SUMS);
         expect(b).toBe(a);
@@ -317,8 +314,8 @@ describe("a long query in a reader", () => {
   );
 });
 
-describe("a reader asks the event loop for data that only it has", () => {
-  /** Statements that run for longer than their first time slice, and their results. */
+describe("a reader asks the event loop for data that only the event loop has", () => {
+  /** Statements that run beyond their first time slice, and their results. */
   test.each([
     [
       "rows that a transaction has staged",
@@ -377,7 +374,7 @@ describe("a long query that sleeps does so in its reader", () => {
   const SLEEPING = "SELECT count(DISTINCT s) > 0, pg_sleep(3000) FROM r.t";
 
   test(
-    "for its time, and as often as requested",
+    "a query in a reader sleeps for its time, as often as requested",
     async () => {
       const before = await server.metric("tidemark_queries_in_readers_total");
       const sinceMs = performance.now();
@@ -385,7 +382,7 @@ describe("a long query that sleeps does so in its reader", () => {
         await server.rows("SELECT count(DISTINCT s) > 0, pg_sleep(0.2), pg_sleep(0.1) FROM r.t"),
       ).toEqual([[true, "", ""]]);
       expect(performance.now() - sinceMs).toBeGreaterThanOrEqual(300);
-      // The query is short, but leaves the event loop because it is restarted so often.
+      // The query is short, but moves to a reader because it is restarted so often.
       expect(
         await server.rows("SELECT count(pg_sleep(0.0001)) FROM generate_series(1, 3000)"),
       ).toEqual([[3000]]);
@@ -397,7 +394,7 @@ describe("a long query that sleeps does so in its reader", () => {
   );
 
   test(
-    "until KILL QUERY or its time limit ends it",
+    "a sleeping query ends after KILL QUERY or at its time limit",
     async () => {
       const running = server.sql(SLEEPING);
       const { queryId } = await untilReading();
@@ -418,7 +415,7 @@ describe("clients that keep readers waiting", () => {
   const ANSWER = "SELECT id, repeat(s, 100) FROM r.t";
 
   test(
-    "leave the other readers free",
+    "clients that read slowly leave the other readers free",
     async () => {
       const clients = await Promise.all([slowClient(ANSWER), slowClient(ANSWER)]);
       const [[a, b] = []] = await server.rows(SUMS);
@@ -428,14 +425,14 @@ describe("clients that keep readers waiting", () => {
         expect(await client.linesToEnd()).toBe(HEAD_LINES + Number(count) + 2);
       }
       await untilIdle();
-      // Readers that were opened in place of others are closed again.
+      // Readers that were opened as replacements are closed again.
       expect(await server.metric("tidemark_readers_open")).toBeLessThanOrEqual(3);
     },
     MS_MAX,
   );
 
   test(
-    "do so only for a while if they occupy all readers",
+    "clients that read slowly may occupy all readers only for a while",
     async () => {
       const clients = await Promise.all([1, 2, 3, 4].map(() => slowClient(ANSWER)));
       const [[a, b] = []] = await server.rows(SUMS);
@@ -453,7 +450,7 @@ describe("clients that keep readers waiting", () => {
 
 describe("the files that a reader has read are removed", () => {
   test(
-    "when their table is dropped while it reads",
+    "the files of a table that is dropped while a reader reads them are removed afterwards",
     async () => {
       await fill(server, "gone");
       await server.rows("STORAGE FLUSH TABLE r.gone");
@@ -471,7 +468,7 @@ describe("the files that a reader has read are removed", () => {
   );
 
   test(
-    "when a merge replaces them while it reads",
+    "the files that a merge replaces while a reader reads them are removed afterwards",
     async () => {
       const folder = await folderOf("t");
       await server.rows("UPDATE r.t SET s = s || '!' WHERE id % 50 = 1; STORAGE FLUSH TABLE r.t");
@@ -483,8 +480,8 @@ describe("the files that a reader has read are removed", () => {
       expect(mappedOf(folder)).not.toEqual([]);
       await server.rows(`KILL QUERY '${queryId}'`);
       await running;
-      // The current versions and their history are left. A merge of the server's own may have made
-      // a segment that was replaced too.
+      // The current versions and their history remain. A background merge may have created a
+      // segment that was also replaced.
       await until(() => segmentsIn(folder).length === 2);
       expect(segmentsIn(folder).filter((name) => replaced.includes(name))).toEqual([]);
       await until(() =>
@@ -511,7 +508,7 @@ test(
 );
 
 test(
-  "a long query waits while all statements together use their memory",
+  "a long query waits while other statements use all the statement memory",
   async () => {
     const mib = 2 ** 20;
     await using own = await started({
@@ -528,7 +525,7 @@ test(
       holder = await listed(own);
       return (holder?.memoryBytes ?? 0) > 16 * mib;
     });
-    // The tenant has its own reader and memory.
+    // The tenant has a separate reader and separate memory.
     const { body } = await own.sql(SUMS, { fields: { timeout_ms: 500 } });
     expect(body.error?.code).toBe("QUERY_TIMEOUT");
     // Short statements do not wait.

@@ -1,7 +1,7 @@
 /**
- * Verifies that the rows of a client that resumes are the current result, or the client has to
- * start again, even if the name by then refers to another table, another user or other columns.
- * Method: each case once on a server that continues, and once with a kill between loss and resume.
+ * Verifies that a client that resumes either has the current result or must start again, even if
+ * the name now refers to another table, another user or other columns. Each case runs once on a
+ * server that continues, and once with a kill between the loss and the resume.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { SubscribeOptions } from "../../src/protocol/mod.ts";
@@ -161,7 +161,7 @@ describe.each([
 test.each([
   ["on one server", false],
   ["over a kill", true],
-])("a table that is opened shows nothing from before, %s", async (_where, isKilled) => {
+])("a table to which access is granted shows nothing from before, %s", async (_where, isKilled) => {
   count += 1;
   const table = `app.opened${count}`;
   const user = await server.createUser(`opened${count}`);
@@ -181,14 +181,15 @@ test.each([
   expect(late.told).toEqual(refused);
   const whole = await follow(sql, { token: user, from_seq_id: 0 });
   expect(whole.told).toEqual([2]);
-  // A client that has everything visible continues from there, even if nothing was written since.
+  // A client that has everything visible continues from there, even if nothing was written in the
+  // meantime.
   const here = await follow(sql, { token: user, from_seq_id: whole.position });
   expect(here.told).toEqual([]);
   // Later changes are visible to everyone.
   await server.rows(`INSERT INTO ${table} VALUES (3, 'open')`);
   const next = await follow(sql, { token: user, from_seq_id: Number(earliest) });
   expect(next.told).toEqual([3]);
-  // A user who loses access and regains it in the same way sees nothing from in between.
+  // A user who loses access and regains it in the same way sees nothing from the time in between.
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PRIVATE')`);
   await server.rows(`DELETE FROM ${table} WHERE id = 3`);
   await server.rows(`ALTER TABLE ${table} SET (ACCESS_LEVEL = 'PUBLIC')`);
@@ -196,7 +197,7 @@ test.each([
   expect(fresh.told).toEqual(refused);
 });
 
-test("a resume by events is refused before the stream if the columns have changed", async () => {
+test("a resume over an event stream is refused before the stream begins if the columns have changed", async () => {
   await server.rows(`CREATE SHARED TABLE app.events ${COLUMNS}`);
   await server.rows("INSERT INTO app.events (id, v) VALUES (1, 'a')");
   const sql = "SELECT * FROM app.events";

@@ -1,7 +1,4 @@
-/**
- * Verifies that a service manager that starts the real process learns when it listens and when it
- * stops.
- */
+/** Verifies that the real process tells its service manager when it listens and when it stops. */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +31,7 @@ testUnless(linuxMissing)("a service manager that does not listen is a warning", 
   expect(await server.rows("SELECT 1")).toEqual([[1]]);
 });
 
-test("without a service manager nothing is said", async () => {
+test("the server sends no notification without a service manager", async () => {
   await using server = await startReadyServer({ env: { NOTIFY_SOCKET: undefined } });
   expect(server.output).not.toContain("service manager");
 });

@@ -1,6 +1,6 @@
 /**
- * Service tokens on the real process: the access that they give, the requests that their scopes
- * refuse, and their end.
+ * Tests service tokens on the real process: the access that they give, the requests that their
+ * scopes refuse, and how they end.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SocketClient } from "../support/client.ts";
@@ -63,7 +63,7 @@ test("CREATE TOKEN shows the secret once, and SHOW TOKENS, system.tokens and the
   ).toEqual([["shown", "mailer", "WRITE, ACT, NAMESPACE app", "ada"]]);
 });
 
-test("a token opens HTTP, me, and the socket, as its user, and its last use is shown", async () => {
+test("a token gives access to HTTP, me, and the socket as its user, and its last use is shown", async () => {
   const token = await tokenFor("mailer", "", "used");
   const lastUse = "SELECT last_used_at FROM system.tokens WHERE name = 'used'";
   expect(await server.rows(lastUse)).toEqual([[null]]);
@@ -78,7 +78,7 @@ test("a token opens HTTP, me, and the socket, as its user, and its last use is s
   socket.close();
 });
 
-test("a drop by a token for one namespace drops nothing in another, and names nothing there", async () => {
+test("a DROP by a token for one namespace drops and names nothing in another namespace", async () => {
   await server.rows(
     `CREATE TABLE app.base (id INT PRIMARY KEY, code INT, n INT, CONSTRAINT codes UNIQUE (code));
      CREATE INDEX plain ON app.base (n);
@@ -97,7 +97,7 @@ test("a drop by a token for one namespace drops nothing in another, and names no
     "DROP SEQUENCE app.counter CASCADE",
     "ALTER TABLE app.base DROP COLUMN n CASCADE",
     "ALTER TABLE app.base DROP COLUMN code CASCADE",
-    // Without CASCADE, others are told which objects depend on it.
+    // Without CASCADE, the error tells other callers which objects depend on the dropped one.
     "DROP TABLE app.base",
     "DROP VIEW app.near",
     "DROP SEQUENCE app.counter",
@@ -115,14 +115,14 @@ test("a drop by a token for one namespace drops nothing in another, and names no
     "DROP VIEW other.hidden_view, other.hidden_second; DROP TABLE other.hidden_child",
   );
   expect(await failure("DROP TABLE app.base CASCADE", limited)).toEqual(["none", ""]);
-  // A token without scopes reaches as far as the role of its user.
+  // A token without scopes has all rights of its user's role.
   expect(await failure("DROP SEQUENCE app.counter CASCADE", await tokenFor("definer"))).toEqual([
     "none",
     "",
   ]);
 });
 
-test("DEFINE covers policies, in the token's namespaces only", async () => {
+test("DEFINE covers policies, but only in the token's namespaces", async () => {
   for (const namespace of ["app", "other"]) {
     await server.rows(
       `CREATE TABLE ${namespace}.ruled (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED')`,
@@ -139,7 +139,7 @@ test("DEFINE covers policies, in the token's namespaces only", async () => {
   expect(await failure("DROP POLICY p ON app.ruled", define)).toEqual(["none", ""]);
 });
 
-test("a token's claims are those of its user, and a policy of a RESTRICTED table holds for it", async () => {
+test("a token has the claims of its user, and policies of RESTRICTED tables apply to it", async () => {
   await server.rows(
     `CREATE TABLE app.mail (id INT PRIMARY KEY, who TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED');
      INSERT INTO app.mail VALUES (1, 'ann'), (2, 'bob');
@@ -193,7 +193,7 @@ test.each([
   expect([found, said]).toEqual([code, expect.stringContaining(message)]);
 });
 
-test("a token with the scope READ copies rows out, and none in", async () => {
+test("a token with the scope READ may copy rows out, but not in", async () => {
   const token = await tokenFor("mailer", "SCOPES (READ)");
   const copy = async (sql: string): Promise<number> => {
     const url = `${server.url}/v1/api/copy?sql=${encodeURIComponent(sql)}`;
@@ -205,7 +205,7 @@ test("a token with the scope READ copies rows out, and none in", async () => {
   expect(await server.rows("SELECT id FROM app.items WHERE id = 9")).toEqual([]);
 });
 
-test("a token of an administrator with scopes manages no accounts, nothing that runs, and no topics", async () => {
+test("an administrator's token with scopes cannot manage accounts, running work or topics", async () => {
   const token = await tokenFor("ada", "SCOPES (WRITE, DEFINE, ACT)");
   for (const sql of [
     "CREATE USER eve WITH PASSWORD 'correct horse 9'",
@@ -227,7 +227,7 @@ test("a token of an administrator with scopes manages no accounts, nothing that 
   expect(await failure("DROP NAMESPACE made", token)).toEqual(["none", ""]);
 });
 
-test("a token that is limited to a namespace sees nothing of the others, and says why", async () => {
+test("a token that is limited to a namespace sees no other namespace, and the error says why", async () => {
   const token = await tokenFor("ada", "SCOPES (WRITE, DEFINE, NAMESPACE app)", "narrow");
   expect(await server.rows("SELECT id FROM app.items", { token })).toContainEqual([1]);
   const { body } = await server.sql("SELECT id FROM other.items", { token });
@@ -259,7 +259,7 @@ test("a token that is limited to a namespace sees nothing of the others, and say
   socket.close();
 });
 
-test("a token that is limited to a namespace does not read the views of another", async () => {
+test("a token that is limited to a namespace cannot read the views of another", async () => {
   await server.rows(
     `CREATE VIEW other.constants AS SELECT 'a secret' AS words;
      CREATE VIEW other.of_app AS SELECT id, 'a secret' AS words FROM app.items;
@@ -275,7 +275,7 @@ test("a token that is limited to a namespace does not read the views of another"
     "SUBSCRIBE TO SELECT * FROM other.of_app",
   ];
   for (const sql of queries) {
-    // A plan that was made for somebody else, or for another query, changes nothing.
+    // A plan that was made for another caller or another query makes no difference.
     await server.rows(sql);
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
     expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
@@ -296,7 +296,7 @@ test("a token that is limited to a namespace does not read the views of another"
   await server.rows("DROP VIEW app.over, app.own, other.of_app, other.constants");
 });
 
-test("a token that is limited to a namespace consumes no topic with rows of another namespace", async () => {
+test("a token that is limited to a namespace cannot consume a topic with rows of another namespace", async () => {
   await server.rows(
     "CREATE TABLE other.parcels (id INT PRIMARY KEY); CREATE TOPIC app.parcels; " +
       "ALTER TOPIC app.parcels ADD SOURCE other.parcels ON INSERT; INSERT INTO other.parcels VALUES (41)",
@@ -321,7 +321,7 @@ test("a token that is limited to a namespace consumes no topic with rows of anot
   socket.close();
 });
 
-test("a token that is limited to a namespace consumes its topics only, over SQL, HTTP and the socket", async () => {
+test("a token that is limited to a namespace consumes only its topics, over SQL, HTTP and the socket", async () => {
   await server.rows("CREATE TOPIC app.feed; CREATE TOPIC other.feed");
   const token = await tokenFor("mailer", "SCOPES (WRITE, NAMESPACE app)");
   const bearer = { Authorization: `Bearer ${token}` };
@@ -347,7 +347,7 @@ test("a token that is limited to a namespace consumes its topics only, over SQL,
   socket.close();
 });
 
-test("EXECUTE AS by a token with ACT keeps its other scopes", async () => {
+test("EXECUTE AS by a token with ACT keeps the token's other scopes", async () => {
   const token = await tokenFor("mailer", "SCOPES (READ, ACT)");
   expect(await server.rows("EXECUTE AS USER ann (SELECT CURRENT_USER)", { token })).toEqual([
     ["ann"],
@@ -359,7 +359,7 @@ test("EXECUTE AS by a token with ACT keeps its other scopes", async () => {
   expect([code, message]).toEqual(["PERMISSION_DENIED", expect.stringContaining("no scope WRITE")]);
 });
 
-test("DROP TOKEN ends its sockets and refuses it, and leaves other sessions of the user", async () => {
+test("DROP TOKEN ends its sockets and refuses the token, but leaves other sessions of the user open", async () => {
   const dropped = await tokenFor("mailer", "", "dropped");
   const other = await tokenFor("mailer");
   const sockets = await Promise.all(
@@ -381,7 +381,7 @@ test("DROP TOKEN ends its sockets and refuses it, and leaves other sessions of t
   expect((await server.sql("DROP TOKEN IF EXISTS dropped")).body.error).toBeUndefined();
 });
 
-test("a token follows the role of its user, and ends with its user, also for a later account of that name", async () => {
+test("a token follows the role of its user, and ends with the user even if the name is used again", async () => {
   await server.rows("CREATE USER rob INTERNAL ROLE service");
   const token = await tokenFor("rob");
   await server.rows("ALTER USER rob SET ROLE user");
@@ -392,7 +392,7 @@ test("a token follows the role of its user, and ends with its user, also for a l
   expect((await server.sql("SELECT 1", { token })).status).toBe(401);
 });
 
-test("a wrong token, a truncated one and one with a typing error are refused alike", async () => {
+test("a wrong token, a truncated one and one with a typing error get the same refusal", async () => {
   const token = await tokenFor("mailer");
   const last = token.endsWith("0") ? "1" : "0";
   for (const wrong of [
@@ -424,7 +424,7 @@ test.each([
   expect(await server.rows("SELECT count(*) FROM system.tokens WHERE name = 'x'")).toEqual([[0]]);
 });
 
-test("only role dba makes tokens, and only role system those of role system", async () => {
+test("only role dba creates tokens, and only role system creates those of role system", async () => {
   const token = await tokenFor("mailer");
   expect((await failure("CREATE TOKEN y FOR USER mailer", token))[0]).toBe("PERMISSION_DENIED");
   expect((await failure("CREATE TOKEN y FOR USER CURRENT_USER", token))[0]).toBe(

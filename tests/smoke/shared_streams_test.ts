@@ -1,7 +1,7 @@
 /**
- * STREAM tables that several users read, over the wire: policies decide about their rows, and
- * followers get each row's expiry as a delete with a reason, however the query is followed and over
- * lost connections and restarts.
+ * Tests STREAM tables that several users read, over the wire: policies determine who sees their
+ * rows, and subscribers receive each row's expiry as a delete with a reason, whether the query is
+ * followed row by row or maintained, and across lost connections and restarts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
@@ -14,9 +14,9 @@ let dan: string;
 let eva: string;
 
 const TABLES = {
-  /** Everybody reads: followed row by row. */
+  /** All users may read this table, so it is followed row by row. */
   open: "OWNER_COLUMN = 'author'",
-  /** Members read: followed as a whole. */
+  /** Only members may read this table, so its query is maintained incrementally. */
   closed: "ACCESS_LEVEL = 'RESTRICTED'",
   slow: "ACCESS_LEVEL = 'RESTRICTED'",
 } as const;
@@ -46,9 +46,9 @@ afterAll(() => server.stop());
 
 interface Following {
   readonly socket: SocketClient;
-  /** The rows of the snapshot or of a resume. */
+  /** The rows of the snapshot or of the resume. */
   readonly ids: readonly unknown[];
-  /** The changes that came before the rows were complete, as after a resume. */
+  /** The changes that arrived before the rows were complete, as after a resume. */
   readonly before: readonly ChangeMessage[];
 }
 
@@ -104,7 +104,9 @@ const QUERIES = [
   ],
 ] as const;
 
-/** Sets the TTL, so that rows expire when a test is ready for it, however slow the machine is. */
+/**
+ * Sets the TTL, so that rows expire only when a test is ready for it, however slow the machine is.
+ */
 async function setTtl(table: string, seconds: number): Promise<void> {
   await server.rows(`ALTER TABLE chat.${table} SET (TTL_SECONDS = ${seconds})`);
 }
@@ -114,7 +116,7 @@ async function untilEmpty(table: string): Promise<void> {
   await until(async () => (await server.rows(`SELECT id FROM chat.${table}`)).length === 0);
 }
 
-test.each(QUERIES)("expiry comes as a delete with its reason: %s", async (_, table, sql) => {
+test.each(QUERIES)("expiry arrives as a delete with its reason: %s", async (_, table, sql) => {
   const following = await follow(sql, { token: eva });
   expect(following.ids).toEqual([]);
   await server.rows(`INSERT INTO chat.${table} (id, room) VALUES (1, 1), (2, 2)`, { token: eva });
@@ -128,7 +130,7 @@ test.each(QUERIES)("expiry comes as a delete with its reason: %s", async (_, tab
   following.socket.close();
 });
 
-test.each(QUERIES)("a resume tells what expired meanwhile: %s", async (_, table, sql) => {
+test.each(QUERIES)("a resume reports rows that expired meanwhile: %s", async (_, table, sql) => {
   const written = `INSERT INTO chat.${table} (id, room) VALUES (3, 1) RETURNING _seq`;
   const [[from] = []] = await server.rows(written, { token: eva });
   const first = await follow(sql, { token: eva });
@@ -148,7 +150,7 @@ test.each(QUERIES)("a resume tells what expired meanwhile: %s", async (_, table,
   second.socket.close();
 });
 
-test("rows that expire while the server is down are gone, and resumed followers are told", async () => {
+test("rows that expire while the server is down are gone, and resumed subscribers are told", async () => {
   await setTtl("open", 1);
   const written = "INSERT INTO chat.open (id, room) VALUES (5, 1) RETURNING _seq";
   const [[from] = []] = await server.rows(written, { token: eva });
@@ -161,7 +163,7 @@ test("rows that expire while the server is down are gone, and resumed followers 
   await setTtl("open", LONG_SECONDS);
 });
 
-test("policies decide who reads and follows the rows, and who writes them", async () => {
+test("policies determine who reads, follows and writes the rows", async () => {
   await server.rows("INSERT INTO chat.slow (id, room) VALUES (1, 1), (2, 2)", { token: eva });
   expect(await server.rows("SELECT id FROM chat.slow", { token: dan })).toEqual([[1]]);
   const { body } = await server.sql("INSERT INTO chat.slow (id, room) VALUES (3, 2)", {
@@ -180,7 +182,7 @@ test("policies decide who reads and follows the rows, and who writes them", asyn
   const gone = await change(following);
   expect(gone.split(" ").toSorted()).toEqual(["1", "2", "delete"]);
   expect(await server.rows("SELECT id FROM chat.slow", { token: dan })).toEqual([]);
-  // A resume from before gives nothing but the deletes.
+  // A resume from an earlier position delivers only the deletes.
   const from = Number((await server.rows("SELECT max(_seq) FROM chat.slow"))[0]?.[0]);
   const again = await follow("SELECT id FROM chat.slow", { token: dan, from });
   expect(again.ids).toEqual([]);
@@ -189,7 +191,7 @@ test("policies decide who reads and follows the rows, and who writes them", asyn
   await server.rows("INSERT INTO chat.members VALUES (1, 'dan')");
 });
 
-test("a file in such a table is read by those who see its row, until it expires", async () => {
+test("a file in such a table can be read by those who see its row, until the row expires", async () => {
   await server.rows(
     `CREATE STREAM TABLE chat.shown (id INT PRIMARY KEY, room INT, doc FILE) WITH (TTL_SECONDS = 3600, ACCESS_LEVEL = 'RESTRICTED'); CREATE POLICY members ON chat.shown USING (${MEMBERS})`,
   );
@@ -210,7 +212,7 @@ test("a file in such a table is read by those who see its row, until it expires"
   await until(async () => (await read(eva)) === 404);
 });
 
-test("a topic delivers the expiry of a row as its deletion", async () => {
+test("a topic delivers the expiry of a row as a deletion", async () => {
   await server.rows(
     "CREATE STREAM TABLE chat.steps (id INT PRIMARY KEY) WITH (TTL_SECONDS = 1, ACCESS_LEVEL = 'PUBLIC'); CREATE TOPIC chat.gone; ALTER TOPIC chat.gone ADD SOURCE chat.steps ON DELETE; INSERT INTO chat.steps VALUES (11)",
   );

@@ -1,6 +1,6 @@
 /**
- * Verifies that on SIGHUP the real process reloads its changeable settings and continues the log in
- * a new file; it ignores SIGUSR1 and SIGUSR2.
+ * Verifies that the real process reloads its changeable settings and continues the log in a new
+ * file on SIGHUP, and that it ignores SIGUSR1 and SIGUSR2.
  */
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ async function printed(server: ServerProcess, what: string, count = 1): Promise<
 
 const DONE = "SIGHUP: reopened the log files";
 
-test("SIGHUP continues the log in a new file, reloads its level and names other changed keys", async () => {
+test("SIGHUP continues the log in a new file, reloads its level and reports other changed keys", async () => {
   await using server = await startReadyServer({ config: { logging: { level: "error" } } });
   const file = join(server.directory, "logs/tidemark.log");
   writeFileSync(file, "rotated\n");
@@ -50,8 +50,8 @@ test("SIGHUP continues the log in a new file, reloads its level and names other 
     ["logging.level", "debug", "file"],
     ["server.shutdown_timeout_secs", "10", "default"],
   ]);
-  // A reloaded setting does not count as a change the second time. The others still wait for a
-  // restart.
+  // A setting that was reloaded does not count as a change the second time. The others still
+  // require a restart.
   rewrite(server, "shutdown_timeout_secs = 7\n", "");
   rewrite(server, "tls_cert = '/c'\ntls_key = '/k'\n", "");
   server.kill("SIGHUP");
@@ -87,7 +87,7 @@ test("SIGUSR1 and SIGUSR2 are ignored, with one log line each", async () => {
 });
 
 describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
-  test("a new certificate serves new connections; open connections and running requests continue", async () => {
+  test("SIGHUP uses a new certificate for new connections, while open connections and running requests continue", async () => {
     const directory = mkdtempSync(join(tmpdir(), "tidemark-tls-"));
     const [cert, key] = [join(directory, "c.pem"), join(directory, "k.pem")];
     makeCertificate("first", { cert, key });
@@ -101,7 +101,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=unchanged");
 
-    // A request is half sent.
+    // Half of a request has been sent.
     makeCertificate("second", { cert, key: join(directory, "next.pem") });
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");

@@ -1,6 +1,6 @@
 /**
- * `/v1/ws` on the real process (chapter 9 of the wire contract): login, snapshot in batches,
- * changes, resume, formats. Frames are compared with those of the contract, over JSON and over
+ * Tests `/v1/ws` on the real process (chapter 9 of the wire contract): login, snapshot in batches,
+ * changes, resume and formats. Frames are compared with those of the contract, over JSON and over
  * MessagePack.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -34,7 +34,7 @@ async function newTable(kind = "SHARED"): Promise<string> {
 
 type Speech = "json" | "msgpack";
 
-/** The serialization of a group of tests. */
+/** The serialization that a group of tests uses. */
 let speech: Speech = "json";
 
 async function connect(query = "?compress=false"): Promise<SocketClient> {
@@ -72,8 +72,8 @@ async function follow(socket: SocketClient, spec: Spec): Promise<InitialDataBatc
   }
 }
 
-describe("log-in", () => {
-  test("by header succeeds without a message", async () => {
+describe("login on a socket", () => {
+  test("a login by header succeeds without a message", async () => {
     const socket = await SocketClient.connect(server.url, { token: server.token });
     expect(await socket.next()).toEqual({
       type: "auth_success",
@@ -85,7 +85,7 @@ describe("log-in", () => {
     socket.close();
   });
 
-  test("again renews the connection, which then belongs to the session of the newer token", async () => {
+  test("a second login renews the connection, which then belongs to the session of the newer token", async () => {
     const [first, second] = [await server.login("ada"), await server.login("ada")];
     const logOut = ({ access_token: token }: typeof first): Promise<Response> =>
       server.post("/v1/api/auth/logout", {}, { Authorization: `Bearer ${token}` });
@@ -102,7 +102,7 @@ describe("log-in", () => {
     expect(await socket.closed()).toMatchObject({ code: 1008 });
   });
 
-  test("again by the token of another user, or by none, closes with 1008", async () => {
+  test("a second login with another user's token, or with none, closes with 1008", async () => {
     for (const token of [await server.createUser("renewer"), "anything"]) {
       const socket = await SocketClient.connect(server.url);
       await socket.authenticate(server.token);
@@ -113,7 +113,7 @@ describe("log-in", () => {
     }
   });
 
-  test("by message gets a response once requested, and shows the values in force", async () => {
+  test("a login by message is answered if requested, and the response shows the settings in effect", async () => {
     const socket = await SocketClient.connect(server.url, { query: "?compress=FALSE" });
     const protocol = { serialization: "msgpack", compression: "gzip" };
     socket.send({ type: "authenticate", method: "jwt", token: server.token, protocol });
@@ -124,7 +124,7 @@ describe("log-in", () => {
     socket.close();
   });
 
-  test("that is missing closes with 1008", async () => {
+  test("a missing login closes with 1008", async () => {
     const socket = await SocketClient.connect(server.url);
     socket.send({ type: "ping", id: "p" });
     expect(await socket.expect("pong")).toEqual({ type: "pong", id: "p", positions: {} });
@@ -143,7 +143,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 
   describe("a snapshot", () => {
-    test("arrives in batches as the contract shows, followed by changes", async () => {
+    test("a snapshot arrives in batches as in the contract, followed by changes", async () => {
       const table = await newTable();
       await server.rows(
         `INSERT INTO ${table} VALUES (5, 'lobby', 'a'), (6, 'lobby', NULL), (7, 'lobby', 'hello'), (9, 'x', 'y')`,
@@ -171,7 +171,8 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
         ],
         batch_control: { batch_num: 0, has_more: true, status: "loading", last_seq_id: SEQ },
       });
-      // Written while the snapshot is in progress: not in it, but not lost.
+      // This row is written while the snapshot is in progress. It is not part of the snapshot, but
+      // it is not lost.
       await server.rows(`INSERT INTO ${table} VALUES (8, 'lobby', 'hi')`);
       socket.send({ type: "next_batch" });
       expect(await socket.next()).toEqual({
@@ -191,14 +192,14 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("of nothing is one empty batch", async () => {
+    test("a snapshot without rows is one empty batch", async () => {
       const socket = await connect();
       const batch = await follow(socket, { sql: `SELECT * FROM ${await newTable()}` });
       expect(batch).toMatchObject({ rows: [], batch_control: { batch_num: 0, status: "ready" } });
       socket.close();
     });
 
-    test("can be the newest rows only, or none", async () => {
+    test("a snapshot may contain only the newest rows, or none", async () => {
       const table = await newTable();
       const values = Array.from({ length: 20 }, (_, id) => `(${id}, 'r', 't')`).join(", ");
       await server.rows(`INSERT INTO ${table} VALUES ${values}`);
@@ -215,7 +216,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("contains rows from segments and from memory, each once, in order", async () => {
+    test("a snapshot contains rows from segments and from memory, each once, in order", async () => {
       const table = await newTable();
       for (let round = 0; round < 4; round += 1) {
         const values = Array.from({ length: 500 }, (_, n) => `(${round * 500 + n}, 'r', 't')`);
@@ -244,7 +245,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 
   describe("a change", () => {
-    test("is an insert, update or delete by the matches before and now", async () => {
+    test("a change is an insert, update or delete depending on whether the row matched before and matches now", async () => {
       const table = await newTable();
       const socket = await connect();
       await follow(socket, { sql: `SELECT id, text, _seq FROM ${table} WHERE room = 'lobby'` });
@@ -267,8 +268,8 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
         old_values: [{ id: 1, text: "a", _seq: SEQ }],
       } as unknown as ServerMessage);
 
-      // An update that changes nothing makes no version, and changes to unselected columns are not
-      // sent.
+      // An update that changes nothing creates no version, and changes to unselected columns are
+      // not sent.
       await write("UPDATE t! SET text = NULL WHERE id = 1");
       await write("UPDATE t! SET room = 'away' WHERE id = 1");
       expect(await socket.next()).toEqual({
@@ -286,7 +287,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("contains only live rows, also if the filter names _deleted", async () => {
+    test("a change contains only live rows, even if the filter names _deleted", async () => {
       const table = await newTable();
       await server.rows(`INSERT INTO ${table} (id) VALUES (1), (2)`);
       const [[first] = []] = await server.rows(`SELECT _seq FROM ${table} WHERE id = 1`);
@@ -313,7 +314,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("of one commit arrives with its commit, in order", async () => {
+    test("the changes of one commit arrive together, in order", async () => {
       const table = await newTable();
       const socket = await connect();
       await follow(socket, { sql: `SELECT id, _seq FROM ${table}` });
@@ -333,7 +334,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("reaches parameters, an unqualified name, and a renamed column", async () => {
+    test("a change reaches queries with parameters, an unqualified name, or a renamed column", async () => {
       const table = await newTable();
       const socket = await connect();
       await follow(socket, {
@@ -348,7 +349,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("stops with unsubscribe, and with another of the same id", async () => {
+    test("changes stop after unsubscribe, and after another subscription with the same id", async () => {
       const table = await newTable();
       const socket = await connect();
       const sql = `SELECT id FROM ${table}`;
@@ -367,7 +368,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
   });
 
   describe("a resume", () => {
-    test("replays every later change and deletion, each once", async () => {
+    test("a resume replays every later change and deletion, each once", async () => {
       const table = await newTable();
       const first = await connect();
       const sql = `SELECT id, text, _seq FROM ${table}`;
@@ -412,7 +413,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       second.close();
     });
 
-    test("survives a kill of the server", async () => {
+    test("a resume survives a kill of the server", async () => {
       const table = await newTable();
       const socket = await connect();
       const sql = `SELECT id, _seq FROM ${table}`;
@@ -439,7 +440,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       again.close();
     });
 
-    test("from 0 replays the whole history", async () => {
+    test("a resume from 0 replays the whole history", async () => {
       const table = await newTable();
       await server.rows(`INSERT INTO ${table} VALUES (1,'r','a')`);
       const socket = await connect();
@@ -477,7 +478,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test.each(["", 5, { name: "chat" }])("a namespace_id of %j", async (namespace) => {
+    test.each(["", 5, { name: "chat" }])("a namespace_id of %j is refused", async (namespace) => {
       const socket = await connect();
       const subscription = { id: "x", sql: "SELECT id FROM t1", namespace_id: namespace };
       socket.send({ type: "subscribe", subscription });
@@ -489,7 +490,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
       socket.close();
     });
 
-    test("ends when its table is dropped or changes", async () => {
+    test("a subscription ends when its table is dropped or altered", async () => {
       const [dropped, changed, untouched] = [await newTable(), await newTable(), await newTable()];
       const socket = await connect();
       await follow(socket, { id: "dropped", sql: `SELECT * FROM ${dropped}` });
@@ -514,7 +515,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
     });
   });
 
-  test("pong reports for each subscription up to where everything has been sent", async () => {
+  test("a pong reports for each subscription the position up to which everything has been sent", async () => {
     const table = await newTable();
     const socket = await connect();
     await follow(socket, { id: "quiet", sql: `SELECT id FROM ${table} WHERE id < 0` });
@@ -529,7 +530,7 @@ describe.each(["json", "msgpack"] as const)("over %s", (spoken) => {
 });
 
 describe("a format", () => {
-  test("MessagePack arrives as binary frames, large ones compressed, and control messages as text", async () => {
+  test("MessagePack arrives in binary frames, large ones compressed, and control messages as text", async () => {
     const table = await newTable();
     const values = Array.from({ length: 100 }, (_, id) => `(${id}, 'room', 'text')`).join(", ");
     await server.rows(`INSERT INTO ${table} VALUES ${values}`);
@@ -545,7 +546,7 @@ describe("a format", () => {
     socket.close();
   });
 
-  test("JSON of at least 512 bytes is compressed, unless declined", async () => {
+  test("JSON of at least 512 bytes is compressed, unless the client declines", async () => {
     const table = await newTable();
     const values = Array.from({ length: 100 }, (_, id) => `(${id}, 'room', 'text')`).join(", ");
     await server.rows(`INSERT INTO ${table} VALUES ${values}`);
@@ -564,7 +565,7 @@ describe("a format", () => {
     }
   });
 
-  test("batches are split below the largest frame", async () => {
+  test("batches are split so that no frame exceeds the maximum size", async () => {
     const table = await newTable();
     const text = "x".repeat(2000);
     const values = Array.from({ length: 200 }, (_, id) => `(${id}, 'r', '${text}')`).join(", ");

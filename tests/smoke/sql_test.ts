@@ -1,4 +1,4 @@
-/** Requests and responses of `POST /v1/api/sql` (chapters 2 and 5 of the wire contract). */
+/** Tests requests and responses of `POST /v1/api/sql` (chapters 2 and 5 of the wire contract). */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
 
@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 describe("a response", () => {
-  test("has a notice if milliseconds are stored as a moment", async () => {
+  test("a response has a notice if milliseconds are stored as a timestamp", async () => {
     await server.rows("CREATE TABLE chat.seen (id INT PRIMARY KEY, at TIMESTAMP)");
     const insert = "INSERT INTO chat.seen (id, at) VALUES (1, $1)";
     const { body } = await server.sql(insert, { params: [1_732_830_000_000] });
@@ -37,7 +37,7 @@ describe("a response", () => {
     expect(await server.rows("SELECT at::text FROM chat.seen")).toEqual([["1970-01-21 01:20:30"]]);
   });
 
-  test("with lists and objects among the parameters reads them in the type of their place", async () => {
+  test("lists and objects among the parameters are read as the type that the statement requires", async () => {
     const sql = "SELECT id FROM chat.messages WHERE id = ANY($1)";
     expect(await server.rows(sql, { params: [[1, 2, 3]] })).toEqual([[1]]);
     expect(await server.rows(sql, { params: ["{1,2,3}"] })).toEqual([[1]]);
@@ -84,7 +84,7 @@ describe("a response", () => {
     expect(refused.body.error?.message).toContain(message);
   });
 
-  test("to INSERT is the example of the contract", async () => {
+  test("a response to INSERT equals the example in the contract", async () => {
     const { status, body } = await server.sql(
       "INSERT INTO chat.messages (id, room, text) VALUES ($1, $2, $3)",
       { params: [7, "lobby", "hello"] },
@@ -105,7 +105,7 @@ describe("a response", () => {
     expect(Number.isSafeInteger(body.results[0]?.last_seq)).toBe(true);
   });
 
-  test("to SELECT is the example of the contract", async () => {
+  test("a response to SELECT equals the example in the contract", async () => {
     const { body } = await server.sql("SELECT id, text FROM chat.messages WHERE id = 1");
     expect(body).toEqual({
       results: [
@@ -124,7 +124,7 @@ describe("a response", () => {
     });
   });
 
-  test("to an unknown table is the example of the contract", async () => {
+  test("a response for an unknown table equals the example in the contract", async () => {
     const token = await server.createUser("uli");
     const { status, body } = await server.sql("SELECT 1 FROM chat.mesages", { token });
     expect(status).toBe(400);
@@ -142,7 +142,7 @@ describe("a response", () => {
     });
   });
 
-  test("has one entry for each statement, in order", async () => {
+  test("a response has one entry for each statement, in order", async () => {
     const { body } = await server.sql(
       "SELECT 1; CREATE TABLE chat.tmp (id INT PRIMARY KEY, n INT); INSERT INTO chat.tmp VALUES (1, 1), (2, 2); " +
         "UPDATE chat.tmp SET n = 3 WHERE id = 9; DELETE FROM chat.tmp WHERE id = 1; DROP TABLE chat.tmp;",
@@ -158,7 +158,7 @@ describe("a response", () => {
     expect(body.results[3]?.last_seq).toBeNull();
   });
 
-  test("to a failure keeps the entries that stay in effect", async () => {
+  test("a response to a failure keeps the entries that remain in effect", async () => {
     const { status, body } = await server.sql(
       "INSERT INTO chat.messages VALUES (50, 'x', 'stays'); SELECT 1/0; INSERT INTO chat.messages VALUES (51, 'x', 'never')",
     );
@@ -173,7 +173,7 @@ describe("a response", () => {
     expect(await server.rows("SELECT id FROM chat.messages WHERE room = 'x'")).toEqual([[50]]);
   });
 
-  test("carries the request's id, and generates one if there is none", async () => {
+  test("a response contains the request's id, or a generated one", async () => {
     const headers = { Authorization: `Bearer ${server.token}` };
     const named = await server.post(
       "/v1/api/sql",
@@ -190,7 +190,7 @@ describe("a response", () => {
     expect(unnamed.headers.get("Cache-Control")).toBe("no-store");
   });
 
-  test("is compressed if it is large and the caller accepts it", async () => {
+  test("a response is compressed if it is large and the caller accepts compression", async () => {
     const sql = `SELECT '${"x".repeat(5000)}'`;
     const answer = await fetch(`${server.url}/v1/api/sql`, {
       method: "POST",
@@ -207,7 +207,7 @@ describe("a response", () => {
     expect(JSON.parse(body)).toMatchObject({ results: [{ rows: [["x".repeat(5000)]] }] });
   });
 
-  test("above the allowed number of rows is an error, never a shorter list", async () => {
+  test("a result with more rows than allowed is an error, never a truncated list", async () => {
     await server.rows("CREATE TABLE chat.many (id INT PRIMARY KEY)");
     for (let first = 0; first < 6000; first += 1000) {
       const values = Array.from({ length: 1000 }, (_, place) => `(${first + place})`).join(", ");
@@ -221,7 +221,7 @@ describe("a response", () => {
 });
 
 describe("a namespace", () => {
-  test("is that of the request, default without one, and changes with USE", async () => {
+  test("a request has its own namespace, or default without one, and USE changes it", async () => {
     const sql = "SELECT COUNT(*) > 0 FROM messages";
     expect(await server.rows(sql, { namespace: "chat" })).toEqual([[true]]);
     expect((await server.sql(sql)).body.error?.code).toBe("TABLE_NOT_FOUND");
@@ -230,8 +230,8 @@ describe("a namespace", () => {
   });
 });
 
-describe("check", () => {
-  test("binds and authorises, and runs nothing", async () => {
+describe("check mode of a request", () => {
+  test("check mode binds and authorises, but runs nothing", async () => {
     const fields = { check: true };
     const good = await server.sql("DELETE FROM chat.messages; SELECT id FROM chat.messages", {
       fields,
@@ -252,7 +252,7 @@ describe("an idempotency key", () => {
   const sql = "INSERT INTO chat.messages VALUES (100, 'once', 'x') RETURNING id";
   const fields = { idempotency_key: "key-1" };
 
-  test("runs the request once and repeats its first response", async () => {
+  test("a request with an idempotency key runs once, and repeats its first response", async () => {
     const first = await server.sql(sql, { fields });
     const again = await server.sql(sql, { fields });
     expect(first.headers.get("Idempotency-Replayed")).toBeNull();
@@ -263,7 +263,7 @@ describe("an idempotency key", () => {
     await server.sql("DELETE FROM chat.messages WHERE id = 100");
   });
 
-  test("with another body is 409", async () => {
+  test("an idempotency key with a different body gets 409", async () => {
     const { body, status } = await server.sql("SELECT 1", { fields });
     expect([status, body.error?.code]).toEqual([409, "IDEMPOTENCY_CONFLICT"]);
   });
@@ -301,7 +301,7 @@ describe("streaming formats", () => {
     ]);
   });
 
-  test("CSV distinguishes NULL from empty text", async () => {
+  test("CSV distinguishes NULL from an empty string", async () => {
     const answer = await asked("SELECT 1 AS a, NULL::TEXT AS b, '' AS c, 'x,\"y' AS d", "text/csv");
     expect(await answer.text()).toBe('a,b,c,d\r\n1,,"","x,""y"\r\n');
   });
@@ -375,7 +375,7 @@ describe("parameters", () => {
     ["$1::DATE", "2025-01-01", 20089],
     ["$1 || 'x'", "a", "ax"],
     ["$1 + 1", 41, 42],
-  ])("%s with %p", async (sql, value, cell) => {
+  ])("%s is sent with %p", async (sql, value, cell) => {
     expect(await server.rows(`SELECT ${sql}`, { params: [value] })).toEqual([[cell]]);
   });
 
@@ -388,7 +388,7 @@ describe("parameters", () => {
     expect(await answer.json()).toMatchObject({ results: [{ rows: [["9007199254740993"]] }] });
   });
 
-  test("number through a whole transaction", async () => {
+  test("parameters are numbered throughout a whole transaction", async () => {
     const { body } = await server.sql(
       "BEGIN; INSERT INTO chat.messages VALUES ($1, $2, 'a'); INSERT INTO chat.messages VALUES ($3, $2, 'b'); COMMIT",
       { params: [201, "pair", 202] },
@@ -405,8 +405,8 @@ describe("parameters", () => {
   });
 });
 
-describe("writes at once", () => {
-  test("each get their own ids, in the order of their commits", async () => {
+describe("concurrent writes", () => {
+  test("concurrent writes each get their own ids, in the order of their commits", async () => {
     await server.rows("CREATE TABLE chat.burst (id INT PRIMARY KEY)");
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, id) =>
@@ -421,7 +421,7 @@ describe("writes at once", () => {
     );
   });
 
-  test("of one key are taken once", async () => {
+  test("concurrent writes of one key succeed only once", async () => {
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => server.sql("INSERT INTO chat.burst VALUES (9999)")),
     );

@@ -1,6 +1,6 @@
 /**
- * How the server starts, and the cases in which it refuses to (chapters 11 and 12 of the wire
- * contract): one clear message on stderr, exit code 1, and no side effects.
+ * Tests how the server starts, and the cases in which it refuses to start (chapters 11 and 12 of
+ * the wire contract): one clear message on stderr, exit code 1, and no side effects.
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
@@ -38,12 +38,15 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   HOME: process.env["HOME"] ?? "",
 };
 
-/** Runs the program in its own environment. */
+/** Runs the program in an environment of its own. */
 function run(args: readonly string[], env: Record<string, string> = {}): Promise<Run> {
   return runCommandToEnd([...serverCommand(), ...args], { ...ENVIRONMENT, ...env });
 }
 
-/** Runs the sources. Their messages name npm commands, and they can load further modules. */
+/**
+ * Runs the program from its sources. Its messages then name npm commands, and it can load further
+ * modules.
+ */
 function runSources(args: readonly string[], flags: readonly string[] = []): Promise<Run> {
   return runToEnd([...flags, "src/main.ts", ...args], ENVIRONMENT);
 }
@@ -61,7 +64,7 @@ function configFile(text: string): string {
   return path;
 }
 
-/** Returns a module that makes every store fail to open in a way that only a bug can cause. */
+/** Returns a module that makes every store fail to open in a way that only a bug could cause. */
 function injectedFault(): string {
   const path = join(newFolder(), "bug.ts");
   const store = JSON.stringify(join(ROOT, "src/storage/mod.ts"));
@@ -80,15 +83,15 @@ function expectRefusal({ code, stderr }: Run, ...wanted: (string | RegExp)[]): v
 }
 
 describe("the server does not start", () => {
-  test("without a configuration file", async () => {
+  test("the server does not start without a configuration file", async () => {
     expectRefusal(await run([]), /config/i);
   });
 
-  test("with a missing file", async () => {
+  test("the server does not start with a missing configuration file", async () => {
     expectRefusal(await run(["/nowhere/config.toml"]), "/nowhere/config.toml");
   });
 
-  test("on a directory that it cannot use, and says why", async () => {
+  test("the server does not start on a directory that it cannot use, and says why", async () => {
     const folder = newFolder();
     const path = join(folder, "config.toml");
     writeFileSync(join(folder, "file"), "");
@@ -100,13 +103,14 @@ describe("the server does not start", () => {
     );
   });
 
-  test("with a file that is not TOML", async () => {
+  test("the server does not start with a file that is not TOML", async () => {
     const path = configFile("[server\nport = 1");
     expectRefusal(await run([path]), path);
   });
 
-  // The tests of parseConfig check each message. Here all faults are reported, and nothing starts.
-  test("with faults, and names all of them", async () => {
+  // The tests of parseConfig check each message. This test checks that all faults are reported and
+  // nothing starts.
+  test("the server does not start with faults in the configuration, and names all of them", async () => {
     const text = `
 [server]
 prot = 0
@@ -134,7 +138,7 @@ max_sql_byte = 5`;
     );
   });
 
-  test("with an invalid address range", async () => {
+  test("the server does not start with an invalid address range", async () => {
     const text = '[server]\nport = 0\n[security]\ntrusted_proxies = ["10.0.0.0/99"]';
     expectRefusal(
       await run([configFile(text)]),
@@ -142,24 +146,24 @@ max_sql_byte = 5`;
     );
   });
 
-  test("on an address of the network without a valid secret", async () => {
+  test("the server does not start on a network address without a valid secret", async () => {
     const path = configFile('[server]\nhost = "0.0.0.0"\nport = 0\n[auth]\njwt_secret = "short"');
     expectRefusal(await run([path]), /jwt_secret/, /make one|openssl/);
   });
 
-  test("with an environment variable that cannot be read", async () => {
+  test("the server does not start with an environment variable that cannot be read", async () => {
     const env = { TIDEMARK_SERVER_PORT: "many" };
     expectRefusal(await run([configFile("")], env), "TIDEMARK_SERVER_PORT");
   });
 
-  test("on a data directory in use, whose server continues undisturbed", async () => {
+  test("the server does not start on a data directory in use, and the other server is not disturbed", async () => {
     await using server = await startReadyServer();
     const holder = `Cannot open ${server.dataPath}: another process is using it (pid ${server.pid})`;
     expectRefusal(await run([server.configPath]), holder);
     expect(await server.rows("SELECT 1")).toEqual([[1]]);
   });
 
-  test("on a catalog of a newer version, and says which version reads it", async () => {
+  test("the server does not start on a catalog of a newer version, and says which version reads it", async () => {
     const path = configFile("[server]\nport = 0");
     const catalogPath = join(path, "../data/catalog.sqlite");
     mkdirSync(join(path, "../data"));
@@ -171,7 +175,7 @@ max_sql_byte = 5`;
     expectRefusal(await run([path]), /version 99.*; start the newer Tidemark/);
   });
 
-  test("on a damaged catalog or log, and names the commands that examine it", async () => {
+  test("the server does not start on a damaged catalog or log, and names the commands that examine it", async () => {
     const hint =
       "; npm start -- verify lists the damage, and npm start -- repair shows what can be done";
     await using server = await startReadyServer();
@@ -190,7 +194,7 @@ max_sql_byte = 5`;
     }
   });
 
-  test("where it encounters a bug, which is in the log and has its own exit code", async () => {
+  test("the server does not start if it encounters a bug, which is logged and has a separate exit code", async () => {
     const path = configFile("");
     const { code, stdout } = await runSources([path], ["--preload", injectedFault()]);
     expect({ code, stdout }).toEqual({ code: 70, stdout: "" });
@@ -198,34 +202,34 @@ max_sql_byte = 5`;
     expect(log).toMatch(/stopped by a bug.*TypeError: an injected fault/);
   });
 
-  test("on a port in use", async () => {
+  test("the server does not start on a port in use", async () => {
     await using server = await startServer();
     const { port } = new URL(server.url);
     expectRefusal(await run([configFile(`[server]\nport = ${port}`)]), port);
   });
 });
 
-describe("the server says in terms of its configuration", () => {
+describe("errors refer to the configuration", () => {
   const secret = '[auth]\njwt_secret = "a secret for the network, with 32 bytes and more"';
 
-  test("that its host is not an address", async () => {
+  test("the error names the configured host if it is not an address", async () => {
     const path = configFile(`[server]\nhost = "192.0.2.1"\nport = 0\n${secret}`);
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "192\.0\.2\.1"/);
   });
 
-  test("that its host is a name without an address", async () => {
+  test("the error names the configured host if it is a name without an address", async () => {
     const path = configFile(`[server]\nhost = "nowhere.invalid"\nport = 0\n${secret}`);
     expectRefusal(await run([path]), /cannot listen on .*server\.host is "nowhere\.invalid"/);
   });
 
-  test("that a file of TLS cannot be used", async () => {
+  test("the error names the configured TLS file that cannot be used", async () => {
     const path = configFile('[server]\nport = 0\ntls_cert = "/no/c.pem"\ntls_key = "/no/k.pem"');
     expectRefusal(await run([path]), "server.tls_cert /no/c.pem cannot be read (ENOENT)");
   });
 });
 
 describe("the server", () => {
-  test("prints --help and --version", async () => {
+  test("the server prints --help and --version", async () => {
     const help = await run(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
     for (const part of ["config.toml", "verify <data_path>", "repair <data_path>"]) {
@@ -236,7 +240,7 @@ describe("the server", () => {
     expect(stdout).toMatch(/\d+\.\d+\.\d+/);
   });
 
-  test("explains the usage of a command, as it was called", async () => {
+  test("the server explains the usage of a command by the name with which it was called", async () => {
     for (const command of ["verify", "repair", "restore"]) {
       const usage = `usage: npm start -- ${command} <`;
       expect(await runSources([command, "--help"])).toMatchObject({
@@ -247,13 +251,13 @@ describe("the server", () => {
     expect((await runSources(["verify"])).stderr).toContain("usage: npm start -- verify <");
   });
 
-  test("validates with --check and starts nothing", async () => {
+  test("the server validates the configuration with --check, and starts nothing", async () => {
     expect(await run(["--check", configFile("[server]\nport = 0")])).toMatchObject({ code: 0 });
     const refused = await run([configFile("[server]\nprot = 0"), "--check"]);
     expectRefusal(refused, /^Cannot check the configuration:\n.*prot/);
   });
 
-  test("refuses with --check the files that startup would refuse, in the same words", async () => {
+  test("the server with --check refuses the files that startup would refuse, in the same words", async () => {
     const folder = newFolder();
     const toml = tomlFromSections({
       server: { port: 0, tls_cert: "/no/c.pem", tls_key: "/no/k.pem" },
@@ -267,14 +271,14 @@ describe("the server", () => {
     expect(tls).toContain("cannot use TLS: server.tls_cert /no/c.pem cannot be read (ENOENT)");
     expect(both.stdout).not.toContain("is valid");
     expect((await run([path])).stderr).toContain(archive);
-    // An archive that can be written stays unchanged.
+    // An archive that can be written to stays unchanged.
     mkdirSync(join(folder, "archive"));
     expect(await run(["--check", path])).toMatchObject({ code: 1, stderr: `${tls}\n` });
     expect(readdirSync(join(folder, "archive"))).toEqual([]);
     expect((await run([path])).stderr).toContain(tls);
   });
 
-  test("refuses an unknown command with 2 and its help, and starts nothing", async () => {
+  test("the server exits with 2 and its help for an unknown command, and starts nothing", async () => {
     const { code, stderr, stdout } = await run([configFile("[server]\nport = 0"), "chekc"]);
     expect(stderr).toMatch(/"chekc" is one argument too many\n\nTidemark .*verify <data_path>/s);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -284,9 +288,9 @@ describe("the server", () => {
     expect(await run(["--check", "config.toml"])).toMatchObject({ code: 0 });
   });
 
-  test("prints version, data directory, address and the next steps", async () => {
+  test("the server prints version, data directory, address and the next steps", async () => {
     await using server = await startServer({ config: { auth: { min_password_length: 12 } } });
-    // The address is read as soon as it is printed; the rest follows.
+    // The address is read as soon as it is printed; the remaining lines follow.
     await server.outputHas(/first SQL/);
     expect(server.output).toMatch(/\d+\.\d+\.\d+/);
     expect(server.output).toContain(server.dataPath);
@@ -295,19 +299,22 @@ describe("the server", () => {
     expect(server.output).toContain('"password":"<at least 12>","root_password":"<at least 12>"');
   });
 
-  test.each([true, false])("names its admin UI if it has one: %p", async (hasUi) => {
-    await using server = await startServer({ config: { server: { ui_enabled: hasUi } } });
-    await server.outputHas(/first SQL/);
-    const before = server.output;
-    expect(before).toMatch(/next {7}first-time setup:.*\n +curl /);
-    await server.setup();
-    await server.restart();
-    await server.outputHas(/next {7}log in .*\n {2}first SQL/);
-    expect(server.output).toContain(`POST ${server.url}/v1/api/auth/login`);
-    for (const text of [before, server.output]) expect(/UI|\/ui/.test(text)).toBe(hasUi);
-  });
+  test.each([true, false])(
+    "the server prints the address of its admin UI if it has one: %p",
+    async (hasUi) => {
+      await using server = await startServer({ config: { server: { ui_enabled: hasUi } } });
+      await server.outputHas(/first SQL/);
+      const before = server.output;
+      expect(before).toMatch(/next {7}first-time setup:.*\n +curl /);
+      await server.setup();
+      await server.restart();
+      await server.outputHas(/next {7}log in .*\n {2}first SQL/);
+      expect(server.output).toContain(`POST ${server.url}/v1/api/auth/login`);
+      for (const text of [before, server.output]) expect(/UI|\/ui/.test(text)).toBe(hasUi);
+    },
+  );
 
-  test("continues when its console is no longer read", async () => {
+  test("the server continues after its console is closed", async () => {
     const child = Bun.spawn([...serverCommand(), configFile("server.port = 0")], {
       cwd: ROOT,
       env: ENVIRONMENT,
@@ -339,7 +346,7 @@ describe("the server", () => {
     }
   });
 
-  test("warns of relaxed durability, and logs a missing secret at info level", async () => {
+  test("the server warns about relaxed durability, and logs a missing secret at level info", async () => {
     await using server = await startReadyServer({
       config: { storage: { durability: "relaxed" } },
     });
@@ -361,7 +368,7 @@ describe("the server", () => {
     );
   });
 
-  test("prefers the environment to the file, and reads a value from a file", async () => {
+  test("the server prefers the environment to the file, and reads a value from a file", async () => {
     const folder = newFolder();
     writeFileSync(join(folder, "secret"), "a secret from a file, with 32 bytes and more");
     await using server = await startServer({
@@ -376,7 +383,7 @@ describe("the server", () => {
     expect(status).toBe(400);
   });
 
-  test("keeps users, tables, rows and tokens across a restart", async () => {
+  test("the server keeps users, tables, rows and tokens across a restart", async () => {
     await using server = await startReadyServer();
     await server.rows(
       "CREATE TABLE default.t (id INT PRIMARY KEY); INSERT INTO default.t VALUES (1)",
@@ -430,7 +437,7 @@ test("verify and repair refuse a directory in use, and run once the server has s
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
 });
 
-describe("a signal to stop", () => {
+describe("signals that stop the server", () => {
   test("SIGTERM stops it cleanly as soon as it reports that it listens", async () => {
     const preload = join(newFolder(), "end_when_listening.ts");
     writeFileSync(
@@ -448,7 +455,7 @@ describe("a signal to stop", () => {
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)(
-    "%s ends with 0, and sockets with 1001",
+    "%s ends the server with 0, and sockets with 1001",
     async (signal) => {
       await using server = await startReadyServer();
       await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
@@ -464,11 +471,11 @@ describe("a signal to stop", () => {
   );
 });
 
-describe("statements that outlast the time to stop", () => {
+describe("statements that run beyond the stop timeout", () => {
   const ENDLESS = "SELECT count(*) FROM generate_series(1, 9000000000)";
   const config = { server: { shutdown_timeout_secs: 0 } };
 
-  test("get status 503 and are rolled back, and the log counts them", async () => {
+  test("statements beyond the stop timeout get status 503 and are rolled back, and the log counts them", async () => {
     await using server = await startReadyServer({ config });
     await server.rows("CREATE TABLE default.t (id INT PRIMARY KEY)");
     const asked = [
@@ -489,7 +496,7 @@ describe("statements that outlast the time to stop", () => {
     expect(await server.rows("SELECT id FROM default.t")).toEqual([]);
   });
 
-  test("say so at the end of a response that has begun", async () => {
+  test("statements beyond the stop timeout are reported at the end of a response that has begun", async () => {
     await using server = await startReadyServer({ config });
     const answer = await server.post(
       "/v1/api/sql",
@@ -503,7 +510,7 @@ describe("statements that outlast the time to stop", () => {
   });
 });
 
-describe("a caller from elsewhere", () => {
+describe("a remote caller", () => {
   const outsideMissing =
     outsideAddress() === undefined ? "this machine has no address besides loopback" : undefined;
   testUnless(outsideMissing)("may not set up or ask for health", async () => {

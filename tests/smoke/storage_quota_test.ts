@@ -1,12 +1,12 @@
 /**
- * The limit `limits.storage_bytes_per_user` as users and administrators of a real server observe
+ * Tests the limit `limits.storage_bytes_per_user` as users and administrators of a real server see
  * it.
  */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { startReadyServer } from "../support/server_process.ts";
 
-test("a refusal is reported on the wire, and a lowered limit does not prevent deletion", async () => {
+test("a refusal is reported on the wire, and rows can still be deleted after the limit was lowered", async () => {
   const limits = { storage_bytes_per_user: 10_000 };
   await using server = await startReadyServer({ config: { limits } });
   const token = await server.createUser("ann");

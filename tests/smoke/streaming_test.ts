@@ -1,7 +1,7 @@
 /**
- * Responses that are streamed as their rows are produced (5.3 and 5.4 of the wire contract): the
- * same bytes as a whole response, failures after the first bytes, and clients that read slowly or
- * disconnect.
+ * Tests responses that are streamed while their rows are produced (5.3 and 5.4 of the wire
+ * contract): they have the same bytes as a complete response, and the tests cover failures after
+ * the first bytes, and clients that read slowly or disconnect.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type ServerProcess, type SqlBody, startReadyServer } from "../support/server_process.ts";
@@ -12,7 +12,7 @@ const ROW_COUNT = 200_000;
 const LONG = `SELECT n, 'row ' || n AS name FROM generate_series(1, ${ROW_COUNT}) g(n)`;
 /** A query that divides by zero after most of its rows. */
 const FAILING = `SELECT n, 10 / (150000 - n) AS q FROM generate_series(1, ${ROW_COUNT}) g(n)`;
-/** A query with a result larger than any buffer between client and server. */
+/** A query with a result larger than all buffers between client and server. */
 const ENDLESS = "SELECT n, repeat('x', 100) AS t FROM generate_series(1, 100000000) g(n)";
 
 let server: ServerProcess;
@@ -55,7 +55,7 @@ async function untilNoneRuns(): Promise<void> {
 }
 
 describe("a long response", () => {
-  test("has the shape of a short one", async () => {
+  test("a long response has the shape of a short one", async () => {
     const { status, body } = await server.sql(LONG);
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(["results", "status", "took"]);
@@ -71,7 +71,7 @@ describe("a long response", () => {
     expect(entry?.rows).toEqual(expected);
   });
 
-  test("is placed between the entries of the other statements", async () => {
+  test("a long response is placed between the entries of the other statements", async () => {
     const { body } = await server.sql(`SELECT 1 AS one; ${LONG}; SELECT 2 AS two; ${LONG}`);
     expect(body.status).toBe("success");
     expect(body.results.map(({ row_count }) => row_count)).toEqual([1, ROW_COUNT, 1, ROW_COUNT]);
@@ -80,7 +80,7 @@ describe("a long response", () => {
     expect(body.results[3]?.rows?.at(-1)).toEqual([ROW_COUNT, `row ${ROW_COUNT}`]);
   });
 
-  test("as NDJSON has a line for each row between the first and the last", async () => {
+  test("a long NDJSON response has a line for each row between the first line and the last", async () => {
     const answer = await post(LONG, { accept: "application/x-ndjson" });
     expect(answer.headers.get("content-type")).toStartWith("application/x-ndjson");
     const lines = (await answer.text()).split("\n");
@@ -95,7 +95,7 @@ describe("a long response", () => {
     });
   });
 
-  test("as CSV has its head and all rows", async () => {
+  test("a long CSV response has its header and all rows", async () => {
     const lines = (await (await post(LONG, { accept: "text/csv" })).text()).split("\r\n");
     expect(lines.length).toBe(ROW_COUNT + 2);
     expect(lines[0]).toBe("n,name");
@@ -109,7 +109,7 @@ describe("cells of every kind", () => {
     n % 2 = 0 AS b, DATE '2026-01-01' + n AS d, TIMESTAMP '2026-01-01' + n * INTERVAL '1 minute' AS t,
     decode(lpad(to_hex(n), 8, '0'), 'hex') AS raw, ('{"n":' || n || '}')::JSONB AS j`;
   const rowCount = 60_000;
-  /** For comparison, rows are requested in parts that are small enough for one piece. */
+  /** For comparison, the rows are also requested in parts that are small enough for one piece. */
   const part = 1000;
 
   async function textsOf(accept: string): Promise<{ whole: string; parts: readonly string[] }> {
@@ -123,14 +123,14 @@ describe("cells of every kind", () => {
     return { whole, parts };
   }
 
-  test("are the same bytes in a long response as in short ones, as JSON", async () => {
+  test("JSON cells have the same bytes in a long response as in short ones", async () => {
     const { parts, whole } = await textsOf("application/json");
     const rowsIn = (text: string): string =>
       text.slice(text.indexOf('"rows":[') + 8, text.indexOf('],"row_count"'));
     expect(rowsIn(whole) === parts.map(rowsIn).join(",")).toBe(true);
   });
 
-  test("as NDJSON and as CSV", async () => {
+  test("NDJSON and CSV cells have the same bytes in a long response as in short ones", async () => {
     const ndjson = await textsOf("application/x-ndjson");
     const rowLines = (text: string): readonly string[] => text.trimEnd().split("\n").slice(1, -1);
     expect(rowLines(ndjson.whole)).toEqual(ndjson.parts.flatMap(rowLines));
@@ -141,7 +141,7 @@ describe("cells of every kind", () => {
 });
 
 describe("a failure after the first rows", () => {
-  test("ends the JSON with the rows sent and an error", async () => {
+  test("a late failure ends the JSON with the rows sent so far and an error", async () => {
     const { status, body } = await server.sql(`SELECT 1 AS one; ${FAILING}; SELECT 2 AS two`);
     expect(status).toBe(200);
     expect(body.status).toBe("error");
@@ -157,7 +157,7 @@ describe("a failure after the first rows", () => {
     expect(entry?.row_count).toBeLessThan(150_000);
   });
 
-  test("is the last line of NDJSON", async () => {
+  test("a late failure is the last line of NDJSON", async () => {
     const answer = await post(FAILING, { accept: "application/x-ndjson" });
     const lines = (await answer.text()).trimEnd().split("\n");
     expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({
@@ -166,7 +166,7 @@ describe("a failure after the first rows", () => {
     });
   });
 
-  test("breaks CSV", async () => {
+  test("a late failure breaks off CSV", async () => {
     const answer = await post(FAILING, { accept: "text/csv" });
     expect(answer.status).toBe(200);
     const text = answer.text().then(
@@ -176,7 +176,7 @@ describe("a failure after the first rows", () => {
     expect(await text).toBe("broken");
   });
 
-  test("before the first rows has its own status", async () => {
+  test("a failure before the first rows has its own status", async () => {
     const { status, body } = await server.sql(
       `SELECT 10 / (150000 - n) FROM generate_series(1, ${ROW_COUNT}) g(n) ORDER BY 1`,
     );
@@ -185,8 +185,8 @@ describe("a failure after the first rows", () => {
   });
 });
 
-describe("a client", () => {
-  test("that leaves while rows arrive ends the query", async () => {
+describe("a client of a streamed response", () => {
+  test("a client that disconnects while rows arrive ends the query", async () => {
     const controller = new AbortController();
     const answer = await post(ENDLESS, { signal: controller.signal });
     const reader = answer.body?.getReader();
@@ -203,7 +203,7 @@ describe("a client", () => {
     expect(await end).toBe("left");
   });
 
-  test("that leaves before the first row ends the query", async () => {
+  test("a client that disconnects before the first row ends the query", async () => {
     const controller = new AbortController();
     const answer = post(`SELECT count(*) FROM (${ENDLESS}) q WHERE t LIKE '%y'`, {
       signal: controller.signal,
@@ -214,7 +214,7 @@ describe("a client", () => {
     await untilNoneRuns();
   });
 
-  test("that does not read makes the query wait, and it can be killed", async () => {
+  test("a client that does not read makes the query wait, and the query can be killed", async () => {
     const answer = await post(ENDLESS);
     const reader = answer.body?.getReader();
     await reader?.read();

@@ -1,6 +1,6 @@
 /**
- * SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO on the real process: the first returns a working
- * subscription, and the second explains how changes would find it.
+ * Tests SUBSCRIBE TO and EXPLAIN SUBSCRIBE TO on the real process: the first returns a working
+ * subscription, and the second explains how changes reach it.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { SubscriptionSpec } from "../../src/protocol/mod.ts";
@@ -101,7 +101,7 @@ async function explained(sql: string): Promise<string[]> {
   return rows.map(([line]) => String(line).trim());
 }
 
-test("EXPLAIN SUBSCRIBE TO shows group, index, predicate and cost", async () => {
+test("EXPLAIN SUBSCRIBE TO shows the group, index, predicate and cost", async () => {
   await server.rows(
     "CREATE SHARED TABLE app.board (id INT PRIMARY KEY, room TEXT, n INT) WITH (ACCESS_LEVEL = 'PUBLIC')",
   );
@@ -147,12 +147,19 @@ test("EXPLAIN SUBSCRIBE TO shows group, index, predicate and cost", async () => 
 test.each([
   [["127.0.0.1"], "wss"],
   [["10.0.0.1"], "ws"],
-])("SUBSCRIBE TO behind a TLS proxy, where %j is trusted, names %s://", async (trusted, scheme) => {
-  await using proxied = await startReadyServer({
-    config: { auth: { setup_code: false }, security: { trusted_proxies: trusted } },
-  });
-  const headers = { Authorization: `Bearer ${proxied.token}`, "X-Forwarded-Proto": "https" };
-  const answer = await proxied.post("/v1/api/sql", { sql: "SUBSCRIBE TO system.tables" }, headers);
-  const { results } = (await answer.json()) as { results: { rows: string[][] }[] };
-  expect(results[0]?.rows[0]?.[1]).toBe(proxied.webSocketUrl.replace("ws:", `${scheme}:`));
-});
+])(
+  "SUBSCRIBE TO behind a TLS proxy, where %j is trusted, returns a URL with %s://",
+  async (trusted, scheme) => {
+    await using proxied = await startReadyServer({
+      config: { auth: { setup_code: false }, security: { trusted_proxies: trusted } },
+    });
+    const headers = { Authorization: `Bearer ${proxied.token}`, "X-Forwarded-Proto": "https" };
+    const answer = await proxied.post(
+      "/v1/api/sql",
+      { sql: "SUBSCRIBE TO system.tables" },
+      headers,
+    );
+    const { results } = (await answer.json()) as { results: { rows: string[][] }[] };
+    expect(results[0]?.rows[0]?.[1]).toBe(proxied.webSocketUrl.replace("ws:", `${scheme}:`));
+  },
+);

@@ -1,5 +1,5 @@
 /**
- * Topic consumers over the WebSocket of the real process, as JSON and as MessagePack: credit,
+ * Tests topic consumers over the WebSocket of the real process, as JSON and as MessagePack: credit,
  * acknowledgements, redelivery, order, every way in which a consumer ends, and bad input.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -94,7 +94,7 @@ describe.each([
   ["JSON", false],
   ["MessagePack", true],
 ])("as %s", (_name, packs) => {
-  test("messages arrive as far as the credit goes, and acknowledgements get their responses", async () => {
+  test("messages arrive as far as the credit allows, and acknowledgements are answered", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
     const client = await connect(packs);
@@ -118,7 +118,7 @@ describe.each([
     client.close();
   });
 
-  test("a commit is pushed at once", async () => {
+  test("a commit is pushed to a consumer at once", async () => {
     const names = await newTopic();
     const client = await connect(packs);
     await consume(client, names, { start: "latest" });
@@ -130,7 +130,7 @@ describe.each([
   });
 });
 
-test("a consumer gets messages of all partitions, or of one", async () => {
+test("a consumer receives the messages of all partitions, or of one", async () => {
   const names = await newTopic("PARTITIONS 4");
   await insert(names, ...Array.from({ length: 40 }, (_, index) => index));
   const client = await connect();
@@ -147,7 +147,7 @@ test("a consumer gets messages of all partitions, or of one", async () => {
   other.close();
 });
 
-test("consumers of a group share a partition, and each message goes to one", async () => {
+test("the consumers of a group share a partition, and each message goes to one of them", async () => {
   const names = await newTopic();
   const clients = await Promise.all([connect(), connect(), connect()]);
   for (const client of clients) await consume(client, names, { credit: 2 });
@@ -181,7 +181,7 @@ test("a message that is not acknowledged in time is redelivered", async () => {
   client.close();
 });
 
-test("in order, a message waits for the earlier one of its key", async () => {
+test("with ordering, a message waits for the earlier one with its key", async () => {
   const names = await newTopic();
   await server.rows(`ALTER TOPIC ${names.topic} ADD SOURCE ${names.table} ON UPDATE`);
   await insert(names, 1);
@@ -197,7 +197,7 @@ test("in order, a message waits for the earlier one of its key", async () => {
   client.close();
 });
 
-test("messages of a closed socket go to others at once", async () => {
+test("the messages of a closed socket go to other consumers at once", async () => {
   const names = await newTopic();
   await insert(names, 1, 2);
   const first = await connect();
@@ -215,7 +215,7 @@ test("messages of a closed socket go to others at once", async () => {
   second.close();
 });
 
-test("stop gives messages to others; with drain, they may still be acknowledged", async () => {
+test("stop gives messages to other consumers; with drain, they may still be acknowledged", async () => {
   const names = await newTopic();
   await insert(names, 1, 2);
   const first = await connect();
@@ -306,7 +306,7 @@ test("a message that is delivered too often goes to the dead-letter topic", asyn
   again.close();
 });
 
-describe("bad input", () => {
+describe("bad input from a topic consumer", () => {
   const open = { type: "consume", id: "c", topic_id: "app.feed", group_id: "g" };
   const cases: [what: string, message: Record<string, unknown>, code: string, word: RegExp][] = [
     ["an unknown topic", open, "NOT_FOUND", /Cannot find topic "app.feed"/],
@@ -337,7 +337,7 @@ describe("bad input", () => {
     client.close();
   });
 
-  test("an id that is missing or blank is an invalid message", async () => {
+  test("a missing or blank id is an invalid message", async () => {
     const client = await connect();
     for (const id of [undefined, 3, " ", "x".repeat(129)]) {
       client.send({ ...open, id });
@@ -362,14 +362,14 @@ describe("bad input", () => {
     client.close();
   });
 
-  test("role user is FORBIDDEN", async () => {
+  test("role user is refused with FORBIDDEN", async () => {
     const client = await connect(false, await server.createUser("plain", "user"));
     client.send(open);
     expect(await client.expect("topic_error")).toMatchObject({ code: "FORBIDDEN", ended: true });
     client.close();
   });
 
-  test("a message before authentication is AUTH_REQUIRED", async () => {
+  test("a message before authentication is refused with AUTH_REQUIRED", async () => {
     const client = await SocketClient.connect(server.url, { query: "?compress=false" });
     client.send(open);
     const answer: ServerMessage = await client.next();
@@ -378,7 +378,7 @@ describe("bad input", () => {
   });
 });
 
-test("a consumer that takes nothing costs the server no queue of messages", async () => {
+test("a consumer that takes no messages costs the server no queue", async () => {
   const names = await newTopic();
   const client = await connect();
   await consume(client, names, { credit: 0 });

@@ -1,6 +1,6 @@
 /**
- * Topics on the real process: definitions, messages, groups and acknowledgements through SQL, by
- * role, with every refusal, and across restarts and kills.
+ * Tests topics on the real process: definitions, messages, groups and acknowledgements through SQL,
+ * by role, with every refusal, and across restarts and kills.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Creates a table and a topic that publishes its inserts, both with this name. */
+/** Creates a table and a topic that publishes the table's inserts, both with this name. */
 async function feedOf(name: string, options = ""): Promise<void> {
   await server.rows(`
     CREATE TABLE app.${name}_rows (id INT PRIMARY KEY, kind TEXT, note TEXT);
@@ -36,7 +36,7 @@ async function offsets(sql: string, params?: readonly (string | number)[]): Prom
   return rows.map(([, , offset]) => offset);
 }
 
-test("messages are the changes of all sources, in commit order, with the payload of each source", async () => {
+test("messages are the changes of all sources in commit order, with the payload of each source", async () => {
   await server.rows(`
     CREATE TABLE app.items (id INT PRIMARY KEY, kind TEXT, n INT);
     CREATE TABLE app.notes (id INT PRIMARY KEY, text TEXT) WITH (TYPE = 'USER');
@@ -84,7 +84,7 @@ test("messages are the changes of all sources, in commit order, with the payload
   ]);
 });
 
-test("a group gets each message once, continues after a restart, and gets unacknowledged ones again", async () => {
+test("a group gets each message once, continues after a restart, and gets unacknowledged messages again", async () => {
   await feedOf("work");
   await server.rows("INSERT INTO app.work_rows (id) VALUES (0), (1), (2), (3), (4)");
   const consume = "CONSUME FROM app.work GROUP 'g' FROM EARLIEST LIMIT 2 NO ACK";
@@ -107,7 +107,7 @@ test("a group gets each message once, continues after a restart, and gets unackn
   ).toEqual([["g", 0, 4]]);
 });
 
-test("an effect and its acknowledgement are one commit, which a kill leaves whole", async () => {
+test("an effect and its acknowledgement are one commit, which a kill does not split", async () => {
   await feedOf("pay");
   await server.rows("CREATE TABLE app.paid (id INT PRIMARY KEY)");
   await server.rows("INSERT INTO app.pay_rows (id) VALUES (0), (1)");
@@ -133,7 +133,7 @@ test("CONSUME without NO ACK acknowledges what it returns", async () => {
   expect(await offsets("CONSUME FROM app.fire GROUP 'late'")).toEqual([]);
 });
 
-test("partitions hold all changes of a key, and an unknown one has no messages", async () => {
+test("a partition contains all changes of a key, and an unknown partition has no messages", async () => {
   await feedOf("wide", "PARTITIONS 4");
   await server.rows(
     `INSERT INTO app.wide_rows (id) VALUES ${Array.from({ length: 40 }, (_, id) => `(${id})`).join(", ")}`,
@@ -159,7 +159,7 @@ test("CLEAR TOPIC discards messages, and groups continue after them", async () =
   expect(await offsets("CONSUME FROM app.clear FROM EARLIEST")).toEqual([3]);
 });
 
-test("a renamed column keeps its source, and a dropped table its topic with the offsets", async () => {
+test("a source survives the renaming of its column, and a topic keeps its offsets when the table is dropped", async () => {
   await server.rows(`
     CREATE TABLE app.left_rows (id INT PRIMARY KEY, kind TEXT);
     CREATE TABLE app.right_rows (id INT PRIMARY KEY);

@@ -1,6 +1,6 @@
 /**
- * Topics over HTTP on the real process: fields, codes and bad input of both endpoints, requests
- * that wait, redelivery, acknowledgement within a transaction, KILL, and restarts.
+ * Tests topics over HTTP on the real process: fields, codes and bad input of the endpoints,
+ * requests that wait, redelivery, acknowledgement within a transaction, KILL, and restarts.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { TopicConsumeBody, TopicErrorBody } from "../../src/protocol/mod.ts";
@@ -77,7 +77,7 @@ function offsetsOf({ messages }: TopicConsumeBody): number[] {
 }
 
 describe("POST /v1/api/topics/consume", () => {
-  test("returns messages in the form of the wire contract", async () => {
+  test("consume returns messages in the form of the wire contract", async () => {
     const names = await newTopic();
     await insert(names, 7);
     const { has_more, messages, next_offset } = await read({ topic_id: names.topic });
@@ -102,14 +102,14 @@ describe("POST /v1/api/topics/consume", () => {
     } as never);
   });
 
-  test("names the owner of a row of a USER table", async () => {
+  test("consume names the owner of a row of a USER table", async () => {
     const names = await newTopic("", "USER");
     await insert(names, 1);
     const { messages } = await read({ topic_id: names.topic });
     expect(messages.map(({ user }) => user)).toEqual([ADMIN]);
   });
 
-  test("gives a claimed message to no other consumer, and says whether there are more", async () => {
+  test("consume gives a claimed message to no other consumer, and reports whether there are more", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
     const first = await read({ topic_id: names.topic, limit: 2 });
@@ -120,7 +120,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect([offsetsOf(none), none.next_offset]).toEqual([[], 0]);
   });
 
-  test("begins where start says, unless the group has a position", async () => {
+  test("consume begins where start says, unless the group has a position", async () => {
     const names = await newTopic();
     await insert(names, 1, 2);
     const { timestamp_ms: atMs = 0 } = (await read({ topic_id: names.topic })).messages[1] ?? {};
@@ -142,7 +142,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(offsetsOf(late)).toEqual([2]);
   });
 
-  test("waits for a message, and responds within milliseconds of its commit", async () => {
+  test("consume waits for a message, and responds within milliseconds of its commit", async () => {
     const names = await newTopic();
     const waiting = read({ topic_id: names.topic, timeout_seconds: 30 });
     await until(async () => (await consumersOf(names)).length === 1);
@@ -152,7 +152,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(performance.now() - before).toBeLessThan(1000);
   });
 
-  test("responds without messages once its time is over", async () => {
+  test("consume responds without messages once its time is over", async () => {
     const names = await newTopic();
     const before = performance.now();
     const answer = await read({ topic_id: names.topic, timeout_seconds: 1 });
@@ -160,7 +160,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(performance.now() - before).toBeGreaterThan(900);
   });
 
-  test("keeps no message for a client that left", async () => {
+  test("consume keeps no message for a client that has disconnected", async () => {
     const names = await newTopic();
     const leaving = new AbortController();
     const request = fetch(server.url + CONSUME, {
@@ -180,7 +180,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(answer.messages.map(({ deliveries, offset }) => [offset, deliveries])).toEqual([[0, 1]]);
   });
 
-  test("delivers again what was not acknowledged in time, with a count", async () => {
+  test("consume redelivers messages that were not acknowledged in time, with a count", async () => {
     const names = await newTopic();
     await insert(names, 1, 2);
     await read({ topic_id: names.topic });
@@ -189,7 +189,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(again.messages.map(({ deliveries, offset }) => [offset, deliveries])).toEqual([[0, 2]]);
   });
 
-  test("holds messages of a key back in order, if asked to", async () => {
+  test("consume delivers the messages of a key in order if it is asked to", async () => {
     const names = await newTopic();
     await server.rows(`ALTER TOPIC ${names.topic} ADD SOURCE ${names.table} ON UPDATE`);
     await insert(names, 1);
@@ -202,7 +202,7 @@ describe("POST /v1/api/topics/consume", () => {
     expect(second.messages.map(({ key, op }) => `${op} ${key}`)).toEqual(["Update 1"]);
   });
 
-  test("has no messages in an unknown partition", async () => {
+  test("consume finds no messages in an unknown partition", async () => {
     const { topic } = await newTopic("PARTITIONS 2");
     const answer = await read({ topic_id: topic, partition_id: 2 });
     expect(answer).toEqual({ messages: [], next_offset: 0, has_more: false });
@@ -210,7 +210,7 @@ describe("POST /v1/api/topics/consume", () => {
 });
 
 describe("POST /v1/api/topics/nack", () => {
-  test("gives messages back at once, or after a delay, and counts the deliveries", async () => {
+  test("nack returns messages at once or after a delay, and counts the deliveries", async () => {
     const { topic, ...names } = await newTopic();
     await insert({ topic, ...names }, 1, 2);
     expect(offsetsOf(await read({ topic_id: topic }))).toEqual([0, 1]);
@@ -221,13 +221,13 @@ describe("POST /v1/api/topics/nack", () => {
     await call(NACK, { ...body, delay_ms: 200 });
     expect(offsetsOf(await read({ topic_id: topic }))).toEqual([]);
     expect(offsetsOf(await read({ topic_id: topic, timeout_seconds: 30 }))).toEqual([1]);
-    // An acknowledged message does not come back.
+    // An acknowledged message is not redelivered.
     await acknowledge({ topic_id: topic, offsets: [0, 1] });
     await call(NACK, { ...body, offsets: [0, 1] });
     expect(offsetsOf(await read({ topic_id: topic }))).toEqual([]);
   });
 
-  test("refuses what was never delivered, and bad fields", async () => {
+  test("nack refuses messages that were never delivered, and bad fields", async () => {
     const { topic } = await newTopic();
     await read({ topic_id: topic });
     const body = { topic_id: topic, group_id: "g", offsets: [0] };
@@ -246,7 +246,7 @@ describe("POST /v1/api/topics/nack", () => {
 });
 
 describe("POST /v1/api/topics/ack", () => {
-  test("is cumulative and monotonic", async () => {
+  test("ack is cumulative and monotonic", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
     await read({ topic_id: names.topic });
@@ -257,7 +257,7 @@ describe("POST /v1/api/topics/ack", () => {
     expect(await upTo(2)).toEqual({ success: true, acknowledged_offset: 2 });
   });
 
-  test("takes single messages in any order", async () => {
+  test("ack accepts single messages in any order", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3);
     await read({ topic_id: names.topic });
@@ -267,7 +267,7 @@ describe("POST /v1/api/topics/ack", () => {
     expect(await single(1, 0)).toEqual({ success: true, acknowledged_offset: 2 });
   });
 
-  test("survives SIGKILL, and nothing that was acknowledged is redelivered", async () => {
+  test("an ack survives SIGKILL, and no acknowledged message is redelivered", async () => {
     const names = await newTopic();
     await insert(names, 1, 2, 3, 4);
     await read({ topic_id: names.topic });
@@ -282,7 +282,7 @@ describe("POST /v1/api/topics/ack", () => {
     expect(again.messages.map(({ deliveries, offset }) => [offset, deliveries])).toEqual([[1, 2]]);
   });
 
-  test("is one commit with the rows of its transaction", async () => {
+  test("an ack in a transaction is one commit with its rows", async () => {
     const names = await newTopic();
     await server.rows(`CREATE SHARED TABLE ${names.table}_done (id BIGINT PRIMARY KEY)`);
     await insert(names, 1, 2);
@@ -299,7 +299,7 @@ describe("POST /v1/api/topics/ack", () => {
   });
 });
 
-describe("bad input", () => {
+describe("bad input to the topic endpoints", () => {
   const cases: [what: string, path: string, fields: Record<string, unknown>, word: RegExp][] = [
     ["no topic", CONSUME, { topic_id: undefined }, /"topic_id": it is missing; expected/],
     ["a topic without namespace", CONSUME, { topic_id: "feed" }, /name of a topic/],
@@ -322,14 +322,14 @@ describe("bad input", () => {
     ["offsets as text", ACK, { offsets: ["1"] }, /a list of 1 to 10000/],
   ];
 
-  test.each(cases)("%s is INVALID_INPUT", async (_what, path, fields, word) => {
+  test.each(cases)("%s is refused with INVALID_INPUT", async (_what, path, fields, word) => {
     const body = { topic_id: "app.some", group_id: "g", ...fields };
     const answer = await call<TopicErrorBody>(path, body);
     expect([answer.status, answer.body.code]).toEqual([400, "INVALID_INPUT"]);
     expect(answer.body.error).toMatch(word);
   });
 
-  test("a body that is not a JSON object is INVALID_INPUT", async () => {
+  test("a body that is not a JSON object is refused with INVALID_INPUT", async () => {
     for (const text of ["", "{", "[]", "3"]) {
       const response = await fetch(server.url + CONSUME, {
         method: "POST",
@@ -341,7 +341,7 @@ describe("bad input", () => {
     }
   });
 
-  test("an unknown topic is NOT_FOUND, with a hint", async () => {
+  test("an unknown topic is refused with NOT_FOUND and a hint", async () => {
     const names = await newTopic();
     const topic_id = `${names.topic}x`;
     for (const [path, fields] of [
@@ -366,7 +366,7 @@ describe("bad input", () => {
     expect(body.error).toContain('group "nobody"');
   });
 
-  test("an offset beyond the end, or that was never delivered, is INVALID_OFFSET", async () => {
+  test("an offset beyond the end, or one that was never delivered, is refused with INVALID_OFFSET", async () => {
     const names = await newTopic();
     await insert(names, 1, 2);
     await read({ topic_id: names.topic, limit: 1 });
@@ -380,7 +380,7 @@ describe("bad input", () => {
     expect((await call<TopicErrorBody>(ACK, beyond)).body.code).toBe("INVALID_OFFSET");
   });
 
-  test("role user is FORBIDDEN, role service is not", async () => {
+  test("role user is refused with FORBIDDEN, and role service is accepted", async () => {
     const { topic } = await newTopic();
     const fields = { topic_id: topic, group_id: "g" };
     const user = await server.createUser("plain", "user");
@@ -397,7 +397,7 @@ describe("bad input", () => {
   });
 });
 
-test("KILL CONSUMER ends a request that waits, and its user may reconnect", async () => {
+test("KILL CONSUMER ends a waiting request, and its user may reconnect", async () => {
   const names = await newTopic();
   const body = { topic_id: names.topic, group_id: "g", timeout_seconds: 30 };
   const waiting = call<TopicErrorBody>(CONSUME, body);
@@ -410,7 +410,7 @@ test("KILL CONSUMER ends a request that waits, and its user may reconnect", asyn
   expect(offsetsOf(await read({ topic_id: names.topic }))).toEqual([0]);
 });
 
-test("a topic that is dropped ends a request that waits", async () => {
+test("DROP TOPIC ends a waiting request", async () => {
   const names = await newTopic();
   const body = { topic_id: names.topic, group_id: "g", timeout_seconds: 30 };
   const waiting = call<TopicErrorBody>(CONSUME, body);
@@ -420,7 +420,7 @@ test("a topic that is dropped ends a request that waits", async () => {
   expect([status, refused.code]).toEqual([404, "NOT_FOUND"]);
 });
 
-test("system.topic_consumers shows the lag, also of a group without consumers", async () => {
+test("system.topic_consumers shows the lag, even of a group without consumers", async () => {
   const names = await newTopic();
   await insert(names, 1, 2, 3);
   await read({ topic_id: names.topic });
@@ -445,7 +445,7 @@ test("/metrics counts consumers, claims, lag and redeliveries", async () => {
   expect(await server.metric("tidemark_topic_redeliveries_total")).toBeGreaterThanOrEqual(0);
 });
 
-test("an erased account takes its messages with it, and no offset changes, also after a crash", async () => {
+test("the messages of an erased account disappear without changing any offset, even after a crash", async () => {
   const names = await newTopic("", "USER");
   const user = `gone${count}`;
   const token = await server.createUser(user);
@@ -460,7 +460,7 @@ test("an erased account takes its messages with it, and no offset changes, also 
   expect(offsetsOf(await read({ ...asked, group_id: "second" }))).toEqual([1, 2]);
 });
 
-test("an erased account takes its dead letters with it, also after a crash", async () => {
+test("the dead letters of an erased account disappear, even after a crash", async () => {
   const { topic: dead } = await newTopic();
   const options = `WITH (MAX_DELIVERIES = 1, DEAD_LETTER = '${dead}')`;
   const names = await newTopic(options, "USER");
@@ -470,7 +470,7 @@ test("an erased account takes its dead letters with it, also after a crash", asy
   await insert(names, 2);
   const asked = { topic_id: names.topic, start: "Earliest" };
   expect(offsetsOf(await read(asked))).toEqual([0, 1]);
-  // The claims end after a second; the next read makes letters of the messages.
+  // The claims end after a second, and the next read turns the messages into dead letters.
   const letters = async (group_id: string): Promise<unknown[]> => {
     const { messages } = await read({ topic_id: dead, group_id });
     return messages.map(({ offset, user: owner }) => [offset, owner]);
@@ -489,7 +489,7 @@ test("an erased account takes its dead letters with it, also after a crash", asy
   expect(await letters("crashed")).toEqual([[1, ADMIN]]);
 });
 
-test("a stopping server responds to requests that wait", async () => {
+test("a stopping server responds to waiting requests", async () => {
   const names = await newTopic();
   const waiting = read({ topic_id: names.topic, timeout_seconds: 60 });
   await until(async () => (await consumersOf(names)).length === 1);

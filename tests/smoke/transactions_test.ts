@@ -1,6 +1,6 @@
 /**
- * Transactions that span requests, over HTTP: their calls, their isolation in the cases of the
- * Hermitage project (https://github.com/ept/hermitage), and what a crash or a logout leaves.
+ * Tests transactions that span requests over HTTP: their calls, their isolation in the cases of the
+ * Hermitage project (https://github.com/ept/hermitage), and the state after a crash or a logout.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ADMIN, type ServerProcess, startReadyServer } from "../support/server_process.ts";
@@ -40,7 +40,7 @@ interface CallOptions {
   readonly token?: string;
 }
 
-/** A transaction as a test uses it. */
+/** A transaction, with the calls that a test uses. */
 class Tx {
   readonly id: string;
   readonly #token: string;
@@ -95,7 +95,7 @@ const ALL = "SELECT id, v FROM t ORDER BY id";
 const stored = (): Promise<unknown> => server.rows("SELECT id, v FROM app.t ORDER BY id");
 
 describe("a transaction over HTTP", () => {
-  test("is opened, told about and committed", async () => {
+  test("a transaction over HTTP is opened, described and committed", async () => {
     const { body, status } = await call("", { body: { namespace_id: "app", timeout_ms: 5000 } });
     expect([status, body]).toEqual([
       200,
@@ -131,7 +131,7 @@ describe("a transaction over HTTP", () => {
     expect([answer.status, error.reason ?? error.code]).toEqual([400, code]);
   });
 
-  test("needs a token, and a path that exists", async () => {
+  test("a transaction requires a token and an existing path", async () => {
     expect((await call("", { token: "none" })).status).toBe(401);
     expect((await call("/tx_1/commit", { token: "none" })).status).toBe(401);
     expect((await call("/tx_1", { method: "GET", token: "none" })).status).toBe(401);
@@ -140,7 +140,7 @@ describe("a transaction over HTTP", () => {
     expect((await call("/tx_1/commit", { method: "GET" })).status).toBe(405);
   });
 
-  test("ends with the session that opened it", async () => {
+  test("a transaction ends with the session that opened it", async () => {
     const { access_token: token } = await server.login(ADMIN);
     const tx = await Tx.open({}, token);
     expect(await tx.sql("DELETE FROM t")).toBe(2);
@@ -157,7 +157,7 @@ describe("a transaction over HTTP", () => {
     expect(await stored()).toHaveLength(2);
   });
 
-  test("streams a long response, and waits for its end", async () => {
+  test("a transaction streams a long response, and waits for its end", async () => {
     const tx = await Tx.open();
     const sql = "SELECT g, repeat('x', 100) FROM generate_series(1, 30000) g";
     const [rows, after] = await Promise.all([tx.sql(sql), tx.sql("DELETE FROM t WHERE id = 1")]);
@@ -165,7 +165,7 @@ describe("a transaction over HTTP", () => {
     expect(await tx.commit()).toBe("committed");
   });
 
-  test("leaves nothing after a crash", async () => {
+  test("a transaction leaves nothing after a crash", async () => {
     const tx = await Tx.open();
     await tx.sql("DELETE FROM t; INSERT INTO t VALUES (3, 30)");
     server.kill("SIGKILL");
@@ -179,7 +179,7 @@ describe("a transaction over HTTP", () => {
   });
 });
 
-describe("of the anomalies of Hermitage, a transaction prevents", () => {
+describe("a transaction prevents these Hermitage anomalies:", () => {
   let one: Tx;
   let two: Tx;
 
@@ -318,7 +318,7 @@ test("G2-item, write skew, is prevented by reading FOR UPDATE", async () => {
   expect([await one.commit(), await two.commit()]).toEqual(["committed", "transaction_failed"]);
 });
 
-describe("of the anomalies of Hermitage, a transaction allows", () => {
+describe("a transaction allows these Hermitage anomalies:", () => {
   test("G2-item, write skew", async () => {
     const [one, two] = [await Tx.open(), await Tx.open()];
     expect(await one.sql(ALL)).toHaveLength(2);

@@ -1,7 +1,7 @@
 /**
- * Verifies that the real process delivers topic messages to a receiver over HTTP: signed, each
- * until it is accepted, despite failures, slow answers, restarts and SIGKILL; and to no host that
- * the configuration does not list.
+ * Verifies that the real process delivers topic messages to a receiver over HTTP. The messages are
+ * signed, each is repeated until it is accepted, despite failures, slow responses, restarts and
+ * SIGKILL, and none is sent to a host that the configuration does not list.
  */
 import { afterEach, expect, test } from "bun:test";
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -163,7 +163,7 @@ test("CREATE WEBHOOK delivers each new row once, signed, and system.webhooks sho
   expect(receiver.ids).not.toContain(200);
 });
 
-test("ALTER WEBHOOK goes on at the new URL where it was, and /metrics counts its requests", async () => {
+test("ALTER WEBHOOK continues at the new URL from the same position, and /metrics counts its requests", async () => {
   const { receiver, server } = await start();
   await run(
     server,
@@ -192,12 +192,15 @@ test("ALTER WEBHOOK goes on at the new URL where it was, and /metrics counts its
   expect(metrics).toContain('tidemark_webhook_requests_total{outcome="failed"} 0\n');
 });
 
-/** A message that has failed several times waits for longer than other conditions of tests. */
+/**
+ * The time limit for a message that has failed several times, which takes longer than other
+ * conditions in these tests.
+ */
 const RETRY_MS_MAX = 90_000;
 
-test("a webhook delivers a message again after an error, a redirect and a slow response, and tells why", async () => {
+test("a webhook redelivers a message after an error, a redirect or a slow response, and shows the reason", async () => {
   const { receiver, server } = await start();
-  /** How rows fail, until the test has seen the reason. */
+  /** The ways in which rows fail, until the test has seen the reason. */
   const failures = new Map<number, () => Response | Promise<Response>>([
     [1, () => new Response("", { status: 500 })],
     [2, () => Response.redirect(receiver.url("/elsewhere"), 307)],
@@ -232,7 +235,7 @@ test("a webhook delivers a message again after an error, a redirect and a slow r
   expect(await stateOf(server)).toMatchObject({ status: "delivering", last_error: null });
 }, 300_000);
 
-test("an ordered webhook sends no change of a row before the earlier ones are accepted", async () => {
+test("an ordered webhook sends no change of a row before the earlier changes are accepted", async () => {
   const { receiver, server } = await start();
   await run(
     server,
@@ -256,7 +259,7 @@ test("an ordered webhook sends no change of a row before the earlier ones are ac
   expect(notes).toEqual(["n1", "n1", "n1", "second", "third"]);
 });
 
-test("a webhook continues after SIGTERM and SIGKILL: nothing is lost, and only messages in flight arrive twice", async () => {
+test("a webhook continues after SIGTERM and SIGKILL, loses nothing, and repeats only messages in flight", async () => {
   const { receiver, server } = await start();
   await run(
     server,
@@ -274,7 +277,7 @@ test("a webhook continues after SIGTERM and SIGKILL: nothing is lost, and only m
   await until(() => ascending(receiver.ids).length === sent);
   await until(async () => (await stateOf(server))["lag_messages"] === 0);
   expect(ascending(receiver.ids)).toEqual(range(sent));
-  // Each kill can repeat the requests in flight, and those whose acknowledgement was not durable.
+  // Each kill may repeat the requests in flight, and those whose acknowledgement was not durable.
   expect(receiver.requests.length - sent).toBeLessThanOrEqual(2 * 8);
 });
 
@@ -330,7 +333,7 @@ test("CREATE WEBHOOK is refused for a host that is not listed, and for an invali
   expect(await server.rows("SELECT * FROM system.webhooks")).toEqual([]);
 });
 
-test("a webhook whose host is no longer listed delivers nothing and says so, until it is listed again", async () => {
+test("a webhook whose host is no longer listed delivers nothing and reports this until the host is listed again", async () => {
   const { receiver, server } = await start();
   await run(server, `CREATE WEBHOOK w FROM TOPIC app.placed URL '${receiver.url()}'`);
   await insert(server, 1);

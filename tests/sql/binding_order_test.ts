@@ -1,6 +1,6 @@
 /**
- * Faults in SQL text that are found before any of it runs, and faults that are found only when a
- * statement runs, because it uses the definition of an earlier one.
+ * Tests which faults in SQL text are found before any of it runs, and which are found only when a
+ * statement runs, because the statement uses the result of an earlier definition.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -138,7 +138,7 @@ test.each([
   expect(error?.message).toBeUndefined();
 });
 
-test("a column whose type is changed before is written with the new type", async () => {
+test("a column whose type was changed by an earlier statement is written with the new type", async () => {
   await engine.run("CREATE TABLE app.typed (id INT PRIMARY KEY, f INT)");
   const text = "ALTER TABLE app.typed DROP COLUMN f, ADD COLUMN g BOOLEAN";
   expect(await engine.failure(`INSERT INTO app.typed VALUES (1, TRUE); ${text}`)).toStartWith(
@@ -148,7 +148,7 @@ test("a column whose type is changed before is written with the new type", async
   expect(await engine.rows("SELECT g FROM app.typed")).toEqual([[true]]);
 });
 
-test("EXECUTE AS reads a table that an earlier definition opens to the user", async () => {
+test("EXECUTE AS reads a table to which an earlier definition gives the user access", async () => {
   await engine.run(`CREATE USER una INTERNAL; INSERT INTO app.t VALUES (1, 1);
     ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')`);
   const read = "EXECUTE AS una (SELECT a FROM app.t)";
@@ -162,7 +162,7 @@ test("EXECUTE AS reads a table that an earlier definition opens to the user", as
   expect(await engine.rows(`ALTER TABLE app.t SET (ACCESS_LEVEL = 'PUBLIC'); ${read}`)).toEqual([
     [1],
   ]);
-  // A statement on a closed table is refused when it runs.
+  // A statement on a table without access is refused when it runs.
   const closes = "ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')";
   expect(await engine.failure(`${closes}; ${read}`)).toStartWith("TABLE_NOT_FOUND@2");
   await engine.run("CREATE USER sam INTERNAL ROLE service; CREATE USER dan INTERNAL ROLE dba");
@@ -175,7 +175,7 @@ test("EXECUTE AS reads a table that an earlier definition opens to the user", as
   await engine.run("ALTER TABLE app.t SET (ACCESS_LEVEL = 'PRIVATE')");
 });
 
-test("a caller who may not alter a user changes nothing before", async () => {
+test("the statements before one that the caller may not run change nothing", async () => {
   await engine.run("CREATE USER dora INTERNAL ROLE dba");
   engine.userId = "dora";
   const text = "INSERT INTO app.t VALUES (1, 1); ALTER USER root SET EMAIL 'd@x'";
@@ -184,7 +184,7 @@ test("a caller who may not alter a user changes nothing before", async () => {
   expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
 });
 
-test("a check reports why a definition is refused", async () => {
+test("check mode reports why a definition is refused", async () => {
   expect(await engine.failure("DROP TABLE app.missing", { check: true })).toStartWith(
     "TABLE_NOT_FOUND",
   );

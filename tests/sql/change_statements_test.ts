@@ -1,5 +1,6 @@
 /**
- * INSERT, UPDATE and DELETE: complete or not at all, and the values of `_seq` and RETURNING.
+ * Verifies that INSERT, UPDATE and DELETE take effect completely or not at all, and tests the
+ * values of `_seq` and RETURNING.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -18,7 +19,7 @@ beforeEach(async () => {
   await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two')");
 });
 
-test("a key column that is set to itself stays as it is", async () => {
+test("a key column that is set to itself stays unchanged", async () => {
   await engine.run("UPDATE t SET id = id, a = 5 WHERE id = 1; UPDATE t SET id = t.id WHERE id = 2");
   await engine.run(
     "INSERT INTO t VALUES (2, 7, 'z') ON CONFLICT (id) DO UPDATE SET id = EXCLUDED.id, a = EXCLUDED.a",
@@ -102,12 +103,12 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["DELETE FROM information_schema.tables", "READ_ONLY_OBJECT@1:12"],
 ];
 
-describe("a change that fails keeps nothing", () => {
+describe("a change that fails leaves no effect", () => {
   test.each(REFUSED)("%s: %s", async (sql, failure) => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toBe(failure);
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
-    // Within a text that begins with other statements, the statement takes the slow path.
+    // After other statements in the same text, the statement takes the general path.
     const text = `SELECT 1; ${sql}`;
     expect((await engine.failure(text)).split(":")[0]).toBe(
       failure.split(":")[0]?.replace("@1", "@2") ?? "",
@@ -115,7 +116,7 @@ describe("a change that fails keeps nothing", () => {
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
   });
 
-  test("in a transaction it undoes the statements before it too", async () => {
+  test("a failed change in a transaction also undoes the statements before it", async () => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     for (const [sql, failure] of REFUSED) {
       const text = `BEGIN; DELETE FROM t WHERE id = 99; ${sql}; COMMIT`;
@@ -124,7 +125,7 @@ describe("a change that fails keeps nothing", () => {
     expect(await engine.rows("SELECT *, _seq FROM t")).toEqual(before);
   });
 
-  test("statements before it in a text are kept, and none after it runs", async () => {
+  test("a failed change in a text keeps the statements before it, and none after it runs", async () => {
     const text =
       "INSERT INTO t VALUES (3, 3, 'x'); UPDATE t SET a = 100; INSERT INTO t VALUES (4, 4, 'x')";
     const { error, results } = await engine.ask(text);
@@ -134,8 +135,8 @@ describe("a change that fails keeps nothing", () => {
   });
 });
 
-describe("_seq", () => {
-  test("stays with a row that UPDATE does not change, as RETURNING says", async () => {
+describe("_seq in changes", () => {
+  test("_seq stays the same in a row that UPDATE does not change, and RETURNING shows this", async () => {
     const before = await engine.rows("SELECT id, _seq FROM t");
     expect(await engine.rows("UPDATE t SET a = a, b = b RETURNING id, _seq")).toEqual(before);
     const [entry] = await engine.run("UPDATE t SET a = a");
@@ -143,14 +144,14 @@ describe("_seq", () => {
     expect(await engine.rows("SELECT id, _seq FROM t")).toEqual(before);
   });
 
-  test("is the new one beside the kept ones if only some rows change", async () => {
+  test("_seq changes only in the rows that a statement changes", async () => {
     const [[, first] = []] = await engine.rows("SELECT id, _seq FROM t");
     const returned = await engine.rows("UPDATE t SET a = 2 RETURNING id, _seq");
     expect(returned).toEqual(await engine.rows("SELECT id, _seq FROM t ORDER BY id"));
     expect(returned[0]?.[1]).toBeGreaterThan(Number(first));
   });
 
-  test("stays in an upsert that changes nothing, and its conditions see it", async () => {
+  test("_seq stays the same in an upsert that changes nothing, and conditions can read it", async () => {
     const [[seq] = []] = await engine.rows("SELECT _seq FROM t WHERE id = 1");
     const upsert = "INSERT INTO t VALUES (1, 1, 'one') ON CONFLICT (id) DO UPDATE SET a =";
     expect(await engine.rows(`${upsert} t.a RETURNING _seq`)).toEqual([[seq]]);
@@ -160,7 +161,7 @@ describe("_seq", () => {
     expect(await engine.rows(`${upsert} 8 WHERE _seq = ${Number(seq)} RETURNING a`)).toEqual([]);
   });
 
-  test("reads NULL of own changes in a transaction, and is the stored one of unchanged rows", async () => {
+  test("_seq is NULL for a transaction's own changes, and unchanged rows have their stored one", async () => {
     const [[seq] = []] = await engine.rows("SELECT _seq FROM t WHERE id = 1");
     const results = await engine.run(
       "BEGIN; UPDATE t SET a = CASE id WHEN 1 THEN a ELSE 9 END RETURNING id, _seq;" +
@@ -177,8 +178,8 @@ describe("_seq", () => {
   });
 });
 
-describe("_deleted", () => {
-  test("in WHERE makes tombstones readable, and never changeable", async () => {
+describe("_deleted in queries and changes", () => {
+  test("_deleted in WHERE makes tombstones readable, but never changeable", async () => {
     await engine.run("DELETE FROM t WHERE id = 2");
     expect(
       await engine.rows("SELECT id, _deleted FROM t WHERE _deleted = TRUE AND id = 2"),
@@ -196,19 +197,19 @@ describe("_deleted", () => {
     expect(await engine.rows("SELECT id, _deleted FROM t")).toEqual([[1, false]]);
   });
 
-  test("counts in WHERE above an outer join", async () => {
+  test("_deleted in WHERE above an outer join has an effect", async () => {
     await engine.run("DELETE FROM t WHERE id = 2");
     const sql =
       "SELECT l.id, r.id FROM t l LEFT JOIN t r ON l.a < r.a + 100 WHERE r._deleted AND r.id = 2";
     expect(await engine.rows(sql)).toEqual([[1, 2]]);
   });
 
-  test("is TRUE in the rows that DELETE returns, with the tombstone's _seq", async () => {
+  test("_deleted is TRUE in the rows that DELETE returns, with the _seq of the tombstone", async () => {
     const [entry] = await engine.run("DELETE FROM t WHERE id = 1 RETURNING id, a, _seq, _deleted");
     expect(entry?.rows).toEqual([[1, 1, entry?.lastSeq, true]]);
   });
 
-  test("in a transaction lists deleted rows, and no key that it has inserted", async () => {
+  test("_deleted in a transaction lists deleted rows, but no key that the transaction inserted", async () => {
     await engine.run("DELETE FROM t WHERE id = 1");
     const gone = "SELECT id, a, _seq IS NULL FROM t WHERE _deleted AND id IN (1, 2, 9) ORDER BY id";
     const results = await engine.run(
@@ -229,7 +230,7 @@ describe("_deleted", () => {
     ]);
   });
 
-  test("is hidden from callers who may not read history", async () => {
+  test("_deleted rows are hidden from callers who may not read history", async () => {
     await engine.run(
       "CREATE USER sam INTERNAL ROLE service; CREATE TABLE h (id INT PRIMARY KEY);" +
         "INSERT INTO h VALUES (1), (2); DELETE FROM h WHERE id = 1",
@@ -249,6 +250,6 @@ test("a deleted key may be inserted again without a conflict", async () => {
   expect(await engine.rows(sql)).toEqual([[60]]);
 });
 
-test("INSERT … SELECT from its own table reads the state before it", async () => {
+test("INSERT … SELECT from its own table reads the state before the statement", async () => {
   expect((await engine.run("INSERT INTO t SELECT id + 10, a, b FROM t"))[0]?.rowCount).toBe(2);
 });

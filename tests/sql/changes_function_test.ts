@@ -1,7 +1,7 @@
 /**
- * `changes('ns.t', from_seq [, to_seq])`: every version of a table between two seqs, on the event
- * loop and in readers, from memory, segments and history. Also the rights of callers, and the limit
- * of history.
+ * Tests `changes('ns.t', from_seq [, to_seq])`, which returns every version of a table between two
+ * seqs, on the event loop and in readers, from memory, segments and history. Also tests the rights
+ * of callers and the limit of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -26,7 +26,7 @@ const EXPECTED = [
 ];
 
 for (const [place, options] of PLACES) {
-  test(`changes ${place} are all versions, wherever they lie`, async () => {
+  test(`changes() ${place} returns all versions, wherever they are stored`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY, v TEXT)");
     const start = engine.database.store.visibleSeq;
@@ -62,7 +62,7 @@ for (const [place, options] of PLACES) {
   });
 }
 
-describe("changes", () => {
+describe("the table function changes()", () => {
   let engine: TestEngine;
 
   beforeAll(async () => {
@@ -79,7 +79,7 @@ describe("changes", () => {
   });
   afterAll(() => engine[Symbol.asyncDispose]());
 
-  test("have the declared columns as JSON, the time of the commit, and names by alias", async () => {
+  test("changes() has the declared columns as JSON, the time of the commit, and names from the alias", async () => {
     expect(
       await engine.rows(
         "SELECT c.key, c.new, c.old, c.changed_at = seq_time(c._seq) FROM changes('app.t', 0) AS c",
@@ -96,14 +96,14 @@ describe("changes", () => {
     ).toEqual([[1, "insert"]]);
   });
 
-  test("of a transaction are no changes yet", async () => {
+  test("changes() does not include uncommitted changes of a transaction", async () => {
     const results = await engine.run(
       "BEGIN; INSERT INTO app.bare VALUES (8); SELECT count(*) FROM changes('app.bare', 0); ROLLBACK",
     );
     expect(results.at(-2)?.rows).toEqual([[1]]);
   });
 
-  test("are for the owner of the rows, and for those who administer a table", async () => {
+  test("changes() is available to the owner of the rows, and to administrators of the table", async () => {
     engine.userId = "alice";
     const shared = await engine.failure("SELECT * FROM changes('app.t', 0)");
     const own = await engine.rows("SELECT * FROM changes('app.mine', 0)");
@@ -138,7 +138,7 @@ describe("changes", () => {
   });
 });
 
-test("changes whose history is discarded are refused, not read in part", async () => {
+test("changes() is refused, rather than read in part, if history was discarded", async () => {
   const clock = new ManualClock();
   await using engine = await TestEngine.open({ clock });
   await engine.run(

@@ -1,6 +1,6 @@
 /**
- * The table option COMPRESSION: which segments are packed, and how they are listed. No result
- * depends on it.
+ * Tests the table option COMPRESSION: which segments are packed, and how they are listed. No result
+ * depends on the option.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -21,7 +21,7 @@ async function fill(table: string, from: number, to: number): Promise<void> {
   await engine.run(
     `INSERT INTO ${table} SELECT n, n % 100, ${BODY} FROM generate_series(${from}, ${to}) AS s(n)`,
   );
-  // A STREAM table is flushed automatically, and no statement may flush it.
+  // A STREAM table is flushed automatically, and no statement can flush it.
   const { catalog, store } = engine.database;
   await store.flush(catalog.table("app", table.replace("app.", ""))?.tableId ?? 0);
 }
@@ -51,7 +51,7 @@ async function bytesOf(name: string): Promise<number> {
   return Number(row[6]);
 }
 
-test("each table is packed by its option, auto without one, and a stream not at all", async () => {
+test("each table is packed according to its option, which is auto by default, and a stream is never packed", async () => {
   const columns = "(id INT PRIMARY KEY, k INT, body TEXT)";
   await engine.run(`CREATE TABLE app.plain ${columns} WITH (COMPRESSION = 'none')`);
   await engine.run(`CREATE TABLE app.usual ${columns}`);
@@ -83,7 +83,7 @@ test("each table is packed by its option, auto without one, and a stream not at 
   );
 });
 
-test("auto leaves short text and small segments as they are", async () => {
+test("auto leaves short text and small segments uncompressed", async () => {
   await engine.run("CREATE TABLE app.short (id INT PRIMARY KEY, word TEXT)");
   await engine.run(
     "INSERT INTO app.short SELECT n, 'word number ' || n FROM generate_series(1, 20000) AS s(n);" +
@@ -95,7 +95,7 @@ test("auto leaves short text and small segments as they are", async () => {
   expect(await compressionOf("small")).toEqual(["none"]);
 });
 
-test("a changed option applies to segments written afterwards, and merges make all alike", async () => {
+test("a changed option applies to segments written later, and a merge makes all segments alike", async () => {
   await engine.run("CREATE USER TABLE app.changing (id INT PRIMARY KEY, k INT, body TEXT)");
   await fill("app.changing", 1, 2000);
   await engine.run("ALTER TABLE app.changing SET (COMPRESSION = 'none')");
@@ -129,7 +129,7 @@ test("a changed option applies to segments written afterwards, and merges make a
   expect(await all()).toEqual(before);
 });
 
-test("packed text that a filter never reads is not unpacked, nor are pruned row groups", async () => {
+test("packed text that a filter never reads stays packed, and so do pruned row groups", async () => {
   await engine.run(
     "CREATE TABLE app.groups (id INT PRIMARY KEY, k INT, body TEXT) WITH (COMPRESSION = 'auto')",
   );

@@ -1,11 +1,13 @@
-/** The SQL contract's acceptance examples, `contract/examples.slt`, against the real process. */
+/**
+ * Runs the SQL contract's acceptance examples, `contract/examples.slt`, against the real process.
+ */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { startServer } from "../support/server_process.ts";
 import { runSlt } from "../support/slt.ts";
 import { senderTo } from "../support/slt_server.ts";
 
-test("every example of the contract has its result", async () => {
+test("every example of the contract returns its result", async () => {
   await using server = await startServer();
   await server.setup();
   const text = await Bun.file(join(import.meta.dir, "contract/examples.slt")).text();

@@ -1,5 +1,5 @@
 /**
- * COPY compared with a real PostgreSQL: each reads the output of the other in every format that
+ * Compares COPY with a real PostgreSQL: each reads the output of the other in every format that
  * both have, and scripts of pg_dump load unchanged.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -90,7 +90,7 @@ describeUnless(missing)("beside PostgreSQL", () => {
     return ran.stdout.toString();
   }
 
-  test.each(["text", "csv", "binary"])("%s goes both ways", async (format) => {
+  test.each(["text", "csv", "binary"])("%s can be copied in both directions", async (format) => {
     await engine.run("DELETE FROM x.z WHERE true");
     psql("DELETE FROM x.z");
     const ours = await copyOut(engine, `COPY x.a TO STDOUT (FORMAT ${format})`);
@@ -99,12 +99,12 @@ describeUnless(missing)("beside PostgreSQL", () => {
     expect(psql(`COPY x.z TO STDOUT (FORMAT ${format})`)).toEqual(theirs);
     await copyIn(engine, `COPY x.z FROM STDIN (FORMAT ${format})`, theirs);
     expect(await copyOut(engine, `COPY x.z TO STDOUT (FORMAT ${format})`)).toEqual(ours);
-    // PostgreSQL quotes the end mark only in a row of one cell.
+    // PostgreSQL quotes the end marker only in a row with a single cell.
     const text = String(ours).replace(String.raw`"\."`, String.raw`\.`);
     if (format !== "binary") expect(text).toBe(String(theirs));
   });
 
-  test("the data of a dump load as they are", async () => {
+  test("the data of a dump load unchanged", async () => {
     await engine.run("DELETE FROM x.z WHERE true; DELETE FROM x.a WHERE true");
     for (const line of dump("--data-only").split(/^--$/m)) {
       const copies = line.slice(Math.max(0, line.indexOf("COPY ")));

@@ -1,7 +1,7 @@
 /**
- * A string literal next to a DECIMAL is compared exactly, by key and by scan, alone and as a
- * parameter. In arithmetic, the literal is read as a DECIMAL with its own digits, rather than
- * rounded to the digits of the other operand.
+ * Verifies that a string literal next to a DECIMAL is compared exactly, by key and by scan, in a
+ * list and as a parameter. In arithmetic, the literal is read as a DECIMAL with its own digits,
+ * rather than rounded to the digits of the other operand.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -101,7 +101,7 @@ test.each([
   expect(await ask("$1", [literal])).toBe(expected);
 });
 
-test("arrays of text are not rounded either", async () => {
+test("arrays of strings are not rounded either", async () => {
   const count = async (condition: string, params: readonly string[] = []): Promise<unknown> =>
     (await engine.rows(`SELECT count(*) FROM m WHERE ${condition}`, { params }))[0]?.[0];
   expect(await count("v = ANY('{1.10,1.109}')")).toBe(1);
@@ -110,7 +110,7 @@ test("arrays of text are not rounded either", async () => {
   expect(await count("ARRAY[v] @> '{1.109}'")).toBe(0);
 });
 
-test("NULLIF compares as = does, and its result has the digits of its first argument", async () => {
+test("NULLIF compares as = does, and its result has the scale of its first argument", async () => {
   const rows = async (list: string, params: readonly string[] = []): Promise<unknown> =>
     await engine.rows(`SELECT ${list} FROM m WHERE v = 1.10`, { params });
   const expected = [["1.10", null, "1.10"]];
@@ -121,7 +121,7 @@ test("NULLIF compares as = does, and its result has the digits of its first argu
   expect(await rows("NULLIF(0.1::real, 0.1), NULLIF(0.5::real, 0.1)")).toEqual([[null, 0.5]]);
 });
 
-test("NULL takes the digits of the other side", async () => {
+test("NULL takes the scale of the other operand", async () => {
   const sql = "SELECT COALESCE(v, NULL), GREATEST(NULL, v), CASE WHEN v > 0 THEN v ELSE NULL END";
   const expected = [["1.10", "1.10", "1.10"]];
   expect(await engine.rows(`${sql} FROM m WHERE v = 1.10`)).toEqual(expected);

@@ -1,6 +1,6 @@
 /**
- * Dumps of a film rental shop, written by the pg_dump of a real PostgreSQL in both forms, load
- * unchanged over HTTP. Afterwards every table and view has the same rows.
+ * Verifies that dumps of a film rental database, written by the pg_dump of a real PostgreSQL in
+ * both forms, load unchanged over HTTP. Afterwards, every table and view has the same rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
@@ -95,7 +95,7 @@ describeUnless(missing)("a dump of pg_dump", () => {
   test.each([
     ["with COPY", []],
     ["with --inserts", ["--inserts"]],
-  ])("%s loads as it is", async (_form, options) => {
+  ])("%s loads unchanged", async (_form, options) => {
     await using server = await startReadyServer({
       config: { performance: { request_timeout: 0 } },
     });

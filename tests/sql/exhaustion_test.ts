@@ -1,6 +1,6 @@
 /**
- * Statements made to exhaust the server: each has the correct result, or is refused because of its
- * demand.
+ * Tests statements that are designed to exhaust the server. Each has the correct result, or is
+ * refused for its demand.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -17,29 +17,29 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-describe("lists of 100,000", () => {
+describe("lists of 100,000 items", () => {
   const values = Array.from({ length: LISTED }, (_, i) => `(${i})`).join(",");
 
-  test("rows of VALUES, read", async () => {
+  test("100,000 rows of VALUES are read", async () => {
     const sql = `SELECT COUNT(*), MAX(v) FROM (VALUES ${values}) AS t(v)`;
     expect(await engine.rows(sql)).toEqual([[LISTED, LISTED - 1]]);
   });
 
-  test("rows of VALUES are inserted, all of them or none", async () => {
+  test("100,000 rows of VALUES are inserted, all of them or none", async () => {
     expect(await engine.failure(`INSERT INTO n VALUES ${values},(7)`)).toStartWith("DUPLICATE_KEY");
     expect(await engine.rows("SELECT COUNT(*) FROM n")).toEqual([[0]]);
     await engine.run(`INSERT INTO n VALUES ${values}`);
     expect(await engine.rows("SELECT COUNT(*), MAX(id) FROM n")).toEqual([[LISTED, LISTED - 1]]);
   });
 
-  test("values of IN, and of an array", async () => {
+  test("100,000 values of IN, and of an array, are compared", async () => {
     const list = Array.from({ length: LISTED }, (_, i) => i).join(",");
     expect(await engine.rows(`SELECT COUNT(*) FROM n WHERE id IN (${list})`)).toEqual([[LISTED]]);
     expect(await engine.rows(`SELECT 99999 = ANY(ARRAY[${list}])`)).toEqual([[true]]);
   });
 });
 
-describe("patterns that would make a backtracking matcher try for ever", () => {
+describe("patterns on which a backtracking matcher would never finish", () => {
   const text = `REPEAT('a', 100000)`;
 
   test.each([
@@ -55,7 +55,7 @@ describe("patterns that would make a backtracking matcher try for ever", () => {
     expect(await engine.rows(`SELECT ${condition}`)).toEqual([[matches]]);
   });
 
-  test("repetitions of repetitions are refused, or matched", async () => {
+  test("nested repetitions are refused, or matched", async () => {
     const answer = await engine.failure("SELECT REPEAT('a', 100) ~ '((a{1,200}){1,200}){1,200}b'");
     expect(answer).toMatch(/^(INVALID_|LIMIT_|VALUE_|PROGRAM_|SQL_)|"rows":\[\[false\]\]/);
   });
@@ -72,7 +72,7 @@ describe("a literal of a megabyte", () => {
     expect(await engine.rows(sql)).toEqual([[answer]]);
   });
 
-  test("of digits is out of range, and so is one that is not JSON", async () => {
+  test("a megabyte of digits is out of range, and a megabyte that is not JSON is refused", async () => {
     expect(await engine.failure(`SELECT ${"9".repeat(1_000_000)} + 1`)).toMatch(
       /^(VALUE_|INVALID_)/,
     );
@@ -83,21 +83,21 @@ describe("a literal of a megabyte", () => {
   });
 });
 
-describe("queries that are read through each other", () => {
+describe("queries nested in one another", () => {
   const chainOf = (length: number): string => {
     const entry = (i: number): string => `, w${i + 1} AS (SELECT a + 1 AS a FROM w${i})`;
     const entries = Array.from({ length: length - 1 }, (_, i) => entry(i + 1));
     return `WITH w1 AS (SELECT 1 AS a)${entries.join("")} SELECT a FROM w${length}`;
   };
 
-  test("are read up to 128 deep, and refused beyond", async () => {
+  test("queries are accepted up to a depth of 128, and refused beyond it", async () => {
     expect(await engine.rows(chainOf(128))).toEqual([[128]]);
     for (const length of [129, 10_000]) {
       expect(await engine.failure(chainOf(length))).toStartWith("LIMIT_EXCEEDED@1");
     }
   });
 
-  test("count together with views", async () => {
+  test("the depth of views is added to that of queries", async () => {
     await engine.run(`CREATE VIEW tall AS ${chainOf(120)}`);
     const above = (length: number): string =>
       chainOf(length).replace("SELECT 1 AS a", "SELECT a FROM tall");
@@ -105,13 +105,13 @@ describe("queries that are read through each other", () => {
     expect(await engine.failure(above(8))).toStartWith("LIMIT_EXCEEDED@1");
   });
 
-  test("side by side do not count", async () => {
+  test("queries side by side do not add to the depth", async () => {
     const entries = Array.from({ length: 1000 }, (_, i) => `w${i} AS (SELECT ${i} AS a)`);
     expect(await engine.rows(`WITH ${entries.join(", ")} SELECT a FROM w999`)).toEqual([[999]]);
   });
 });
 
-test("a result that exceeds the memory is refused, or spilled, and never incomplete", async () => {
+test("a result that exceeds the memory is refused or spilled, and never incomplete", async () => {
   const sql =
     "SELECT s || REPEAT('x', 500) FROM generate_series(1, 100000) AS g(s) ORDER BY 1 DESC";
   const { error, results } = await engine.ask(`SELECT COUNT(*) FROM (${sql} OFFSET 10) AS q`);
@@ -120,7 +120,7 @@ test("a result that exceeds the memory is refused, or spilled, and never incompl
   expect(await engine.rows("SELECT 1")).toEqual([[1]]);
 });
 
-describe("long values that an expression makes of many rows", () => {
+describe("an expression that creates long values for many rows stays within the memory", () => {
   const MADE = 40;
 
   beforeAll(async () => {
@@ -128,7 +128,9 @@ describe("long values that an expression makes of many rows", () => {
     await engine.run(`INSERT INTO made SELECT s, 'x' FROM generate_series(1, ${MADE}) AS g(s)`);
   });
 
-  /** The rows take 4 MiB each in memory, together more than twice the memory of a statement. */
+  /**
+   * Each row takes 4 MiB in memory, and all of them take more than twice the memory of a statement.
+   */
   const long = "REPEAT('ab', 1000000 + id)";
 
   test.each([
@@ -191,7 +193,7 @@ describe("long values that an expression makes of many rows", () => {
   });
 });
 
-test("a statement of thousands of outputs, conditions, branches or sums has results for all rows", async () => {
+test("a statement of thousands of outputs, conditions, branches or sums returns results for all rows", async () => {
   const times = (count: number, item: (i: number) => string, between: string): string =>
     Array.from({ length: count }, (_, i) => item(i)).join(between);
   await engine.run("CREATE TABLE broad (id INT PRIMARY KEY)");
@@ -210,7 +212,7 @@ test("a statement of thousands of outputs, conditions, branches or sums has resu
   expect(sums?.at(-1)).toBe(500_500 + 1000 * 999);
 });
 
-test("thousands of short statements in one text yield to others between them", async () => {
+test("thousands of short statements in one text yield to other work between statements", async () => {
   let isOver = false;
   const many = engine
     .run(Array.from({ length: 5000 }, (_, i) => `SELECT ${i}`).join(";"))
@@ -226,7 +228,7 @@ test("thousands of short statements in one text yield to others between them", a
   expect((await many).length).toBe(5000);
 });
 
-describe("functions asked for more than they can make", () => {
+describe("functions with results that are too large", () => {
   test.each([
     ["a text", "REPEAT('ab', 3000000)", "VALUE_TOO_LONG"],
     ["a text of many parts", "FORMAT('%4000000s%4000000s', 'a', 'b')", "VALUE_TOO_LONG"],
@@ -243,7 +245,7 @@ describe("functions asked for more than they can make", () => {
     expect(await engine.failure(`SELECT ${call}`)).toStartWith(refusal);
   });
 
-  test("a long text is changed character by character as a short one is", async () => {
+  test("a long text is changed character by character like a short one", async () => {
     const times = (text: string): string => `REPEAT('${text}', 5000)`;
     const sql =
       `SELECT REVERSE(${times("aé😀b")}) = ${times("b😀éa")}, UPPER(${times("ß😀a")}) = ${times("ß😀A")}, ` +

@@ -1,6 +1,6 @@
 /**
- * Fast paths must not change results: each form with a fast path is compared with a different
- * wording of the same query that has none.
+ * Verifies that fast paths do not change results: each form with a fast path is compared with a
+ * different wording of the same query that has none.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -62,8 +62,8 @@ async function same(sql: string, plain: string): Promise<void> {
   expect(rows, sql).toEqual(await engine.rows(plain));
 }
 
-describe("conditions", () => {
-  test("an expression that may fail is evaluated for the remaining rows, and for no others", async () => {
+describe("fast paths of conditions", () => {
+  test("an expression that may fail is evaluated only for the remaining rows", async () => {
     await same(
       "SELECT count(*) FROM big WHERE k <> 0 AND k > -5 AND 100 / k > 3 AND id > 100",
       "SELECT count(*) FROM big WHERE id > 100 AND k > -5 AND CASE WHEN k = 0 THEN false ELSE 100 / k > 3 END",
@@ -73,7 +73,7 @@ describe("conditions", () => {
     );
   });
 
-  test("a few remaining rows give the same as many", async () => {
+  test("a few remaining rows give the same result as many", async () => {
     for (const bound of [1, 40, 1500, 3999]) {
       await same(
         `SELECT sum(id), count(*) FROM big WHERE id <= ${bound} AND d > 10 AND k IN (1, 2, 3, -7) AND b > 5`,
@@ -83,7 +83,7 @@ describe("conditions", () => {
     }
   });
 
-  test("a date beside a moment is compared as its midnight", async () => {
+  test("a date next to a timestamp is compared as its midnight", async () => {
     for (const moment of [
       "1969-12-25",
       "1969-12-25 00:00:00.000001",
@@ -111,7 +111,7 @@ describe("conditions", () => {
   });
 });
 
-describe("joins", () => {
+describe("fast paths of joins", () => {
   const KEYS = [
     ["k", "k"],
     ["b", "b"],
@@ -120,7 +120,7 @@ describe("joins", () => {
     ["id", "k"],
   ] as const;
 
-  test("keys that lie close together, far apart, or are no plain numbers", async () => {
+  test("joins work on keys that are close together, far apart, or not plain numbers", async () => {
     for (const [left, right] of KEYS) {
       for (const [one, other] of [
         ["big", "small"],
@@ -140,7 +140,7 @@ describe("joins", () => {
     );
   });
 
-  test("semi and anti joins, whichever side is held", async () => {
+  test("semi and anti joins work, whichever side is materialised", async () => {
     for (const [one, other] of [
       ["big", "small"],
       ["small", "big"],
@@ -161,8 +161,8 @@ describe("joins", () => {
   });
 });
 
-describe("IN a query", () => {
-  test("is a semi join with the same meaning", async () => {
+describe("fast paths of IN with a query", () => {
+  test("IN with a query is a semi join with the same meaning", async () => {
     const lists = [
       "SELECT k FROM small",
       "SELECT k FROM small WHERE v = 1 LIMIT 5",
@@ -182,7 +182,7 @@ describe("IN a query", () => {
     expect(JSON.stringify(plan?.rows)).toContain("join: semi");
   });
 
-  test("beside a query that depends on the row, and in one that is read again", async () => {
+  test("IN works next to a correlated query, and inside a query that is read again", async () => {
     await same(
       `SELECT id FROM small x WHERE k IN (SELECT k FROM big)
          AND v < (SELECT count(*) FROM big WHERE big.b = x.b) ORDER BY id`,
@@ -196,7 +196,7 @@ describe("IN a query", () => {
     );
   });
 
-  test("fails only if there is a row that evaluates it", async () => {
+  test("IN with a query fails only if there is a row that evaluates it", async () => {
     const failing = "SELECT 1 / (id - id) FROM small";
     expect(await engine.rows(`SELECT id FROM none WHERE k IN (${failing})`)).toEqual([]);
     expect(await engine.rows(`SELECT id FROM big WHERE id < 0 AND k IN (${failing})`)).toEqual([]);
@@ -206,8 +206,8 @@ describe("IN a query", () => {
   });
 });
 
-describe("values", () => {
-  test("LIKE on bytes is LIKE on text", async () => {
+describe("fast paths of values", () => {
+  test("LIKE on bytes has the same result as LIKE on strings", async () => {
     for (const pattern of PATTERNS) {
       for (const operator of ["LIKE", "NOT LIKE"]) {
         await same(
@@ -238,11 +238,11 @@ describe("values", () => {
   });
 });
 
-describe("a read by a key of a plain index", () => {
-  /** The number of rows with each key: none, few, and more than are read without operators. */
+describe("a read by a key of an ordinary index", () => {
+  /** The number of rows with each key: none, a few, and more than are read without operators. */
   const COUNTS = [0, 1, 3, 16, 17, 64, 65, 200];
 
-  test("finds the rows that a scan finds, however many there are", async () => {
+  test("a read by key finds the same rows as a scan, however many there are", async () => {
     await engine.run("CREATE TABLE keyed (id INT PRIMARY KEY, n INT, v TEXT)");
     await engine.run("CREATE INDEX ON keyed (n)");
     for (const [key, count] of COUNTS.entries()) {

@@ -1,7 +1,7 @@
 /**
  * Verifies that a join with few keys on one side reads the other side by these keys, and has the
- * same result as a join that scans both. Method: rows read as EXPLAIN ANALYZE counts them, and
- * random joins compared with the same ones over an expression that hides the column.
+ * same result as a join that scans both. The tests compare the number of rows read in EXPLAIN
+ * ANALYZE, and compare random joins with equal ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -38,7 +38,7 @@ async function readOf(table: string, sql: string): Promise<number> {
 
 const FEW = "FROM asks a JOIN users u ON u.id = a.u WHERE a.id BETWEEN 10 AND 14";
 
-describe("a join with few keys reads rows by them", () => {
+describe("a join with few keys reads only the rows with these keys", () => {
   test.each([
     ["users", 5, `SELECT a.id, u.name ${FEW}`],
     ["users", 4, "SELECT a.id FROM asks a LEFT JOIN users u ON u.id = a.u WHERE a.id < 6"],
@@ -75,7 +75,7 @@ describe("a join with few keys reads rows by them", () => {
     expect(await readOf(table, sql)).toBe(count);
   });
 
-  test("at each step of a recursion", async () => {
+  test("a join in a recursion reads by key at each step", async () => {
     const sql =
       "WITH RECURSIVE up AS (SELECT id, boss FROM users WHERE id = 4999 UNION ALL " +
       "SELECT u.id, u.boss FROM users u JOIN up ON u.id = up.boss) SELECT id FROM up ORDER BY id";
@@ -90,18 +90,18 @@ describe("a join with few keys reads rows by them", () => {
     ["users", "SELECT a.id, u.name FROM asks a JOIN users u ON u.id = a.u"],
     ["users", "SELECT a.id, u.name FROM asks a LEFT JOIN users u ON u.id = a.u"],
     ["users", "SELECT a.id FROM asks a FULL JOIN users u ON u.id = a.u AND a.id < 5"],
-  ])("but scans %s where they are many, or not whole: %s", async (table, sql) => {
+  ])("a join scans %s where keys are many or incomplete: %s", async (table, sql) => {
     expect(await readOf(table, sql)).toBeGreaterThan(4000);
   });
 
-  test("EXPLAIN names the table", async () => {
+  test("EXPLAIN names the table that is read by key", async () => {
     const [entry] = await engine.run(`EXPLAIN SELECT a.id ${FEW}`);
     expect(JSON.stringify(entry?.rows)).toContain("may look up: default.users");
   });
 });
 
 describe("a join that reads by keys", () => {
-  test("sees what its transaction has written", async () => {
+  test("a join by keys sees what its transaction has written", async () => {
     const entries = await engine.run(
       "BEGIN; UPDATE users SET name = 'mine' WHERE id = 37; DELETE FROM users WHERE id = 74;" +
         "INSERT INTO users VALUES (6001, 1, 'fresh');" +
@@ -115,7 +115,7 @@ describe("a join that reads by keys", () => {
     ]);
   });
 
-  test("reports failures of the side that is read first", async () => {
+  test("a join by keys reports failures of the side that is read first", async () => {
     const left = "SELECT id, u / (id - 5) AS k, u FROM asks WHERE id < 9";
     const sql = `SELECT a.k FROM (${left}) a LEFT JOIN users u ON u.id = a.u`;
     expect(await engine.failure(sql)).toContain("DIVISION_BY_ZERO");
@@ -124,7 +124,7 @@ describe("a join that reads by keys", () => {
     expect(await engine.failure(choice)).toContain("DIVISION_BY_ZERO");
   });
 
-  test("returns the same as scans, for random joins by a whole key", async () => {
+  test("a join by keys returns the same as scans, for random joins by a whole key", async () => {
     for (let seed = 1; seed <= 120; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);
@@ -153,7 +153,7 @@ describe("a join that reads by keys", () => {
 });
 
 describe("a join in a step of a recursion", () => {
-  /** The last steps have hundreds of rows, for which a hash join takes over. */
+  /** The last steps have hundreds of rows, for which the engine uses a hash join. */
   const STEPS = 4;
 
   beforeAll(async () => {
@@ -167,7 +167,10 @@ describe("a join in a step of a recursion", () => {
     );
   });
 
-  /** Joins of the working table w with a table x, whose columns carry a suffix that hides them. */
+  /**
+   * Joins of the working table w with a table x, whose columns have a suffix that hides them from
+   * the planner.
+   */
   const STEP_JOINS: readonly ((hidden: string) => string)[] = [
     (h) => `x.b FROM w JOIN links x ON x.id${h} = w.id`,
     (h) => `x.b FROM links x JOIN w ON x.id${h} = w.id AND x.b > w.n`,
@@ -206,14 +209,14 @@ describe("a join in a step of a recursion", () => {
     },
   );
 
-  test("keeps the table of a hash join from step to step", async () => {
+  test("a recursion keeps the table of a hash join from step to step", async () => {
     await engine.run("CREATE SEQUENCE taken");
     const [entry] = await engine.run(
       "WITH RECURSIVE w (id, n, t) AS (SELECT 1, 0, 0::bigint UNION ALL SELECT x.v, n + 1, x.t FROM w JOIN " +
         "(SELECT k, v, nextval('taken') AS t FROM (VALUES (1, 2), (2, 3), (3, 1)) y(k, v)) x ON x.k = w.id" +
         " WHERE n < 10) SELECT id, t FROM w ORDER BY n",
     );
-    // Each row of the right side took its number when the first step read it.
+    // Each row of the right side got its number when the first step read it.
     const expected = Array.from({ length: 11 }, (_, n) => [
       1 + (n % 3),
       n === 0 ? 0 : 1 + ((n + 2) % 3),
@@ -248,7 +251,7 @@ describe("a join that knows the first column of a key", () => {
     expect(await readOf(table, sql)).toBeLessThan(100);
   });
 
-  test("returns the same as scans, for random joins by its first column", async () => {
+  test("a join by the first column returns the same as scans, for random joins", async () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = new SeededRandom(seed);
       const from = random.below(400);

@@ -1,7 +1,7 @@
 /**
- * Verifies that DISTINCT ON sorts about as many rows as there are groups, and keeps the rows that a
- * sort of all rows would put first. Method: rows sorted as EXPLAIN ANALYZE counts them, and random
- * orders compared with the same query with a window.
+ * Verifies that DISTINCT ON sorts about as many rows as there are groups, and returns the rows that
+ * a sort of all rows would put first. The tests compare the number of sorted rows in EXPLAIN
+ * ANALYZE, and compare random orders with the same query with a window.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -35,7 +35,7 @@ describe("DISTINCT ON sorts the first row of each group", () => {
     ["kind, device", "device, kind DESC, id", 60],
     ["kind", "kind, v, device DESC, id DESC", 4],
     ["v", "v, id", 101],
-  ])("of %s by %s", async (on, order, groupCount) => {
+  ])("DISTINCT ON sorts the first row of each group of %s by %s", async (on, order, groupCount) => {
     const sql = `SELECT DISTINCT ON (${on}) id, device, kind, v FROM readings ORDER BY ${order}`;
     expect(await sortedRows(sql)).toBe(groupCount);
     const numbered = `SELECT *, row_number() OVER (PARTITION BY ${on} ORDER BY ${order}) n FROM readings`;
@@ -46,7 +46,7 @@ describe("DISTINCT ON sorts the first row of each group", () => {
     );
   });
 
-  test("all rows where nearly each is a group", async () => {
+  test("DISTINCT ON sorts all rows if nearly each row is a group", async () => {
     const sql = "SELECT DISTINCT ON (id / 2) id FROM readings ORDER BY id / 2, id DESC";
     expect(await sortedRows(sql)).toBeGreaterThan(ROWS / 2);
     expect(await engine.rows(sql)).toEqual(
@@ -54,7 +54,7 @@ describe("DISTINCT ON sorts the first row of each group", () => {
     );
   });
 
-  test("the first row to arrive where the order leaves it open", async () => {
+  test("DISTINCT ON returns the first row to arrive if the order leaves it open", async () => {
     expect(
       await engine.rows("SELECT DISTINCT ON (kind) kind, id FROM readings ORDER BY kind"),
     ).toEqual([
@@ -66,7 +66,7 @@ describe("DISTINCT ON sorts the first row of each group", () => {
   });
 });
 
-describe("row_number() below a bound numbers the first rows of each partition", () => {
+describe("row_number() below a bound numbers only the first rows of each partition", () => {
   /** Returns the number of rows that the lowest window has numbered. */
   async function numberedRows(sql: string): Promise<number> {
     const rows = await engine.rows(`EXPLAIN ANALYZE ${sql}`);
@@ -86,7 +86,7 @@ describe("row_number() below a bound numbers the first rows of each partition", 
     ["kind", "id < 5000 AND n = 2", 8],
     ["kind, device", "n BETWEEN 2 AND 5", 300],
     ["kind", "n <= 64", 256],
-  ])("by %s where %s", async (partition, where, count) => {
+  ])("row_number() sorts few rows by %s where %s", async (partition, where, count) => {
     const sql = first(numbered("row_number()", partition), where);
     expect(await numberedRows(sql)).toBe(count);
     // A bound that is computed from a row is not known in advance.
@@ -95,7 +95,7 @@ describe("row_number() below a bound numbers the first rows of each partition", 
     expect(await engine.rows(sql)).toEqual(await engine.rows(plain));
   });
 
-  test("with all rows as one partition", async () => {
+  test("row_number() sorts few rows if all rows are one partition", async () => {
     const from = "SELECT id, row_number() OVER (ORDER BY v DESC NULLS LAST, id) n FROM readings";
     expect(await numberedRows(first(from, "n <= 5"))).toBe(5);
     expect(await engine.rows(first(from, "n <= 5"))).toEqual(
@@ -103,7 +103,7 @@ describe("row_number() below a bound numbers the first rows of each partition", 
     );
   });
 
-  test("in a further block, and beside a rank", async () => {
+  test("row_number() sorts few rows in a further block, and next to a rank", async () => {
     const inner = `SELECT id AS i, n AS m FROM (${numbered("row_number()", "device")}) x WHERE id > 3`;
     expect(await numberedRows(`SELECT * FROM (${inner}) y WHERE m <= 2`)).toBe(60);
     const ranked = numbered("rank() OVER w AS r, row_number()", "kind").replace(
@@ -129,7 +129,7 @@ describe("row_number() below a bound numbers the first rows of each partition", 
     expect(await numberedRows(first(from, where))).toBe(ROWS);
   });
 
-  test("all rows where another call sees those that follow", async () => {
+  test("row_number() sorts all rows if another call reads the following rows", async () => {
     const from = numbered("count(*) OVER (PARTITION BY kind) AS c, row_number()", "kind");
     const rows = await engine.rows(`SELECT DISTINCT c FROM (${from}) x WHERE n = 1`);
     expect(rows).toEqual([[ROWS / 4]]);

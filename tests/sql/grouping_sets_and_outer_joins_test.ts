@@ -1,6 +1,6 @@
 /**
- * Full and right joins, grouping sets, and the row order within aggregates. The expected results
- * are PostgreSQL's.
+ * Tests full and right joins, grouping sets, and the row order within aggregates. The expected
+ * results are PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -347,7 +347,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT DISTINCT count(*) FILTER (WHERE x > 5) FROM t GROUP BY g ORDER BY count(*) FILTER (WHERE x > 5)",
     [[0], [3]],
   ],
-  // A query that is written twice is one expression, even with literals in it.
+  // A query that is written twice counts as one expression, even if it contains literals.
   [
     "SELECT (SELECT max(s.id) FROM s WHERE s.h = t.h) + 1, count(*) FROM t GROUP BY (SELECT max(s.id) FROM s WHERE s.h = t.h) ORDER BY 1",
     [
@@ -382,7 +382,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // The statement runs both through the plan cache and on the slow path.
+  // The statement runs both through the plan cache and on the general path.
   expect(await engine.printed(sql)).toEqual(rows as unknown[][]);
   const [, entry] = await engine.run(`BEGIN; ${sql}; COMMIT`);
   expect(withArrayTexts(entry?.rows ?? [], entry?.schema ?? [])).toEqual(rows as unknown[][]);
@@ -414,19 +414,19 @@ const FAILURES: readonly (readonly [sql: string, failure: string])[] = [
   ["SELECT percentile_cont(2) WITHIN GROUP (ORDER BY x) FROM t", "VALUE_OUT_OF_RANGE@1"],
   ["SELECT sum(x ORDER BY sum(x)) FROM t", "INVALID_QUERY@1:22"],
   ["SELECT upper(DISTINCT g) FROM t", "INVALID_QUERY@1:7"],
-  // The position is that of the column that may not be read there.
+  // The error position is that of the column that may not be read there.
   ["SELECT t.id, u.id FROM t, t u GROUP BY t.id", "INVALID_QUERY@1:13"],
   ["SELECT upper(g), sum(x), x FROM t GROUP BY upper(g)", "INVALID_QUERY@1:25"],
   ["SELECT upper(g), lower(g) FROM t GROUP BY 1", "INVALID_QUERY@1:23"],
   ["SELECT count(*) OVER (ORDER BY x) FROM t GROUP BY g", "INVALID_QUERY@1:31"],
   ["SELECT g, count(*) FROM t GROUP BY g, 2", "INVALID_QUERY@1:38"],
   ["SELECT g, count(*) AS n FROM t GROUP BY g, n", "INVALID_QUERY@1:43"],
-  // Equal values count as one, so other values in their rows give them no order.
+  // Equal values count as one value, so other values in their rows cannot order them.
   ["SELECT array_agg(DISTINCT g ORDER BY id) FROM t", "INVALID_QUERY@1:37"],
   ["SELECT string_agg(DISTINCT g, ',' ORDER BY g, upper(g)) FROM t", "INVALID_QUERY@1:46"],
   ["SELECT string_agg(DISTINCT x::TEXT, ',' ORDER BY x) FROM t", "INVALID_QUERY@1:49"],
   ["SELECT count(DISTINCT (g, x) ORDER BY g) FROM t", "INVALID_QUERY@1:38"],
-  // A constant neither orders nor groups anything.
+  // A constant has no effect in GROUP BY or ORDER BY.
   ["SELECT g FROM t ORDER BY 'g'", "INVALID_QUERY@1:25"],
   ["SELECT g FROM t ORDER BY -1.5", "INVALID_QUERY@1:25"],
   ["SELECT count(*) FROM t GROUP BY ROLLUP (NULL)", "INVALID_QUERY@1:40"],
@@ -440,7 +440,7 @@ test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(
   },
 );
 
-test("a full join of many rows takes them batch by batch", async () => {
+test("a full join of many rows processes them batch by batch", async () => {
   await engine.run("CREATE TABLE a (id INT PRIMARY KEY); CREATE TABLE b (id INT PRIMARY KEY)");
   const values = (from: number): string =>
     Array.from({ length: 9000 }, (_, i) => `(${from + i})`).join(", ");
@@ -462,7 +462,7 @@ test.each([
   });
 });
 
-test("a CUBE of as many expressions as the number of sets allows has capacity for them", async () => {
+test("a CUBE with the maximum number of grouping sets runs", async () => {
   const cube = Array.from({ length: 12 }, (_, i) => `x + ${i}`).join(", ");
   const sql = `SELECT count(*) FROM (SELECT 1 FROM t WHERE x < 0 GROUP BY CUBE (${cube})) q`;
   expect(await engine.printed(sql)).toEqual([[1]]);

@@ -1,6 +1,6 @@
 /**
- * Changes that read other rows: UPDATE … FROM, DELETE … USING, INSERT … query, and subqueries in
- * every clause of a change.
+ * Tests changes that read other rows: UPDATE … FROM, DELETE … USING, INSERT … query, and subqueries
+ * in every clause of a change.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -28,7 +28,7 @@ beforeEach(async () => {
 const all = () => engine.rows("SELECT id, a, b FROM t ORDER BY id");
 
 describe("UPDATE … FROM", () => {
-  test("takes values of the row that it matches and leaves the others alone", async () => {
+  test("UPDATE … FROM uses the values of the matching row, and leaves other rows unchanged", async () => {
     const [entry] = await engine.run("UPDATE t SET a = v, b = w FROM s WHERE k = id");
     expect([entry?.rowCount, entry?.message]).toEqual([2, "Updated 2 row(s)"]);
     expect(await all()).toEqual([
@@ -38,7 +38,7 @@ describe("UPDATE … FROM", () => {
     ]);
   });
 
-  test("RETURNING names both sides: the new row, and the other as it was joined", async () => {
+  test("RETURNING can name both sides: the new row, and the other row as it was joined", async () => {
     const rows = await engine.rows(
       "UPDATE t SET a = t.a + s.v FROM s WHERE s.k = t.id RETURNING t.*, s.v, s.*, upper(w) || a",
     );
@@ -48,7 +48,7 @@ describe("UPDATE … FROM", () => {
     ]);
   });
 
-  test("RETURNING * is the columns of the table, then of FROM, then the system columns", async () => {
+  test("RETURNING * returns the columns of the table, then those of FROM, then the system columns", async () => {
     const [entry] = await engine.run(
       "UPDATE t SET a = 0 FROM (VALUES (1, 'x')) f (k, x) WHERE k = id RETURNING *",
     );
@@ -64,7 +64,7 @@ describe("UPDATE … FROM", () => {
     expect(entry?.rows?.[0]?.slice(0, 5)).toEqual([1, 0, "one", 1, "x"]);
   });
 
-  test("a row that matches several changes once", async () => {
+  test("UPDATE … FROM changes a row once even if it has several matches", async () => {
     const [entry] = await engine.run(
       "UPDATE t SET a = t.a + 1 FROM pair, s WHERE pair.x = t.id RETURNING id, a",
     );
@@ -81,7 +81,7 @@ describe("UPDATE … FROM", () => {
     expect(await engine.rows("SELECT n FROM pair ORDER BY n")).toEqual([[11], [12], [13]]);
   });
 
-  test("joins in FROM, a query in FROM, WITH, and the table itself under another name", async () => {
+  test("UPDATE accepts joins in FROM, a query in FROM, WITH, and the table itself under another name", async () => {
     await engine.run(
       "UPDATE t SET b = coalesce(y, 'alone') FROM s LEFT JOIN pair ON pair.x = s.k WHERE s.k = t.id",
     );
@@ -102,7 +102,7 @@ describe("UPDATE … FROM", () => {
     expect(await engine.rows("SELECT a FROM t ORDER BY id")).toEqual([[6], [60], [6]]);
   });
 
-  test("DEFAULT, row assignments and subqueries see the joined row", async () => {
+  test("DEFAULT, row assignments and subqueries can read the joined row", async () => {
     const rows = await engine.rows(
       "UPDATE t SET b = DEFAULT, a = (SELECT count(*) FROM pair WHERE n < s.v / 100) FROM s " +
         "WHERE s.k = t.id RETURNING id, a, b, (SELECT max(n) FROM pair WHERE x = k)",
@@ -119,7 +119,7 @@ describe("UPDATE … FROM", () => {
     ).toEqual([[201, "zwei!"]]);
   });
 
-  test("sees own writes and tombstones as SELECT does", async () => {
+  test("UPDATE … FROM sees own writes and tombstones as SELECT does", async () => {
     const results = await engine.run(
       "BEGIN; INSERT INTO t VALUES (4, 40, 'new'); DELETE FROM s WHERE k = 2;" +
         "UPDATE t SET a = v FROM s WHERE k = id RETURNING id, a; SELECT id, a FROM t ORDER BY id; COMMIT",
@@ -139,7 +139,7 @@ describe("UPDATE … FROM", () => {
     ).toEqual([[2, "zwei"]]);
   });
 
-  test("a repeated run changes nothing and writes no version", async () => {
+  test("UPDATE … FROM that runs again changes nothing and writes no version", async () => {
     const sql = "UPDATE t SET a = v FROM s WHERE k = id";
     await engine.run(sql);
     const before = await engine.rows("SELECT id, _seq FROM t ORDER BY id");
@@ -150,7 +150,7 @@ describe("UPDATE … FROM", () => {
 });
 
 describe("DELETE … USING", () => {
-  test("each row counts once, and RETURNING names both sides", async () => {
+  test("DELETE … USING counts each row once, and RETURNING can name both sides", async () => {
     const [entry] = await engine.run("DELETE FROM t USING pair WHERE pair.x = t.id RETURNING t.id");
     expect([entry?.rowCount, entry?.rows]).toEqual([2, [[1], [2]]]);
     expect(
@@ -162,7 +162,7 @@ describe("DELETE … USING", () => {
     expect(await all()).toEqual([]);
   });
 
-  test("its returned rows ascend in the order of their versions", async () => {
+  test("DELETE … USING returns rows in ascending order of their versions", async () => {
     await engine.run("UPDATE t SET a = 0 WHERE id = 1; STORAGE FLUSH TABLE t");
     await engine.run("UPDATE t SET a = 0 WHERE id = 2");
     expect(await engine.rows("DELETE FROM t USING s WHERE s.k > 2 RETURNING id")).toEqual([
@@ -180,7 +180,7 @@ describe("INSERT … query", () => {
     return all();
   };
 
-  test("every form of query", async () => {
+  test("INSERT accepts every form of query", async () => {
     const rows = [
       [2, 200, "zwei"],
       [3, 300, "drei"],
@@ -206,7 +206,7 @@ describe("INSERT … query", () => {
     }
   });
 
-  test("ORDER BY and LIMIT after VALUES choose the rows and their order", async () => {
+  test("ORDER BY and LIMIT after VALUES determine the rows and their order", async () => {
     const few = "VALUES (2, 0, 'b'), (4, 0, 'd'), (3, 0, 'c')";
     const many = `VALUES ${Array.from({ length: 200 }, (_, i) => `(${i + 2}, 0, 'x')`).join(", ")}`;
     for (const [sql, keys] of [
@@ -229,14 +229,14 @@ describe("INSERT … query", () => {
     );
   });
 
-  test("the columns that a shorter query leaves take their default", async () => {
+  test("INSERT from a query with fewer columns uses defaults for the others", async () => {
     expect(await insert("INSERT INTO t SELECT k FROM s WHERE k = 2")).toEqual([[2, null, "none"]]);
     expect(await insert("INSERT INTO t (b, id) SELECT w, k FROM s WHERE k = 2")).toEqual([
       [2, null, "zwei"],
     ]);
   });
 
-  test("reads the state before the statement", async () => {
+  test("INSERT … query reads the state before the statement", async () => {
     const [entry] = await engine.run("INSERT INTO t SELECT id + 10, a, b FROM t");
     expect(entry?.rowCount).toBe(3);
     expect(
@@ -246,7 +246,7 @@ describe("INSERT … query", () => {
     ).toEqual([[-10], [-20], [-30], [-10], [-20], [-30]]);
   });
 
-  test("subqueries in VALUES, in ON CONFLICT and in RETURNING", async () => {
+  test("subqueries are allowed in VALUES, in ON CONFLICT and in RETURNING", async () => {
     expect(
       await engine.rows(
         "INSERT INTO t VALUES ((SELECT max(k) FROM s), (SELECT count(*) FROM pair), 'new')," +
@@ -285,7 +285,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["INSERT INTO t VALUES ((SELECT k FROM s), 1, 'x')", "CARDINALITY_VIOLATION@1"],
 ];
 
-describe("refusals", () => {
+describe("changes that are refused", () => {
   test.each(REFUSED)("%s: %s", async (sql, failure) => {
     const before = await engine.rows("SELECT *, _seq FROM t");
     expect(await engine.failure(sql)).toStartWith(failure);
@@ -308,7 +308,7 @@ describe("refusals", () => {
   });
 });
 
-test("limits.require_where refuses a change of all rows, whatever it is joined with", async () => {
+test("limits.require_where refuses a change of all rows, whatever is joined", async () => {
   await using strict = await TestEngine.open({ config: "limits.require_where = true" });
   await strict.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)");
   for (const sql of [

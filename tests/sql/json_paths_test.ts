@@ -1,5 +1,6 @@
 /**
- * The limits of JSON paths, and their texts. The expected results are in `cases/json_paths.slt`.
+ * Tests the limits of JSON paths, and how they are printed. The expected results are in
+ * `cases/json_paths.slt`.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -29,14 +30,14 @@ test("a path that visits very many items is refused with LIMIT_EXCEEDED", async 
   );
 });
 
-test("the text of a condition with an accessor can be read again", async () => {
+test("the printed form of a condition with an accessor can be parsed again", async () => {
   await using engine = await TestEngine.open();
   const path = `'$ ? (($ like_regex "a").type() starts with "b")'::jsonpath`;
   const rows = await engine.rows(`SELECT ${path}::text::jsonpath::text = ${path}::text`);
   expect(rows).toEqual([[true]]);
 });
 
-test("a path that is refused changes no row", async () => {
+test("a statement with an invalid path changes no row", async () => {
   await using engine = await TestEngine.open();
   await engine.ask("CREATE TABLE t (id INT PRIMARY KEY, path JSONPATH)");
   await engine.ask("INSERT INTO t VALUES (1, '$.a')");

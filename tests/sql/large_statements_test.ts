@@ -1,6 +1,6 @@
 /**
- * Large and long statements: they succeed or stop at their limit, and yield to other work in the
- * meantime.
+ * Tests large and long statements: they succeed or stop at their limit, and yield to other work in
+ * the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -28,7 +28,7 @@ describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
     if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE big");
   });
 
-  test("rows without a partner, more than one batch of them", async () => {
+  test("a join returns more than one batch of rows without a match", async () => {
     const join = "FROM big LEFT JOIN few ON few.id = big.id";
     expect(await engine.rows(`SELECT count(*), count(few.n), sum(big.g) ${join}`)).toEqual([
       [ROWS, 1, 45_000],
@@ -46,13 +46,13 @@ describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
     ]);
   });
 
-  test("a join on a condition that no key helps", async () => {
+  test("a join on a condition without a key returns all pairs", async () => {
     const sql =
       "SELECT count(*), count(few.v) FROM big LEFT JOIN few ON few.id < big.id AND few.v = 'three' AND big.g = 1";
     expect(await engine.rows(sql)).toEqual([[ROWS, 999]]);
   });
 
-  test("LIMIT, OFFSET, WITH TIES and DISTINCT across batches", async () => {
+  test("LIMIT, OFFSET, WITH TIES and DISTINCT work across batches", async () => {
     expect(await engine.rows(`SELECT id FROM big LIMIT 2 OFFSET 4095`)).toEqual([[4095], [4096]]);
     expect(
       await engine.rows(`SELECT id FROM big ORDER BY id DESC LIMIT 2 OFFSET ${ROWS - 2}`),
@@ -69,7 +69,7 @@ describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
     ]);
   });
 
-  test("INSERT … SELECT, UPDATE and DELETE of more rows than a batch has", async () => {
+  test("INSERT … SELECT, UPDATE and DELETE change more rows than a batch holds", async () => {
     await engine.run("CREATE TABLE copy (id INT PRIMARY KEY, g INT)");
     expect((await engine.run("INSERT INTO copy SELECT id, g FROM big"))[0]?.rowCount).toBe(ROWS);
     expect((await engine.run("UPDATE copy SET g = g + 1 WHERE g < 5"))[0]?.rowCount).toBe(ROWS / 2);
@@ -79,10 +79,10 @@ describe.each(["in memory", "in a segment"])("batches of %s rows", (where) => {
   });
 });
 
-describe("a long product", () => {
+describe("a long cross join", () => {
   const product = "SELECT count(*) FROM big a, big b, big c WHERE a.g + b.g + c.g < 0";
 
-  test("ends at its time limit, and yields to others", async () => {
+  test("a long cross join ends at its time limit, and yields to other work", async () => {
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -91,8 +91,7 @@ describe("a long product", () => {
     expect(await engine.rows("SELECT v FROM few WHERE id = 3")).toEqual([["three"]]);
     expect(await failing).toBe("STATEMENT_TIMEOUT@1");
     clearInterval(timer);
-    // A statement that occupied the event loop until its timeout would let the timer run at most
-    // once.
+    // If a statement occupied the event loop until its timeout, the timer would run at most once.
     expect(turns).toBeGreaterThan(1);
   });
 
@@ -106,11 +105,11 @@ describe("a long product", () => {
   });
 });
 
-test("a change holds more of each row than its cells", async () => {
+test("a change counts more memory for each row than its cells take", async () => {
   await engine.run("CREATE TABLE filled (id INT PRIMARY KEY)");
   const fill = (count: number): string =>
     `INSERT INTO filled SELECT g FROM generate_series(1, ${count}) g`;
-  // Each row takes 16 bytes for a cell and 48 more, within 4 MiB.
+  // Each row takes 16 bytes for a cell and 48 more, within a limit of 4 MiB.
   expect(await engine.failure(fill(90_000))).toBe("MEMORY_EXCEEDED@1");
   expect(await engine.rows("SELECT count(*) FROM filled")).toEqual([[0]]);
   await engine.run(fill(40_000));
@@ -118,7 +117,7 @@ test("a change holds more of each row than its cells", async () => {
   await engine.run("DROP TABLE filled");
 });
 
-test("the memory of a statement is limited if nothing may go to disk", async () => {
+test("the memory of a statement is limited even if it may not use the disk", async () => {
   const text = "repeat('x', 700)";
   for (const sql of [
     `SELECT id FROM big ORDER BY ${text} || id`,
@@ -136,12 +135,12 @@ test("the memory of a statement is limited if nothing may go to disk", async () 
   ).toEqual([[0]]);
 });
 
-test("a result above limits.max_result_rows is an error, not cut", async () => {
+test("a result above limits.max_result_rows is an error, and is not truncated", async () => {
   expect(await engine.failure("SELECT a.id FROM big a, few b, few c")).toBe("RESULT_TOO_LARGE@1");
   expect(await engine.rows("SELECT count(*) FROM big a, few b, few c")).toEqual([[4 * ROWS]]);
 });
 
-test("SHOW and DESCRIBE return no more rows than limits.max_result_rows either", async () => {
+test("SHOW and DESCRIBE also return at most limits.max_result_rows rows", async () => {
   await using few = await TestEngine.open({ config: "limits.max_result_rows = 4" });
   await few.run("CREATE TABLE narrow (id INT PRIMARY KEY, a INT)");
   expect(await few.rows("DESCRIBE narrow")).toHaveLength(4);
@@ -151,7 +150,7 @@ test("SHOW and DESCRIBE return no more rows than limits.max_result_rows either",
   expect(await few.rows("SHOW TABLES IN default")).toHaveLength(1);
 });
 
-test("a change that would return more rows than limits.max_result_rows changes none", async () => {
+test("a change that would return more than limits.max_result_rows rows changes none", async () => {
   await engine.run("CREATE TABLE returned (id INT PRIMARY KEY)");
   const insert = "INSERT INTO returned SELECT * FROM generate_series(1, $1)";
   const refused = `${insert} RETURNING id`;
@@ -166,7 +165,7 @@ test("a change that would return more rows than limits.max_result_rows changes n
   expect(await engine.rows("SELECT count(*) FROM returned")).toEqual([[20_001]]);
 });
 
-test("an IN list of 100,000 values", async () => {
+test("an IN list of 100,000 values is accepted", async () => {
   const list = Array.from({ length: 100_000 }, (_, i) => i * 2 - 50_000).join(", ");
   expect(await engine.rows(`SELECT count(*) FROM big WHERE id IN (${list})`)).toEqual([[ROWS / 2]]);
   expect(await engine.rows(`SELECT count(*) FROM big WHERE id NOT IN (${list})`)).toEqual([
@@ -177,7 +176,7 @@ test("an IN list of 100,000 values", async () => {
   ]);
 });
 
-test("chains of 10,000 operands, nesting up to the limit, and a clear no beyond it", async () => {
+test("chains of 10,000 operands and nesting up to the limit are accepted, and more is refused clearly", async () => {
   const chain = Array.from({ length: 10_000 }, (_, i) => `id = ${i}`).join(" OR ");
   expect(await engine.rows(`SELECT count(*) FROM few WHERE ${chain}`)).toEqual([[1]]);
   const sum = Array.from({ length: 10_000 }, () => "1").join(" + ");
@@ -192,20 +191,20 @@ test("chains of 10,000 operands, nesting up to the limit, and a clear no beyond 
   expect(await engine.failure(derived(200))).toStartWith("INVALID_SQL@1:");
 });
 
-test("a text near limits.max_sql_bytes, and one above it", async () => {
+test("a text just below limits.max_sql_bytes is accepted, and one above it is refused", async () => {
   const text = (bytes: number): string => `SELECT length('${"ü".repeat(bytes / 2)}')`;
   expect(await engine.rows(text(1_000_000))).toEqual([[500_000]]);
   expect(await engine.failure(text(1_100_000))).toStartWith("INVALID_SQL@1");
 });
 
-test("two long alternatives are not compared in quadratic time, and each is tested", async () => {
+test("comparing two long alternatives does not take quadratic time", async () => {
   const all = (from: number): string =>
     Array.from({ length: 8000 }, (_, i) => `n <> ${from + i}`).join(" AND ");
   const sql = `SELECT count(*) FROM few WHERE (${all(10)}) OR (${all(5)})`;
   expect(await engine.rows(sql)).toEqual([[2]]);
 });
 
-test("rows of 256 values are ordered, and longer ones refused", async () => {
+test("rows of 256 values are ordered, and longer rows are refused", async () => {
   const row = (count: number, last: number): string =>
     `(${Array.from({ length: count }, (_, i) => (i === count - 1 ? last : 1)).join(",")})`;
   expect(await engine.rows(`SELECT ${row(256, 1)} < ${row(256, 2)}`)).toEqual([[true]]);
@@ -215,7 +214,7 @@ test("rows of 256 values are ordered, and longer ones refused", async () => {
   }
 });
 
-test("the columns of all arms of a set operation count towards one limit", async () => {
+test("the columns of all branches of a set operation count towards one limit", async () => {
   const arms = Array.from({ length: 200 }, () => `SELECT ${"1,".repeat(899)}1`).join(" UNION ALL ");
   expect(await engine.failure(arms)).toStartWith("LIMIT_EXCEEDED");
 });
@@ -231,18 +230,18 @@ test("aggregates that differ only in their order are distinct", async () => {
 describe("a list of outputs", () => {
   const listed = (count: number): string => Array.from({ length: count }, () => "1").join(",");
 
-  test("may be of 4096", async () => {
+  test("a select list may have 4096 outputs", async () => {
     const [row] = await engine.rows(`SELECT ${listed(4096)}`);
     expect(row?.length).toBe(4096);
   });
 
-  test("is refused beyond the limit, at any position", async () => {
+  test("a select list beyond the limit is refused with the position", async () => {
     expect(await engine.failure(`SELECT ${listed(4097)}`)).toStartWith("LIMIT_EXCEEDED");
     const inner = `SELECT count(*) FROM (SELECT ${listed(4097)}) AS q`;
     expect(await engine.failure(inner)).toStartWith("LIMIT_EXCEEDED");
   });
 
-  test("may compute over 256 windows, and over no more", async () => {
+  test("a select list may compute over 256 windows, and not more", async () => {
     const over = (count: number): string => {
       const calls = Array.from({ length: count }, (_, i) => `count(*) OVER (ORDER BY x + ${i})`);
       return `SELECT ${calls.join(",")} FROM (VALUES (1)) v(x)`;
@@ -251,7 +250,7 @@ describe("a list of outputs", () => {
     expect(await engine.failure(over(257))).toStartWith("LIMIT_EXCEEDED@1");
   });
 
-  test("finds what is written again among thousands", async () => {
+  test("a repeated expression is found among thousands of outputs", async () => {
     const keys = Array.from({ length: 3000 }, (_, i) => `x + ${i}`);
     const sql = `SELECT x + 2999, sum(y), avg(y + x) + sum(y) FROM (VALUES (1, 5), (1, 6)) v(x, y) GROUP BY ${keys.join(",")}`;
     expect(await engine.rows(`${sql} ORDER BY x + 1500, sum(y)`)).toEqual([[3000, 11, 17.5]]);
@@ -266,7 +265,7 @@ describe("a list of outputs", () => {
     expect(captured).toEqual([7]);
   });
 
-  test("is bounded when each * is expanded, too", async () => {
+  test("a select list is also limited when each * is expanded", async () => {
     const named = Array.from({ length: 4096 }, (_, i) => `${i} AS c${i}`).join(",");
     const stars = (count: number): string =>
       `SELECT ${Array.from({ length: count }, () => "q.*").join(",")} FROM (SELECT ${named}) AS q`;

@@ -1,6 +1,6 @@
 /**
- * Verifies that chains of thousands of operators or queries succeed wherever expressions are
- * allowed, in the event loop and in threads. Method: chains whose value is known.
+ * Verifies that chains of thousands of operators or queries work wherever expressions are allowed,
+ * on the event loop and in threads. The tests use chains whose value is known.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -63,14 +63,14 @@ test.each([
   expect((await engine.rows(sql))[0]?.[0]).toBe(value);
 });
 
-test("5,000 queries of one UNION ALL keep their order, and LIMIT applies to all of them", async () => {
+test("a UNION ALL of 5,000 queries keeps their order, and LIMIT applies to the whole", async () => {
   const numbers = Array.from({ length: TERMS }, (_, i) => i);
   const sql = numbers.map((i) => `SELECT ${i}`).join(" UNION ALL ");
   expect(await engine.rows(sql)).toEqual(numbers.map((i) => [i]));
   expect(await engine.rows(`${sql} LIMIT 1 OFFSET 4000`)).toEqual([[4000]]);
 });
 
-test("chains are stored in views, defaults and checks, and explained", async () => {
+test("chains can be stored in views, defaults and checks, and explained", async () => {
   await engine.run(
     `CREATE VIEW sums AS SELECT ${chain("v", "+")} AS total FROM t WHERE id = 1;` +
       `CREATE VIEW unions AS ${chain("SELECT v FROM t WHERE id = 1", "UNION ALL")};` +

@@ -1,13 +1,13 @@
 /**
  * Verifies that a text with very many statements behaves like any other, although only a few of
- * them are kept bound. Method: texts with more statements than are kept, with a fault, a definition
- * or a name change among the later ones.
+ * them are kept bound. The tests use texts with a fault, a definition or a name change among the
+ * later statements.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
 
-/** The number of statements, more than are kept bound. */
+/** The number of statements, which is more than are kept bound. */
 const COUNT = 1500;
 
 let engine: TestEngine;
@@ -24,13 +24,13 @@ function textOf(statementAt: (index: number) => string): string {
   return Array.from({ length: COUNT }, (_, index) => statementAt(index)).join(";");
 }
 
-test("each statement has its entry, in order", async () => {
+test("each of many statements has its own entry, in order", async () => {
   const { error, results } = await engine.ask(textOf((index) => `SELECT ${index}`));
   expect(error).toBeUndefined();
   expect(results.map(({ rows }) => rows?.[0]?.[0])).toEqual([...Array(COUNT).keys()]);
 });
 
-test("a fault in the last means that nothing has run", async () => {
+test("no statement runs if the last one has a fault", async () => {
   await engine.run("CREATE TABLE kept (id INT PRIMARY KEY)");
   const text = textOf((index) =>
     index === COUNT - 1 ? "SELECT nowhere FROM kept" : `INSERT INTO kept VALUES (${index})`,
@@ -41,7 +41,7 @@ test("a fault in the last means that nothing has run", async () => {
   expect(await engine.rows("SELECT COUNT(*) FROM kept")).toEqual([[0]]);
 });
 
-test("the object that a statement creates is known to statements far after it", async () => {
+test("an object that a statement creates is known to much later statements", async () => {
   const text = textOf((index) => {
     if (index === 1) return "CREATE TABLE late (id INT PRIMARY KEY)";
     return index < 1200 ? `SELECT ${index}` : `INSERT INTO late VALUES (${index})`;
@@ -51,7 +51,7 @@ test("the object that a statement creates is known to statements far after it", 
   expect(await engine.rows("SELECT COUNT(*), MIN(id) FROM late")).toEqual([[COUNT - 1200, 1200]]);
 });
 
-test("parameters count through a long transaction", async () => {
+test("parameters are numbered throughout a long transaction", async () => {
   await engine.run("CREATE TABLE counted (id INT PRIMARY KEY, n INT)");
   const text = textOf((index) => {
     if (index === 0) return "BEGIN";
@@ -67,7 +67,7 @@ test("parameters count through a long transaction", async () => {
   ]);
 });
 
-test("a check describes the result of each", async () => {
+test("check mode describes the result of each statement", async () => {
   const { error, results } = await engine.ask(
     textOf(() => "SELECT 1 AS one"),
     { check: true },

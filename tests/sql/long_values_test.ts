@@ -1,6 +1,6 @@
 /**
- * Calls on strings of several megabytes: each succeeds or is refused quickly, and a query with many
- * of them yields between two rows.
+ * Tests calls on strings of several megabytes. Each succeeds or is refused quickly, and a query
+ * with many of them yields between rows.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -37,7 +37,7 @@ test.each([
   expect(await engine.failure(`SELECT ${expression}`)).toStartWith(`${code}@1`);
 });
 
-test("rows with slow calls leave the event loop free, and the statement can time out between two", async () => {
+test("rows with slow calls leave the event loop free, and the statement can time out between two rows", async () => {
   const call = "regexp_replace(repeat('ab', 20000), '(a|b)*' || g || 'c', '', 'g')";
   let turns = 0;
   const others = setInterval(() => {

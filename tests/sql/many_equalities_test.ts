@@ -1,6 +1,7 @@
 /**
- * Verifies that an OR of many equalities becomes one membership test with the same meaning. Method:
- * the plan, and random ORs compared with the same ORs over expressions that are not columns.
+ * Verifies that an OR of many equalities becomes one membership test with the same meaning. The
+ * tests examine the plan, and compare random ORs with equal ones over expressions that are not
+ * columns.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -25,16 +26,16 @@ async function planOf(condition: string): Promise<string> {
   return rows.join("\n");
 }
 
-test("many equalities of a column are one membership, beside what else there is", async () => {
+test("many equalities of a column become one membership test, next to other conditions", async () => {
   const plan = await planOf("a = 1 OR b > 'x' OR a = 2 OR 3 = a OR a = 4 OR b = 'w1'");
   expect(plan).toContain("(a IN (1, 2, 3, 4)) OR (b > 'x') OR (b = 'w1')");
 });
 
-test("few equalities, and those of several columns, stay as they are", async () => {
+test("few equalities, and equalities of several columns, stay unchanged", async () => {
   expect(await planOf("a = 1 OR a = 2 OR b = 'w1' OR b = 'w2'")).not.toContain(" IN ");
 });
 
-test("keys between which OR stands are looked up", async () => {
+test("keys that are combined with OR are looked up", async () => {
   const ids = Array.from({ length: 12 }, (_, i) => `id = ${i * 7}`).join(" OR ");
   expect(await planOf(ids)).toContain("any of 12");
 });
@@ -55,7 +56,7 @@ test.each([
   expect(await asked(sql)).toEqual(await asked(hidden.replace("(a, min(b))", "(a + 0, min(b))")));
 });
 
-test("30,000 equalities are one look-up a row", async () => {
+test("30,000 equalities need one lookup for each row", async () => {
   const terms = Array.from({ length: 30_000 }, (_, i) => `a = ${i + 10}`).join(" OR ");
   const rows = await engine.rows(`SELECT count(*) FROM t WHERE ${terms}`);
   expect(rows).toEqual(await engine.rows("SELECT count(*) FROM t WHERE a >= 10"));

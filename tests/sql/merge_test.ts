@@ -1,6 +1,6 @@
 /**
- * MERGE: RETURNING, long statements, transactions, owners, foreign keys and refusals. The cases of
- * `merges.slt` have the results of PostgreSQL.
+ * Tests MERGE: RETURNING, long statements, transactions, owners, foreign keys and refusals. The
+ * cases in `merges.slt` have the results of PostgreSQL.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../src/base/limits.ts";
@@ -47,7 +47,7 @@ test("RETURNING lists source and target, and merge_action() names the change", a
   ]);
 });
 
-test("RETURNING * has the columns of the source before those of the target", async () => {
+test("RETURNING * returns the columns of the source before those of the target", async () => {
   const [merged] = await engine.run(
     "MERGE INTO t USING (SELECT 1 AS k) AS s ON t.id = s.k WHEN MATCHED THEN UPDATE SET v = 5 RETURNING *",
   );
@@ -55,14 +55,14 @@ test("RETURNING * has the columns of the source before those of the target", asy
   expect(merged?.rows?.[0]?.slice(0, 4)).toEqual([1, 1, 5, 10]);
 });
 
-test("rows without an effect do not count", async () => {
+test("rows that MERGE leaves unchanged are not counted", async () => {
   const [merged] = await engine.run(
     "MERGE INTO t USING (VALUES (1), (2), (9)) AS s (k) ON t.id = s.k WHEN MATCHED AND k = 2 THEN DELETE WHEN NOT MATCHED THEN DO NOTHING",
   );
   expect(merged).toMatchObject({ rowCount: 1, message: "Merged 1 row(s)" });
 });
 
-test("a condition is evaluated once for each row, also if it is random", async () => {
+test("a condition is evaluated once for each row, even if it is random", async () => {
   await engine.run("INSERT INTO t (id, v) SELECT i, 1 FROM generate_series(3, 400) AS g (i)");
   await engine.run(
     "MERGE INTO t USING (SELECT id AS k FROM t) AS s ON t.id = s.k WHEN MATCHED AND random() < 0.5 THEN UPDATE SET v = -1 WHEN MATCHED THEN UPDATE SET v = -2",
@@ -70,7 +70,7 @@ test("a condition is evaluated once for each row, also if it is random", async (
   expect(await engine.rows("SELECT count(*) FROM t WHERE v IS NULL OR v > -1")).toEqual([[0]]);
 });
 
-test("more rows than one tick writes are one commit", async () => {
+test("MERGE writes more rows than fit into one tick in one commit", async () => {
   const rowCount = 2 * BATCH_ROWS_MAX + 10;
   const [merged] = await engine.run(
     `MERGE INTO t USING generate_series(1, ${rowCount}) AS s (k) ON t.id = s.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) VALUES (k, k)`,
@@ -99,7 +99,7 @@ test("rows that refer to a deleted row are deleted with it", async () => {
   expect(await engine.rows("SELECT id, t_id FROM child")).toEqual([[2, 2]]);
 });
 
-test("each user merges rows of their own", async () => {
+test("each user merges only their own rows", async () => {
   const merge =
     "MERGE INTO notes USING (VALUES (1, 'new')) AS s (k, b) ON id = k WHEN MATCHED THEN UPDATE SET body = body || '!' WHEN NOT MATCHED THEN INSERT VALUES (k, b) RETURNING merge_action(), body";
   expect(await engine.rows(merge)).toEqual([["INSERT", "new"]]);
@@ -107,7 +107,7 @@ test("each user merges rows of their own", async () => {
   expect(await engine.rows(merge)).toEqual([["UPDATE", "new!"]]);
 });
 
-test("MERGE is a part of a statement, too", async () => {
+test("MERGE may also be part of a statement", async () => {
   const rows = await engine.rows(
     "WITH m AS (MERGE INTO t USING (VALUES (1), (5)) AS s (k) ON t.id = s.k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) VALUES (k, 50) RETURNING merge_action() AS a, t.id) SELECT a, id FROM m ORDER BY id",
   );

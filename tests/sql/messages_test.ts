@@ -1,6 +1,6 @@
 /**
- * The wording of responses: the messages for definitions, and for errors the message, the position
- * in the text and the hint.
+ * Tests the wording of responses: the messages for definitions, and for errors the message, the
+ * position in the text and the hint.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { principalFor } from "../support/principal_for.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the message of SQL text that must fail, the text at its position, and its hint. */
+/** Returns the message of SQL text that must fail, the text at the error position, and the hint. */
 async function refusal(
   sql: string,
   parts: RequestParts = {},
@@ -44,7 +44,7 @@ test("the refusal of a view or of its parameters names them", async () => {
 });
 
 describe("DROP … IF EXISTS", () => {
-  test("says which tables are dropped, and which were not there", async () => {
+  test("DROP TABLE IF EXISTS reports which tables were dropped, and which did not exist", async () => {
     await engine.run("CREATE TABLE app.e1 (id INT PRIMARY KEY)");
     const [dropped] = await engine.run("DROP TABLE IF EXISTS app.nope, app.e1");
     expect(dropped?.message).toBe("Table app.e1 dropped; table app.nope does not exist");
@@ -52,7 +52,7 @@ describe("DROP … IF EXISTS", () => {
     expect(none?.message).toBe("Table app.nope does not exist; table app.e1 does not exist");
   });
 
-  test("says which views are dropped, and which were not there", async () => {
+  test("DROP VIEW IF EXISTS reports which views were dropped, and which did not exist", async () => {
     await engine.run("CREATE VIEW app.v1 AS SELECT 1 AS n");
     const [dropped] = await engine.run("DROP VIEW IF EXISTS app.nope, app.v1");
     expect(dropped?.message).toBe("View app.v1 dropped; view app.nope does not exist");
@@ -72,7 +72,7 @@ test("CHECK_VIOLATION names the check and the columns that it reads", async () =
   );
 });
 
-test("the failure of a CHECK names it", async () => {
+test("an error within a CHECK names the check", async () => {
   await engine.run(
     "CREATE TABLE app.failing (id INT PRIMARY KEY, a INT CONSTRAINT tenth CHECK (10 / a > 0))",
   );
@@ -87,7 +87,7 @@ test("the failure of a CHECK names it", async () => {
   }
 });
 
-test("the first of several faulty rows is named, with its first fault", async () => {
+test("an error names the first of several faulty rows, with its first fault", async () => {
   await engine.run(
     "CREATE TABLE app.faulty (id INT PRIMARY KEY, a INT CHECK (a > 0), b INT CHECK (b > 0), c INT NOT NULL)",
   );
@@ -100,7 +100,7 @@ test("the first of several faulty rows is named, with its first fault", async ()
   expect(await faultOf("(1, 0, 1, NULL)")).toContain('"c" must not be NULL');
 });
 
-test("the first of several checks decides about a row, and the first row that fails any is named", async () => {
+test("the first failing check of a row is reported, for the first row that fails any", async () => {
   await engine.run(
     "CREATE TABLE app.divided (id INT PRIMARY KEY, a INT CONSTRAINT zero CHECK (a <> 0)" +
       " CONSTRAINT tenth CHECK (10 / a > 0), b INT CONSTRAINT above CHECK (b > 0))",
@@ -121,7 +121,7 @@ test("the first of several checks decides about a row, and the first row that fa
   );
 });
 
-test("DUPLICATE_KEY shows the key as a query does, whoever finds it", async () => {
+test("DUPLICATE_KEY shows the key as a query does, whichever part of the engine finds it", async () => {
   await engine.run(
     "CREATE TABLE app.kinds (n NUMERIC(5,2), at TIMESTAMP, d DATE, b BYTES, u UUID, t TEXT, ok BOOLEAN," +
       " x DOUBLE, PRIMARY KEY (n, at, d, b, u, t, ok, x))",
@@ -139,7 +139,7 @@ test("DUPLICATE_KEY shows the key as a query does, whoever finds it", async () =
   expect((await refusal(insert)).message).toBe(message);
 });
 
-describe("a value that its column does not take", () => {
+describe("a value that does not fit its column", () => {
   const SHORT: readonly (readonly [string, string, string])[] = [
     [
       "INSERT INTO people (id, name, born) VALUES (2, 'a', '2025-01-01'), (3, 'b', '2025-13-01')",
@@ -200,7 +200,7 @@ describe("a value that its column does not take", () => {
 
   test.each(SHORT)("%s", async (sql, message, at) => {
     expect(await refusal(sql)).toEqual({ message, at, hint: undefined });
-    // The cached plan is used, with the value at another position.
+    // The statement uses the cached plan, with the value at another position.
     const { position } = (await engine.ask(`  ${sql}`, { namespace: "app" })).error ?? {};
     expect(`  ${sql}`.slice(position)).toStartWith(at);
     expect(await refusal(`${sql}; SELECT 1`)).toMatchObject({ message });
@@ -210,7 +210,7 @@ describe("a value that its column does not take", () => {
     expect(within.slice(error?.position)).toStartWith(at);
   });
 
-  test("is named by its parameter", async () => {
+  test("a value that does not fit is identified by its parameter", async () => {
     const insert = "INSERT INTO people (id, name, small) VALUES ($2, 'x', $1)";
     const message =
       'Cannot read "abc" as smallint: expected a whole number (column "small", parameter $1)';
@@ -225,7 +225,7 @@ describe("a value that its column does not take", () => {
     });
   });
 
-  test("is named by its column where a query gives it", async () => {
+  test("a value that does not fit is identified by its column if a query returns it", async () => {
     expect(
       await refusal("INSERT INTO people (id, name, small) SELECT 2, 'x', 99999"),
     ).toMatchObject({
@@ -236,7 +236,7 @@ describe("a value that its column does not take", () => {
     ).toMatchObject({ message: 'Cannot divide by zero (column "id")' });
   });
 
-  test("is named by its row in a long list", async () => {
+  test("a value that does not fit is identified by its row in a long list", async () => {
     const rows = Array.from({ length: 3000 }, (_, i) => `(${i + 10}, 'é', 1)`);
     rows[2400] = "(2410, 'é', 99999)";
     const sql = `INSERT INTO people (id, name, small) VALUES ${rows.join(", ")}`;
@@ -334,7 +334,7 @@ test.each([
   expect((await refusal(sql)).hint).toBe(hint);
 });
 
-test("the advice beside a DEFAULT for each row can be followed", async () => {
+test("the advice for a DEFAULT that differs in each row works", async () => {
   await engine.run("CREATE TABLE app.grown (id INT PRIMARY KEY)");
   await engine.run("INSERT INTO app.grown VALUES (1), (2)");
   await engine.run("ALTER TABLE app.grown ADD COLUMN u UUID");
@@ -344,7 +344,7 @@ test("the advice beside a DEFAULT for each row can be followed", async () => {
   expect(await engine.rows("SELECT count(DISTINCT u) FROM app.grown")).toEqual([[3]]);
 });
 
-test("PERMISSION_DENIED of a write says which role may write the table", async () => {
+test("PERMISSION_DENIED for a write names the role that may write to the table", async () => {
   await engine.run(`CREATE USER reader WITH PASSWORD 'correct horse 9' ROLE user;
     CREATE TABLE app.seen (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC');
     CREATE TABLE app.hidden (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA')`);
@@ -358,7 +358,7 @@ test("PERMISSION_DENIED of a write says which role may write the table", async (
   expect(await messageOf("INSERT INTO app.hidden VALUES (1)")).toBe("table app.hidden not found");
 });
 
-test("the columns of a table that the caller may not use are not revealed", async () => {
+test("errors do not reveal the columns of a table that the caller may not use", async () => {
   await engine.run(
     "CREATE USER curious INTERNAL; CREATE NAMESPACE curious AUTHORIZATION curious;" +
       "CREATE TABLE app.wages (id INT PRIMARY KEY, wage_of_boss INT);" +

@@ -1,8 +1,8 @@
 /**
- * Verifies that anyone who writes SQL as for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or
- * makes a newcomer's mistake, learns where the fault is and what to write instead.
+ * Verifies that anyone who writes SQL for MySQL, SQLite, SQL Server, Oracle or PostgreSQL, or makes
+ * a newcomer's mistake, learns where the fault is and what to write instead.
  *
- * Method: each text is run, and its error must give a position and advice.
+ * The error of each text must give a position and advice.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -640,7 +640,7 @@ test.each([
   expect(sql.slice(error?.position)).toStartWith(at);
 });
 
-test.each([...REFUSED])("refused by name: %s", async (sql, at, hint) => {
+test.each([...REFUSED])("%s is refused by name", async (sql, at, hint) => {
   const { error } = await engine.ask(sql);
   expect(error?.code).toBe("UNSUPPORTED_FEATURE");
   expect(error?.hint).toBe(hint);
@@ -667,7 +667,7 @@ test.each([
   expect(error?.message).toContain(message);
 });
 
-test("no message shows a password in the wrong quotes", async () => {
+test("no message reveals a password in the wrong quotes", async () => {
   const sql = 'ALTER USER alice SET PASSWORD "correct horse 9"';
   const { error } = await engine.ask(sql);
   expect(`${error?.message} ${error?.hint}`).not.toContain("horse");

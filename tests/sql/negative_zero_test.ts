@@ -1,4 +1,4 @@
-/** Negative zero in DOUBLE and REAL: it equals positive zero, and keeps its sign. */
+/** Verifies that negative zero in DOUBLE and REAL equals positive zero and keeps its sign. */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -41,7 +41,7 @@ test("a zero keeps its sign in memory, in the log, in segments and in merged seg
   await expectSigns();
 });
 
-test("both zeros are one key, in memory and in a segment", async () => {
+test("both zeros are the same key, in memory and in a segment", async () => {
   await using engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app; CREATE TABLE app.k (d DOUBLE PRIMARY KEY); INSERT INTO app.k VALUES ('-0'), (5)",

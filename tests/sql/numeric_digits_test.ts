@@ -1,6 +1,6 @@
 /**
- * NUMERIC results with more than 38 digits lose digits after the point before those in front of it,
- * and a bare NUMERIC keeps the digits of its value.
+ * Verifies that NUMERIC results with more than 38 digits lose fraction digits before they lose
+ * integer digits, and that an unconstrained NUMERIC keeps the digits of its value.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -54,7 +54,7 @@ test.each([
   expect(await engine.rows(`SELECT ${expression}`)).toEqual([[text]]);
 });
 
-test("a text whose digits are not known beforehand gets 15 after the point", async () => {
+test("a string with an unknown number of digits gets 15 digits after the point", async () => {
   const [[cell] = []] = await engine.rows("SELECT CAST($1 AS NUMERIC)", {
     params: ["0.123456789012"],
   });
@@ -67,14 +67,14 @@ test.each([
   "1e-20",
   "-0.00000000004",
   "1e-12::double precision",
-])("a bare NUMERIC column refuses %s, which would become 0", async (value) => {
+])("an unconstrained NUMERIC column refuses %s, which would become 0", async (value) => {
   const { error } = await engine.ask(`INSERT INTO x.t (id, price) VALUES (9, ${value})`);
   expect(error?.code).toBe("VALUE_OUT_OF_RANGE");
   expect(error?.message).toContain("no others are kept");
   expect(await engine.rows("SELECT id FROM x.t WHERE id = 9")).toEqual([]);
 });
 
-test("a bare NUMERIC column rounds other values, and a sized one rounds all of them", async () => {
+test("an unconstrained NUMERIC column rounds only values with too many digits, and a sized one rounds to its scale", async () => {
   await engine.run(`CREATE TABLE x.s (id INT PRIMARY KEY, n NUMERIC, m NUMERIC(5,2));
     INSERT INTO x.s VALUES (1, 1.00000000005, 0.001), (2, 0.00000000005, 1.005), (3, 0e-20, 0.00)`);
   expect(await engine.rows("SELECT n, m FROM x.s ORDER BY id")).toEqual([

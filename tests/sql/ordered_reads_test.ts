@@ -1,7 +1,7 @@
 /**
- * Verifies that the first rows in a column's order are read in that order, and equal those of a
- * sort of all rows. Method: rows read as EXPLAIN ANALYZE counts them, and queries compared with the
- * same ones over an expression that hides the column.
+ * Verifies that the first rows in the order of a column are read in that order, and equal those of
+ * a sort of all rows. The tests compare the number of rows read in EXPLAIN ANALYZE, and compare
+ * queries with equal ones over an expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the number of rows read when the order has been requested before. */
+/** Returns the number of rows that are read if the order has been requested before. */
 async function readOf(sql: string): Promise<number> {
   await engine.run(sql);
   await engine.run(sql);
@@ -67,7 +67,7 @@ describe("the first rows in the order of a column", () => {
     expect(await engine.rows(sql)).toEqual(await engine.rows(plain));
   });
 
-  test("are read in any order where few rows pass the conditions, or some are NULL", async () => {
+  test("first rows are read in any order if few rows pass the conditions, or some are NULL", async () => {
     const rare = "SELECT id FROM posts WHERE 0 + score = 149 ORDER BY id LIMIT 300";
     expect(await readOf(rare)).toBeGreaterThan(19_000);
     expect(await engine.rows(rare)).toEqual(
@@ -80,7 +80,7 @@ describe("the first rows in the order of a column", () => {
     );
   });
 
-  test("are none after the last one", async () => {
+  test("first rows after the last one are none", async () => {
     const sql = "SELECT id FROM posts ORDER BY id LIMIT 20 OFFSET $1";
     for (const offset of [0, 19_700, 19_720, 30_000]) {
       await engine.rows(sql, { params: [offset] });
@@ -90,7 +90,7 @@ describe("the first rows in the order of a column", () => {
     }
   });
 
-  test("are none for a bound that is NULL, or LIMIT 0", async () => {
+  test("first rows are none for a bound that is NULL, or LIMIT 0", async () => {
     const sql = "SELECT id FROM posts WHERE id > $1 ORDER BY id LIMIT $2";
     for (const params of [
       [null, 3],
@@ -101,7 +101,7 @@ describe("the first rows in the order of a column", () => {
     }
   });
 
-  test("are those of a transaction that has changed some", async () => {
+  test("first rows include the changes of a transaction", async () => {
     const first = "SELECT id FROM posts ORDER BY id LIMIT 3";
     await readOf(first);
     const { results } = await engine.ask(
@@ -111,7 +111,7 @@ describe("the first rows in the order of a column", () => {
   });
 });
 
-describe("rows between values of the first column of a key", () => {
+describe("rows between two values of the first column of a key", () => {
   beforeAll(async () => {
     await engine.run(
       "CREATE TABLE words (w TEXT PRIMARY KEY, v INT);" +
@@ -155,7 +155,7 @@ describe("rows between values of the first column of a key", () => {
   });
 
   test.each(["w LIKE '%f3'", "w NOT LIKE '7f3%'", "w > '3'", "w LIKE NULL"])(
-    "are all looked at for %s",
+    "all rows are scanned for %s",
     async (condition) => {
       const sql = `SELECT * FROM words WHERE ${condition} ORDER BY 1`;
       expect(await readOf(sql)).toBeGreaterThan(19_000);
@@ -164,7 +164,7 @@ describe("rows between values of the first column of a key", () => {
     },
   );
 
-  test("arrive in the order in which they were written, if the query orders them by it", async () => {
+  test("rows in a key range arrive in the order in which they were written, if the query orders them by it", async () => {
     const sql = "SELECT line FROM lines WHERE room = 70 ORDER BY _seq";
     await readOf(sql);
     expect(await engine.rows(sql)).toEqual(
@@ -172,7 +172,7 @@ describe("rows between values of the first column of a key", () => {
     );
   });
 
-  test("are found for each row of a lateral query, and for the keys of a join", async () => {
+  test("rows in a key range are found for each row of a lateral query, and for the keys of a join", async () => {
     const lateral =
       "SELECT id, line FROM rooms, LATERAL (SELECT line FROM lines WHERE room = id ORDER BY line DESC LIMIT 1) l ORDER BY id";
     await engine.run(lateral);
@@ -199,7 +199,7 @@ describe("rows between values of the first column of a key", () => {
   });
 });
 
-describe("rows come in the order of _seq", () => {
+describe("rows are read in the order of _seq", () => {
   async function sorts(sql: string): Promise<boolean> {
     const [entry] = await engine.run(`EXPLAIN ${sql}`);
     return (entry?.rows ?? []).some(([line]) => String(line).trimStart().startsWith("Sort"));
@@ -236,7 +236,7 @@ describe("rows come in the order of _seq", () => {
     );
   });
 
-  test("rows that a transaction staged come last", async () => {
+  test("rows that a transaction has staged come last", async () => {
     const sql = "SELECT id FROM mine WHERE id > 8990 OR id < 3 ORDER BY _seq";
     expect(await sorts(sql)).toBe(false);
     const entries = await engine.run(

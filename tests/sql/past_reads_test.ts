@@ -1,7 +1,7 @@
 /**
- * FOR SYSTEM_TIME AS OF: tables as they were at an earlier seq or time, in every kind of block, on
- * the event loop, in readers and divided among several readers. Also the rights of callers, and the
- * limit of history.
+ * Tests FOR SYSTEM_TIME AS OF, which reads tables as they were at an earlier seq or time, in every
+ * kind of block, on the event loop, in a reader and divided among readers. Also tests the rights of
+ * callers, and the limit of history.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -22,7 +22,8 @@ const FILL = `CREATE NAMESPACE app; USE app;
   INSERT INTO mine SELECT g, g * 2 FROM generate_series(1, 100) g`;
 
 /**
- * Changes that replace most rows, some of them twice, delete some, and insert some of these again.
+ * Changes that replace most rows, some of them twice, delete some rows, and insert some of these
+ * again.
  */
 const CHANGES = [
   "STORAGE FLUSH TABLE app.t",
@@ -58,7 +59,7 @@ const QUERIES = [
 ];
 
 for (const [place, options] of PLACES) {
-  test(`an earlier state ${place} equals the results that queries gave then`, async () => {
+  test(`an earlier state ${place} equals the results of queries at that time`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run(FILL);
     const states: { seq: number; answers: (readonly (readonly unknown[])[])[] }[] = [];
@@ -85,7 +86,7 @@ for (const [place, options] of PLACES) {
   });
 }
 
-describe("a moment", () => {
+describe("a moment of FOR SYSTEM_TIME AS OF", () => {
   let engine: TestEngine;
   let clock: ManualClock;
 
@@ -103,7 +104,7 @@ describe("a moment", () => {
   const past = (moment: string): string =>
     `SELECT v FROM app.t FOR SYSTEM_TIME AS OF ${moment} AS x`;
 
-  test("is a seq, a time with or without a zone, a text, or an expression of these", async () => {
+  test("a moment is a seq, a time with or without a zone, a string, or an expression of these", async () => {
     await engine.run("INSERT INTO app.t VALUES (1, 1)");
     const seq = engine.database.store.visibleSeq;
     clock.advance(60_000);
@@ -127,7 +128,7 @@ describe("a moment", () => {
     expect(await engine.rows(past("TIMESTAMP '2001-01-01'"))).toEqual([]);
   });
 
-  test("within a commit shows nothing of the commit", async () => {
+  test("a moment within a commit shows no part of the commit", async () => {
     const before = engine.database.store.visibleSeq;
     await engine.run(
       "BEGIN; INSERT INTO app.pair VALUES (1), (2), (3); UPDATE app.t SET v = 3; COMMIT",
@@ -154,12 +155,12 @@ describe("a moment", () => {
     }
   });
 
-  test("in a transaction sees nothing that it has staged", async () => {
+  test("a moment in a transaction does not show staged rows", async () => {
     const results = await engine.run(`BEGIN; UPDATE app.t SET v = 99; ${past("NOW()")}; ROLLBACK`);
     expect(results.at(-2)?.rows).toEqual([[3]]);
   });
 
-  test("serves INSERT and UPDATE as a source", async () => {
+  test("a moment can be the source of INSERT and UPDATE", async () => {
     const seq = engine.database.store.visibleSeq;
     await engine.run("DELETE FROM app.t");
     await engine.run("INSERT INTO app.t SELECT id, v FROM app.t FOR SYSTEM_TIME AS OF $1", {
@@ -174,7 +175,7 @@ describe("a moment", () => {
     expect(await engine.rows("SELECT id, v FROM app.t")).toEqual([[1, 3]]);
   });
 
-  test("shows tombstones of that moment if a condition names _deleted", async () => {
+  test("a moment shows its tombstones if a condition names _deleted", async () => {
     await engine.run("INSERT INTO app.t VALUES (5, 5); DELETE FROM app.t WHERE id = 5");
     const seq = engine.database.store.visibleSeq;
     await engine.run("INSERT INTO app.t VALUES (5, 6)");
@@ -183,7 +184,7 @@ describe("a moment", () => {
     expect(await engine.rows(sql, { params: [engine.database.store.visibleSeq] })).toEqual([]);
   });
 
-  test("reads the columns of the current definition", async () => {
+  test("a moment has the columns of the current definition", async () => {
     const seq = engine.database.store.visibleSeq;
     await engine.run("ALTER TABLE app.t ADD COLUMN note TEXT DEFAULT 'none'");
     await engine.run("ALTER TABLE app.t RENAME COLUMN v TO w; UPDATE app.t SET note = 'some'");
@@ -192,7 +193,7 @@ describe("a moment", () => {
     await engine.run("ALTER TABLE app.t RENAME COLUMN w TO v");
   });
 
-  test("stands in the text of a view", async () => {
+  test("a moment may be part of a view", async () => {
     const seq = engine.database.store.visibleSeq;
     await engine.run(`CREATE VIEW app.old AS SELECT id FROM app.t FOR SYSTEM_TIME AS OF ${seq}`);
     const before = await engine.rows("SELECT * FROM app.old ORDER BY id");
@@ -220,14 +221,14 @@ describe("a moment", () => {
   });
 
   test.each([["app.feed"], ["app.seen"], ["system.tables"], ["information_schema.tables"]])(
-    "%s keeps no earlier states",
+    "%s has no earlier states",
     async (name) => {
       const sql = `SELECT * FROM ${name} FOR SYSTEM_TIME AS OF 1`;
       expect(await engine.failure(sql)).toMatch(/^INVALID_OPERATION@1:/);
     },
   );
 
-  test("an entry of WITH keeps no earlier states, and rows of one cannot be locked", async () => {
+  test("an entry of WITH has no earlier states, and rows of an earlier state cannot be locked", async () => {
     expect(
       await engine.failure("WITH w AS (SELECT 1) SELECT * FROM w FOR SYSTEM_TIME AS OF 1"),
     ).toMatch(/^INVALID_OPERATION@1:/);
@@ -235,7 +236,7 @@ describe("a moment", () => {
   });
 });
 
-test("history that is discarded is refused, not read in part", async () => {
+test("a moment is refused, rather than read in part, if its history was discarded", async () => {
   const clock = new ManualClock();
   await using engine = await TestEngine.open({ clock });
   await engine.run(
@@ -259,7 +260,7 @@ test("history that is discarded is refused, not read in part", async () => {
   );
 });
 
-test("earlier states are for the owner of the rows, and for those who administer a table", async () => {
+test("earlier states are available to the owner of the rows, and to administrators of the table", async () => {
   await using engine = await TestEngine.open();
   await engine.run(
     "CREATE NAMESPACE app; USE app; CREATE TABLE t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC');" +
@@ -279,7 +280,7 @@ test("earlier states are for the owner of the rows, and for those who administer
     expect(await engine.rows(own)).toEqual(userId === "root" ? [[1]] : []);
     expect(await engine.rows("SELECT id FROM app.t")).toEqual([[1]]);
     for (const sql of [shared, "SELECT id FROM app.old"]) {
-      // The second run comes from the plan cache, whose plans all callers share.
+      // The second run uses a plan from the cache, which all callers share.
       for (let run = 0; run < 2; run += 1) {
         const answer = sees ? await engine.rows(sql) : await engine.failure(sql);
         expect([userId, sql, answer]).toEqual([userId, sql, sees ? [[1]] : "PERMISSION_DENIED@1"]);

@@ -1,7 +1,7 @@
 /**
- * Row policies: which rows each kind of statement reads and writes under them.
+ * Tests row policies: which rows each kind of statement reads and writes under them.
  *
- * Ann and Ben are members of room 1, Cat of room 2, Sam is a service without a policy of his own.
+ * Ann and Ben are members of room 1, Cat of room 2, and Sam is a service without a policy.
  */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -61,7 +61,7 @@ describe("rows that are read", () => {
     expect(await as("sam", MEMBERS_SEE)).toBe("TABLE_NOT_FOUND");
   });
 
-  /** What ann and cat get for each form of a read. */
+  /** The results of ann and cat for each kind of read. */
   const READS: readonly (readonly [string, unknown, unknown])[] = [
     ["SELECT body FROM app.messages WHERE id = 3", [], [["secret"]]],
     ["SELECT body FROM app.messages WHERE id IN (1, 3)", [["hello"]], [["secret"]]],
@@ -122,7 +122,7 @@ describe("rows that are read", () => {
     expect(await as("cat", sql)).toEqual(cat);
   });
 
-  test("a condition that fails for hidden rows only tells nothing about them", async () => {
+  test("a condition that fails only for hidden rows reveals nothing about them", async () => {
     expect(
       await as("ann", "SELECT id FROM app.messages WHERE 1 / (id - 3) < 0 ORDER BY id"),
     ).toEqual([[2]]);
@@ -135,7 +135,7 @@ describe("rows that are read", () => {
     expect(await as("sam", guess)).toEqual([]);
   });
 
-  test("the rights to earlier states, tombstones and EXPLAIN stay with those who have every row", async () => {
+  test("earlier states, tombstones and EXPLAIN remain reserved for callers who may read every row", async () => {
     await engine.run("DELETE FROM app.messages WHERE id = 1");
     expect(await as("ann", "SELECT id FROM app.messages WHERE _deleted = true")).toEqual([]);
     expect(await as("ann", "SELECT id FROM app.messages FOR SYSTEM_TIME AS OF 1")).toBe(
@@ -144,7 +144,7 @@ describe("rows that are read", () => {
     expect(await as("ann", "SELECT * FROM changes('app.messages', 0)")).toBe("PERMISSION_DENIED");
   });
 
-  test("a plan is shared by the users of a role, and made anew for another role", async () => {
+  test("the users of a role share a plan, and another role gets its own", async () => {
     for (const _ of [1, 2, 3]) {
       expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2]]);
       expect(await as("root", MEMBERS_SEE)).toEqual([[1], [2], [3]]);
@@ -164,7 +164,7 @@ describe("rows that are read", () => {
 describe("rows that are written", () => {
   const INSERT = "INSERT INTO app.messages (id, room, body) VALUES";
 
-  test("INSERT takes rows that WITH CHECK permits, and no others", async () => {
+  test("INSERT accepts only rows that WITH CHECK permits", async () => {
     expect(await as("ann", `${INSERT} (10, 1, 'mine')`)).toBe(1);
     expect(await as("ann", `${INSERT} (11, 2, 'not mine')`)).toBe("PERMISSION_DENIED");
     expect(await as("ann", `${INSERT} (11, 1, 'one'), (12, 2, 'two')`)).toBe("PERMISSION_DENIED");
@@ -219,7 +219,7 @@ describe("rows that are written", () => {
     expect(await as("ann", upsert(3, "body = 'x'", "WHERE messages.body = 'no'"))).toBe(
       "PERMISSION_DENIED",
     );
-    // Ben's message is visible, but not hers.
+    // Ben's message is visible, but hers is not.
     expect(await as("ann", upsert(2, "body = 'x'"))).toBe("PERMISSION_DENIED");
     expect(await as("ann", upsert(20, "body = 'x'"))).toBe(1);
     expect(await as("ann", `${INSERT} (3, 1, 'x') ON CONFLICT DO NOTHING`)).toBe(0);
@@ -232,7 +232,7 @@ describe("rows that are written", () => {
     ]);
   });
 
-  test("MERGE matches only visible rows, and is refused where a clause is not permitted", async () => {
+  test("MERGE matches only visible rows, and is refused if a clause is not permitted", async () => {
     const merge = (id: number, clauses: string) =>
       `MERGE INTO app.messages t USING (VALUES (${id})) s(id) ON t.id = s.id ${clauses}`;
     const update = "WHEN MATCHED THEN UPDATE SET body = 'merged'";
@@ -255,20 +255,20 @@ describe("rows that are written", () => {
     expect(await as("ann", `${INSERT} (42, 1, 'seen') RETURNING id`)).toEqual([[42]]);
   });
 
-  test("a change within WITH obeys the policies, too", async () => {
+  test("a change within WITH also obeys the policies", async () => {
     const sql = `WITH gone AS (DELETE FROM app.messages RETURNING id) SELECT id FROM gone`;
     expect(await as("ann", sql)).toEqual([[1]]);
     const moved = `WITH n AS (${INSERT} (50, 2, 'x') RETURNING id) SELECT id FROM n`;
     expect(await as("ann", moved)).toBe("PERMISSION_DENIED");
   });
 
-  test("TRUNCATE deletes no row that is not the caller's", async () => {
+  test("TRUNCATE deletes only rows that the caller may delete", async () => {
     await engine.run("DROP TABLE app.notes");
     expect(await as("ann", "TRUNCATE app.messages")).toBe(0);
     expect(await as("root", "SELECT id FROM app.messages ORDER BY id")).toEqual([[2], [3]]);
   });
 
-  test("a parent that is hidden counts as missing", async () => {
+  test("a hidden parent counts as missing", async () => {
     expect(await as("ann", "INSERT INTO app.notes VALUES (1, 1)")).toBe(1);
     expect(await as("ann", "INSERT INTO app.notes VALUES (2, NULL)")).toBe(1);
     const refused = async (sql: string): Promise<string> => {
@@ -284,7 +284,7 @@ describe("rows that are written", () => {
       "does not exist",
     );
     expect(await as("cat", "INSERT INTO app.notes VALUES (3, 3)")).toBe(1);
-    // The reference stays as it is, although ann cannot see what it refers to.
+    // The reference remains, although ann cannot see the row to which it refers.
     expect(await as("ann", "UPDATE app.notes SET id = id, message = message WHERE id = 3")).toBe(1);
   });
 
@@ -299,8 +299,8 @@ describe("rows that are written", () => {
   });
 });
 
-describe("callers", () => {
-  test("EXECUTE AS follows the policies of the user acted for", async () => {
+describe("callers and their policies", () => {
+  test("EXECUTE AS applies the policies of the user who is acted for", async () => {
     const inside = (user: string, sql: string) => `EXECUTE AS USER '${user}' (${sql})`;
     expect(await as("sam", inside("ann", "SELECT id FROM app.messages ORDER BY id"))).toEqual([
       [1],
@@ -313,7 +313,7 @@ describe("callers", () => {
     expect(await as("root", inside("cat", "SELECT id FROM app.messages"))).toEqual([[3]]);
   });
 
-  test("the owner of a namespace has every row of its tables", async () => {
+  test("the owner of a namespace may access every row of its tables", async () => {
     await engine.run("ALTER NAMESPACE app OWNER TO ann");
     expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2], [3]]);
     await engine.run("ALTER NAMESPACE app OWNER TO root");
@@ -337,7 +337,7 @@ describe("callers", () => {
     expect(await as("sam", "DROP POLICY members_read ON app.messages")).toBe("PERMISSION_DENIED");
   });
 
-  test("a policy permits nothing once its owner has lost its rights", async () => {
+  test("a policy permits nothing once its owner has lost the right to the rows", async () => {
     await engine.run("CREATE USER eve INTERNAL ROLE dba");
     await as("eve", "CREATE POLICY eves ON app.messages FOR SELECT TO user USING (id = 3)");
     expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2], [3]]);
@@ -349,7 +349,7 @@ describe("callers", () => {
     expect(await as("ann", MEMBERS_SEE)).toEqual([[1], [2]]);
   });
 
-  test("counts of rows are hidden with the rows", async () => {
+  test("row counts do not reveal hidden rows", async () => {
     const [stats] = (await as("ann", "SHOW STATS FOR TABLE app.messages")) as unknown[][];
     expect(stats?.slice(3, 6)).toEqual([null, null, null]);
     const manifest = (await as("ann", "SHOW MANIFEST")) as unknown[][];

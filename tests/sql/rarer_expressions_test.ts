@@ -1,6 +1,6 @@
 /**
- * Array elements and slices, OVERLAPS, rows that are compared with rows and queries, and counts of
- * distinct rows.
+ * Tests array elements and slices, OVERLAPS, comparisons of rows with rows and queries, and counts
+ * of distinct rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -25,7 +25,7 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["((ARRAY[[1,2],[3,4]])[1:2])[2:2][1:1]", "{{3}}"],
   ["(ARRAY[[1,2],[3,4]])[1:2][1]", "{{1},{3}}"],
   ["(ARRAY[1,2,3])[2:3]", "{2,3}"],
-  // A row without fields both is and is not NULL.
+  // A row without fields satisfies both IS NULL and IS NOT NULL.
   ["ROW() IS NULL", true],
   ["ROW() IS NOT NULL", true],
   ["(SELECT q IS NULL AND q IS NOT NULL FROM (SELECT) q)", true],
@@ -45,7 +45,7 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(NULL::int[])[1:2]", null],
   ["(ARRAY(SELECT id FROM t ORDER BY id))[2:]", "{2,3}"],
   ["(SELECT max((ARRAY[10,20,30])[a:id]) FROM t WHERE id = 2)", "{10,20}"],
-  // A subscript is assigned: a larger type is narrowed, and a fraction is rounded.
+  // A subscript is assigned like a column: a larger type is narrowed, and a fraction is rounded.
   ["(ARRAY['a','b','c'])[7::bigint % 3 + 1]", "b"],
   [
     "(SELECT max((ARRAY['a','b','c'])[count % 3]) FROM (SELECT count(*) FROM t WHERE id < 3) c)",
@@ -64,7 +64,7 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(TIME '10:00', TIME '12:00') OVERLAPS (TIME '11:00', TIME '13:00')", true],
   [`${SPAN} OVERLAPS (TIMESTAMP '2024-01-05', NULL)`, true],
   [`${SPAN} OVERLAPS (NULL::timestamp, NULL)`, null],
-  // DISTINCT distinguishes whole rows: two NULLs are equal, and a row of NULLs is one row.
+  // DISTINCT compares whole rows: two NULLs are equal, and a row of NULLs counts as one row.
   ["(SELECT count(DISTINCT (a, id > 2)) FROM t)", 2],
   ["(SELECT count(DISTINCT (g % 2, nullif(g % 3, 0))) FROM generate_series(1, 30) g)", 6],
   ["(SELECT count(DISTINCT (nullif(a, a), NULL::int)) FROM t)", 1],
@@ -85,11 +85,11 @@ const VALUES: readonly (readonly [string, unknown])[] = [
   ["(SELECT count(*) FROM t o WHERE (o.a, o.b) < (SELECT a, b FROM t i WHERE i.id = o.id + 1))", 1],
 ];
 
-test.each(VALUES)("%s is %j", async (expression, value) => {
+test.each(VALUES)("%s returns %j", async (expression, value) => {
   expect(await engine.printed(`SELECT ${expression}`)).toEqual([[value]]);
 });
 
-describe("refusals", () => {
+describe("rare expressions that are refused", () => {
   test.each([
     ["SELECT (5)[1:2]", "TYPE_MISMATCH"],
     ["SELECT ARRAY[NULL, string_to_array('a,b', ',')]", "INVALID_VALUE"],

@@ -1,6 +1,6 @@
 /**
- * REAL compared with DECIMAL and parameters: every comparison of a value with 0.1 has the same
- * result.
+ * Tests REAL compared with DECIMAL and parameters: every comparison of a value with 0.1 has the
+ * same result.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -53,7 +53,7 @@ test.each([
   expect(await engine.rows(`SELECT id FROM app.f WHERE ${condition}`)).toEqual([[1]]);
 });
 
-test("joins, set operations and parameters also find it", async () => {
+test("joins, set operations and parameters find the same REAL value", async () => {
   const one = [[1]];
   expect(await engine.rows("SELECT f.id FROM app.f JOIN app.g ON f.f = g.n")).toEqual(one);
   const using = "SELECT a.id FROM app.f a JOIN (SELECT n AS f FROM app.g) b USING (f)";
@@ -68,7 +68,7 @@ test("joins, set operations and parameters also find it", async () => {
   }
 });
 
-test("a parameter beyond the range of REAL is compared as it is", async () => {
+test("a parameter beyond the range of REAL is compared unchanged", async () => {
   const less = "SELECT count(*) FROM app.f WHERE f < $1";
   expect(await engine.rows(less, { params: [1e300] })).toEqual([[3]]);
   expect(await engine.rows(less, { params: [1e-300] })).toEqual([[0]]);

@@ -1,6 +1,6 @@
 /**
- * The rights of each role: the statements that it may run, the users for whom it may act, and the
- * rows that it sees.
+ * Tests the rights of each role: the statements that it may run, the users for whom it may act, and
+ * the rows that it sees.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -75,7 +75,7 @@ const MATRIX: readonly (readonly [string, readonly string[]])[] = [
 
 describe("the role matrix", () => {
   test.each(MATRIX)("%s", async (sql, expected) => {
-    // DROP is only checked here: `check` runs nothing.
+    // Check mode is used for DROP, because it runs nothing.
     const check = sql.startsWith("DROP");
     for (const [i, userId] of USERS.entries()) {
       engine.userId = userId;
@@ -87,7 +87,7 @@ describe("the role matrix", () => {
     }
   });
 
-  test("the owner of a namespace defines and writes in it, and nowhere else", async () => {
+  test("the owner of a namespace may define and write in it, and nowhere else", async () => {
     engine.userId = "alice";
     await engine.run(
       "CREATE TABLE mine.t (id INT PRIMARY KEY); ALTER TABLE mine.t ADD COLUMN v INT; INSERT INTO mine.t VALUES (1, 1); DELETE FROM mine.t",
@@ -101,7 +101,7 @@ describe("the role matrix", () => {
 });
 
 describe("EXECUTE AS", () => {
-  test("reads and writes the rows of the other, and says so", async () => {
+  test("EXECUTE AS reads and writes the rows of the named user, and the response says so", async () => {
     engine.userId = "sam";
     const [entry] = await engine.run(
       "EXECUTE AS USER 'bob' (INSERT INTO app.own VALUES (1, CURRENT_USER || SESSION_USER) RETURNING v)",
@@ -132,7 +132,7 @@ describe("EXECUTE AS", () => {
     expect(await engine.failure(sql)).toBe(failure);
   });
 
-  test("the same text means the rows of the user it names", async () => {
+  test("EXECUTE AS in the same text refers to the rows of the user it names", async () => {
     for (const user of ["alice", "bob", "alice"]) {
       expect(await engine.rows(`EXECUTE AS USER '${user}' (SELECT CURRENT_USER)`)).toEqual([
         [user],
@@ -141,14 +141,14 @@ describe("EXECUTE AS", () => {
   });
 });
 
-describe("the listed objects", () => {
+describe("listed objects", () => {
   test.each([
     ["SHOW TABLES IN app", 1],
     [
       "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema = 'app' ORDER BY 2",
       1,
     ],
-  ])("%s names readable tables only", async (sql, nameAt) => {
+  ])("%s lists only readable tables", async (sql, nameAt) => {
     const listed: Record<string, unknown> = {};
     for (const userId of USERS) {
       engine.userId = userId;

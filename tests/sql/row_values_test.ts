@@ -1,6 +1,6 @@
 /**
- * Rows as values: their cells for clients, in readers, on disk and in live queries. Their meaning
- * is compared with PostgreSQL's in `cases/row_values.slt`.
+ * Tests rows as values: their cells for clients, in readers, on disk and in live queries.
+ * `cases/row_values.slt` compares their meaning with PostgreSQL's.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => engine[Symbol.asyncDispose]());
 
-test("a row is sent as the text of a JSON object, an array of rows as a list of them", async () => {
+test("a row is sent as the text of a JSON object, and an array of rows as a list", async () => {
   const [answer] = await engine.run("SELECT t, ARRAY[t] AS list FROM t ORDER BY id");
   expect(answer?.schema?.map(({ data_type }) => data_type)).toEqual(["Json", { Array: "Json" }]);
   const first = String.raw`{"id":1,"note":"a \"b\"","price":1.50}`;
@@ -37,7 +37,7 @@ test("a reader returns the same rows", async () => {
   expect(answer[0]).toEqual(['{"f1":3,"f2":[{"f1":3,"f2":"x"}]}', String.raw`(3,"{""(3,x)""}")`]);
 });
 
-test("rows beyond the memory of a statement are sorted and grouped on the disk", async () => {
+test("rows beyond the memory of a statement are sorted and grouped on disk", async () => {
   await using small = await TestEngine.open({
     config: `performance.query_memory_bytes = ${MIB}`,
   });
@@ -52,7 +52,7 @@ test("rows beyond the memory of a statement are sorted and grouped on the disk",
   expect(await small.rows(grouped)).toEqual([[20_000]]);
 });
 
-test("no column holds rows", async () => {
+test("no column can store rows", async () => {
   expect(await engine.failure("CREATE SHARED TABLE u (id INT PRIMARY KEY, r RECORD)")).toBe(
     "UNSUPPORTED_TYPE@1:45",
   );
@@ -61,7 +61,7 @@ test("no column holds rows", async () => {
   expect(await engine.rows(price)).toEqual([["1.50"], [null]]);
 });
 
-test("a text is no row", async () => {
+test("a string is not accepted as a row", async () => {
   expect(await engine.failure("SELECT t = '(1,a,2)' FROM t")).toBe("INVALID_VALUE@1:11");
 });
 

@@ -1,5 +1,6 @@
 /**
- * The corpus of SQL cases in `slt/`, on the real server: every case passes, and none is pending.
+ * Runs the corpus of SQL cases in `slt/` on the real server. Every case must pass, and none may be
+ * pending.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -20,7 +21,7 @@ const DIRECTORY = process.env["SLT_DIR"] ?? join(import.meta.dir, "slt");
 
 const QUERY_ONE_OF = amountOf({ usual: 10, thorough: 1 });
 
-describe("slt", () => {
+describe("every file of the SQL corpus passes", () => {
   let server: ServerProcess;
   beforeAll(async () => {
     server = await startReadyServer();
@@ -41,7 +42,7 @@ describe("slt", () => {
   }
 });
 
-test("LICENSES.md names the origin of every file of the corpus, and no other", async () => {
+test("LICENSES.md names the origin of exactly the files of the corpus", async () => {
   const folder = join(import.meta.dir, "slt");
   const text = await Bun.file(join(folder, "LICENSES.md")).text();
   const named = [...text.matchAll(/^\| `([^`]+)` \| `?[^|`]/gm)].map(([, name = ""]) => name);
@@ -51,7 +52,7 @@ test("LICENSES.md names the origin of every file of the corpus, and no other", a
 });
 
 describe("runSlt", () => {
-  test("compares values as the corpus prints them, in the order that the case asks for", async () => {
+  test("runSlt compares values as the corpus prints them, in the order that the case requests", async () => {
     const rows = rowsOf([10, "b", 1.5], [9, "", null], [true, "é", 2]);
     const query = "query ITR rowsort\nSELECT\n----\n";
     const values = ["1", "@", "2.000", "10", "b", "1.500", "9", "(empty)", "NULL"];
@@ -70,7 +71,7 @@ describe("runSlt", () => {
     expect(await reasonOf(query, rowsOf([1]))).toContain("should be 2");
   });
 
-  test("distinguishes expected and unexpected errors, and waiting cases from both", async () => {
+  test("runSlt distinguishes expected and unexpected errors, and pending cases from both", async () => {
     const refused: SltAnswer = { ok: false, isUnsupported: false, message: "no" };
     expect(await reasonOf("statement ok\nX", refused)).toBe("no");
     expect(await reasonOf("statement error\nX", refused)).toBeUndefined();
@@ -84,7 +85,7 @@ describe("runSlt", () => {
     });
   });
 
-  test("queries of one label give the same values", async () => {
+  test("runSlt requires that queries with one label return the same values", async () => {
     const text = "query I nosort l1\nSELECT\n----\n1\n\nquery I nosort l1\nSELECT\n----\n2\n";
     let value = 0;
     const execute = (): Promise<SltAnswer> => Promise.resolve(rowsOf([(value += 1)]));
@@ -93,8 +94,8 @@ describe("runSlt", () => {
   });
 });
 
-describe("the extensions", () => {
-  test("send parts of a request: a user stays, parameters and a namespace go with one", async () => {
+describe("extensions of the test format", () => {
+  test("users stay in effect, whereas parameters and a namespace belong to one request", async () => {
     const requests: SltRequest[] = [];
     const execute = (request: SltRequest): Promise<SltAnswer> => {
       requests.push(request);
@@ -118,7 +119,7 @@ describe("the extensions", () => {
     expect(() => parseSlt("user eve\nstatement ok\nA", "postgresql")).toThrow("a password");
   });
 
-  test("name the codes of an error and the statement that raises it", async () => {
+  test("an expected error names its codes and the statement that raises it", async () => {
     const refused: SltAnswer = {
       ok: false,
       isUnsupported: false,
@@ -133,7 +134,7 @@ describe("the extensions", () => {
     expect(await reasonOf("statement error B at 1\nX", rowsOf())).toContain("it succeeded");
   });
 
-  test("check the count, columns, rows and text of every result of a request", async () => {
+  test("the count, columns, rows and text of every result of a request are checked", async () => {
     const answer: SltAnswer = {
       ok: true,
       results: [
@@ -160,7 +161,7 @@ describe("the extensions", () => {
   });
 });
 
-test("parseSlt keeps the cases of its engine and refuses what it does not know", () => {
+test("parseSlt keeps the cases for its engine, and refuses unknown directives", () => {
   const text = [
     "hash-threshold 8",
     "skipif postgresql # why\nstatement ok\nA",
@@ -174,7 +175,7 @@ test("parseSlt keeps the cases of its engine and refuses what it does not know",
   expect(() => parseSlt("quarry I nosort\nD\n----\n1", "postgresql")).toThrow("line 1");
 });
 
-test("tableTranslator adds a key, names the columns of an INSERT, and expands a star", () => {
+test("tableTranslator adds a key, names the columns of an INSERT, and expands *", () => {
   const translate = tableTranslator();
   expect(translate("CREATE TABLE t(a INT, b DECIMAL(5,2))")).toBe(
     "CREATE TABLE t (a INT, b DECIMAL(5,2), hidden_key BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID())",

@@ -1,7 +1,7 @@
 /**
  * Verifies that a query that lists the keys of its rows looks them up and has the same result as a
- * scan. Method: the plan, and random lists compared with the same condition on an expression that
- * hides the column.
+ * scan. The tests examine the plan, and compare random lists with the same condition on an
+ * expression that hides the column.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -51,7 +51,7 @@ async function planText(sql: string): Promise<string> {
   return (entry?.rows ?? []).map(([line]) => String(line)).join("\n");
 }
 
-describe("a list of keys", () => {
+describe("queries with a list of keys", () => {
   test.each([
     ["SELECT v FROM parts WHERE id IN (1, 2, 3, 2)", "any of 4", 3],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2, 9999])", "any of 3", 2],
@@ -63,17 +63,18 @@ describe("a list of keys", () => {
     ["SELECT v FROM lines WHERE (o, l) IN ((1, 1), (2, 1), (2, 1))", "any of 3", 2],
     ["SELECT v FROM lines WHERE (o = 1 AND l = 1) OR (o = 2 AND l IN (0, 2))", "any of 3", 3],
     ["SELECT v FROM words WHERE w IN ('w1', 'w3000', 'x')", "any of 3", 2],
-    // Any number of keys is looked up, as long as there are fewer than rows.
+    // Any number of keys is looked up as long as it is smaller than the number of rows.
     [`SELECT v FROM parts WHERE id IN (${countedUpTo(4000)})`, "any of 4000", 3942],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)})`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (l, o) IN (${pairs(2000, "l, o")})`, "any of 2000", 1999],
     [`SELECT v FROM lines WHERE ${alternatives(1000)}`, "any of 1000", 999],
     [`SELECT v FROM lines WHERE (o, l) IN (${pairs(1000)}, (NULL, 1))`, "any of 1000", 999],
-    // Arrays, some with elements of another width.
+    // Arrays, some of which have elements of another width.
     ["SELECT v FROM parts WHERE id = ANY ('{1,2,NULL}')", "any of the elements of '{1,2,NULL}'", 2],
     ["SELECT v FROM parts WHERE id = ANY (ARRAY[1, 2]::bigint[])", "any of the elements of", 2],
     ["SELECT v FROM parts WHERE id = ANY ('{1,2}'::smallint[])", "any of", 2],
-    // Each row is found once, although both alternatives list (1, 1), and one of them twice.
+    // Each row is found once, although both alternatives list (1, 1), and one of them lists it
+    // twice.
     [
       "SELECT v FROM lines WHERE (o = 1 AND l IN (1, 2)) OR (o IN (1, 2, 1) AND l = 1)",
       "any of 5",
@@ -85,8 +86,9 @@ describe("a list of keys", () => {
     expect(plan).toMatch(new RegExp(`Key Lookup .* rows: ${readCount}; loops: 1`));
   });
 
-  // If the keys were looked up for each row, 200 rows that list 20 keys would be 4,000 lookups.
-  test("that is the same for all rows of an outer query is read once", async () => {
+  // If the keys were looked up for each row, 200 rows with a list of 20 keys would cause 4,000
+  // lookups.
+  test("a list that is the same for all rows of an outer query is read once", async () => {
     const listed = Array.from({ length: 20 }, (_, i) => 3 * i + 1).join(", ");
     const inner = `FROM parts p WHERE p.v = o.v AND p.id IN (${listed})`;
     const outer = "FROM lines o WHERE o.v <= 200";
@@ -99,7 +101,7 @@ describe("a list of keys", () => {
     }
   });
 
-  test("that a row of an outer query makes is looked up for it", async () => {
+  test("a list that depends on a row of an outer query is looked up for each row", async () => {
     const inner = "SELECT max(p.v) FROM parts p WHERE p.id IN (o.o, o.l, 4)";
     const plan = await planText(`SELECT (${inner}) FROM lines o WHERE o.v <= 10`);
     expect(plan).toMatch(/Key Lookup .* key: any of 3; .*loops: 10;/);
@@ -145,7 +147,7 @@ describe("a list of keys", () => {
     expect((await engine.rows(sql, { params })).length).toBe(rows.length);
   });
 
-  test("that cannot be computed fails once a row is compared with it", async () => {
+  test("a list that cannot be computed fails once a row is compared with it", async () => {
     const condition = "id IN (1, 1 / $1::int)";
     const params = [0];
     expect(await engine.failure(`SELECT v FROM parts WHERE ${condition}`, { params })).toStartWith(
@@ -156,7 +158,7 @@ describe("a list of keys", () => {
     ).toEqual([]);
   });
 
-  test("in an array with as many elements as the table has rows is scanned", async () => {
+  test("a list with as many elements as the table has rows is compared in a scan", async () => {
     const sql = "SELECT count(*) FROM parts WHERE id = ANY ($1)";
     const params = [`{${countedUpTo(6000)}}`];
     expect(await engine.rows(sql, { params })).toEqual(
@@ -172,7 +174,7 @@ describe("a list of keys", () => {
     },
   );
 
-  test("for the first column of a key says which rows are read", async () => {
+  test("a list for the first column of a key determines which rows are read", async () => {
     const plan = await planText("SELECT v FROM lines WHERE o IN (5, 600, 1900) AND v > 0");
     expect(plan).toContain("access: index; index: lines_pkey (o");
     const listed = (condition: string): Promise<readonly (readonly unknown[])[]> =>
@@ -186,7 +188,7 @@ describe("a list of keys", () => {
     }
   });
 
-  test("of a table shared by many users is looked up among the caller's rows", async () => {
+  test("a list for a table that many users share is looked up among the caller's rows", async () => {
     await engine.run(
       "CREATE USER TABLE own (id INT PRIMARY KEY);" +
         "INSERT INTO own SELECT g FROM generate_series(1, 9000) g",
@@ -198,7 +200,7 @@ describe("a list of keys", () => {
     }
   });
 
-  test("x = ANY (ARRAY[…]) means the same as with other arrays", async () => {
+  test("a list in the form x = ANY (ARRAY[…]) has its usual meaning next to other arrays", async () => {
     const sql =
       "SELECT NULL::int = ANY (ARRAY[]::int[]), 1 = ANY (ARRAY[NULL, 1]), 1 = ANY (ARRAY[2, NULL]), ";
     const others =
@@ -206,7 +208,7 @@ describe("a list of keys", () => {
     expect(await engine.rows(sql + others)).toEqual([[false, true, null, true, true, true]]);
   });
 
-  test("a transaction finds the rows that it has written", async () => {
+  test("a transaction finds the rows that it has written by a list of keys", async () => {
     const sql =
       "BEGIN; INSERT INTO parts VALUES (9001, 1); DELETE FROM parts WHERE id = 3;" +
       "SELECT id FROM parts WHERE id IN (3, 4, 9001) ORDER BY id; ROLLBACK";
@@ -217,7 +219,7 @@ describe("a list of keys", () => {
     ]);
   });
 
-  test("changes find the same rows", async () => {
+  test("changes find the same rows by a list of keys", async () => {
     await engine.run("UPDATE words SET v = 0 WHERE w IN ('w5', 'w6', 'w5', 'nobody')");
     await engine.run("DELETE FROM words WHERE w = 'w7' OR w = 'w8'");
     expect(await engine.rows("SELECT w FROM words WHERE v = 0 ORDER BY w")).toEqual([
@@ -227,7 +229,7 @@ describe("a list of keys", () => {
     expect(await engine.rows("SELECT count(*) FROM words")).toEqual([[2998]]);
   });
 
-  test("random lists give the same as a scan", async () => {
+  test("random lists give the same result as a scan", async () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = new SeededRandom(seed);
       const list = (below: number): string =>

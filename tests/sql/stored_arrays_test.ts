@@ -1,6 +1,7 @@
 /**
- * Columns of arrays and intervals contain the same values in the memtable, in segments, in history
- * and after a restart from the log, and a statement finds the same rows in each.
+ * Verifies that columns of arrays and intervals contain the same values in the memtable, in
+ * segments, in history and after a restart from the log, and that a statement finds the same rows
+ * in each.
  */
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
@@ -76,7 +77,7 @@ async function expectAnswers(engine: TestEngine): Promise<void> {
   for (const [sql, rows] of QUESTIONS) expect(await engine.rows(sql), sql).toEqual(rows as []);
 }
 
-test("arrays and intervals are the same in each place of a table", async () => {
+test("arrays and intervals are the same wherever a table stores them", async () => {
   await using engine = await TestEngine.open();
   await engine.run(`CREATE TABLE t (id INT PRIMARY KEY, ${COLUMNS})`);
   await engine.run(INSERT);
@@ -102,7 +103,7 @@ test("arrays and intervals are the same in each place of a table", async () => {
   expect(new Set(formats)).toContain("TIDESEG5");
 });
 
-test("a key and a condition on rows see arrays and intervals", async () => {
+test("keys and conditions work on arrays and intervals", async () => {
   await using engine = await TestEngine.open();
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, a INT[] CHECK (cardinality(a) < 3), w INTERVAL DEFAULT '1 day')",

@@ -1,8 +1,8 @@
 /**
  * Verifies that a number that looks like milliseconds or seconds, as from `Date.now()`, is stored
- * in a timestamp column as microseconds, as the wire contract says, and a notice in the response
- * names the stored timestamp. If a date or time type does not accept such a number, the error names
- * the form to send.
+ * in a timestamp column as microseconds, as the wire contract specifies, and that a notice in the
+ * response shows the stored timestamp. If a date or time type does not accept such a number, the
+ * error shows the form to send.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -45,7 +45,7 @@ describe("a notice points out milliseconds", () => {
     expect(notices[0]).toContain(`$1, which is ${MILLISECONDS}, looks like milliseconds`);
   });
 
-  test("in a number of the text, a few times at most", async () => {
+  test("a notice points out milliseconds in literals, but only a few times", async () => {
     const one = await noticesOf(`UPDATE t SET at = ${MILLISECONDS} WHERE id = 1`);
     expect(one).toHaveLength(1);
     expect(one[0]).toContain(`and ${MILLISECONDS} looks like milliseconds`);

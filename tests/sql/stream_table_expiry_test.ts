@@ -1,6 +1,6 @@
 /**
- * STREAM tables: rows are inserted and deleted, belong to their writer, and disappear after their
- * time to live, from reads at once and from the disk soon after.
+ * Tests STREAM tables: rows are inserted and deleted, belong to their writer, and disappear after
+ * their time to live, from reads at once and from the disk soon after.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO } from "../../src/base/seq.ts";
@@ -24,7 +24,7 @@ async function count(table: string): Promise<unknown> {
   return (await engine.rows(`SELECT count(*) FROM ${table}`))[0]?.[0];
 }
 
-/** Runs all ready work, including the disk's, until a condition holds. */
+/** Runs all ready work, including that of the disk, until a condition holds. */
 async function settled(isDone: () => boolean): Promise<void> {
   while (!isDone()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -43,7 +43,7 @@ test("a row vanishes TTL_SECONDS after its commit, to the millisecond", async ()
   expect(await count("s")).toBe(0);
 });
 
-test("a table without a key deletes the rows that match, each alone", async () => {
+test("DELETE on a table without a key deletes only the rows that match", async () => {
   await engine.run("INSERT INTO s VALUES ('a', 1), ('a', 1), ('b', 2), ('b', 3)");
   const [entry] = await engine.run("DELETE FROM s WHERE who = 'b' AND n > 2 RETURNING n");
   expect(entry?.rows).toEqual([[3]]);
@@ -59,7 +59,7 @@ test("a table without a key deletes the rows that match, each alone", async () =
   expect(await engine.rows("SELECT who FROM s ORDER BY n")).toEqual([["a"], ["b"]]);
 });
 
-test("RETURNING of DELETE … USING reads the joined rows, though there is no _deleted", async () => {
+test("RETURNING of DELETE … USING can read the joined rows, although there is no _deleted", async () => {
   await engine.run("INSERT INTO s VALUES ('a', 1), ('b', 2); INSERT INTO k VALUES (1, 'one')");
   expect(
     await engine.rows(
@@ -87,7 +87,7 @@ test("a key is unique among the rows that have not expired", async () => {
   expect(await engine.rows("SELECT v FROM k")).toEqual([["third"]]);
 });
 
-test("statements that a STREAM table does not accept are refused", async () => {
+test("a STREAM table refuses statements that it does not support", async () => {
   const refusals: [string, string][] = [
     ["UPDATE s SET who = 'c'", "INVALID_OPERATION@1:0"],
     ["INSERT INTO k VALUES (1, 'a') ON CONFLICT DO NOTHING", "INVALID_OPERATION"],
@@ -109,7 +109,7 @@ test("statements that a STREAM table does not accept are refused", async () => {
   }
 });
 
-test("rows belong to the user who wrote them, and the catalogs say the kind", async () => {
+test("rows belong to the user who wrote them, and the catalog shows the kind of the table", async () => {
   await engine.run("CREATE USER ann INTERNAL; INSERT INTO s VALUES ('root', 1)");
   await engine.run("EXECUTE AS USER 'ann' (INSERT INTO s VALUES ('ann', 1))");
   expect(await engine.rows("SELECT who FROM s")).toEqual([["root"]]);
@@ -123,7 +123,7 @@ test("rows belong to the user who wrote them, and the catalogs say the kind", as
   expect(columns).toEqual([["who"], ["n"], ["_seq"]]);
 });
 
-test("a longer TTL brings nothing back, and a shorter one applies at once", async () => {
+test("a longer TTL restores no expired row, and a shorter one applies at once", async () => {
   await engine.run("INSERT INTO s VALUES ('old', 1)");
   clock.advance(8000);
   await engine.run("INSERT INTO s VALUES ('young', 1)");
@@ -140,7 +140,7 @@ test("a longer TTL brings nothing back, and a shorter one applies at once", asyn
   expect(await count("s")).toBe(0);
 });
 
-test("segments of expired rows are removed, and those that are half expired are rewritten", async () => {
+test("segments of expired rows are removed, and half-expired ones are rewritten", async () => {
   const { store, catalog } = engine.database;
   const tableId = catalog.table("default", "s")?.tableId ?? 0;
   const insert = async (n: number): Promise<void> => {
@@ -165,7 +165,7 @@ test("segments of expired rows are removed, and those that are half expired are 
   await insert(4);
   await store.flush(tableId);
   const before = store.stats(tableId).bytes;
-  // Half of the interval between the two has passed, and the next check comes within ten seconds.
+  // Half of the interval between the two has passed, and the next check follows within ten seconds.
   clock.advance(80_000);
   await settled(() => store.stats(tableId).bytes < before);
   expect(await engine.rows("SELECT n FROM s")).toEqual([[4], [4]]);
@@ -173,7 +173,7 @@ test("segments of expired rows are removed, and those that are half expired are 
   expect(store.earliestSeq(tableId, 1)).toBe(SEQ_ZERO);
 });
 
-test("a clock that is set back brings no row back beside the one that took its key", async () => {
+test("a clock that is set back restores no row next to the one that replaced it", async () => {
   await engine.run("INSERT INTO k VALUES (1, 'old'), (2, 'other')");
   clock.advance(11_000);
   await engine.run("INSERT INTO k VALUES (1, 'new')");
@@ -189,7 +189,7 @@ test("a clock that is set back brings no row back beside the one that took its k
   ]);
 });
 
-test("vanished rows stay away when the clock is set back, and new rows do not vanish with them", async () => {
+test("expired rows do not reappear when the clock is set back, and new rows do not vanish with them", async () => {
   await engine.run("INSERT INTO k VALUES (1, 'old')");
   const nowMs = clock.nowMs();
   clock.advance(11_000);
@@ -202,7 +202,7 @@ test("vanished rows stay away when the clock is set back, and new rows do not va
   expect(await engine.rows("SELECT id, v FROM k")).toEqual([[1, "new"]]);
 });
 
-test("a changed TTL brings nothing back while the clock is behind the newest row", async () => {
+test("a changed TTL restores no row while the clock is behind the newest row", async () => {
   await engine.run("INSERT INTO k VALUES (1, 'old'), (2, 'old')");
   const nowMs = clock.nowMs();
   clock.advance(20_000);

@@ -1,4 +1,6 @@
-/** Subqueries: their results in edge cases, and their refusals. No run affects the next one. */
+/**
+ * Tests subqueries: their results in edge cases, and their refusals. No run affects the next one.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -18,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // IN and NOT IN: a NULL among the rows makes "no" unknown; with an empty set, everything is
-  // known.
+  // IN and NOT IN: a NULL among the rows turns false into NULL, and with an empty set the result is
+  // never NULL.
   ["SELECT id FROM t WHERE x IN (SELECT x FROM s) ORDER BY 1", [[1], [4]]],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s)", []],
   ["SELECT id FROM t WHERE x NOT IN (SELECT x FROM s WHERE x IS NOT NULL)", [[2]]],
@@ -49,7 +51,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT 1 <> ANY (SELECT x FROM s), 1 = ALL (SELECT 1 UNION ALL SELECT 1)", [[true, true]]],
   ["SELECT id FROM t WHERE x >= SOME (SELECT s.x FROM s WHERE s.id = t.id) ORDER BY 1", [[1], [2]]],
-  // Rows are ordered by their first pair that differs; a NULL before it leaves the order unknown.
+  // Rows are compared by their first unequal pair; a NULL before it makes the result NULL.
   ["SELECT id FROM t WHERE (x, y) < ANY (SELECT 1, 'b') ORDER BY 1", [[1]]],
   [
     "SELECT id, (x, y) >= ALL (SELECT x, y FROM s WHERE id < 3) FROM t ORDER BY 1",
@@ -64,7 +66,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT (1, 2.5, 'x') > ANY (VALUES (1, 2, 'z'), (1, 3, 'a')), (1, 2) <= ALL (SELECT 1, NULL::int), (1, NULL) < ANY (SELECT 2, 0)",
     [[true, null, true]],
   ],
-  // A WITH entry that reads outer columns and is read in an inner query.
+  // A WITH entry that reads outer columns and is used in an inner query.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) + count(*) FROM c)) FROM t ORDER BY 1",
     [
@@ -81,7 +83,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 11],
     ],
   ],
-  // The name in the entry refers to its definition there.
+  // The name in the entry refers to the definition that is in scope there.
   [
     "SELECT id, (WITH c AS (SELECT t.x AS v) SELECT (SELECT max(v) FROM c) FROM s AS t WHERE t.id = 4) FROM t WHERE id < 3 ORDER BY 1",
     [
@@ -108,7 +110,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     [[false, false]],
   ],
   ["SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.x = t.x) ORDER BY 1", [[2], [3]]],
-  // Scalar subqueries: NULL without a row; an aggregate has a value for a key that no row has.
+  // Scalar subqueries: the result is NULL without a row, and an aggregate has a value even for a
+  // key that no row has.
   ["SELECT (SELECT x FROM none), (SELECT count(*) FROM none)", [[null, 0]]],
   [
     "SELECT id, (SELECT count(*) FROM s WHERE s.x = t.x) FROM t ORDER BY 1",
@@ -152,12 +155,12 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT id FROM t WHERE (x, y) = (SELECT s.x, s.y FROM s WHERE s.id = t.id)", [[1]]],
-  // A row that no outer row needs must not fail the statement.
+  // A row that no outer row needs must not make the statement fail.
   [
     "SELECT (SELECT 1 / (s.x - 7) FROM s WHERE s.id = t.x AND s.y = t.y) FROM t WHERE id = 1",
     [[0]],
   ],
-  // Subqueries correlated at any depth, and in every clause.
+  // Subqueries may be correlated at any depth, and in every clause.
   [
     "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM s WHERE s.id = t.id AND EXISTS (SELECT 1 FROM s u WHERE u.y = t.y AND u.x = s.x))",
     [[1], [2]],
@@ -186,7 +189,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "SELECT a.id FROM t a LEFT JOIN s b ON b.id = (SELECT max(id) FROM s WHERE s.x = a.x) WHERE b.id IS NULL ORDER BY 1",
     [[2], [3]],
   ],
-  // An aggregate over outer columns alone belongs to the outer query.
+  // An aggregate over only outer columns belongs to the outer query.
   ["SELECT (SELECT max(t.id) + s.id FROM s WHERE s.id = 1) FROM t", [[5]]],
   [
     "SELECT y FROM t GROUP BY y HAVING EXISTS (SELECT 1 FROM s WHERE s.id = sum(t.x)) ORDER BY 1",
@@ -195,7 +198,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   // A name refers to the nearest definition.
   ["SELECT (SELECT count(*) FROM s WHERE x = 1) FROM t WHERE id = 2", [[2]]],
   ["SELECT count(*) FROM none WHERE x IN (SELECT x)", [[0]]],
-  // Set operations: NULLs are equal, and ALL counts.
+  // Set operations: NULLs are equal, and ALL keeps duplicates.
   ["SELECT x FROM t INTERSECT ALL SELECT x FROM s ORDER BY 1", [[1], [1], [null]]],
   ["SELECT x FROM t INTERSECT SELECT x FROM s ORDER BY 1", [[1], [null]]],
   ["SELECT x FROM s EXCEPT ALL SELECT x FROM t WHERE id <= 2 ORDER BY 1", [[1], [7], [null]]],
@@ -400,7 +403,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT * FROM t) SELECT s.n+1 FROM (SELECT n, (SELECT max(n) FROM a) m FROM a) s WHERE s.n < 5 AND s.m = s.n)) SELECT * FROM t",
     [[1], [2], [3], [4], [5]],
   ],
-  // Entries of WITH RECURSIVE read later ones, too.
+  // Entries of WITH RECURSIVE may also read later ones.
   [
     "WITH RECURSIVE a AS (SELECT x + 1 AS x FROM b), b AS (SELECT x * 2 AS x FROM c), c AS (SELECT 5 AS x) SELECT a.x, b.x, c.x FROM a, b, c",
     [[11, 10, 5]],
@@ -417,8 +420,8 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // The statement runs twice through the plan cache and once on the slow path: a run leaves nothing
-  // behind.
+  // The statement runs twice through the plan cache and once on the general path, because no run
+  // may affect the next one.
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect(await engine.rows(sql)).toEqual(rows as unknown[][]);
   expect((await engine.run(`BEGIN; ${sql}; COMMIT`))[1]?.rows).toEqual(rows as unknown[][]);
@@ -472,8 +475,8 @@ test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(
   },
 );
 
-describe("changes", () => {
-  test("read the state before the statement", async () => {
+describe("subqueries in changes", () => {
+  test("subqueries in a change read the state before the statement", async () => {
     await engine.run(
       "CREATE TABLE c (id INT PRIMARY KEY, v INT); INSERT INTO c VALUES (1, 1), (2, 2)",
     );
@@ -503,7 +506,7 @@ describe("changes", () => {
     ]);
   });
 
-  test("a transaction sees its own rows in them", async () => {
+  test("subqueries in a transaction see its own rows", async () => {
     const results = await engine.run(
       "BEGIN; INSERT INTO none VALUES (1, 5); SELECT (SELECT sum(x) FROM none), 5 IN (SELECT x FROM none); ROLLBACK; SELECT EXISTS (SELECT 1 FROM none)",
     );
@@ -512,13 +515,13 @@ describe("changes", () => {
   });
 });
 
-test("a query over a table that the same text creates", async () => {
+test("a query may read a table that the same text creates", async () => {
   const text =
     "CREATE TABLE made (id INT PRIMARY KEY); SELECT EXISTS (SELECT 1 FROM made); WITH m AS (SELECT id FROM made) INSERT INTO made SELECT 1 UNION SELECT id FROM m; SELECT id FROM t WHERE id IN (SELECT id FROM made)";
   expect(await engine.rows(text)).toEqual([[1]]);
 });
 
-test("deep nests are bound and planned in time that grows with their text", async () => {
+test("deeply nested queries are bound and planned in time proportional to their text", async () => {
   const nest = (depth: number, around: (inner: string) => string): string =>
     Array.from({ length: depth }).reduce((inner: string) => around(inner), "1");
   const texts = [
@@ -538,7 +541,7 @@ test("deep nests are bound and planned in time that grows with their text", asyn
   }
 });
 
-test("one plan serves many callers, each with its own rows", async () => {
+test("one plan serves many callers, each with their own rows", async () => {
   await engine.run(
     "CREATE USER TABLE mine (id INT PRIMARY KEY, v TEXT); CREATE USER ann INTERNAL; CREATE USER ben INTERNAL; CREATE USER cid INTERNAL",
   );
@@ -566,20 +569,20 @@ test("one plan serves many callers, each with its own rows", async () => {
   engine.userId = "root";
 });
 
-describe("limits", () => {
+describe("limits of subqueries", () => {
   beforeAll(async () => {
     await engine.run("CREATE TABLE big (id INT PRIMARY KEY, v INT)");
     const rows = Array.from({ length: 20_000 }, (_, id) => `(${id}, ${id % 5000})`);
     await engine.run(`INSERT INTO big VALUES ${rows.join(", ")}`);
   });
 
-  test("equality is found by hash, not by comparing all pairs", async () => {
+  test("an equality in a subquery is found by hash, not by comparing all pairs", async () => {
     const sql =
       "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v = a.id) AND (SELECT count(*) FROM big c WHERE c.v = a.v) = 4";
     expect(await engine.rows(sql)).toEqual([[5000]]);
   });
 
-  test("a subquery that takes too long stops, and yields to others in the meantime", async () => {
+  test("a subquery that takes too long is stopped, and yields to other work in the meantime", async () => {
     const started = systemClock.monotonicMs();
     const slow = engine.failure(
       "SELECT count(*) FROM big a WHERE EXISTS (SELECT 1 FROM big b WHERE b.v + a.id < 0)",
@@ -595,7 +598,7 @@ describe("limits", () => {
     ).toBe("STATEMENT_TIMEOUT@1");
   });
 
-  test("rows held for a subquery count as memory", async () => {
+  test("rows that are materialised for a subquery count as memory", async () => {
     const many = "SELECT a.id::text || repeat('x', 400) AS v FROM big a";
     expect(await engine.failure(`SELECT 'y' IN (${many})`)).toBe("MEMORY_EXCEEDED@1");
     // The rows of WITH and of a join are written to disk instead.
@@ -608,21 +611,21 @@ describe("limits", () => {
     expect(await engine.rows(sql)).toEqual([[0]]);
   });
 
-  test("a step of a recursion releases what its subqueries and WITH entries held", async () => {
+  test("a step of a recursion releases the memory of its subqueries and WITH entries", async () => {
     const sql =
       "WITH RECURSIVE t(n) AS (VALUES (1) UNION ALL (WITH a AS (SELECT n, repeat('x', 200000) AS s FROM t) SELECT n + 1 FROM a WHERE n < 200 AND s IN (SELECT s FROM a))) SELECT count(*) FROM t";
     expect(await engine.rows(sql)).toEqual([[200]]);
   });
 
-  test("a recursion without an end ends", async () => {
+  test("an infinite recursion is stopped", async () => {
     const sql =
       "WITH RECURSIVE n AS (SELECT 1 AS i FROM generate_series(1, 100) UNION ALL SELECT i FROM n) SELECT count(*) FROM n";
     expect(await engine.failure(sql, { timeoutMs: 60_000 })).toBe("LIMIT_EXCEEDED@1");
   });
 });
 
-// Verifies that a key that is computed on either side of such a join is its own column. Method: the
-// same condition as a value, which is evaluated row by row.
+// Verifies that a key that is computed on either side of such a join becomes a separate column. The
+// test compares it with the same condition as a value, which is evaluated row by row.
 test.each([
   "s.c = t.c AND upper(s.c) = upper(t.c)",
   "s.b = t.b AND abs(s.a) = abs(t.a)",

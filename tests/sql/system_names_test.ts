@@ -1,5 +1,5 @@
 /**
- * Statements that name objects of `system` and `information_schema`: a caller who may read an
+ * Tests statements that name objects of `system` and `information_schema`: a caller who may read an
  * object can describe it, but no caller can create, change or drop one.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
@@ -27,7 +27,7 @@ test.each([
   "DESC TABLE system.users HISTORY",
   "SHOW COLUMNS FROM system.users",
   "USE system; DESCRIBE users",
-])("%s describes the columns that SELECT has", async (sql) => {
+])("%s describes the columns that SELECT returns", async (sql) => {
   const [result] = (await engine.run("SELECT * FROM system.users")).slice(-1);
   const rows = await engine.rows(sql);
   expect(rows.map(([name, ordinal]) => [name, ordinal])).toEqual(
@@ -36,7 +36,7 @@ test.each([
   expect(rows[0]?.[3]).toBe("text");
 });
 
-test("users describe and list the readable parts of the system, and nothing else", async () => {
+test("users can describe and list only the readable parts of the system", async () => {
   engine.userId = "uma";
   expect(await engine.rows("DESCRIBE system.my_account")).toHaveLength(11);
   expect(await engine.rows("DESCRIBE information_schema.tables")).toHaveLength(5);
@@ -61,7 +61,7 @@ test("users describe and list the readable parts of the system, and nothing else
   }
 });
 
-test("USE of a system namespace leads unqualified names there", async () => {
+test("after USE of a system namespace, unqualified names refer to it", async () => {
   expect(await engine.rows("USE system; SELECT user_id FROM users WHERE user_id = 'uma'")).toEqual([
     ["uma"],
   ]);
@@ -93,13 +93,13 @@ test.each([
   "DROP VIEW system.user",
   "ALTER TABLE system.user ADD COLUMN x INT",
   "STORAGE FLUSH TABLE system.user",
-])("%s names the probable intention", async (sql) => {
+])("%s suggests the probable intention", async (sql) => {
   expect(await told(sql)).toBe(
     "TABLE_NOT_FOUND: system view system.user not found | did you mean system.users?",
   );
 });
 
-test("IF EXISTS ignores names that the system does not have", async () => {
+test("IF EXISTS ignores names that the system does not contain", async () => {
   for (const sql of [
     "DROP TABLE IF EXISTS system.user",
     "DROP VIEW IF EXISTS information_schema.user",

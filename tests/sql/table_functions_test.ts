@@ -1,6 +1,6 @@
 /**
- * Table functions in FROM and in select lists. The expected results were compared with PostgreSQL
- * 15.
+ * Tests table functions in FROM and in select lists. The expected results were compared with
+ * PostgreSQL 15.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -82,7 +82,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     `SELECT * FROM json_to_record('{"a":[1,2],"b":{"c":1}}') AS x(a INT[], b JSON)`,
     [["{1,2}", '{"c":1}']],
   ],
-  // A function reads the preceding items, with or without LATERAL.
+  // A function can read the preceding items, with or without LATERAL.
   [
     "SELECT id, p FROM t, string_to_table(a, ',') p ORDER BY 1, 2",
     [
@@ -110,7 +110,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
   ],
   ["SELECT x.value FROM json_array_elements('[1]') AS x", [["1"]]],
   ["SELECT * FROM upper('x')", [["X"]]],
-  // In a select list.
+  // Table functions in a select list.
   [
     "SELECT id, generate_series(1, id), generate_series(1, 2) AS g FROM t WHERE id < 3 ORDER BY 1, 3",
     [
@@ -121,7 +121,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
     ],
   ],
   ["SELECT generate_series(1, 3) + 10 AS v ORDER BY v DESC LIMIT 2", [[13], [12]]],
-  // One expansion for each input row.
+  // The functions are expanded together for each input row.
   [
     "SELECT id, generate_series(1, 2) FROM t WHERE id < 3",
     [
@@ -131,7 +131,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 2],
     ],
   ],
-  // A nested call runs before the enclosing call, next to calls that read no other call.
+  // A nested call runs before the enclosing call, together with calls that contain no other call.
   [
     "SELECT generate_series(1, 2), generate_series(1, generate_series(1, 3))",
     [
@@ -151,7 +151,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [2, 1],
     ],
   ],
-  // The rows made from one ordered row stay together, whatever the sort key is.
+  // The rows created from one ordered row stay together, whatever the sort key is.
   [
     "SELECT bool_and(l = id) FROM (SELECT CASE WHEN g = 2 THEN lag(id) OVER () ELSE id END l, id FROM " +
       "(SELECT id, generate_series(1, 2) g FROM generate_series(1, 200) id ORDER BY random()) x) y",
@@ -195,7 +195,7 @@ describe("table functions", () => {
     expect(plan.join("\n")).toContain("call: generate_series(1, 2)");
   });
 
-  test("a column is named by the function, by an alias, or by what the function says", async () => {
+  test("a column is named by the function, by an alias, or by the function's own definition", async () => {
     const names = async (sql: string): Promise<unknown> =>
       (await engine.run(sql)).at(-1)?.schema?.map(({ name }) => name);
     expect(await names("SELECT * FROM generate_series(1, 2)")).toEqual(["generate_series"]);
@@ -262,21 +262,21 @@ describe("table functions", () => {
     expect(error?.hint).toBe(hint);
   });
 
-  test("one call returns the columns that a select list reads of it", async () => {
+  test("one call returns all the columns that a select list reads from it", async () => {
     const sql = `SELECT (jsonb_each('{"a":1,"b":2}')).value, (jsonb_each('{"a":1,"b":2}')).*`;
     const [result] = await engine.run(sql);
     expect(result?.schema?.map(({ name }) => name)).toEqual(["value", "key", "value"]);
     expect((await engine.printed(`EXPLAIN ${sql}`)).join("\n").match(/call: /g)).toHaveLength(1);
   });
 
-  test("a series without end stops at the deadline, and at a LIMIT", async () => {
+  test("an infinite series stops at the deadline or at a LIMIT", async () => {
     const endless = "SELECT count(*) FROM generate_series(1, 9000000000000000)";
     expect(await engine.failure(endless, { timeoutMs: 50 })).toBe("STATEMENT_TIMEOUT@1");
     const first = "SELECT * FROM generate_series(1, 9000000000000000) LIMIT 2";
     expect(await engine.printed(first)).toEqual([[1], [2]]);
   });
 
-  test("INSERT … SELECT of fewer columns fills the first ones", async () => {
+  test("INSERT … SELECT with fewer columns fills the first ones", async () => {
     await engine.run("INSERT INTO t SELECT g, 'n' || g FROM generate_series(100, 101) g");
     expect(await engine.printed("SELECT id, a, j FROM t WHERE id >= 100")).toEqual([
       [100, "n100", null],
@@ -286,7 +286,7 @@ describe("table functions", () => {
     expect(await engine.failure(listed)).toBe("INVALID_QUERY@1:22");
   });
 
-  test("a live query takes no table function", async () => {
+  test("a live query refuses table functions", async () => {
     for (const sql of [
       "SELECT * FROM generate_series(1, 2)",
       "SELECT unnest(ARRAY[1, 2]) FROM t",

@@ -1,4 +1,4 @@
-/** The limits of text search. The expected results are in `cases/text_search.slt`. */
+/** Tests the limits of text search. The expected results are in `cases/text_search.slt`. */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
 
@@ -7,7 +7,7 @@ async function refusal(engine: TestEngine, sql: string, params: string[] = []): 
   return `${error?.code}: ${error?.message}`;
 }
 
-test("a word longer than a tsvector can hold is not kept, and one as a value is refused", async () => {
+test("a word too long for a tsvector is omitted from documents, and refused as a value", async () => {
   await using engine = await TestEngine.open();
   const rows = await engine.rows("SELECT to_tsvector('simple', $1)::text", {
     params: [`cat ${"x".repeat(2047)} ${"y".repeat(2046)}`],
@@ -18,7 +18,7 @@ test("a word longer than a tsvector can hold is not kept, and one as a value is 
   );
 });
 
-test("a document has at most 255 positions of a word, and none above 16383", async () => {
+test("a document has at most 255 positions for each word, and none above 16383", async () => {
   await using engine = await TestEngine.open();
   const rows = await engine.rows(
     "SELECT length(v), array_length(string_to_array(v::text, ','), 1) FROM (SELECT to_tsvector('simple', repeat('cat ', 20000)) v) t",
@@ -29,7 +29,7 @@ test("a document has at most 255 positions of a word, and none above 16383", asy
   ]);
 });
 
-test("words of more than a megabyte are refused, and nothing is written", async () => {
+test("a document with more than a megabyte of words is refused, and nothing is written", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v TSVECTOR)");
   const sql =

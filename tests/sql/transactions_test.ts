@@ -1,6 +1,6 @@
 /**
- * BEGIN … COMMIT: one snapshot, own writes, one commit; and the winner of two conflicting
- * transactions.
+ * Tests BEGIN … COMMIT: one snapshot, own writes, one commit, and which of two conflicting
+ * transactions succeeds.
  *
  * Two requests meet at a point that the test chooses: the first SELECT of the paused request
  * yields, as if its time slice were over.
@@ -13,10 +13,10 @@ import { TestEngine } from "../support/sql_engine.ts";
 /** The stack frames in which a request yields between its statements, or while they are bound. */
 const BINDING = /\bpauser\.ts.*\n.*\brequest\.ts/;
 
-/** The number of clock checks that take 10 ms each. */
+/** The number of checks of the clock that take 10 ms each. */
 const HURRIES_MAX = 100;
 
-/** A clock that, once armed, pauses the next request that yields to others. */
+/** A clock that, once armed, pauses the next request that yields. */
 class PausingClock extends ManualClock {
   #isArmed = false;
   #hurriedCount = 0;
@@ -24,7 +24,7 @@ class PausingClock extends ManualClock {
   #resumed = Promise.withResolvers<void>();
 
   override monotonicMs(): number {
-    // The time slice of the reading request is over soon, but its time limit is not exceeded.
+    // The time slice of the reading request is soon over, but its time limit is not exceeded.
     if (this.#isArmed && this.#hurriedCount < HURRIES_MAX) {
       this.#hurriedCount += 1;
       this.advance(10);
@@ -72,32 +72,35 @@ beforeEach(async () => {
   await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)");
 });
 
-test.each(["in memory", "in a segment"])("own writes are read over rows %s", async (where) => {
-  if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE t");
-  const results = await engine.run(
-    "BEGIN; INSERT INTO t VALUES (4, 40); UPDATE t SET v = v + 1 WHERE id <= 2; DELETE FROM t WHERE id = 3;" +
-      "SELECT id, v FROM t ORDER BY id; SELECT v FROM t WHERE id = 4; SELECT v FROM t WHERE id = 3;" +
-      "SELECT a.id FROM t a JOIN t b ON a.v = b.v WHERE b.id = 2; SELECT count(*), sum(v) FROM t WHERE v > 11;" +
-      "UPDATE t SET v = 41 WHERE id = 4; INSERT INTO t VALUES (3, 33); SELECT id, v FROM t ORDER BY id; COMMIT",
-  );
-  const rows = results.map((entry) => entry.rows);
-  expect(rows[4]).toEqual([
-    [1, 11],
-    [2, 21],
-    [4, 40],
-  ]);
-  expect(rows[5]).toEqual([[40]]);
-  expect(rows[6]).toEqual([]);
-  expect(rows[7]).toEqual([[2]]);
-  expect(rows[8]).toEqual([[2, 61]]);
-  expect(rows[11]).toEqual([
-    [1, 11],
-    [2, 21],
-    [3, 33],
-    [4, 41],
-  ]);
-  expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual(rows[11] ?? []);
-});
+test.each(["in memory", "in a segment"])(
+  "a transaction reads its own writes over rows %s",
+  async (where) => {
+    if (where === "in a segment") await engine.run("STORAGE FLUSH TABLE t");
+    const results = await engine.run(
+      "BEGIN; INSERT INTO t VALUES (4, 40); UPDATE t SET v = v + 1 WHERE id <= 2; DELETE FROM t WHERE id = 3;" +
+        "SELECT id, v FROM t ORDER BY id; SELECT v FROM t WHERE id = 4; SELECT v FROM t WHERE id = 3;" +
+        "SELECT a.id FROM t a JOIN t b ON a.v = b.v WHERE b.id = 2; SELECT count(*), sum(v) FROM t WHERE v > 11;" +
+        "UPDATE t SET v = 41 WHERE id = 4; INSERT INTO t VALUES (3, 33); SELECT id, v FROM t ORDER BY id; COMMIT",
+    );
+    const rows = results.map((entry) => entry.rows);
+    expect(rows[4]).toEqual([
+      [1, 11],
+      [2, 21],
+      [4, 40],
+    ]);
+    expect(rows[5]).toEqual([[40]]);
+    expect(rows[6]).toEqual([]);
+    expect(rows[7]).toEqual([[2]]);
+    expect(rows[8]).toEqual([[2, 61]]);
+    expect(rows[11]).toEqual([
+      [1, 11],
+      [2, 21],
+      [3, 33],
+      [4, 41],
+    ]);
+    expect(await engine.rows("SELECT id, v FROM t ORDER BY id")).toEqual(rows[11] ?? []);
+  },
+);
 
 describe("COMMIT writes the net effect", () => {
   test.each([
@@ -113,7 +116,7 @@ describe("COMMIT writes the net effect", () => {
     expect(await engine.rows("SELECT id, v, _seq FROM t")).toEqual(before);
   });
 
-  test("several changes of a key make one version", async () => {
+  test("COMMIT writes one version for several changes of a key", async () => {
     await engine.run(
       "BEGIN; UPDATE t SET v = 1 WHERE id = 1; UPDATE t SET v = 2 WHERE id = 1; DELETE FROM t WHERE id = 2;" +
         "INSERT INTO t VALUES (2, 5); COMMIT",
@@ -126,14 +129,14 @@ describe("COMMIT writes the net effect", () => {
   });
 });
 
-describe("a second request in the meantime", () => {
+describe("a concurrent request", () => {
   async function interleaved(first: string, second: string): Promise<[string, string]> {
     const held = await clock.hold(() => engine.failure(first));
     const b = await engine.failure(second);
     return [await held.resume(), b];
   }
 
-  test("wins if it changes what the transaction has written", async () => {
+  test("a concurrent request wins if it changes rows that the transaction has written", async () => {
     const [a, b] = await interleaved(
       "BEGIN; UPDATE t SET v = 0 WHERE id = 2; SELECT count(*) FROM t; COMMIT",
       "UPDATE t SET v = 99 WHERE id = 2",
@@ -176,7 +179,7 @@ describe("a second request in the meantime", () => {
     expect(won).toStartWith("succeeded");
   });
 
-  test("that is not durable yet is not in the snapshot, and wins", async () => {
+  test("a concurrent commit that is not durable yet is not in the snapshot, and wins", async () => {
     const writing = engine.run("UPDATE t SET v = 11 WHERE id = 1");
     const failure = await engine.failure("BEGIN; UPDATE t SET v = v + 1 WHERE id = 1; COMMIT");
     await writing;
@@ -184,7 +187,7 @@ describe("a second request in the meantime", () => {
     expect(await engine.rows("SELECT v FROM t WHERE id = 1")).toEqual([[11]]);
   });
 
-  test("is not seen by the transaction, and does not disturb it elsewhere", async () => {
+  test("a concurrent request is not visible to the transaction, and does not disturb it otherwise", async () => {
     const held = await clock.hold(() =>
       engine.run(
         "BEGIN; SELECT sum(v) FROM t; UPDATE t SET v = 0 WHERE id = 1; SELECT count(*) FROM t; SELECT sum(v) FROM t; COMMIT",
@@ -198,7 +201,7 @@ describe("a second request in the meantime", () => {
     expect(await engine.rows("SELECT sum(v) FROM t")).toEqual([[551]]);
   });
 
-  test("that alters a table of the transaction makes it fail", async () => {
+  test("a concurrent request that alters a table of the transaction makes the transaction fail", async () => {
     await engine.run("CREATE TABLE w (id INT PRIMARY KEY, v INT); INSERT INTO w VALUES (1, 1)");
     const [a] = await interleaved(
       "BEGIN; UPDATE w SET v = 2 WHERE id = 1; SELECT count(*) FROM t; COMMIT",
@@ -212,7 +215,7 @@ describe("a second request in the meantime", () => {
     expect(b).toMatch(/^(SERIALIZATION_FAILURE|TABLE_NOT_FOUND)/);
   });
 
-  test("passes its deadline: the transaction is undone", async () => {
+  test("a transaction that exceeds its deadline is rolled back", async () => {
     const sql = "BEGIN; DELETE FROM t; SELECT count(*) FROM t; COMMIT";
     const held = await clock.hold(() => engine.failure(sql));
     clock.advance(6001);
@@ -221,7 +224,7 @@ describe("a second request in the meantime", () => {
   });
 });
 
-describe("a transaction refuses", () => {
+describe("a transaction refuses what it cannot hold", () => {
   test.each([
     ["BEGIN; BEGIN", "INVALID_TRANSACTION_STATE@2:7"],
     ["COMMIT", "TRANSACTION_REQUIRED@1"],
@@ -257,7 +260,7 @@ describe("a transaction refuses", () => {
     ]);
   });
 
-  test("more bytes than limits.transaction_max_bytes", async () => {
+  test("a transaction refuses more bytes than limits.transaction_max_bytes", async () => {
     const rows = Array.from({ length: 20 }, (_, id) => `(${id}, '${"x".repeat(40_000)}')`).join(
       ", ",
     );
@@ -267,7 +270,7 @@ describe("a transaction refuses", () => {
   });
 });
 
-describe("a definition while a statement runs", () => {
+describe("a transaction refuses a definition while a statement runs", () => {
   const AGAIN =
     "DROP TABLE d; CREATE TABLE d (id INT PRIMARY KEY, v INT); INSERT INTO d VALUES (1, 6)";
 
@@ -319,7 +322,7 @@ test.each([
   else expect(await engine.failure(sql)).toStartWith(failure);
 });
 
-test("SHOW tells the isolation level and the time zone in PostgreSQL's words", async () => {
+test("SHOW returns the isolation level and the time zone in PostgreSQL's words", async () => {
   expect((await engine.rows("SHOW TRANSACTION ISOLATION LEVEL"))[0]?.slice(0, 2)).toEqual([
     "transaction_isolation",
     "repeatable read",
@@ -333,7 +336,7 @@ describe("ROLLBACK TO", () => {
     return await engine.rows("SELECT id, v FROM t ORDER BY id");
   };
 
-  test("undoes inserts, updates and deletes since the savepoint, and nothing before it", async () => {
+  test("ROLLBACK TO undoes changes since the savepoint, and nothing before it", async () => {
     expect(
       await after(
         "UPDATE t SET v = 11 WHERE id = 1; INSERT INTO t VALUES (4, 40); SAVEPOINT a;" +
@@ -350,7 +353,7 @@ describe("ROLLBACK TO", () => {
     ]);
   });
 
-  test("may be repeated, and later savepoints are gone", async () => {
+  test("ROLLBACK TO may be repeated, and removes later savepoints", async () => {
     const text =
       "SAVEPOINT a; UPDATE t SET v = 1; SAVEPOINT b; UPDATE t SET v = 2; ROLLBACK TO a; UPDATE t SET v = 3; ROLLBACK TO a";
     expect(await after(text)).toEqual([
@@ -363,7 +366,7 @@ describe("ROLLBACK TO", () => {
     );
   });
 
-  test("uses the latest savepoint of a name until it is released", async () => {
+  test("ROLLBACK TO uses the latest savepoint of a name until it is released", async () => {
     expect(
       await after(
         "SAVEPOINT a; UPDATE t SET v = 1 WHERE id = 1; SAVEPOINT a; UPDATE t SET v = 2 WHERE id = 2; ROLLBACK TO a;" +
@@ -376,7 +379,7 @@ describe("ROLLBACK TO", () => {
     ]);
   });
 
-  test("is where a text continues after a failed statement", async () => {
+  test("ROLLBACK TO lets a text continue after a failed statement", async () => {
     const results = await engine.run(
       "BEGIN; UPDATE t SET v = 11 WHERE id = 1; SAVEPOINT a; INSERT INTO t VALUES (4, 40), (1, 1); DELETE FROM t;" +
         "ROLLBACK TO a; INSERT INTO t VALUES (5, 50); COMMIT",
@@ -394,7 +397,7 @@ describe("ROLLBACK TO", () => {
     expect(await engine.rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2], [3], [5]]);
   });
 
-  test("restores the settings at the savepoint", async () => {
+  test("ROLLBACK TO restores the settings at the savepoint", async () => {
     const results = await engine.run(
       "BEGIN; SET application_name = 'x'; SAVEPOINT a; SET application_name = 'y'; ROLLBACK TO a; SHOW application_name; COMMIT; SHOW application_name",
     );
@@ -407,7 +410,7 @@ test("a transaction has at most a thousand savepoints", async () => {
   expect(await engine.failure(text)).toStartWith("TRANSACTION_LIMIT@1002");
 });
 
-test("several transactions and single statements follow each other in one text", async () => {
+test("several transactions and single statements may follow each other in one text", async () => {
   await engine.run(
     "BEGIN; DELETE FROM t WHERE id = 1; ROLLBACK; DELETE FROM t WHERE id = 2; BEGIN READ WRITE;" +
       "DELETE FROM t WHERE id = 3; END",
@@ -415,14 +418,14 @@ test("several transactions and single statements follow each other in one text",
   expect(await engine.rows("SELECT id FROM t")).toEqual([[1]]);
 });
 
-describe("a request that fails returns the entries that stay in effect", () => {
+describe("a failed request returns the entries that remain in effect", () => {
   const kept = async (sql: string): Promise<readonly (string | undefined)[]> => {
     const { error, results } = await engine.ask(sql);
     expect(error).toBeDefined();
     return results.map(({ message }) => message);
   };
 
-  test("none of a transaction that was undone, whatever undid it", async () => {
+  test("a failed request returns no entry of a transaction that was rolled back for any reason", async () => {
     const first = "INSERT INTO t VALUES (7, 7); BEGIN; INSERT INTO t VALUES (8, 8); SELECT 1;";
     for (const last of ["SELECT 1 / 0; COMMIT", "", "BEGIN"]) {
       expect(await kept(first + last)).toEqual(["Inserted 1 row(s)"]);
@@ -431,7 +434,7 @@ describe("a request that fails returns the entries that stay in effect", () => {
     }
   });
 
-  test("the statements of transactions that ended before, either way", async () => {
+  test("a failed request returns the entries of transactions that had ended before", async () => {
     const ended = "BEGIN; INSERT INTO t VALUES (8, 8); COMMIT; BEGIN; DELETE FROM t; ROLLBACK;";
     expect(await kept(`${ended} BEGIN; DELETE FROM t; SELECT 1 / 0`)).toEqual([
       "Transaction started",
@@ -444,13 +447,13 @@ describe("a request that fails returns the entries that stay in effect", () => {
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[4]]);
   });
 
-  test("the statements of a committed transaction, whatever fails after it", async () => {
+  test("a failed request returns the entries of a committed transaction, whatever fails after it", async () => {
     const committed = "BEGIN; INSERT INTO t VALUES (9, 9); COMMIT;";
     expect(await kept(`${committed} SELECT 1 / 0`)).toHaveLength(3);
     await engine.run("DELETE FROM t WHERE id = 9");
   });
 
-  test("none of one whose COMMIT fails", async () => {
+  test("a failed request returns no entry of a transaction whose COMMIT fails", async () => {
     const held = await clock.hold(() =>
       engine.ask("BEGIN; SELECT id FROM t; UPDATE t SET v = 0 WHERE id = 1; COMMIT"),
     );
@@ -472,12 +475,12 @@ test("one transaction writes rows of several owners", async () => {
   engine.userId = "root";
 });
 
-test("a parameter that a transaction does not name is a fault of its text", async () => {
+test("a parameter that no statement of a transaction uses is a fault of the text", async () => {
   const text = "BEGIN; SELECT $1; SELECT $3; COMMIT";
   expect(await engine.failure(text, { params: [1, 2, 3] })).toStartWith("INVALID_PARAMETER@1");
 });
 
-test("NOW() is the time of BEGIN all through a transaction", async () => {
+test("NOW() is the time of BEGIN throughout a transaction", async () => {
   const text = "BEGIN; SELECT NOW() FROM t LIMIT 1; SELECT NOW(); COMMIT; SELECT NOW()";
   const held = await clock.hold(() => engine.run(text));
   clock.advance(1000);

@@ -1,5 +1,6 @@
 /**
- * Names among more columns than are searched one by one have the same meaning as names among few.
+ * Verifies that names have the same meaning among many columns, which are searched through an
+ * index, as among few columns.
  */
 import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { TestEngine } from "../support/sql_engine.ts";
@@ -30,7 +31,7 @@ async function rowsOf(sql: string): Promise<unknown> {
   return (await engine.run(sql)).at(-1)?.rows;
 }
 
-test("each column is found by its name, with and without its table", async () => {
+test("each of many columns is found by its name, with and without its table", async () => {
   const sum = names.map((name, i) => (i % 2 === 0 ? name : `wide_a.${name}`)).join(" + ");
   expect(await rowsOf(`SELECT ${sum} FROM wide_a WHERE id = 1`)).toEqual([[(98 * 99) / 2]]);
   expect(await rowsOf("SELECT _deleted FROM wide_a WHERE wide_a.c98 = 98 AND id = 2")).toEqual([
@@ -45,7 +46,7 @@ test("a name that two tables have is ambiguous, and one that none has is not fou
   expect(await engine.failure(`SELECT c100 ${from}`)).toBe("COLUMN_NOT_FOUND@1:7");
 });
 
-test("USING and NATURAL merge all columns, and a full join takes them from either side", async () => {
+test("USING and NATURAL merge many columns, and a full join takes their values from either side", async () => {
   const using = `USING (${names.join(", ")})`;
   expect(await rowsOf(`SELECT count(*), max(c98) FROM wide_a JOIN wide_b ${using}`)).toEqual([
     [1, 98],

@@ -1,6 +1,6 @@
 /**
- * Window calls: their results, which are PostgreSQL's, and their refusals. Their cost grows with
- * the rows rather than with the frames.
+ * Tests window calls: their results, which are PostgreSQL's, and their refusals. Their cost grows
+ * with the rows rather than with the frames.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => engine[Symbol.asyncDispose]());
 
 const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] = [
-  // Row numbers; peer rows share a rank.
+  // Row numbers and ranks. Peer rows share a rank.
   [
     "SELECT id, row_number() OVER w, rank() OVER (w), dense_rank() OVER w FROM t WINDOW w AS (ORDER BY x DESC NULLS LAST) ORDER BY x DESC NULLS LAST, 2",
     [
@@ -169,7 +169,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       [3, "{1,2,3}", 3],
     ],
   ],
-  // RANGE frames: NULLs include each other, and no offset includes them.
+  // RANGE frames. NULLs are peers of each other, and no offset includes them.
   [
     "SELECT id, count(*) OVER (ORDER BY x RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x DESC RANGE BETWEEN 5 PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING), count(*) OVER (ORDER BY x RANGE BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id",
     [
@@ -217,7 +217,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
       ["9223372036854775807", 2],
     ],
   ],
-  // GROUPS frames, and the rows that EXCLUDE leaves out.
+  // GROUPS frames, and the rows that EXCLUDE omits.
   [
     "SELECT id, sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW), sum(id) OVER (ORDER BY x GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM t ORDER BY id",
     [
@@ -359,7 +359,7 @@ const ANSWERS: readonly (readonly [sql: string, rows: readonly unknown[][]])[] =
 ];
 
 test.each(ANSWERS.map(([sql, rows]) => ({ sql, rows })))("$sql", async ({ rows, sql }) => {
-  // The statement runs both through the plan cache and on the slow path.
+  // The statement runs both through the plan cache and on the general path.
   expect(await engine.printed(sql)).toEqual(rows as unknown[][]);
   const [, entry] = await engine.run(`BEGIN; ${sql}; COMMIT`);
   expect(withArrayTexts(entry?.rows ?? [], entry?.schema ?? [])).toEqual(rows as unknown[][]);
@@ -429,7 +429,7 @@ test.each(FAILURES.map(([sql, failure]) => ({ sql, failure })))(
   },
 );
 
-test("a plain SELECT with a window does not show system columns", async () => {
+test("a plain SELECT with a window does not return system columns", async () => {
   const names = async (sql: string): Promise<unknown> =>
     (await engine.run(sql))[0]?.schema?.map(({ name }) => name);
   expect(await names("SELECT *, rank() OVER () AS r FROM t")).toEqual(["id", "g", "x", "d", "r"]);
@@ -444,7 +444,7 @@ test("a plain SELECT with a window does not show system columns", async () => {
   ]);
 });
 
-test("parameters are arguments, offsets and defaults", async () => {
+test("parameters may be arguments, offsets and defaults", async () => {
   const sql =
     "SELECT lag(id, $1, $2) OVER w, sum(id) OVER (w ROWS $1 PRECEDING) FROM t WINDOW w AS (ORDER BY id)";
   const rows = await engine.printed(`${sql} LIMIT 4`, { params: [2, -1] });
@@ -456,7 +456,7 @@ test("parameters are arguments, offsets and defaults", async () => {
   ]);
 });
 
-describe("many rows", () => {
+describe("windows over many rows", () => {
   const COUNT = 20_000;
 
   beforeAll(async () => {
@@ -490,7 +490,7 @@ describe("many rows", () => {
 
   const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
-  test("sliding frames give the same as reading them again", async () => {
+  test("sliding frames give the same result as frames that are read again", async () => {
     const rows = "OVER (ORDER BY id ROWS BETWEEN 500 PRECEDING AND 300 FOLLOWING";
     expect(await valuesOf(`sum(x) ${rows})`)).toEqual(framed(500, 300, sum));
     expect(await valuesOf(`max(x) ${rows})`)).toEqual(framed(500, 300, (v) => Math.max(...v)));
@@ -499,8 +499,8 @@ describe("many rows", () => {
     expect(others).toEqual(framed(500, 300, sum).map((all, i) => all - x(ids[i] ?? 0)));
   });
 
-  test("frames with an open side are one pass", async () => {
-    // Reading every frame again would visit 400 million rows for each of these calls.
+  test("frames with an open side need a single pass", async () => {
+    // If every frame were read again, each of these calls would visit 400 million rows.
     const calls = ["sum(x)", "avg(d)", "max(x)", "stddev(x)", "count(*)", "bool_or(x > 5)"];
     for (const frame of ["UNBOUNDED PRECEDING", "BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"]) {
       for (const call of calls) {
@@ -514,7 +514,7 @@ describe("many rows", () => {
     expect(last).toEqual(await engine.printed("SELECT sum(x) FROM n"));
   });
 
-  test("the memory and the time of the statement bound them", async () => {
+  test("windows are limited by the memory and the time of the statement", async () => {
     const wide = "SELECT count(*) FROM (SELECT array_agg(id) OVER (ORDER BY id) FROM n) q(a)";
     expect(await engine.failure("SELECT *, rank() OVER (ORDER BY a.x) FROM n a, n b")).toBe(
       "MEMORY_EXCEEDED@1",

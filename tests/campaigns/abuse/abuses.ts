@@ -76,8 +76,8 @@ export const ABUSES: Readonly<Record<AbuseName, Abuse>> = {
 const ATTEMPTS_MAX = 2000;
 
 /**
- * Signs up as fast as it can, by names that are free and taken, as guests, and asks for links. The
- * server may accept an attempt or ask for a pause, and nothing else.
+ * Signs up as fast as it can, with free names, with taken names and as guests, and asks for links.
+ * The server may accept an attempt or ask for a pause, and nothing else.
  */
 async function signUp(attack: Attack): Promise<string> {
   const { chance, server } = attack;

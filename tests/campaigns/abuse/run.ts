@@ -63,7 +63,7 @@ export async function runAbuse(options: AbuseOptions): Promise<AbuseReport> {
         signup: "open",
         guests: true,
         password_reset: true,
-        // Nobody listens there, so that messages wait and are given up.
+        // No process listens there, so messages wait and are finally given up.
         notice_url: "http://127.0.0.1:9/notices",
       },
     },

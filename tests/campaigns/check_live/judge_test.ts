@@ -81,11 +81,11 @@ function judged(events: readonly ReaderEvent[]): Faults {
 
 const NONE: Faults = noFaults();
 
-test("a sound stream has no fault", () => {
+test("a sound stream has no faults", () => {
   expect(judged(SOUND)).toEqual(NONE);
 });
 
-test("a sound resume has no fault, whether it replays all or the net effect", () => {
+test("a sound resume has no faults, whether it replays all changes or their net effect", () => {
   const until = SOUND.slice(0, 4);
   const all: ReaderEvent[] = [
     { kind: "begin", mode: "all", position: 4 },
@@ -108,21 +108,24 @@ test("a sound resume has no fault, whether it replays all or the net effect", ()
   expect(judged([...until, ...latest.toSpliced(3, 1)]).missed).toBe(1);
 });
 
-test.each([3, 4, 5, 6, 7])("event %d lost is missed", (index) => {
+test.each([3, 4, 5, 6, 7])("the judge finds a miss if event %d is lost", (index) => {
   expect(judged(SOUND.toSpliced(index, 1)).missed).toBe(1);
 });
 
-test.each([3, 4, 5, 6, 7])("event %d twice is doubled", (index) => {
+test.each([3, 4, 5, 6, 7])("the judge finds a duplicate if event %d arrives twice", (index) => {
   expect(judged([...SOUND.slice(0, index + 1), ...SOUND.slice(index)]).doubled).toBe(1);
 });
 
-test.each([3, 4, 5, 6])("event %d after the next is out of order", (index) => {
-  const [first, second] = SOUND.slice(index, index + 2);
-  if (first === undefined || second === undefined) throw new Error("there are two events");
-  expect(judged(SOUND.toSpliced(index, 2, second, first)).outOfOrder).toBe(1);
-});
+test.each([3, 4, 5, 6])(
+  "the judge finds a wrong order if event %d arrives after the next one",
+  (index) => {
+    const [first, second] = SOUND.slice(index, index + 2);
+    if (first === undefined || second === undefined) throw new Error("there are two events");
+    expect(judged(SOUND.toSpliced(index, 2, second, first)).outOfOrder).toBe(1);
+  },
+);
 
-test("a snapshot row above the boundary is found, and a row that is not there is missed", () => {
+test("the judge finds a snapshot row above the boundary, and a missing row", () => {
   const rows = [cells(1, "d", 4), cells(3, "c", 3)];
   const above = SOUND.with(2, { kind: "batch", rows, lastSeq: 3, isLast: true });
   expect(judged(above).aboveBoundary).toBe(1);
@@ -139,24 +142,24 @@ test.each<[string, ReaderEvent]>([
   expect(judged(SOUND.with(3, damaged)).wrong).toBeGreaterThanOrEqual(1);
 });
 
-test("a change of a row that does not match, or was never written, is wrong", () => {
+test("a change to a row that does not match or was never written counts as wrong", () => {
   expect(judged(SOUND.toSpliced(6, 0, change("insert", [cells(4, "g", 7)]))).wrong).toBeGreaterThan(
     0,
   );
   expect(judged([...SOUND, change("insert", [cells(5, "z", 10)])]).wrong).toBeGreaterThan(0);
 });
 
-test("a change while a snapshot loads is wrong", () => {
+test("a change that arrives while a snapshot loads counts as wrong", () => {
   const early = SOUND.toSpliced(2, 2, ...SOUND.slice(2, 4).toReversed());
   expect(judged(early).wrong).toBeGreaterThan(0);
 });
 
-test("a position ahead of what was sent causes a miss", () => {
+test("a position ahead of the delivered changes counts as a miss", () => {
   const events = SOUND.toSpliced(4, 0, { kind: "position", seq: 5 });
   expect(judged(events).missed).toBe(1);
 });
 
-test("the ledger is complete up to what was acknowledged before the oldest statement under way", () => {
+test("the ledger is complete up to the last acknowledgement before the oldest pending statement", () => {
   const written = new Ledger();
   written.begin("board")([{ seq: 5, isDeleted: false, row: row(1, "a", "b") }]);
   const late = written.begin("board");

@@ -1,6 +1,6 @@
 /**
- * The crash state campaign finds injected faults, and nothing else: a short form of
- * `tests/campaigns/crash_states.ts`.
+ * Verifies that the crash state campaign finds injected faults and nothing else. This is a short
+ * form of `tests/campaigns/crash_states.ts`.
  */
 import { expect, test } from "bun:test";
 import { seedOf } from "../../support/seeded_random.ts";
@@ -18,7 +18,7 @@ const TOPIC_STATES = 60;
 /** The faults that are found only after many states. The campaign of `.ci/run` injects them too. */
 const LATE: ReadonlySet<string> = new Set(["ids_not_synced", "no_checksum"]);
 
-test("the store keeps what it was told in every crash state, and a seed reproduces one story", async () => {
+test("the store keeps all durable changes in every crash state, and a seed reproduces its run", async () => {
   const first = await crashStates({ stateCount: STATES, seed });
   expect(first.findings).toEqual([]);
   expect(await crashStates({ stateCount: STATES, seed })).toEqual(first);
@@ -41,7 +41,7 @@ test("topics keep offsets, acknowledgements and effects in every crash state", a
   expect(first.acknowledged).toBeGreaterThan(0);
 });
 
-test.each(TOPIC_FAULTS)("an injected fault of topics is found: %s", async (injected) => {
+test.each(TOPIC_FAULTS)("the campaign finds the injected topic fault %s", async (injected) => {
   const { findings } = await topicStates({ stateCount: 10_000, seed, injected });
   expect(findings.length).toBe(1);
 });

@@ -50,7 +50,10 @@ export interface Claims {
 export class Ledger {
   readonly #partitions = new Map<string, Partition>();
 
-  /** Records a batch in the order in which it was applied. Its commit has the seqs of its rows. */
+  /**
+   * Records a batch in the order in which it was applied. The seqs of the batch are those of its
+   * rows.
+   */
   note(writes: readonly TableWrite[], { lastSeq, seqs }: Commit, isKeyed: boolean): void {
     let index = 0;
     for (const { tableId, owner, operation, rows } of writes) {
@@ -157,7 +160,9 @@ export class Ledger {
     return undefined;
   }
 
-  /** Lowers a seq that lies within a commit whose last part is missing from the log. */
+  /**
+   * Lowers a seq that lies within a commit if the last part of the commit is missing from the log.
+   */
   #wholeCommitsUpTo(seq: number): number {
     let upTo = seq;
     for (const { versions } of this.#partitions.values()) {
@@ -179,7 +184,7 @@ export class Ledger {
   }
 }
 
-/** Returns the versions of a partition as if nothing above a seq had ever been written. */
+/** Returns the versions of a partition as if no version above a seq had been written. */
 function versionsUpTo({ versions }: Partition, upTo: number): Version[] {
   const kept: Version[] = [];
   for (const version of versions) {
@@ -206,7 +211,7 @@ interface Expiry {
   readonly possibleSeq: number;
 }
 
-/** Ids never decrease, so the newest one gives a lower bound for the time. */
+/** Ids never decrease, so the newest id gives a lower bound for the time. */
 function expiryOf(store: LocalStore, { ttlMs }: TableDefinition, claims: Claims): Expiry {
   if (ttlMs === undefined) return { certainSeq: 0, possibleSeq: 0 };
   const upTo = (nowMs: number): number => seqFromUnixMs(nowMs - ttlMs + 1) - 1;
@@ -225,7 +230,7 @@ function indexDifference(
   const { visibleSeq: upTo } = store;
   const scanned = readRows(store, table, { owner, upTo }).map(([seq]) => Number(seq));
   for (const { expressions, indexId } of table.indexes ?? []) {
-    // A key is a number and therefore has trigrams, so a row has some term.
+    // A key is a number and therefore has trigrams, so every row has at least one term.
     const isInverted = expressions?.some(({ terms }) => terms !== undefined) === true;
     const read = { owner, upTo, columnIds: [SEQ_COLUMN_ID] };
     const scan = isInverted
@@ -243,7 +248,7 @@ function indexDifference(
   return undefined;
 }
 
-/** A query that finds the rows with any term. */
+/** A query that finds the rows with at least one term. */
 const ANY: TermQuery = { kind: "term", term: "", isPrefix: true };
 
 /** Checks that every version is present as it was written, and no other. */
@@ -251,7 +256,7 @@ function historyDifference(
   store: LocalStore,
   { table, owner, versions, expiry, ackedSeq }: Expected & { ackedSeq: number },
 ): string | undefined {
-  // This includes tombstones that went to history before their keys were written again.
+  // This includes tombstones that were moved to history before their keys were written again.
   const changes = readChanges(store, table, { owner, batchRows: 1000, prevsAfter: 0 });
   const found = new Map(changes.map((change) => [change.seq, change]));
   for (const { seq, commitSeq, prev, isDeleted, row } of versions) {
@@ -262,7 +267,7 @@ function historyDifference(
     }
     found.delete(seq);
     if (seq <= expiry.certainSeq) return `expired: version ${seq} is there`;
-    // An insert may also have found a tombstone expired.
+    // An insert may also have found an expired tombstone.
     const isPrev = change.prev === prev || (table.ttlMs !== undefined && change.prev === 0);
     const isSame = change.commitSeq === commitSeq && isPrev && change.isDeleted === isDeleted;
     if (!isSame || !isRow(change.row, { row, table })) return `invented: version ${seq} is altered`;

@@ -1,11 +1,11 @@
 /**
- * Stories of a store on a disk that loses power and is full at times: commits, including rows that
- * expire, flushes, merges and definitions, in tables of two storages. At random operations of the
- * disk, the run takes the states that the disk may hold after a crash there. The engine opens each
- * state, and the result is compared with the ledger.
+ * Runs sequences of commits (some with rows that expire), flushes, merges and definitions against a
+ * store with tables in two storages, on a disk that loses power and is full at times. At random
+ * disk operations, the run captures the states that the disk may have after a crash at that moment.
+ * The engine opens each state, and the run compares the result with the ledger.
  *
  *     life 1 ──step, step, …──► crash or close ──► life 2 ──► …
- *        └ states │ │ │  each: open, compare, write on; now and then crash in the opening, again
+ *        └ states │ │ │  each: open, compare, write on; sometimes crash while opening, and open again
  */
 import type { Seq } from "../../../src/base/seq.ts";
 import type { SequenceMark, SequenceNumbers } from "../../../src/catalog/mod.ts";
@@ -48,7 +48,7 @@ import {
   writeOn,
 } from "./steps.ts";
 
-// Importing the module of SQL enables this thread to compute trigrams.
+// Importing the SQL module enables this thread to compute trigrams.
 await import("../../../src/sql/mod.ts");
 
 /** The trigrams of the key of table 2. */
@@ -69,7 +69,7 @@ const STEPS_PER_LIFE = 40;
 /** The time to live of rows. A life takes two to four times as long. */
 const TTL_MS = 15;
 
-/** The numbers of milliseconds by which a clock may have gone back when a store opens again. */
+/** The numbers of milliseconds by which a clock may have been set back when a store opens again. */
 const SET_BACK_MS = [0, 4, 1000] as const;
 
 /** The average number of disk operations between two crash points. */
@@ -83,14 +83,14 @@ export interface CrashReport {
   merges: number;
   /** The number of merges that moved versions to history, or merged history. */
   parted: number;
-  /** The number of segments of expired rows that were removed whole. */
+  /** The number of segments that were removed whole because all their rows had expired. */
   expired: number;
   flushes: number;
   definitions: number;
   acknowledged: number;
-  /** The number of commits that the full disk undid. */
+  /** The number of commits that were rolled back because the disk was full. */
   takenBack: number;
-  /** The findings, at most one per story, because a finding ends the story. */
+  /** The findings. There is at most one per story, because a finding ends the story. */
   readonly findings: string[];
 }
 
@@ -189,7 +189,7 @@ class Story {
     return this.#random.chance(0.5) ? inStorage(table, this.#storage) : table;
   }
 
-  /** Runs the story. Returns the first fault, if any. */
+  /** Runs the story. Returns the first fault, or undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       const store = await this.#open();
@@ -297,7 +297,10 @@ class Story {
     return undefined;
   }
 
-  /** Returns a random table, mostly the first: segments are merged when one table has many. */
+  /**
+   * Returns a random table, usually the first one, because segments are merged only if one table
+   * has many.
+   */
   #someTable(): TableDefinition {
     const [first] = this.#definitions;
     const isFirst = first !== undefined && this.#random.chance(0.5);
@@ -332,7 +335,10 @@ class Story {
     );
   }
 
-  /** From this point no state may contain the commit, and earlier states are useless. */
+  /**
+   * Called when a commit was rolled back: no later state may contain it, and earlier states are
+   * useless.
+   */
   #noteTakenBack(store: LocalStore, commitSeq: number): void {
     this.#report.takenBack += 1;
     this.#ledger.takeBack(commitSeq);
@@ -351,7 +357,7 @@ class Story {
       tableId === 2 ? `k${random.below(20)}` : random.below(20);
     const rowOf = (key: Row[number]): Row =>
       columns.map(({ type }, index) => (index === 0 ? key : valueOf(type.kind, index, random)));
-    // Many rows exceed a log file: such a commit is written in parts.
+    // A commit of many rows exceeds a log file and is therefore written in parts.
     const rowCount = random.chance(0.1) ? random.between(8, 16) : random.between(1, 3);
     if (keyColumnIds.length === 0) {
       const rows = Array.from({ length: rowCount }, () => rowOf(random.unit()));
@@ -404,8 +410,8 @@ class Story {
   }
 
   /**
-   * Takes numbers of the sequence. A block is used up from time to time, so that its successor is
-   * reserved between two crashes.
+   * Takes numbers from the sequence. A block is sometimes used up, so that the next one is reserved
+   * between two crashes.
    */
   #takeNumbers(): void {
     const count = this.#random.between(1, 20);

@@ -1,14 +1,14 @@
 /**
- * Stories of topics on a disk that loses power: commits to a source table, deliveries,
- * acknowledgements (alone, or in one commit with an effect), stored offsets, flushes and merges. At
- * random operations of the disk, the run takes states that the disk may hold after a crash there.
- * Store, topics and groups open each state, in which
+ * Runs sequences of topic operations on a disk that loses power: commits to a source table,
+ * deliveries, acknowledgements (alone, or in one commit with an effect), stored offsets, flushes
+ * and merges. At random disk operations, the run captures states that the disk may have after a
+ * crash at that moment. Store, topics and groups open each state, in which the following must hold:
  *
- * - every durable change is one message, offsets have no gaps, and every message that was ever seen
- *   has the offset that it had;
- * - no message is redelivered whose acknowledgement was durable, and every other message is
+ * - every durable change is one message, offsets have no gaps, and every message that was ever
+ *   delivered keeps its offset;
+ * - no message is redelivered if its acknowledgement was durable, and every other message is
  *   redelivered unless its acknowledgement was requested;
- * - an effect is there if and only if the message of its commit is acknowledged.
+ * - an effect exists if and only if the message in its commit is acknowledged.
  */
 import { isExpected } from "../../../src/base/errors.ts";
 import {
@@ -73,7 +73,7 @@ interface World extends OpenTopics {
   readonly groups: TopicGroups;
 }
 
-/** A disk after a crash, and the records of the story that must be on it. */
+/** A disk after a crash, and the records that must be on it. */
 interface TopicState {
   readonly disk: SimulatedDisk;
   readonly manifest: MemoryManifest;
@@ -147,7 +147,7 @@ class TopicStory {
     this.#definitions.topicEntries.set(TOPIC, topicEntry(entry));
   }
 
-  /** Runs the story. Returns the first fault, if any. */
+  /** Runs the story. Returns the first fault, or undefined if there is none. */
   async tell(): Promise<string | undefined> {
     for (let life = 0; life < LIVES_PER_STORY; life += 1) {
       this.#watch(life);

@@ -6,9 +6,12 @@
 export interface Attack {
   readonly title: string;
   readonly sql: string;
-  /** The only cell of the result; absent if there is none or any value is acceptable. */
+  /**
+   * The only cell of the result; absent if the result has no single cell or any value is
+   * acceptable.
+   */
   readonly answer?: number | boolean;
-  /** True if the result is too long for any client. Only a part of it is read. */
+  /** True if the result is too long for any client, so that only a part of it is read. */
   readonly isEndless?: boolean;
 }
 

@@ -23,7 +23,7 @@ const TEXT_LENGTH_MAX = 2 ** 20;
 
 const TIMEOUT_MS = 5000;
 
-/** The longest time by which a statement may overrun its time limit. */
+/** The longest time by which a statement may exceed its time limit. */
 const LATE_MS_MAX = 1000;
 
 const WATCH_PERIOD_MS = 3;
@@ -32,21 +32,24 @@ export interface GrammarOptions {
   /** The first number of repetitions; `factor` multiplies it. */
   readonly from: number;
   readonly factor: number;
-  /** A part of the titles of the constructs to run. */
+  /** A part of a title; only constructs with this part in their titles run. */
   readonly like: string;
-  /** The time after which no construct begins; 0 runs all of them. */
+  /** The time after which no further construct begins; 0 runs all of them. */
   readonly seconds: number;
   /** The seed for the order of the constructs. */
   readonly seed: number;
   /**
-   * The maximum wait of a read beside one text, and the maximum 99th percentile over all texts, in
-   * milliseconds.
+   * The longest time that a read may wait beside one text, and the longest 99th percentile over all
+   * texts, in milliseconds.
    */
   readonly waitMsMax: number;
   readonly p99MsMax: number;
   /** The memory that the server may use in addition to the budget of a statement. */
   readonly memoryBytesMax: number;
-  /** An injected fault: "hold" stops the server for half a second, "memory" lets it grow. */
+  /**
+   * An injected fault: "hold" stops the server for half a second at intervals, "memory" lets its
+   * memory grow.
+   */
   readonly injected: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * One kind of attack on one new server: the victim starts, the statements run alongside it, and the
- * run then judges the statements, the victim and the server.
+ * Runs one kind of attack on a new server: the victim starts, the statements run alongside it, and
+ * the run then judges the statements, the victim and the server.
  */
 
 import { mebibytes, residentBytes } from "../../../scripts/support/memory.ts";
@@ -44,7 +44,7 @@ interface Outcome {
   /** How the statement last ended: "answered", or the code and reason of the refusal. */
   ended: string;
   longestMs: number;
-  /** The server's peak memory, while the statement ran or since the one before it. */
+  /** The server's peak memory while the statement ran, or since the previous statement. */
   peakMiB: number;
 }
 
@@ -94,7 +94,8 @@ export async function runAttack(options: ExhaustionOptions): Promise<ExhaustionR
   const token = await server.createUser("victim");
   const victim = startVictim({ url: server.url, token });
   await victim.ready();
-  // At this point the server has responded, and reading the rows of the wall has warmed it up.
+  // At this point the server has responded, and reading the rows of the large table has warmed it
+  // up.
   const before = residentBytes(server.pid);
   const memory = new PeakMemory(server.pid);
   const held: string[] = [];

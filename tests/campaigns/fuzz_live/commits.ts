@@ -1,7 +1,7 @@
 /**
- * Random commits to the tables of a round. They move join keys, fill keys with NULL, insert rows
- * that may exist, delete all rows of a table, delete and insert one key in a transaction, and
- * change several tables at once.
+ * Generates random commits to the tables of a round. They change join keys, set keys to NULL,
+ * insert rows that may already exist, delete all rows of a table, delete and insert one key in a
+ * transaction, and change several tables at once.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { changeOf } from "../fuzz_sql/changes.ts";
@@ -9,10 +9,10 @@ import { textOf } from "../fuzz_sql/tree.ts";
 import { type ColumnType, cellOf } from "../fuzz_sql/values.ts";
 import type { FollowedTable } from "./tables.ts";
 
-/** The keys of rows that single changes choose. */
+/** The keys that single changes choose from. */
 const KEYS = 30;
 
-/** Returns a text of one commit: a statement, or a transaction. */
+/** Returns the SQL text of one commit: a statement, or a transaction. */
 export function commitOf(tables: readonly FollowedTable[], chance: Chance): string {
   const count = [1, 1, 1, 2, 3][chance.below(5)] ?? 1;
   const changes = Array.from({ length: count }, () => changesOf(tables, chance)).flat();
@@ -102,7 +102,7 @@ function rowOf({ columns }: FollowedTable, id: number, chance: Chance): string {
   return `(${[String(id), ...columns.map((column) => cell(column, chance))].join(", ")})`;
 }
 
-/** Join keys are small, so that rows have partners. */
+/** Join keys are small numbers, so that rows have join partners. */
 function cell(column: ColumnType, chance: Chance): string {
   const isKey = column.name === "i" || column.name === "j";
   return isKey && chance.below(6) > 0 ? String(chance.below(5)) : cellOf(column, chance);

@@ -1,6 +1,6 @@
 /**
- * One follower of a query: the subscription that it has now, the rows that it keeps over
- * disconnects, and its states that the judge has not seen yet.
+ * A follower of one query. It holds its current subscription, the rows that it keeps across
+ * disconnects, and the states that the judge has not seen yet.
  */
 import type { SubscriptionAck } from "../../../src/protocol/mod.ts";
 import { type FollowedState, ResultFollower } from "../../support/result_follower.ts";
@@ -34,7 +34,7 @@ export class Follower {
     return this.#subscription?.error instanceof RowByRow;
   }
 
-  /** The fault of a message that the follower received; undefined without one. */
+  /** The fault in a message that the follower received; undefined if there was none. */
   get fault(): string | undefined {
     const error = this.#subscription?.error;
     return error === undefined || this.isRowByRow ? undefined : error.message;
@@ -53,19 +53,19 @@ export class Follower {
     return this.#subscription?.position;
   }
 
-  /** Subscribes for the first time, or without the rows that it had. */
+  /** Subscribes for the first time, or again without its earlier rows. */
   begin(socket: FollowerSocket): void {
     this.#subscribe(socket, new ResultFollower(this.#options()));
   }
 
-  /** Subscribes again from the position of its rows. Returns whether there was one. */
+  /** Subscribes again from the position of its rows. Returns whether it had such a position. */
   resume(socket: FollowerSocket): boolean {
     const held = this.#rows;
     if (held?.seq === undefined) {
       this.begin(socket);
       return false;
     }
-    // The position in a pong may be later than the last change of the rows.
+    // A pong may contain a later position than that of the last change to the rows.
     const position = held.isComplete ? (this.position ?? 0) : 0;
     const from = Math.max(held.seq, position);
     this.#subscribe(socket, new ResultFollower({ ...this.#options(), held }), from);

@@ -1,10 +1,10 @@
 /**
- * Compares the states of followers with the SELECT at the same seq, which the same user runs.
+ * Compares the states of followers with the SELECT at the same seq, run by the same user.
  *
  * The SELECT names the seq for each table, so it is an ordinary statement that shares no plan with
- * a live query. Only the administrator may read earlier states: the administrator asks for other
- * users as long as all users have the same rows. Otherwise only the newest state is compared. Rows
- * are compared as sorted texts of cells.
+ * a live query. Only the administrator may read earlier states, so the administrator asks on behalf
+ * of other users as long as all users have the same rows. Otherwise, only the newest state is
+ * compared. Rows are compared as sorted texts of cells.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
 import type { FollowedState } from "../../support/result_follower.ts";
@@ -16,7 +16,7 @@ export interface Asked {
   readonly token: string;
   readonly sql: string;
   readonly params: readonly unknown[];
-  /** The way that the subscription asks for; undefined to leave it to the server. */
+  /** The method that the subscription asks for; undefined to let the server choose. */
   readonly way: "evaluated" | undefined;
 }
 
@@ -55,8 +55,8 @@ export class Judge {
   }
 
   /**
-   * Runs a query as of a seq; without one, as it is now. Followers with the same query share its
-   * rows.
+   * Runs a query as of a seq or, without one, on the current state. Followers with the same query
+   * share its rows.
    */
   async select(asked: Asked, seq?: number): Promise<Selected> {
     const { params, sql, token } = asked;
@@ -113,7 +113,7 @@ function widthOf(rows: readonly string[]): number {
   return (JSON.parse(rows[0] ?? "[]") as unknown[]).length;
 }
 
-/** Integers beyond 2^53 are bigints in MessagePack, and strings elsewhere. */
+/** MessagePack represents integers beyond 2^53 as bigints; all other formats use strings. */
 function textOf(row: WireRow, names: readonly string[]): string {
   const cells = names.map((name) => row[name] ?? null);
   return JSON.stringify(cells, (_, cell: unknown) =>

@@ -1,9 +1,9 @@
 /**
- * Faults that the campaign must find, so that it can be trusted when it finds none. The server
- * process preloads this file, which replaces a line or two of the server's source as it is loaded.
- * The server's own code knows nothing of it.
+ * Contains faults that the campaign must find, so that it can be trusted when it finds none. The
+ * server process preloads this file, which replaces a line or two of the server's source code as
+ * the code is loaded. The server's own code does not refer to it.
  *
- * If a line is missing or occurs twice, the server does not start: the code has moved, and the
+ * If a line is missing or occurs twice, the server does not start: the code has changed, and the
  * entry must be updated.
  */
 import { readFileSync } from "node:fs";
@@ -12,10 +12,10 @@ import { join } from "node:path";
 interface Replacement {
   /** The file below `src/`. */
   readonly file: string;
-  /** The line without the blanks around it. */
+  /** The line without leading and trailing blanks. */
   readonly line: string;
   readonly instead: string;
-  /** Another replacement in the same file, which gives the fault more occasions. */
+  /** Another replacement in the same file, so that the fault occurs more often. */
   readonly also?: Pick<Replacement, "instead" | "line">;
 }
 
@@ -47,14 +47,14 @@ const REPLACEMENTS = {
     instead:
       "seq = at === undefined ? store.visibleSeq : earlierSeq(store, tables, at); if (at === undefined) return (seq - 1) as Seq;",
   },
-  // Users share the result of a query that depends on its caller. Rows of USER tables stay apart,
-  // because subscribers of one group are also compared by the owners of their tables.
+  // Users share the result of a query that depends on its caller. Rows of USER tables stay
+  // separate, because groups also compare the owners of their subscribers' tables.
   rights: {
     file: "sql/prepare/followed_query.ts",
     line: "const hasOwnRows = isOfCaller || tables.some(({ owner }) => owner !== SHARED_OWNER);",
     instead: "const hasOwnRows = false;",
   },
-  // A client that resumes keeps rows that are gone.
+  // A client that resumes keeps rows that no longer exist.
   resume: {
     file: "live/results/resume_reader.ts",
     line: 'const deletes = changes.filter(({ type }) => type === "delete");',
@@ -66,45 +66,45 @@ const REPLACEMENTS = {
     line: "[change.removed, -1],",
     instead: "[change.removed, 1],",
   },
-  // The first match of a row does not take back the row without a match.
+  // The first match of a row does not remove the row that had no match.
   outer_counts: {
     file: "sql/maintain/join_changes.ts",
     line: "add(this.#completed(before, { from: index, ...reading(after) }), -1);",
     instead: "add(this.#completed(before, { from: index, ...reading(upTo) }), -1);",
   },
-  // A window of ORDER BY … LIMIT is not filled again when its margin is used up.
+  // A window of ORDER BY … LIMIT is not refilled when its margin is used up.
   topk_refill: {
     file: "sql/maintain/row_window.ts",
     line: "return !this.#isWhole && this.#rows.length < this.#end;",
     instead: "return false;",
-    // A table of the campaign has fewer rows than the usual margin.
+    // The margin is smaller than usual, because a table of the campaign has few rows.
     also: { line: "return offset + limit + margin;", instead: "return offset + limit + 1;" },
   },
-  // An index in memory lacks rows that got their value after it was built.
+  // An index in memory lacks rows that received their value after it was built.
   kept_index: {
     file: "sql/maintain/kept_index.ts",
     line: "if (now !== undefined) this.#add(now);",
     instead: "",
   },
-  // The rows of a partition are computed only as they are now.
+  // The rows of a partition are computed only from its current state.
   partition: {
     file: "sql/maintain/keyed_block.ts",
     line: "[after, -1],",
     instead: "[upTo, -1],",
   },
-  // LATERAL and queries in expressions keep the rows from before a change.
+  // LATERAL and subqueries in expressions keep the rows from before a change.
   lateral: {
     file: "sql/maintain/join_changes.ts",
     line: "all = part.run(all, contexts.at(seqOf(part.source)));",
     instead: "all = part.run(all, contexts.at((seqOf(part.source) - 5000) as Seq));",
   },
-  // A set operation forgets in which block a row was.
+  // A set operation forgets to which block a row belonged.
   set_sides: {
     file: "sql/maintain/set_rows.ts",
     line: "const block = Number(given.at(-1));",
     instead: "const block = 0;",
   },
-  // The least value of a group stays after it was removed.
+  // The minimum of a group stays after its row was removed.
   min_after_delete: {
     file: "sql/maintain/tallies.ts",
     line: "else if (kept.value === null || !this.#isWorse(value, kept.value)) kept.isUnknown = true;",
@@ -135,7 +135,7 @@ function plant(fault: PlantedFault): void {
   });
 }
 
-/** Lists the faults whose line is no longer there once. */
+/** Lists the faults whose source line no longer occurs exactly once. */
 export function stalePlantedFaults(): readonly string[] {
   return Object.values(REPLACEMENTS).flatMap((replacement) => {
     try {

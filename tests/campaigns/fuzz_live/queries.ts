@@ -1,10 +1,10 @@
 /**
- * Random queries of every class that can be followed as a whole.
+ * Generates random queries of every class that can be maintained incrementally.
  *
- * The classes that are maintained change by change are frequent: equality joins, groups and windows
- * of ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two evaluations at
- * one seq may otherwise choose different rows. Every table in FROM has an alias, so that
- * `queryAsOf` finds it.
+ * Most of them belong to the classes that are maintained change by change: equality joins, groups
+ * and windows of ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two
+ * evaluations at one seq could otherwise choose different rows. Every table in FROM has an alias,
+ * so that `queryAsOf` finds it.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "../fuzz_sql/expressions.ts";
@@ -16,7 +16,10 @@ import { ORDERS, windowCallsOf } from "../fuzz_sql/windows.ts";
 
 export interface FuzzQuery {
   readonly sql: string;
-  /** Queries with the same text and different parameters are followed together. */
+  /**
+   * Queries that have the same text but different parameters, so that the server follows them
+   * together.
+   */
   readonly parameters: readonly (readonly unknown[])[];
 }
 
@@ -31,7 +34,7 @@ const NO_PARAMETERS: FuzzQuery["parameters"] = [[]];
 const INNER_JOINS = [" JOIN ", " INNER JOIN "];
 const ALL_JOINS = [" JOIN ", " LEFT JOIN ", " RIGHT JOIN ", " FULL JOIN "];
 
-/** The classes of queries, with the number of chances that each has. */
+/** The classes of queries, with the weight of each. */
 const CLASSES: readonly (readonly [weight: number, make: (sources: Sources) => FuzzQuery])[] = [
   [4, (sources) => plain(joinQuery(sources, INNER_JOINS))],
   [3, (sources) => plain(joinQuery(sources, ALL_JOINS))],
@@ -75,11 +78,11 @@ function onlyFirst({ tables, ...sources }: Sources): Sources {
 interface From {
   readonly text: string;
   readonly columns: readonly Column[];
-  /** The keys of all tables, which identify a row. */
+  /** The keys of all tables, which together identify a row. */
   readonly ids: readonly string[];
 }
 
-/** Returns two or three tables that are joined by equalities of their keys. */
+/** Returns two or three tables, joined by equalities of their keys. */
 function joined({ chance, tables, views }: Sources, words: readonly string[], countMax = 3): From {
   let from = itemOf(chance.below(6) === 0 ? [...tables, ...views] : tables, chance, "a");
   const count = countMax === 1 ? 1 : 2 + (chance.below(3) === 0 ? countMax - 2 : 0);
@@ -89,7 +92,7 @@ function joined({ chance, tables, views }: Sources, words: readonly string[], co
     const columns = [...from.columns, ...right.columns];
     const conditions = [equality(from, right, chance)];
     if (chance.below(4) === 0) conditions.push(equality(from, right, chance));
-    // PostgreSQL allows FULL JOIN only with equalities, and so do the generated queries.
+    // PostgreSQL supports FULL JOIN only with equalities, so the generated queries use only these.
     if (chance.below(3) === 0 && word !== " FULL JOIN ") {
       conditions.push(textOf(conditionOf(1, { chance, columns })));
     }
@@ -108,7 +111,7 @@ function itemOf(tables: readonly Table[], chance: Chance, alias: string): From {
   };
 }
 
-/** Returns an equality of two columns, most often of keys that an index may serve. */
+/** Returns an equality of two columns, usually of keys that an index can serve. */
 function equality(left: From, right: From, chance: Chance): string {
   if (chance.below(4) > 0) {
     const of = ({ ids }: From): string => {
@@ -150,7 +153,7 @@ function joinQuery(sources: Sources, words: readonly string[]): string {
   return `SELECT ${outputs(from, chance).join(", ")} FROM ${from.text}${where(from, chance)}${order}`;
 }
 
-/** Aggregates from which a row can be removed again. */
+/** Aggregates that can be updated when a row is removed. */
 const REMOVING_AGGREGATES: readonly string[] = [
   "count(*)",
   "count(a.t)",
@@ -319,7 +322,7 @@ function windowQuery(sources: Sources): string {
   return `SELECT ${list.join(", ")} FROM ${from.text}${where(from, chance)}${windows}`;
 }
 
-/** Calls whose results do not depend on the order of equal rows, over the rows of a partition. */
+/** Calls over the rows of a partition whose results do not depend on the order of equal rows. */
 const PARTITION_CALLS: readonly string[] = [
   "row_number() OVER (PARTITION BY $ ORDER BY a.j DESC, a.id)",
   "sum(a.j) OVER (PARTITION BY $)",
@@ -329,7 +332,7 @@ const PARTITION_CALLS: readonly string[] = [
   "rank() OVER (PARTITION BY $, a.b ORDER BY a.j)",
 ];
 
-/** Aggregates that cannot forget a row. */
+/** Aggregates that cannot be updated when a row is removed. */
 const KEPT_AGGREGATES: readonly string[] = [
   "string_agg(a.t, ',' ORDER BY a.id, a.t)",
   "array_agg(a.id ORDER BY a.id)",
@@ -338,7 +341,7 @@ const KEPT_AGGREGATES: readonly string[] = [
   "sum((a.j % 9)::double precision)",
 ];
 
-/** Returns rows that depend on the other rows with the same key. An index often finds these. */
+/** Returns rows that depend on the other rows with the same key, which an index often finds. */
 function partitionQuery(sources: Sources): string {
   const { chance } = sources;
   const from = joined(sources, INNER_JOINS, chance.below(3) === 0 ? 2 : 1);

@@ -1,12 +1,12 @@
 /**
- * One round: a schema, followers of random queries, and bursts of commits. After each burst the
- * followers catch up, and the judge compares all of their states since the last burst.
+ * Runs one round: a schema, followers of random queries, and bursts of commits. After each burst,
+ * the followers catch up, and the judge compares all of their states since the last burst.
  *
- *     burst: commits, while some followers are away; in some bursts also one of
- *            a definition changes, a right goes or comes back, the server is killed or restarted
+ *     burst: commits while some followers are disconnected; in some bursts, also one of:
+ *            a definition changes, a right is revoked or granted, the server is killed or restarted
  *
- * Followers use four connections: two users, each with JSON and MessagePack. Both users ask many of
- * the same queries. In tables of type USER each user has rows of their own.
+ * Followers use four connections: two users, each with JSON and MessagePack. Both users subscribe
+ * to many of the same queries. In USER tables, each user has rows of their own.
  */
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { ADMIN, type ServerProcess } from "../../support/server_process.ts";
@@ -18,13 +18,13 @@ import { fuzzQueryOf } from "./queries.ts";
 import { FollowerSocket, type Format } from "./socket.ts";
 import { alterationOf, type FollowedTable, makeSchema, tableOf, type View } from "./tables.ts";
 
-/** The user beside the administrator. Only the administrator writes to shared tables. */
+/** The second user besides the administrator. Only the administrator writes to shared tables. */
 export const READER = "bob";
 
 const COMMITS_PER_BURST_MAX = 9;
 const PARAMETERS_MAX = 4;
 
-/** The states of a follower that has not caught up after this time are given up. */
+/** The time after which a follower that has not caught up is given up. */
 const CATCH_UP_MS_MAX = 30_000;
 
 /** Codes with which a query may end after a definition or a right has changed. */
@@ -45,7 +45,7 @@ export interface RoundOptions {
 
 export interface Totals {
   queries: number;
-  /** Queries that are maintained from the changes of their tables. */
+  /** Queries that the server maintains from the changes to their tables. */
   maintained: number;
   followers: number;
   commits: number;
@@ -74,11 +74,11 @@ export class Round {
   readonly #connections: Connection[];
   /** The shared tables that the reader may not read at present. */
   readonly #closed = new Set<string>();
-  /** The commits since the followers were last judged, as far as they were acknowledged. */
+  /** The acknowledged commits since the followers were last judged. */
   #seqs: number[] = [];
   /** Whether a definition or a right has changed since the followers were last judged. */
   #isRedefined = false;
-  /** The followers that ended because their SELECT fails. They begin again once it works. */
+  /** The followers that ended because their SELECT fails. They start again once it works. */
   readonly #waiting = new Set<Follower>();
 
   constructor(options: RoundOptions, totals: Totals, report: (finding: string) => void) {
@@ -123,7 +123,7 @@ export class Round {
     }
   }
 
-  /** Follows one random query, unless the server cannot run it. */
+  /** Subscribes to one random query, unless the server cannot run it. */
   async #follow(name: string): Promise<void> {
     const chance = this.#chance;
     const tables = this.#tables.map(tableOf);
@@ -133,7 +133,7 @@ export class Round {
     this.#totals.queries += 1;
     if (await this.#isMaintained(sql, parameters[0] ?? [])) this.#totals.maintained += 1;
     const some = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
-    // Users for whom a query has different rows must not share its result.
+    // Users for whom a query returns different rows must not share its result.
     const users = haveSameRows({ sql }) ? some : [ADMIN, READER];
     for (const [index, params] of parameters.slice(0, PARAMETERS_MAX).entries()) {
       for (const user of users) {
@@ -149,7 +149,7 @@ export class Round {
     }
   }
 
-  /** Whether the server maintains the result from the changes of its tables. */
+  /** Whether the server maintains the result from the changes to its tables. */
   async #isMaintained(sql: string, params: readonly unknown[]): Promise<boolean> {
     const { body } = await this.#options.server.sql(`EXPLAIN SUBSCRIBE TO ${sql}`, {
       params,
@@ -206,7 +206,7 @@ export class Round {
     if (socket !== undefined && follower.resume(socket)) this.#totals.resumes += 1;
   }
 
-  /** Commits changes, some of them while the one before is under way. */
+  /** Commits changes, some of them while the previous one is still running. */
   async #commit(isKilled: boolean): Promise<void> {
     const chance = this.#chance;
     const { server, tokens } = this.#options;
@@ -224,7 +224,7 @@ export class Round {
     if (isKilled) server.kill("SIGKILL");
     const outcomes = await Promise.allSettled(pending);
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
-    // A killed server leaves requests without a response, whatever became of their commits.
+    // A killed server leaves requests without a response, whether or not it committed them.
     if (failed !== undefined && !isKilled) throw failed.reason;
   }
 
@@ -258,7 +258,7 @@ export class Round {
     this.#tables[index] = alteration.after;
   }
 
-  /** Closes a shared table to the reader, or opens it again. */
+  /** Revokes the reader's access to a shared table, or grants it again. */
   async #changeRight(): Promise<void> {
     const shared = this.#tables.filter(({ isShared }) => isShared);
     const { name } = this.#chance.pick(shared);
@@ -268,7 +268,7 @@ export class Round {
     this.#isRedefined = true;
   }
 
-  /** Waits until all followers have everything, and judges their states. */
+  /** Waits until all followers have received everything, and judges their states. */
   async #settle(): Promise<void> {
     const { server } = this.#options;
     const mark = "INSERT INTO marks VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = marks.n + 1";
@@ -319,19 +319,21 @@ export class Round {
     await this.#judgeEnding(follower);
   }
 
-  /** States from before a changed definition may no longer have a SELECT. */
+  /** For states from before a definition changed, the SELECT may no longer be valid. */
   #isForgiven(difference: string): boolean {
     return this.#isRedefined && difference.startsWith("the SELECT");
   }
 
-  /** A query that its user may no longer read must have ended. */
+  /** A query must have ended if its user may no longer read its tables. */
   async #judgeRight(follower: Follower): Promise<void> {
     const { error } = await this.#judge.select(follower.asked);
     const isForbidden = error?.code === "PERMISSION_DENIED" || error?.code === "TABLE_NOT_FOUND";
     if (isForbidden) this.#blame(follower, `goes on, but the SELECT says ${error.message}`);
   }
 
-  /** A query may end if its SELECT fails, too, or because a definition or a right has changed. */
+  /**
+   * A query may also end because its SELECT fails, or because a definition or a right has changed.
+   */
   async #judgeEnding(follower: Follower): Promise<void> {
     const { asked, ending } = follower;
     const { error } = await this.#judge.select(asked);
@@ -353,8 +355,8 @@ export class Round {
   }
 
   /**
-   * Whether the SELECT fails after one of the last commits. Nobody can ask for the rows of the
-   * reader alone.
+   * Whether the SELECT fails after one of the last commits. Rows that only the reader sees cannot
+   * be queried for earlier states.
    */
   async #failsOnRow(asked: Asked): Promise<boolean> {
     const { token } = this.#options.server;

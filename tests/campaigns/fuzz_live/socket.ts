@@ -1,5 +1,5 @@
 /**
- * One connection of a user, in one format, that carries many subscriptions. It gives each message
+ * One connection of a user in one format, which carries many subscriptions. It passes each message
  * to the follower of its subscription, and asks the server for positions.
  */
 import { assert } from "../../../src/base/assert.ts";
@@ -117,7 +117,7 @@ export class FollowerSocket {
     }
   }
 
-  /** Ends a subscription whose messages contradict each other, for its judge to find. */
+  /** Ends a subscription whose messages contradict each other, so that the judge finds it. */
   #deliver(message: DataMessage): void {
     const id = message.subscription_id;
     const subscription = this.#subscriptions.get(id);
@@ -135,7 +135,7 @@ export class FollowerSocket {
   }
 }
 
-/** Says that a query is followed row by row, for which other campaigns exist. */
+/** Reports that a query is followed row by row, which other campaigns test. */
 export class RowByRow extends Error {}
 
 /** A subscription as its follower sees it. */
@@ -144,7 +144,7 @@ export class SocketSubscription implements LiveSubscription {
   readonly follower: ResultFollower;
   readonly state: LiveSubscription["state"] = "following";
   position: Seq | undefined;
-  /** The reason for which the follower gave up. */
+  /** The reason why the follower gave up. */
   error: Error | undefined;
   readonly #send: (message: Readonly<Record<string, unknown>>) => void;
 
@@ -163,7 +163,7 @@ export class SocketSubscription implements LiveSubscription {
   }
 
   drained(): void {
-    // A socket reads by itself.
+    // A socket reads without being asked.
   }
 
   close(): void {

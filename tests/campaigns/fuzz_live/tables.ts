@@ -1,8 +1,8 @@
 /**
- * The tables and views of a round. Some tables are shared and some belong to each user, so that
- * queries join both kinds. Every table has the columns by which the queries join, group and order;
- * the other columns are random. Many of these columns have an index, because a join is maintained
- * only where a key or an index serves it.
+ * Creates the tables and views of a round. Some tables are shared and some belong to each user, so
+ * that queries join both kinds. Every table has the columns by which the queries join, group and
+ * order; the other columns are random. Many of these columns have an index, because a join is
+ * maintained only where a key or an index serves it.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
@@ -18,7 +18,7 @@ export interface FollowedTable extends StoredTable {
 }
 
 export interface View extends Table {
-  /** The query of the view, without its names for the columns. */
+  /** The query of the view, without the view's own column names. */
   readonly query: string;
 }
 
@@ -77,8 +77,8 @@ export function tableOf(table: StoredTable): Table {
 }
 
 /**
- * Returns a query over the tables as they were at a seq. Every table of a query has an alias. A
- * view is replaced by its query, because the query of a view has no moment of its own.
+ * Returns a query over the tables as they were at a seq. Every table in a query has an alias. A
+ * view is replaced by its query, because FOR SYSTEM_TIME applies only to tables.
  */
 export function queryAsOf(sql: string, { tables, views }: Schema, seq: number): string {
   let text = sql;
@@ -98,7 +98,7 @@ export function queryAsOf(sql: string, { tables, views }: Schema, seq: number): 
   return text;
 }
 
-/** Types that a column may change to. */
+/** Types to which a column may be changed. */
 const WIDER: Readonly<Record<string, string>> = {
   INT: "BIGINT",
   SMALLINT: "INT",
@@ -107,8 +107,8 @@ const WIDER: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a random change of a table's definition, and the table after it. A view that depends on
- * the table may make the server refuse the change.
+ * Returns a random change of a table's definition, and the resulting table. The server may refuse
+ * the change because of a view that depends on the table.
  */
 export function alterationOf(
   table: FollowedTable,

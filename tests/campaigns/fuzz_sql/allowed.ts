@@ -64,7 +64,7 @@ export function isAllowedRefusal(refusal: string, sql: string): boolean {
 }
 
 /**
- * Errors that depend on which values were computed: no evaluation order is guaranteed, so one side
+ * Errors that depend on which values were computed. SQL guarantees no evaluation order, so one side
  * may fail for a value that the other never computes.
  */
 export const OF_VALUES: ReadonlySet<string> = new Set([
@@ -74,14 +74,14 @@ export const OF_VALUES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * FLOAT and DOUBLE are compared to this many digits. PostgreSQL rounds a sum of FLOAT to 32 bits at
- * each step and adds in another order. Averages of integers and EXTRACT are DOUBLE in Tidemark and
- * NUMERIC in PostgreSQL.
+ * FLOAT and DOUBLE values are compared to this many digits. PostgreSQL rounds a sum of FLOAT to 32
+ * bits at each step and adds in a different order. Averages of integers and EXTRACT are DOUBLE in
+ * Tidemark and NUMERIC in PostgreSQL.
  */
 export const BINARY_DIGITS = 6;
 
 /**
- * DECIMAL is compared to this many digits: quotients and averages have 16 decimals, and a result
- * column has one scale.
+ * DECIMAL values are compared to this many digits, because quotients and averages have 16 decimals,
+ * and a result column has one scale.
  */
 export const DECIMAL_DIGITS = 13;

@@ -1,6 +1,4 @@
-/**
- * One text form for the cells of all sides. `allowed.ts` says where they may differ.
- */
+/** Gives the cells of all sides one text form. `allowed.ts` says where they may differ. */
 import { BINARY_DIGITS, DECIMAL_DIGITS } from "./allowed.ts";
 
 const DAY_MS = 86_400_000;

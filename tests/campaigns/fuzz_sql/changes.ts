@@ -64,7 +64,8 @@ function mergeOf(table: StoredTable, tables: readonly StoredTable[], chance: Cha
   if (chance.below(2) === 0) {
     const action = chance.pick(["DELETE", "DO NOTHING"]);
     const few = node("few", " AND w.id % 2 = 0 AND ", conditionOf(1, both));
-    // A clause behind one without a condition is refused, so this one comes first.
+    // A clause after one without a condition is refused, so the clause with a condition comes
+    // first.
     clauses.unshift(node("when", " WHEN MATCHED", few, ` THEN ${action}`));
   }
   if (clauses.length === 0 || chance.below(4) > 0) {
@@ -143,7 +144,7 @@ function insertOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 function valuesSource(columns: readonly ColumnType[], chance: Chance): Node {
   const start = chance.below(KEYS);
   const rows = Array.from({ length: 1 + chance.below(4) }, (_, i) => {
-    // No key appears twice, because PostgreSQL and Tidemark intentionally differ on whether an
+    // No key appears twice, because PostgreSQL and Tidemark intentionally differ in whether an
     // upsert that changes nothing touches its row.
     const id = chance.below(25) === 0 ? "NULL" : String((start + 7 * i) % KEYS);
     const cells = columns.map((column) =>
@@ -170,7 +171,7 @@ function querySource(
     case 1: {
       const [first, second] = [chance.pick(tables), chance.pick(tables)].map(tableOf);
       if (first === undefined || second === undefined) return valuesSource(columns, chance);
-      // If two new rows have one key, their order determines which of them is kept.
+      // If two new rows have the same key, their order determines which of them is kept.
       const one = selectFrom(first, { columns, chance, shift: " * 2" });
       const other = selectFrom(second, { columns, chance, shift: " * 2 + 1" });
       return node("source", one, chance.pick([" UNION ALL ", " UNION ", " EXCEPT "]), other);
@@ -257,12 +258,11 @@ function deleteOf(table: StoredTable, tables: readonly StoredTable[], chance: Ch
 }
 
 interface Partners {
-  /** The item after FROM or USING. */
+  /** The text after FROM or USING. */
   readonly item: Node;
   readonly where: Node;
   /**
-   * The columns that the change may read besides its own columns; empty if a row has several
-   * partners.
+   * The columns that the change may read besides its own; empty if a row may have several partners.
    */
   readonly scope: Scope;
 }
@@ -287,7 +287,7 @@ function partnersOf(
 interface Keyed {
   readonly item: Node;
   readonly columns: readonly Column[];
-  /** The condition that chooses one row of the item for each changed row. */
+  /** The condition that selects one row of the item for each changed row. */
   readonly on: string;
 }
 

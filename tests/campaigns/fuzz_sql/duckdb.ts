@@ -1,9 +1,9 @@
 /**
- * A second opinion about queries: DuckDB, over copies of the rows that PostgreSQL has.
+ * Asks DuckDB for a second opinion about queries, over copies of the rows that PostgreSQL has.
  *
- * `DIALECT` lists how statements are rewritten for it. Where DuckDB's result differs from both
- * others, one of `OTHER_MEANING` must give the reason. It has no opinion about queries that it
- * refuses, nor about queries on JSON.
+ * `DIALECT` lists how statements are rewritten for DuckDB. If DuckDB's result differs from both
+ * others, `OTHER_MEANING` must give the reason. DuckDB gives no opinion about queries that it
+ * refuses or about queries on JSON.
  */
 import { DuckDBInstance } from "@duckdb/node-api";
 import { cellFromDuckDb } from "./cells.ts";
@@ -40,7 +40,7 @@ const SETTINGS = [
 const DIALECT: readonly (readonly [RegExp, string])[] = [
   [/'\\xff01'::bytea/g, "'\\xFF\\x01'::blob"],
   [/'\\x'::bytea/g, "''::blob"],
-  // DuckDB has no escape character unless the query names one.
+  // LIKE has no escape character in DuckDB unless the query names one.
   [/LIKE ('[^']*\\[^']*')/g, "LIKE $1 ESCAPE '\\'"],
 ];
 
@@ -114,7 +114,8 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
         });
         if (lines.length > 0) await connection.run(`INSERT INTO ${name} VALUES ${lines.join(",")}`);
       }
-      // A query over a view that is missing is refused like any other that DuckDB cannot run.
+      // DuckDB may lack the view, so a query over it is refused like any other query that DuckDB
+      // cannot run.
       for (const [name, sql] of views) {
         if (json.test(sql)) continue;
         const isMade = await connection.run(translated(sql)).catch(ignoreRefusal);
@@ -137,15 +138,15 @@ export async function openSecondOpinion(): Promise<SecondOpinion> {
   };
 }
 
-/** A refusal by DuckDB is not an opinion. Any other error is a fault of this script. */
+/** Returns no opinion if DuckDB refuses a query. Any other error is a fault of this script. */
 function ignoreRefusal(error: unknown): undefined {
   if (error instanceof Error && / Error: /.test(error.message)) return undefined;
   throw error;
 }
 
 /**
- * Matches every name of a JSON column. DuckDB stores JSON as text, with another order and other
- * operators.
+ * Matches every name of a JSON column. DuckDB stores JSON as text, with a different order and
+ * different operators.
  */
 function jsonIn(tables: readonly Copy[]): RegExp {
   const columns = tables.flatMap((table) => table.columns);

@@ -1,6 +1,6 @@
 /**
- * The fuzzer's second opinion: DuckDB must be sent the same query as PostgreSQL, or the differences
- * would come from the translation.
+ * Verifies that DuckDB is asked the same query as PostgreSQL. Otherwise, the differences would come
+ * from the translation.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cellFromDuckDb, cellFromPostgres, cellFromWire } from "./cells.ts";
@@ -28,7 +28,7 @@ afterAll(() => second.close());
 
 const VIEW = "CREATE VIEW v1 (id, b) AS SELECT q.id, q.y FROM t1 AS q";
 
-test("copied cells, NULLs last and a backslash that escapes", async () => {
+test("copies preserve cells, and DuckDB sorts NULLs last and escapes with a backslash", async () => {
   expect(await second.rows("SELECT t, y FROM t1 ORDER BY t", ["Text", "Bytes"])).toEqual([
     "a% | \\x",
     "it's | \\x41ff",
@@ -38,7 +38,7 @@ test("copied cells, NULLs last and a backslash that escapes", async () => {
   expect(await second.rows("SELECT '\\xff01'::bytea", ["Bytes"])).toEqual(["\\xff01"]);
 });
 
-test("views exist, and disappear with the next copies", async () => {
+test("views exist until the next copies replace them", async () => {
   expect(await second.rows("SELECT b FROM v1 WHERE id = 1", ["Bytes"])).toEqual(["\\x41ff"]);
   await second.copy([], new Map());
   expect(await second.rows("SELECT b FROM v1", ["Bytes"])).toBeUndefined();
@@ -48,12 +48,12 @@ test("views exist, and disappear with the next copies", async () => {
   );
 });
 
-test("it has no opinion about JSON, nor about statements that it refuses", async () => {
+test("DuckDB has no opinion about JSON or about statements that it refuses", async () => {
   expect(await second.rows("SELECT 1 FROM t1 ORDER BY jb", ["Int"])).toBeUndefined();
   expect(await second.rows("SELECT initcap('a')", ["Text"])).toBeUndefined();
 });
 
-test("differences are explained only by the text of the statement", () => {
+test("a difference is explained only by the text of the statement", () => {
   expect(otherMeaningOf("SELECT 1 WHERE ((1, 'a') < (1, NULL::text))")).toContain(
     "rows are values",
   );

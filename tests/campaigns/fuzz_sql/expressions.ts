@@ -1,8 +1,8 @@
 /**
- * Random expressions over the columns in scope.
+ * Generates random expressions over the columns in scope.
  *
- * No divisor can be zero, and products stay small: an error on only one side, caused by a different
- * evaluation order, would be noise.
+ * No divisor can be zero, and products stay small, because an error on only one side that is caused
+ * by a different evaluation order would be noise.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { list, type Node, node } from "./tree.ts";
@@ -10,9 +10,9 @@ import { type Column, literalOf, SORTS, type Sort, typeNameOf } from "./values.t
 
 export interface Scope {
   readonly chance: Chance;
-  /** Columns, with their names as a query writes them. */
+  /** Columns, with their names as they appear in a query. */
   readonly columns: readonly Column[];
-  /** Makes an expression that contains a query; absent where none is allowed. */
+  /** Creates an expression that contains a query; absent where no query is allowed. */
   readonly inner?: (sort: Sort) => Node;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Random indexes over columns, expressions, terms and parts of the rows, and random conditions and
- * orders that such an index may serve. If the caller does not let an index refuse rows, each unique
- * index includes the primary key.
+ * Generates random indexes over columns, expressions, terms and subsets of the rows, and random
+ * conditions and orders that such an index may serve. Unless the caller allows an index to refuse
+ * rows, each unique index includes the primary key.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
@@ -15,18 +15,18 @@ export interface IndexPreparer {
   readonly index: (sql: string, name: string) => Promise<boolean>;
 }
 
-/** A part of an index, as statements repeat it. */
+/** A part of an index, as statements write it. */
 interface MadePart {
   readonly sort: Sort;
   readonly text: string;
-  /** The kind of its terms, if the index is inverted and has no order. */
+  /** The kind of the index's terms if the index is inverted and therefore has no order. */
   readonly terms?: "document" | "trigrams" | "words";
 }
 
 /** An index. Its parts are stored as text, because statements repeat them. */
 export interface MadeIndex {
   readonly parts: readonly MadePart[];
-  /** The condition; absent for all rows. */
+  /** The condition of a partial index; absent if the index covers all rows. */
   readonly where?: string;
 }
 
@@ -73,7 +73,7 @@ export async function withIndex(
     return { sort, text: `(${textOf(expressionOf(sort, 1 + chance.below(2), scope))})` };
   });
   const where = chance.below(2) === 0 ? undefined : partOf(table, scope);
-  // With the key among its parts, a unique index refuses no row.
+  // A unique index that includes the primary key refuses no row.
   const unique = chance.below(4) === 0;
   if (unique && !(allowsUnique && chance.below(2) === 0)) parts.push({ sort: "int", text: "id" });
   madeCount += 1;
@@ -139,8 +139,8 @@ function partOf(table: StoredTable, scope: Scope): string {
 }
 
 /**
- * Returns a condition that one of the table's indexes may serve, often together with others;
- * undefined if the table has no index.
+ * Returns a condition that one of the table's indexes may serve, often combined with other
+ * conditions; undefined if the table has no index.
  */
 export function indexedCondition(table: StoredTable, chance: Chance): Node | undefined {
   const { indexes = [] } = table;
@@ -190,8 +190,8 @@ function termTest({ sort, terms, text }: MadePart, chance: Chance): Node {
 }
 
 /**
- * Returns a literal of ASCII characters. In its locale C, the other side takes every other
- * character for a letter, and Tidemark only letters.
+ * Returns a literal of ASCII characters. PostgreSQL in the locale C considers every other character
+ * a letter, whereas Tidemark does not.
  */
 function asciiLiteral(sort: Sort, chance: Chance): string {
   let literal = literalOf(sort, chance);

@@ -1,21 +1,21 @@
 /**
- * Laws that the results of a single database must satisfy, so that a fault shows without a second
- * database.
+ * Laws that the results of a single database must satisfy, so that a fault can be found without a
+ * second database.
  *
- * - Partition: a condition is true, false or NULL for each row, so a query without it has the rows
- *   of the three queries that ask for one of these (ternary logic partitioning, Rigger and Su
- *   2020). The same holds for DISTINCT, for groups, for HAVING and for aggregates that can be added
- *   up.
- * - Projection: a filter passes as many rows as make its condition true when it is only computed
- *   (NoREC, by the same authors), because the second way uses no index, range or pushed filter.
- * - Join: rows that satisfy a condition in ON satisfy it in WHERE.
- * - Moment: tables as they are FOR SYSTEM_TIME AS OF now() are the tables. The second way uses no
- *   secondary index and no kept order.
- * - Index: a condition that an index may serve finds the rows that the same condition finds in a
- *   scan.
+ * - Partition: a condition is true, false or NULL for each row, so a query without it returns the
+ *   rows of the three queries that ask for one of these values (ternary logic partitioning, Rigger
+ *   and Su 2020). The same holds for DISTINCT, for groups, for HAVING and for aggregates that can
+ *   be added up.
+ * - Projection: a filter passes as many rows as make its condition true when the condition is only
+ *   computed (NoREC, by the same authors), because the second query uses no index, range or pushed
+ *   filter.
+ * - Join: rows that satisfy a condition in ON also satisfy it in WHERE.
+ * - Moment: tables FOR SYSTEM_TIME AS OF now() equal the current tables. The second query uses no
+ *   secondary index and no stored order.
+ * - Index: a condition that an index may serve finds the same rows as a scan with that condition.
  * - Change: DELETE and UPDATE change as many rows as SELECT finds.
  *
- * A law is a tree of three pieces, outputs, FROM and condition, which can be cut down.
+ * A law is a tree with three parts, outputs, FROM and condition, which can be cut down.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
@@ -39,7 +39,10 @@ export interface Sameness {
   readonly parts: readonly string[];
   /** Whether duplicate rows count once. */
   readonly isSet: boolean;
-  /** Whether only the parts contain the condition, so that the whole accepts an invalid one. */
+  /**
+   * Whether only the parts contain the condition. The whole query then accepts an invalid
+   * condition.
+   */
   readonly isOfParts?: boolean;
 }
 
@@ -87,7 +90,7 @@ export function lawOf(given: readonly StoredTable[], views: readonly Table[], ch
   }
 }
 
-/** The second way uses no index, because the planner does not look inside IS TRUE. */
+/** The second query uses no index, because the planner does not look inside IS TRUE. */
 function overIndex(table: StoredTable, chance: Chance): Law | undefined {
   const condition = indexedCondition(table, chance);
   if (condition === undefined) return undefined;
@@ -169,7 +172,7 @@ function overAggregate(tables: readonly Table[], chance: Chance): Law {
   const group = (by: string): string => (key === undefined ? "" : ` GROUP BY ${by}`);
   const law: Form = ({ condition, from, outputs: text }) => {
     const names = key === undefined ? "a" : "a, k";
-    // The key is an ordinal, because a constant key would itself be read as an ordinal by GROUP BY.
+    // The key is an ordinal, because GROUP BY would read a constant key as an ordinal.
     const blocks = cases(condition).map(
       (one) => `SELECT ${text} FROM ${from} WHERE ${one}${group("2")}`,
     );

@@ -19,7 +19,7 @@ export class Opinions {
   readonly otherMeanings: Map<string, number> = new Map();
   /** The number of queries about which DuckDB had an opinion. */
   count = 0;
-  /** The tables to copy before the next query. */
+  /** The tables that must be copied before the next query. */
   #stale: readonly CopiedTable[] | undefined;
 
   constructor(client: Bun.SQL, second: SecondOpinion) {
@@ -36,7 +36,7 @@ export class Opinions {
     this.#views.set(nameIn(sql), sql);
   }
 
-  /** @param sql A DROP VIEW statement, or any other definition. */
+  /** @param sql A DROP VIEW statement, or a definition of any other kind. */
   dropped(sql: string): void {
     this.#views.delete(nameIn(sql));
   }

@@ -1,10 +1,11 @@
 /**
- * The only listed fault of PostgreSQL: over grouping sets, it drops an ORDER BY key as redundant if
- * a join or WHERE makes it equal to another key, although a set without the key makes it NULL.
+ * Handles the only listed fault of PostgreSQL: over grouping sets, it drops an ORDER BY key as
+ * redundant if a join or WHERE makes the key equal to another one, although the key is NULL in a
+ * set that does not contain it.
  *
- * PostgreSQL itself is the judge: it is asked again with the groups isolated by `OFFSET 0`, where
- * it knows of no equality and orders the rows correctly. A wrong order from Tidemark therefore
- * remains a difference, even in such a query.
+ * PostgreSQL itself decides: it is asked again with the groups isolated by `OFFSET 0`, where it
+ * knows of no equality and orders the rows correctly. A wrong order from Tidemark therefore still
+ * counts as a difference, even in such a query.
  */
 import { findNode, list, type Node, node, textOf } from "./tree.ts";
 
@@ -13,8 +14,8 @@ export const REDUNDANT_KEY =
   "PostgreSQL drops an ORDER BY key that equals another key, even if a grouping set makes it NULL";
 
 /**
- * Returns the query that orders its groups where no equality is known; undefined if it does not
- * apply.
+ * Returns the query rewritten so that PostgreSQL knows of no equality when it orders the groups;
+ * undefined if the rewrite does not apply.
  */
 export function behindBarrier(root: Node): string | undefined {
   const outputs = findNode(root, "outputs");

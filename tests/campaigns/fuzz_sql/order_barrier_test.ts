@@ -1,5 +1,5 @@
 /**
- * Verifies that a query whose group order may be PostgreSQL's fault is rewritten for PostgreSQL.
+ * Verifies that a query whose group order may be wrong in PostgreSQL is rewritten for PostgreSQL.
  */
 import { expect, test } from "bun:test";
 import { behindBarrier } from "./order_barrier.ts";
@@ -18,7 +18,7 @@ const KEYS = list("keys", [
 ]);
 const TAIL = node("tail", " ORDER BY ", KEYS, optional(" LIMIT 3"), "", "");
 
-test("behindBarrier orders the groups by columns of a query with OFFSET 0", () => {
+test("behindBarrier orders the groups by the columns of a query with OFFSET 0", () => {
   expect(behindBarrier(query(SETS, TAIL))).toBe(
     "SELECT c1, c2, c3 FROM (SELECT a.x, b.y, count(*), max(1), b.y FROM a JOIN b ON x = y" +
       " GROUP BY GROUPING SETS ((1), (b.y)) OFFSET 0) AS q(c1, c2, c3, k1, k2)" +
@@ -26,7 +26,7 @@ test("behindBarrier orders the groups by columns of a query with OFFSET 0", () =
   );
 });
 
-test("behindBarrier leaves every query without grouping sets or without an order to its judges", () => {
+test("behindBarrier leaves queries without grouping sets or without an order unchanged", () => {
   const plain = node("group", " GROUP BY ", list("keys", ["1", "2"]));
   expect(behindBarrier(query(plain, TAIL))).toBeUndefined();
   expect(behindBarrier(query("", TAIL))).toBeUndefined();

@@ -11,7 +11,7 @@ export interface Difference {
   readonly duckdb?: string;
   readonly postgres: string;
   /**
-   * True if only one side failed for a value: that side may have computed a value that the other
+   * True if only one side failed for a value, because it may have computed a value that the other
    * did not.
    */
   readonly isValueError: boolean;
@@ -41,8 +41,8 @@ export function compare(ours: Outcome, theirs: Outcome): Difference | undefined 
 }
 
 /**
- * Describes the outcome of one side. For rows, shows the rows that the other side lacks or returns
- * in another position.
+ * Describes the outcome of one side. For rows, it shows the rows that the other side lacks or
+ * returns in a different position.
  */
 export function shown(outcome: Outcome, other: Outcome): string {
   if (outcome.kind === "failure") return `${outcome.condition}: ${outcome.message}`;

@@ -1,6 +1,6 @@
 /**
- * Random SELECT statements of the common subset. A statement with a LIMIT orders its rows
- * completely, so that both sides must choose the same ones.
+ * Generates random SELECT statements in the common subset of SQL. A statement with a LIMIT orders
+ * its rows completely, so that both sides must choose the same rows.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
@@ -128,7 +128,8 @@ function groupedQuery({ from, scope, where }: Block): Query {
   const { chance } = scope;
   const hasSets = chance.below(4) === 0;
   const keys = Array.from({ length: hasSets ? 1 + chance.below(3) : chance.below(3) }, () => {
-    // A constant expression is not NULL there in a set without it, so the keys are columns.
+    // In a grouping set without it, a constant expression is not NULL in PostgreSQL, so the keys
+    // are columns.
     const column = chance.pick(scope.columns);
     if (hasSets) return { sort: column.sort, key: node(column.sort, column.name) };
     const sort = anySort(chance);
@@ -167,7 +168,9 @@ function groupedQuery({ from, scope, where }: Block): Query {
 
 type GroupPart = { readonly sort: Sort } & ({ readonly key: Node } | { readonly call: Node });
 
-/** Returns window calls over the rows of a grouping query. They read its keys and aggregates. */
+/**
+ * Returns window calls over the rows of a grouped query. They read the query's keys and aggregates.
+ */
 function windowsOverGroups(
   parts: readonly GroupPart[],
   chance: Chance,

@@ -1,6 +1,6 @@
 /**
- * The sides of the comparison: Tidemark in this process, PostgreSQL, and, for queries, DuckDB's
- * second opinion. DuckDB decides if PostgreSQL refuses a query.
+ * Runs statements on each side of the comparison: Tidemark in this process, PostgreSQL, and, for
+ * queries, DuckDB as a second opinion. DuckDB decides if PostgreSQL refuses a query.
  */
 import type { DatabaseError } from "../../../src/base/errors.ts";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -14,7 +14,7 @@ import { compare, type Difference, noteOnce, type Outcome } from "./outcome.ts";
 import { openTidemark } from "./tidemark.ts";
 import { findNode, type Node, node, textOf } from "./tree.ts";
 
-/** PostgreSQL's time limit; some statements would otherwise occupy it for hours. */
+/** PostgreSQL's time limit. Without it, some statements would run for hours. */
 const STATEMENT_MS_MAX = 10_000;
 
 // Without these settings, PostgreSQL would spend half of its time compiling queries that run once
@@ -40,7 +40,7 @@ export interface Sides extends AsyncDisposable {
   readonly otherMeanings: ReadonlyMap<string, number>;
   /** The number of differences of PostgreSQL, for each listed reason. */
   readonly listed: ReadonlyMap<string, number>;
-  /** Sets the tables that DuckDB should have, and reports that their rows may have changed. */
+  /** Sets the tables that DuckDB should have, and marks their rows as changed. */
   readonly changed: (tables: readonly CopiedTable[]) => void;
   /** Runs a statement that both sides accept unchanged. @throws If a side refuses it. */
   readonly both: (sql: string) => Promise<void>;
@@ -60,7 +60,7 @@ export interface Sides extends AsyncDisposable {
   ): Promise<Difference | undefined>;
 }
 
-/** The reason if PostgreSQL's result is not the only correct one. */
+/** The reason why PostgreSQL's result is not the only correct one, if there is such a reason. */
 const ROW_ORDER = "PostgreSQL's answer depends on the order in which the rows are stored";
 
 /** Makes the operators and indexes of trigrams available, if PostgreSQL was installed with them. */
@@ -173,14 +173,14 @@ async function isTaken(client: Bun.SQL, sql: string): Promise<boolean> {
 }
 
 /**
- * The statement is not sent to PostgreSQL, because a change that only PostgreSQL makes would remain
- * a difference for ever.
+ * Does not send the statement to PostgreSQL, because a change made only there would remain a
+ * permanent difference.
  */
 function unavailable({ message }: DatabaseError): Difference {
   return { tidemark: message, postgres: "not asked", isValueError: false, isUnavailable: true };
 }
 
-/** A result that differs, and everything needed to query PostgreSQL again. */
+/** A result that differs, with everything needed to query PostgreSQL again. */
 interface Question {
   readonly isOrdered: boolean;
   readonly ours: Outcome;
@@ -191,8 +191,8 @@ interface Question {
 }
 
 /**
- * Returns the reason why PostgreSQL's result may differ, by its own judgement; undefined if there
- * is none.
+ * Returns the reason why PostgreSQL's result may differ, as PostgreSQL itself shows; undefined if
+ * there is none.
  */
 async function reasonOf(
   client: Bun.SQL,
@@ -208,8 +208,8 @@ async function reasonOf(
 }
 
 /**
- * Returns whether PostgreSQL returns Tidemark's rows in the same order where it knows of no equal
- * keys.
+ * Returns whether PostgreSQL returns Tidemark's rows in the same order when it does not know which
+ * keys are equal.
  */
 async function isRightBehindBarrier(
   client: Bun.SQL,
@@ -225,8 +225,8 @@ async function isRightBehindBarrier(
 
 /**
  * Returns whether PostgreSQL's own result changes when the rows of its tables are stored in reverse
- * order, as the first digit of a sum of DOUBLE may. In that case neither result can be called
- * right.
+ * order. The last digits of a sum of DOUBLE may change in this way. In that case, neither result
+ * can be called right.
  */
 async function hangsOnRowOrder(
   client: Bun.SQL,
@@ -245,7 +245,7 @@ async function hangsOnRowOrder(
     const turned = await postgresOutcome(client, root, { width, response, isOrdered });
     return turned.kind === "rows" && compare(turned, theirs) !== undefined;
   } catch (error) {
-    // A table with a column that cannot be written cannot be reversed.
+    // The rows of a table cannot be reversed if one of its columns cannot be written.
     if (error instanceof Bun.SQL.PostgresError) return false;
     throw error;
   } finally {
@@ -292,7 +292,7 @@ async function postgresOutcome(
   }: { width: number | undefined; response: SqlResponse; isOrdered: boolean },
 ): Promise<Outcome> {
   const sql = textOf(root);
-  // For a failed response any entry suffices, because its rows are not compared.
+  // Any entry suffices for a failed response, because its rows are not compared.
   const schema = response.results.find((entry) => entry.schema !== undefined)?.schema ?? [];
   const names = Array.from({ length: width ?? 0 }, (_, i) => `c${i + 1}`);
   const texts = names.map((name) => `${name}::text`).join(", ");

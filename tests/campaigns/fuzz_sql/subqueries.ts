@@ -1,5 +1,5 @@
 /**
- * Random queries inside expressions, most of them correlated with the outer query.
+ * Generates random queries inside expressions. Most of them are correlated with the outer query.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { aggregateOf, conditionOf, expressionOf, type Scope } from "./expressions.ts";
@@ -20,7 +20,7 @@ interface Inner {
   readonly scope: Scope;
 }
 
-/** Returns a scope whose expressions may contain queries over these tables. */
+/** Returns a scope in which expressions may contain queries over these tables. */
 export function withQueries(tables: readonly Table[], scope: Scope, depth = 1): Scope {
   const inner = (sort: Sort): Node =>
     sort === "bool" && scope.chance.below(4) > 0

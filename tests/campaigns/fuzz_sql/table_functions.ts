@@ -1,4 +1,7 @@
-/** Random table function calls in FROM, over constants or over the rows of the preceding items. */
+/**
+ * Generates random table function calls in FROM, over constants or over the rows of the preceding
+ * items.
+ */
 import { formOf, type Scope } from "./expressions.ts";
 import { type Node, node } from "./tree.ts";
 import type { Column, Sort } from "./values.ts";
@@ -48,8 +51,8 @@ const FORMS: readonly CallForm[] = [
 ];
 
 /**
- * Returns a call as an item of FROM. @param before The items that it may read; empty if it comes
- * first.
+ * Returns a call as an item of FROM. @param before The items that the call may read; empty if it
+ * comes first.
  */
 export function tableCallOf(
   before: Scope,

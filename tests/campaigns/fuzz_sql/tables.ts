@@ -1,6 +1,7 @@
 /**
- * The tables of random statements: created, filled, flushed, indexed and altered at random, so that
- * rows are read from memory, from segments, from segments older than their columns, and by indexes.
+ * Creates tables for random statements. The tables are filled, flushed, indexed and altered at
+ * random, so that rows are read from memory, from segments, from segments older than their columns,
+ * and through indexes.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { columnsOf, type StoredTable } from "./changes.ts";
@@ -13,8 +14,8 @@ export interface Preparer {
   /** Runs a statement that all sides accept. */
   readonly both: (sql: string) => Promise<void>;
   /**
-   * Runs a statement that the other side may refuse, in which case it runs on no side. Absent if
-   * there is no other side.
+   * Runs a statement that the other side may refuse. If it does, the statement runs on neither
+   * side. Absent if there is no other side.
    */
   readonly ifBoth?: (sql: string) => Promise<boolean>;
   /** Runs a statement that only Tidemark supports. */
@@ -101,7 +102,7 @@ export async function flush(
   await sides.tidemark(`STORAGE FLUSH TABLE ${chance.pick(tables).name}`);
 }
 
-/** Alters one of the tables. No view may depend on it. */
+/** Alters one of the tables. No view may depend on the table. */
 export async function alter(sides: Preparer, tables: StoredTable[], chance: Chance): Promise<void> {
   const position = chance.below(tables.length);
   const table = tables[position];
@@ -126,7 +127,7 @@ export async function alter(sides: Preparer, tables: StoredTable[], chance: Chan
   } else if (kind === 3) {
     const type = WIDER[column.type];
     if (type === undefined) return;
-    // Tidemark does not change the type of a column from which an index computes values.
+    // Tidemark refuses to change the type of a column from which an index computes values.
     for (const index of indexNames) await sides.both(`DROP INDEX IF EXISTS ${index}`);
     await sides.both(`ALTER TABLE ${name} ALTER COLUMN ${column.name} TYPE ${type}`);
     tables[position] = {

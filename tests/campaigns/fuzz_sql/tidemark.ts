@@ -12,7 +12,9 @@ export interface TidemarkSide extends AsyncDisposable {
   readonly ask: (sql: string) => Promise<SqlResponse>;
   /** Runs SQL text that must succeed. @throws If it is refused. */
   readonly prepare: (sql: string) => Promise<void>;
-  /** Creates an index. Returns false if it is refused. @throws If that is a defect. */
+  /**
+   * Creates an index. Returns false if the index is refused. @throws If the refusal is a defect.
+   */
   readonly mayIndex: (sql: string) => Promise<boolean>;
 }
 

@@ -1,17 +1,17 @@
 /**
- * SQL text as a tree that can be cut down: a faulty statement of a hundred words shrinks to the few
- * that matter.
+ * Represents SQL text as a tree that can be cut down, so that a faulty statement of a hundred words
+ * shrinks to the few that matter.
  *
- * A node of a sort may be replaced by any node of the same sort below it, or by the shortest text
- * of that sort. A list may lose items, and an optional clause may be dropped. Both sides refuse a
- * text that has become invalid, so it is not a difference.
+ * A node may be replaced by any node of the same sort below it, or by the shortest text of that
+ * sort. A list may lose items, and an optional clause may be dropped. Both sides refuse a text that
+ * has become invalid, so such a text is not a difference.
  */
 export interface Node {
   /** Nodes of one sort may replace each other. */
   readonly sort: string;
   readonly pieces: readonly Piece[];
   readonly separator: string;
-  /** For a list, the minimum number of items to keep. Undefined if the node is not a list. */
+  /** The minimum number of items that a list keeps; undefined if the node is not a list. */
   readonly least: number | undefined;
 }
 
@@ -58,7 +58,7 @@ export function findNode(root: Node, sort: string): Node | undefined {
 }
 
 /**
- * Cuts a tree down as long as it stays faulty.
+ * Cuts a tree down as long as the fault remains.
  *
  * @param triesMax The maximum number of calls to `isFaulty`.
  */

@@ -9,7 +9,7 @@ const TABLES = ["t1", "t2"].map((name) => ({ name, columns: COLUMN_TYPES }));
 const TRIES_MAX = 400;
 
 test.each(["ILIKE", "INTERSECT", "LATERAL", "NULLIF", "generate_series", "PARTITION BY"])(
-  "shrink, of a query in which %s is the fault little else is left",
+  "shrink cuts a query in which %s is the fault down to little else",
   async (fault) => {
     let before = 0;
     let after = 0;
@@ -37,7 +37,7 @@ test.each(["ILIKE", "INTERSECT", "LATERAL", "NULLIF", "generate_series", "PARTIT
   },
 );
 
-test("shrink, keeps a query whose every part matters", async () => {
+test("shrink keeps a query of which every part matters", async () => {
   const { root } = queryOf(TABLES, chanceFromSeed(1));
   const least = await shrink(root, () => Promise.resolve(false), TRIES_MAX);
   expect(textOf(least)).toBe(textOf(root));

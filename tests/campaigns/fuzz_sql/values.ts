@@ -1,6 +1,6 @@
 /**
- * The types that both sides have, and values that provoke faults: few distinct ones, so that they
- * collide, and extreme ones.
+ * Defines the types that both sides have, and values that provoke faults: a few distinct values,
+ * which collide, and extreme values.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -40,7 +40,7 @@ export interface Column {
 }
 
 export interface ColumnType extends Column {
-  /** The type as both sides spell it. */
+  /** The name of the type in both systems. */
   readonly type: string;
 }
 
@@ -132,7 +132,10 @@ const LITERALS: Readonly<Record<Sort, readonly string[]>> = {
   ],
 };
 
-/** Extreme values, for stored cells only, since they would soon make an expression overflow. */
+/**
+ * Extreme values. They are only stored in cells, because in an expression they would soon cause an
+ * overflow.
+ */
 const EDGES: Readonly<Record<string, readonly string[]>> = {
   SMALLINT: ["32767", "-32768"],
   INT: ["2147483647", "-2147483648"],
@@ -148,7 +151,8 @@ export function literalOf(sort: Sort, chance: Chance): string {
 }
 
 /**
- * Returns a cell to store: often NULL, mostly one of few values, sometimes an extreme of the type.
+ * Returns a value for a cell: often NULL, usually one of a few values, sometimes an extreme value
+ * of the type.
  */
 export function cellOf({ sort, type }: ColumnType, chance: Chance): string {
   const kind = chance.below(20);

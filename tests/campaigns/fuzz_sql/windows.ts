@@ -1,6 +1,6 @@
 /**
- * Random window calls. A call that depends on the order of rows that are peers in the window is
- * used only over windows that order by every column.
+ * Generates random window calls. A call that depends on the order of peer rows is used only with
+ * windows that order by every column.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import { conditionOf, expressionOf, formOf, type Scope } from "./expressions.ts";

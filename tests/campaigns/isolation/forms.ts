@@ -1,7 +1,7 @@
 /**
- * Forms that random queries do not produce: error and key oracles, plans, catalogs, other users'
- * names, and text that runs later. `{t}` is a table, `{o}` another user, and `{m}` that user's
- * canary.
+ * Statements that random queries do not produce: oracles based on errors and keys, plans, catalogs,
+ * names of other users, and text that runs later. `{t}` is a table, `{o}` another user, and `{m}`
+ * that user's canary.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 
@@ -49,7 +49,7 @@ const FORMS: readonly string[] = [
   "SELECT (SELECT mark FROM {t} WHERE mark <> md5('{s}' || CURRENT_USER))",
   "SELECT 1 / (count(*) - count(*) FILTER (WHERE mark = '{m}')) FROM {t}",
   "SELECT mark::uuid, mark::date FROM {t} WHERE mark LIKE '{p}%'",
-  // Keys: each owner has its own.
+  // Each owner has separate keys.
   "INSERT INTO {t} (id) VALUES (1) ON CONFLICT (id) DO NOTHING RETURNING id, mark",
   "INSERT INTO {t} (id) SELECT id FROM generate_series(0, 40) g(id) ON CONFLICT DO NOTHING RETURNING mark",
   "INSERT INTO {t} (id, mark) VALUES (2, 'x') ON CONFLICT (id) DO UPDATE SET mark = {t}.mark RETURNING mark",
@@ -90,7 +90,7 @@ const FORMS: readonly string[] = [
   "EXPLAIN SELECT * FROM {t} WHERE mark = 'x'",
   "EXPLAIN (ANALYZE, FORMAT JSON) SELECT mark FROM {t}",
   "EXPLAIN ANALYZE DELETE FROM {t} WHERE id = 5 RETURNING mark",
-  // Definitions that run later, or for other users.
+  // Definitions that take effect later, or for other users.
   "SELECT * FROM peek",
   "SELECT n, m FROM counts",
   "SELECT * FROM peek p JOIN {t} x ON x.mark = p.mark",
@@ -143,7 +143,7 @@ const FORMS: readonly string[] = [
   "SELECT * FROM system.query_stats WHERE sql LIKE '%{p}%'",
 ];
 
-/** Statements of a service or a dba that would make the worlds differ permanently. */
+/** Statements of a service or a dba that would make the two databases differ permanently. */
 const LASTING = /^(?:DROP|ALTER) USER|ADD CONSTRAINT|^ALTER NAMESPACE/;
 
 export interface FormParts {

@@ -1,15 +1,13 @@
-/**
- * Deliberate leaks, which the campaign must find so that it can be trusted when it finds nothing.
- */
+/** Injects leaks, which the campaign must find so that it can be trusted when it finds nothing. */
 import type { Store } from "../../../src/storage/mod.ts";
 
 const READS = ["scan", "lookup", "changes"] as const;
 
-/** The kind of read that uses another owner. */
+/** The kind of read that returns another owner's rows. */
 type LeakyRead = (typeof READS)[number];
 
 /**
- * A leaky read, a policy of which the campaign does not know, or policies that are lost when rows
+ * A leaky read, a policy that the campaign does not know about, or the loss of policies when rows
  * expire.
  */
 export type InjectedFault = LeakyRead | "policy" | "expiry";

@@ -2,8 +2,8 @@
  * Statements over a table with policies that random queries do not produce: changes, and oracles
  * for hidden rows. `{i}` is the number of a post, `{r}` a room, `{h}` the mark of a hidden post,
  * `{o}` the user whose rights count, and `{l}` a label that no other statement contains. Every new
- * mark is a hash of the label: no two posts have the same mark, and no later statement can compute
- * a hidden mark from one that its caller sees.
+ * mark is a hash of the label, so no two posts have the same mark, and no later statement can
+ * compute a hidden mark from one that its caller sees.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 

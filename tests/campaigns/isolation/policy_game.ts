@@ -1,7 +1,7 @@
 /**
- * A SHARED table whose rows are shown by policies. Root changes the policies, the memberships that
- * they read, and the rows. The rules are also evaluated by root, as conditions written out: what a
- * caller is sent, changes, or leaves behind must agree with them.
+ * Tests a SHARED table whose rows are visible through policies. Root changes the policies, the
+ * memberships that they read, and the rows. Root also evaluates the rules, written out as
+ * conditions, and compares the result with what each caller receives and changes.
  */
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -12,7 +12,7 @@ import { CALLERS, type Caller, type World } from "./world.ts";
 const ROOMS = 5;
 const POSTS_MAX = 40;
 
-/** Longer than a round takes. */
+/** Longer than any round takes. */
 const TTL_SECONDS = 3600;
 
 /** Conditions of policies, for one caller. */
@@ -46,7 +46,7 @@ interface Post {
   readonly mark: string;
 }
 
-/** A change by a caller, as its rules are before it. */
+/** A change by a caller, judged by the rules that applied before it. */
 interface Before {
   readonly posts: readonly Post[];
   readonly changeable: ReadonlySet<string>;
@@ -67,7 +67,7 @@ export interface PolicyGameParts {
   readonly report: (what: string, sql: string) => void;
   /** Whether the posts are rows of a shared STREAM table. */
   readonly areBrief: boolean;
-  /** Whether some rows are shown by a policy of which the campaign does not know. */
+  /** Whether some rows are visible through a policy that the campaign does not know about. */
   readonly hasForgottenPolicy: boolean;
   /** Whether the posts lose their policies when the first of them expire. */
   readonly expiryOpens: boolean;
@@ -80,14 +80,14 @@ export class PolicyGame {
   #names = 0;
   /** Whether the injected fault has made the posts PUBLIC, so that they accept no policy. */
   #isOpen = false;
-  /** The marks of all posts that there have been. */
+  /** The marks of all posts that have ever existed. */
   readonly #allMarks = new Set<string>();
-  /** The marks that each caller may have been sent by a subscription. */
+  /** The marks that subscriptions may have sent to each caller. */
   readonly #shown = new Map<string, Set<string>>();
   #posts: readonly Post[] = [];
   /** The numbers of the posts that each caller sees. */
   #visible = new Map<string, ReadonlySet<string>>();
-  /** The callers whose lonely worlds have other posts than they see now. */
+  /** The callers whose separate database contains other posts than the ones they see now. */
   readonly #stale = new Set<string>();
 
   private constructor(parts: PolicyGameParts) {
@@ -118,7 +118,7 @@ export class PolicyGame {
     return game;
   }
 
-  /** Makes the posts of a caller's lonely world those that it sees. */
+  /** Replaces the posts in a caller's separate database with those that the caller sees. */
   async showAlone(caller: Caller): Promise<void> {
     if (!this.#stale.delete(caller.name)) return;
     const world = this.#parts.lonely.get(caller.name);
@@ -128,7 +128,10 @@ export class PolicyGame {
     await world?.prepare(`DELETE FROM posts${insert}`);
   }
 
-  /** Whether policies show posts to a caller at all. Otherwise the table does not exist for it. */
+  /**
+   * Whether policies show any posts to a caller. Otherwise, the table does not exist for the
+   * caller.
+   */
   knowsPosts({ role }: Caller): boolean {
     return role === "dba" || this.#policiesFor(role, "SELECT").length > 0;
   }
@@ -139,7 +142,7 @@ export class PolicyGame {
     return this.#posts.flatMap(({ id, mark }) => (seen.has(id) ? [] : [mark]));
   }
 
-  /** Returns the marks that a caller has not seen since the first statement. */
+  /** Returns the marks that a caller has not been able to see since the first statement. */
   neverShownTo({ name }: Caller): readonly string[] {
     const shown = this.#shown.get(name);
     return [...this.#allMarks].filter((mark) => shown?.has(mark) !== true);
@@ -180,7 +183,7 @@ export class PolicyGame {
     await this.#look();
   }
 
-  /** Sends a form that asks for hidden posts or changes posts, and checks what it has changed. */
+  /** Sends a statement that asks for hidden posts or changes posts, and checks its effect. */
   async ask(
     caller: Caller,
     owner: Caller,
@@ -287,7 +290,7 @@ export class PolicyGame {
     return results[0]?.rows ?? [];
   }
 
-  /** Returns a text from which marks are made, and which no statement contained before. */
+  /** Returns a text that no earlier statement contained, from which marks are made. */
   #newLabel(): string {
     this.#labels += 1;
     return `${this.#parts.salt}post${this.#labels}`;
@@ -301,7 +304,7 @@ export class PolicyGame {
     );
   }
 
-  /** Deletes the posts that are older than a second, and writes another. */
+  /** Deletes the posts that are older than a second, and writes a new one. */
   async #expire(): Promise<void> {
     const { all, chance, clock, expiryOpens } = this.#parts;
     await all.prepare("ALTER TABLE posts SET (TTL_SECONDS = 1)");
@@ -338,7 +341,7 @@ export class PolicyGame {
     };
     const to = policy.role === "all" ? "" : ` TO ${policy.role}`;
     const clause = policy.command === "INSERT" ? "WITH CHECK" : "USING";
-    // Policies of several owners: each of them may read the memberships.
+    // The policies have several owners, each of whom may read the memberships.
     const { error } = await all.ask(
       chance.pick(["root", "dora"]),
       `CREATE POLICY ${policy.name} ON posts FOR ${policy.command}${to} ${clause} (${policy.rule})`,

@@ -1,6 +1,4 @@
-/**
- * One round: the worlds, the tables, the statements of the callers, and the judgement.
- */
+/** Runs one round: the databases, the tables, the statements of the callers, and the judgement. */
 
 import { type Chance, chanceFromSeed } from "../../../scripts/support/chance.ts";
 import { changeOf, columnsOf, type StoredTable } from "../fuzz_sql/changes.ts";
@@ -191,8 +189,8 @@ export class Round implements AsyncDisposable {
   }
 
   /**
-   * Sends a query or a change, sometimes on behalf of another user. The owner alone must get the
-   * same result.
+   * Sends a query or a change, sometimes on behalf of another user. The user must get the same
+   * result in a database without other users.
    */
   async #random(caller: Caller): Promise<void> {
     const chance = this.#chance;
@@ -212,7 +210,7 @@ export class Round implements AsyncDisposable {
     this.#judge(wrapped, textOfAnswer(found), [caller, owner]);
     if (alone === undefined) return;
     if (readsPosts) {
-      // A service that is acted for has the rights of a user.
+      // A service that acts for another user has only the rights of role user.
       if (owner !== caller && owner.role !== "user") return;
       const marks = this.#game?.hiddenFrom([caller, owner]) ?? [];
       this.#judgeMarks(wrapped, textOfAnswer(found), { caller, marks });
@@ -242,7 +240,7 @@ export class Round implements AsyncDisposable {
     ];
   }
 
-  /** Sends a form that asks for foreign data. Its changes remain in the common world. */
+  /** Sends a statement that asks for foreign data. Its changes remain in the common database. */
   async #form(caller: Caller): Promise<void> {
     const other = this.#chance.pick(CALLERS.filter((each) => each !== caller));
     const sql = formOf(this.#chance, {
@@ -252,7 +250,7 @@ export class Round implements AsyncDisposable {
       salt: this.#salt,
       isUser: caller.role === "user",
     });
-    // A caller's own text may be returned to the caller, and be visible to callers who may see
+    // The server may return a caller's own text to the caller, and show it to callers who may see
     // running statements.
     const asked = sql.includes(this.#canary(other.name)) ? [other] : [];
     const answer = await this.#all.ask(caller.name, takenBack(sql));
@@ -261,11 +259,11 @@ export class Round implements AsyncDisposable {
     if (answer.error?.code === "INTERNAL_ERROR") this.#report(answer.error.message, sql);
   }
 
-  /** Sends a form over the posts that policies show, sometimes on behalf of another user. */
+  /** Sends a statement over the posts that policies show, sometimes on behalf of another user. */
   async #postForm(caller: Caller): Promise<void> {
     const chance = this.#chance;
     const acted = chance.below(4) === 0 ? mayActAs(caller) : [];
-    // A service that is acted for has the rights of a user.
+    // A service that acts for another user has only the rights of role user.
     const users = acted.filter(({ role }) => role === "user");
     const owner = users.length === 0 ? caller : chance.pick(users);
     const hidden = this.#game?.hiddenFrom([caller, owner]) ?? [];
@@ -297,7 +295,7 @@ export class Round implements AsyncDisposable {
       "SELECT room, count(*) AS n, max(mark) AS newest FROM posts GROUP BY room",
       "SELECT id, mark FROM heads WHERE id > 3 ORDER BY id LIMIT 5",
     ]);
-    // A replay reads every change that exists, whereas a snapshot reads rows.
+    // A replay reads every existing change, whereas a snapshot reads rows.
     const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
     const watcher = watch(this.#all, caller.name, { id, sql, options });
     this.#watchers.push({ caller, watcher });
@@ -344,10 +342,10 @@ export class Round implements AsyncDisposable {
   }
 }
 
-/** A change is rolled back, so that the caller's state stays the same in both of its worlds. */
+/** Rolls back a change, so that the caller's state stays the same in both databases. */
 function takenBack(sql: string): string {
   const isChange = /^(?:INSERT|UPDATE|DELETE|EXECUTE AS .*INSERT)/.test(sql);
-  // Rows of STREAM tables are not compared, and no transaction accepts them.
+  // Rows of STREAM tables are not compared, and transactions cannot change them.
   if (!isChange || sql.includes("feed")) return sql.replace("ANALYZE DELETE", "DELETE");
   return `BEGIN; ${sql}; ROLLBACK`;
 }

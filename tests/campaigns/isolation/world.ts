@@ -1,10 +1,10 @@
 /**
- * A database with a few callers, in this process. One world contains the rows of all of them. In a
- * lonely world, there is only one caller. In the common world, that caller must never receive more
- * than it receives there.
+ * A database with a few callers, in this process. The common world contains the rows of all
+ * callers. A lonely world contains only one caller. In the common world, that caller must never
+ * receive more than in the lonely one.
  *
  * The wall clock of the worlds moves only when the campaign moves it, so that the age of a row
- * depends on the seed alone. Timers are those of the system.
+ * depends on the seed alone. Timers use the system's clock.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ export const CALLERS: readonly Caller[] = [
   { name: "dora", role: "dba" },
 ];
 
-/** Lists the users for whom a caller may act by EXECUTE AS, excluding itself. */
+/** Lists the users for whom a caller may act through EXECUTE AS, except the caller. */
 export function mayActAs({ role }: Caller): readonly Caller[] {
   if (role === "user") return [];
   return CALLERS.filter(

@@ -4,15 +4,15 @@ import { haveSameRows, type Played } from "./played.ts";
 export type Verdict = "alike" | "omitted" | "refused" | "accepted" | "wrong";
 export type Counts = Record<Verdict, number>;
 
-/** Statements about PostgreSQL's own catalog, plans, accounts and upkeep. */
+/** Statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
 const NOT_PLAYED =
   /\bpg_(?:enum|description|class|attribute|proc|type|constraint|index|depend|stat\w*|trigger|rewrite|inherits|namespace|am|opclass|operator|indexes|tables|views|roles|settings|get_\w+|relation\w*|total_\w+|locks|cursors|prepared_\w+)\b|^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b/i;
-/** The codes and reasons of a feature that does not exist. */
+/** The codes and reasons of errors for features that do not exist. */
 const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
   "not_implemented",
   "invalid_option",
-  // The statement that made the transaction fail was already counted.
+  // The statement that caused the transaction to fail was already counted.
   "transaction_failed",
 ]);
 
@@ -31,7 +31,7 @@ const MADE =
 
 const NAME = String.raw`("[^"]+"|[\w.]+)`;
 
-/** Definitions that change what later statements on other objects do. */
+/** Definitions that change the effect of later statements on other objects. */
 const SIDE_EFFECTS = [
   String.raw`\btrigger\b[\s\S]*?\bon\s+${NAME}`,
   String.raw`\brule\b[\s\S]*?\bto\s+${NAME}`,
@@ -54,14 +54,17 @@ export function noCounts(): Counts {
   return { alike: 0, omitted: 0, refused: 0, accepted: 0, wrong: 0 };
 }
 
-/** Judges statements, and remembers the objects that omitted statements leave missing or stale. */
+/**
+ * Judges statements, and remembers the objects that are missing or outdated because a statement was
+ * omitted.
+ */
 export class Judge {
-  /** Names of objects that an omitted statement should have made or changed. */
+  /** Names of objects that an omitted statement would have created or changed. */
   readonly #omitted = new Set<string>();
 
   judge(sql: string, ours: Played, theirs: Played): Verdict {
     const verdict = this.#verdict(sql, ours, theirs);
-    // Rows that derive from an omitted object differ as well.
+    // Rows that derive from such an object differ as well.
     const isSure = isQuery(sql) || (verdict === "alike" && !this.#namesOmitted(sql));
     const made = isSure ? [] : [MADE, ...SIDE_EFFECTS];
     for (const form of made) {
@@ -88,9 +91,7 @@ export class Judge {
   }
 }
 
-/**
- * Returns whether a failure is due to a feature or a range of values that Tidemark does not have.
- */
+/** Returns whether a failure is due to a feature or a value range that Tidemark does not have. */
 function isOmission({ code, message }: { code: string; message: string }): boolean {
   return OMISSIONS.has(code) || DOCUMENTED_LIMITS.some((limit) => limit.test(message));
 }

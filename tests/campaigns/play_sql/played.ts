@@ -13,8 +13,8 @@ const DIGITS_COMPARED = 12;
 const NUMBER = /^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 
 /**
- * Returns whether two results have the same rows, in any order, because scripts often leave the
- * order of ties open. `fuzz_sql` compares orders.
+ * Returns whether two results contain the same rows, in any order, because scripts often leave the
+ * order of ties undefined. `fuzz_sql` compares orders.
  */
 export function haveSameRows(
   ours: readonly (readonly Cell[])[],

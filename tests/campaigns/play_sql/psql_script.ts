@@ -139,7 +139,7 @@ function lineEnd(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** Returns the end of a comment. Comments nest, as in PostgreSQL. */
+/** Returns the end of a comment. Comments may nest, as in PostgreSQL. */
 function commentEnd(text: string, from: number): number {
   let depth = 0;
   for (let at = from; at < text.length; at += 1) {
@@ -172,9 +172,7 @@ function dollarEnd(text: string, from: number): number {
   return end < 0 ? text.length : end + tag.length;
 }
 
-/**
- * Returns the statements that begin, divide and end the transactions in which something is defined.
- */
+/** Returns the statements that begin, split and end transactions that contain definitions. */
 export function definingTransactions(
   statements: readonly ScriptStatement[],
 ): ReadonlySet<ScriptStatement> {

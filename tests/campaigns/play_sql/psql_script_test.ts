@@ -1,4 +1,4 @@
-/** Scripts for psql are split as psql splits them. */
+/** Verifies that scripts are split into statements as psql splits them. */
 import { expect, test } from "bun:test";
 import { statementsOf } from "./psql_script.ts";
 
@@ -6,7 +6,7 @@ function sqlOf(script: string, environment?: Readonly<Record<string, string>>): 
   return statementsOf(script, environment).map(({ sql }) => sql);
 }
 
-test("strings, comments, parentheses and dollar quotes keep their semicolons", () => {
+test("semicolons in strings, comments, parentheses and dollar quotes do not split statements", () => {
   expect(
     sqlOf(`SELECT 'a;b', E'c\\';d', "e;f"; -- g;h
 /* i; /* j; */ k; */ SELECT $x$ l; $x$ ;
@@ -18,7 +18,7 @@ CREATE RULE r AS (SELECT 1; SELECT 2);`),
   ]);
 });
 
-test("variables are replaced, and casts and slices are not", () => {
+test("variables are replaced, but casts and slices are not", () => {
   const script =
     "\\getenv dir DIR\n\\set f :dir '/t.data'\n\\set c col\nCOPY t FROM :'f';\n" +
     'SELECT :"c"::int, a[1:n];';
@@ -36,6 +36,6 @@ test("the data of COPY belongs to its statement", () => {
   ]);
 });
 
-test("other commands of psql are dropped", () => {
+test("other psql commands are dropped", () => {
   expect(sqlOf("\\pset null x\nSELECT 1 \\gset\n\\d t\nSELECT 2;\n")).toEqual(["SELECT 2"]);
 });

@@ -1,7 +1,7 @@
 /**
- * Tidemark's side of played scripts: the real server over HTTP. A transaction of the script is one
- * of `/v1/api/transactions`, COPY goes through `/v1/api/copy`, and SET, which lasts for one request
- * here, is sent again before each statement.
+ * Plays scripts on Tidemark: the real server over HTTP. A transaction of the script becomes one of
+ * `/v1/api/transactions`, and COPY goes through `/v1/api/copy`. SET lasts for one request here, so
+ * it is sent again before each statement.
  */
 import {
   type ServerProcess,
@@ -18,10 +18,10 @@ const KEPT_SETTINGS =
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
 
 export interface TidemarkPlayer extends AsyncDisposable {
-  /** Forgets the settings and the transaction of the script before. */
+  /** Discards the settings and the transaction of the previous script. */
   readonly begin: () => void;
   readonly play: (statement: ScriptStatement) => Promise<Played>;
-  /** Runs a query again, with its columns cast to text, which gives PostgreSQL's forms. */
+  /** Runs a query again with its columns cast to text, which yields PostgreSQL's text forms. */
   readonly playAsText: (sql: string) => Promise<Played>;
 }
 
@@ -117,7 +117,7 @@ function rowsOf(entry: SqlEntry | undefined): readonly (readonly Cell[])[] {
   );
 }
 
-/** The days of 0001-01-01 and 9999-12-31. Any other day is read again as text. */
+/** The days of 0001-01-01 and 9999-12-31. Any day outside this range is read again as text. */
 const DAYS_SHOWN: readonly [number, number] = [-719_162, 2_932_896];
 
 function textOfDay(days: number): string {

@@ -1,10 +1,10 @@
 /**
- * Makes a server's readers fail: the server process and its threads preload this file, which
+ * Makes a server's readers fail. The server process and its threads preload this file, which
  * inserts calls into the reader code. The server's own code does not refer to this file.
  *
- * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread to
- * reach the call takes the file and fails. INJECTED_FAULT instead names a fault of the event loop,
- * which the campaign has to find.
+ * A call fails once, in the way that the file named by READER_FAULT specifies: the first thread
+ * that reaches the call takes the file and fails. INJECTED_FAULT instead names a fault of the event
+ * loop, which the campaign has to find.
  */
 import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,10 @@ export const FAULT_KINDS = ["end", "throw", "throw later", "no memory", "hang"] 
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** The positions of the calls: the file below `src/`, and the line after the call. */
+/**
+ * The positions of the calls: the file below `src/`, and the line before which the call is
+ * inserted.
+ */
 const STAGES: Readonly<Record<string, readonly [file: string, line: string]>> = {
   plan: ["sql/readers/query_reader.ts", "const { rowCounts } = source;"],
   tables: ["sql/readers/query_reader.ts", "const ledger = new JobLedger(job, clock);"],

@@ -1,6 +1,6 @@
 /**
- * Queries whose results prove themselves: each reads one snapshot, in which two sums or counts are
- * equal regardless of earlier writes.
+ * Queries whose results prove themselves: each query reads one snapshot, in which two sums or
+ * counts are equal whatever was written before.
  */
 
 type Rows = readonly (readonly unknown[])[];
@@ -11,7 +11,7 @@ export interface ProvingQuery {
   readonly timeoutMs?: number;
   /** True if the query needs more memory than a statement may use. */
   readonly isTooMuch?: boolean;
-  /** Returns the contradiction between rows of the result; undefined if there is none. */
+  /** Returns a contradiction between rows of the result; undefined if there is none. */
   contradiction(rows: Rows): string | undefined;
 }
 

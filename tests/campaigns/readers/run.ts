@@ -1,5 +1,5 @@
 /**
- * One run of the reader campaign: the load, the failures of readers, and the check of what remains
+ * Runs the reader campaign once: the load, the failures of readers, and the check of what remains
  * afterwards.
  */
 import {
@@ -175,7 +175,7 @@ class Campaign {
     else this.#noteFailure(sql, error);
   }
 
-  /** At most as many statements may fail as readers failed. */
+  /** A failed reader may cause at most one statement to fail. */
   #noteFailure(sql: string, { code, message }: { code: string; message: string }): void {
     this.#failed += 1;
     const isOfReader = code === "INTERNAL_ERROR" || code === "QUERY_TIMEOUT";

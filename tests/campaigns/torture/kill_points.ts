@@ -1,5 +1,5 @@
 /**
- * The named points where a server is killed on purpose: before and after each operation of the
+ * Names the points where a server is killed on purpose: before and after each operation of the
  * on-disk protocols.
  */
 
@@ -24,7 +24,7 @@ export function fileKind(path: string): string {
 
 /**
  * The operations, each with the minimum number of times that a server under load runs it. The
- * server dies at one of these times.
+ * server is killed at a random one of these times.
  */
 const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
   ["write log", 200],
@@ -57,7 +57,7 @@ const OPERATIONS: readonly (readonly [operation: string, often: number])[] = [
 
 export interface KillPoint {
   readonly name: string;
-  /** The number of occurrences from which the one at which the process dies is chosen. */
+  /** The number of occurrences from which the one that kills the process is chosen. */
   readonly often: number;
 }
 

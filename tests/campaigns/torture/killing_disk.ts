@@ -43,7 +43,9 @@ class KillingFile extends ForwardingFile {
     passing("write", this.#kind, () => this.file.write(bytes, offset));
   }
 
-  /** This is one system call. The named point is where a separate sync would begin. */
+  /**
+   * Writes and syncs in a single system call. The named point is where a separate sync would begin.
+   */
   override async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     dieAt(`before write ${this.#kind}`);
     const written = this.file.writeDurably(bytes, offset);

@@ -1,9 +1,9 @@
 /**
- * The rows that a server must have, derived only from what it acknowledged.
+ * The rows that a server must have, derived only from acknowledged changes.
  *
- * A change that was sent but not answered is pending: after a crash either all of it is present or
- * none of it. One writer has at most one change in progress, and no two writers touch the same key,
- * so pending changes never overlap.
+ * A change that was sent but not answered is pending: after a crash, either all of it is present or
+ * none of it. Each writer has at most one change in progress, and no two writers touch the same
+ * key, so pending changes never overlap.
  */
 
 /** The new text of each touched key; undefined deletes the key. */
@@ -17,7 +17,10 @@ export interface ObservedRow {
 export interface Verdict {
   /** The number of keys whose acknowledged state is missing. */
   lost: number;
-  /** The number of keys with a value that no writer wrote, or whose deletion was acknowledged. */
+  /**
+   * The number of keys that have a value no writer wrote, or that reappeared after an acknowledged
+   * deletion.
+   */
   invented: number;
   /** The number of pending changes that are only partly present. */
   torn: number;

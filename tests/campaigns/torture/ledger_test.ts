@@ -1,4 +1,6 @@
-/** The torture checker can be trusted because it finds each kind of injected fault. */
+/**
+ * Verifies that the torture checker finds each kind of injected fault, so that it can be trusted.
+ */
 import { describe, expect, test } from "bun:test";
 import { Ledger, type ObservedRow, SeqWatch } from "./ledger.ts";
 
@@ -38,11 +40,11 @@ describe("Ledger.judge", () => {
     ["nothing is there", {}, { torn: 1, lost: 1, invented: 0 }],
     ["an older state is back", { 1: "a", 2: "x" }, { ...clean, lost: 1 }],
     ["a row comes from nowhere", { 1: "a", 2: "b", 9: "z" }, { ...clean, invented: 1 }],
-  ])("when %s", (_name, rows, verdict) => {
+  ])("Ledger.judge when %s", (_name, rows, verdict) => {
     expect(ledgerUnderWay().judge(observed(rows))).toMatchObject(verdict);
   });
 
-  test("counts a lost row when nothing is pending", () => {
+  test("Ledger.judge counts a lost row when no change is pending", () => {
     const ledger = ledgerUnderWay();
     ledger.refuse(7);
     const verdict = ledger.judge(observed({ 1: "a" }));
@@ -50,14 +52,14 @@ describe("Ledger.judge", () => {
     expect(verdict.findings).toEqual(['key 2 should hold "b" and is not there']);
   });
 
-  test("counts an acknowledged deletion that reappears", () => {
+  test("Ledger.judge counts a row that reappears after an acknowledged deletion", () => {
     const ledger = ledgerUnderWay();
     ledger.acknowledge(7);
     const verdict = ledger.judge(observed({ 1: "a", 2: "c", 3: "d" }));
     expect(verdict).toMatchObject({ lost: 0, invented: 1, torn: 0 });
   });
 
-  test("adopts the outcome of a pending change, so that it cannot vanish later", () => {
+  test("Ledger.judge adopts the outcome of a pending change, so that it cannot vanish later", () => {
     const ledger = ledgerUnderWay();
     ledger.judge(observed({ 2: "c", 3: "d" }));
     expect(ledger.judge(observed({ 2: "c" }))).toMatchObject({ lost: 1, invented: 0, torn: 0 });
@@ -65,7 +67,7 @@ describe("Ledger.judge", () => {
 });
 
 describe("SeqWatch", () => {
-  test("lets an id be read again, and counts one that refers to something else", () => {
+  test("SeqWatch allows an id to be read again, but counts an id that identifies something else", () => {
     const watch = new SeqWatch();
     watch.acknowledged(5);
     watch.seen(5, "a");
@@ -75,14 +77,14 @@ describe("SeqWatch", () => {
     expect(watch.reusedCount).toBe(1);
   });
 
-  test("counts an id that two responses contain", () => {
+  test("SeqWatch counts an id that two responses contain", () => {
     const watch = new SeqWatch();
     watch.acknowledged(5);
     watch.acknowledged(5);
     expect(watch.reusedCount).toBe(1);
   });
 
-  test("counts an id assigned after a restart at or below one seen before it", () => {
+  test("SeqWatch counts an id that is at or below an earlier one after a restart", () => {
     const watch = new SeqWatch();
     watch.seen(5, "a");
     watch.raiseFloor();

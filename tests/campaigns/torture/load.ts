@@ -1,14 +1,14 @@
 /**
- * The load under which a server is killed: writers that insert, update, delete and commit several
- * statements at once, and one that flushes and changes definitions. Each writer records in the
- * ledger the changes that it is about to send, and then the response.
+ * Generates the load under which a server is killed: writers that insert, update, delete and commit
+ * several statements at once, and one writer that flushes and changes definitions. Each writer
+ * records in the ledger the changes that it is about to send, and then the response.
  */
 
 import type { Chance } from "../../../scripts/support/chance.ts";
 import type { ServerProcess } from "../../support/server_process.ts";
 import type { Changes, Ledger, SeqWatch } from "./ledger.ts";
 
-/** A table as one user sees it: that user must read exactly the rows in its ledger. */
+/** A table as one user sees it. The user must read exactly the rows in the ledger. */
 export interface Scope {
   readonly table: string;
   readonly user: string;
@@ -18,8 +18,8 @@ export interface Scope {
 }
 
 /**
- * The maximum number of keys of a writer that still inserts more than it deletes, so that the
- * tables stay small enough to read.
+ * The number of keys from which a writer deletes more than it inserts, so that the tables stay
+ * small enough to read.
  */
 const KEYS_MAX = 1500;
 
@@ -32,7 +32,7 @@ const WRITER_KEYS = 1_000_000;
 export interface Tally {
   acknowledged: number;
   refused: number;
-  /** The last refusal, for the report. A healthy server refuses nothing here. */
+  /** The last refusal, for the report. A healthy server refuses nothing under this load. */
   lastRefusal: string;
 }
 
@@ -44,7 +44,7 @@ export interface WriterOptions {
   tally: Tally;
 }
 
-/** One of the writers. Its keys ascend for the whole run. */
+/** One of the writers. Its keys ascend throughout the run. */
 export class Writer {
   readonly #options: WriterOptions;
   readonly #own: number[] = [];
@@ -123,13 +123,13 @@ export class Writer {
   }
 
   /**
-   * Returns a new text. Each is written once, so that a text read back identifies the statement
-   * that wrote it.
+   * Returns a new text. Each text is written only once, so a text that is read back identifies the
+   * statement that wrote it.
    */
   #newText(): string {
     const { chance, writer } = this.#options;
     this.#version += 1;
-    // Long texts fill the log, so that it is recycled during the life of most servers.
+    // Long texts fill the log, so that most servers recycle it during their life.
     const lengthMax = chance.below(8) === 0 ? LONG_TEXT_MAX : SHORT_TEXT_MAX;
     return `w${writer}.${this.#version}.${chance.text(8 + chance.below(lengthMax))}`;
   }
@@ -148,7 +148,7 @@ export class Writer {
       scope.seqs.acknowledged(seq);
       return true;
     }
-    // If the outcome is not known, the change stays pending until the restart shows it.
+    // If the outcome is unknown, the change stays pending until the restart reveals it.
     if (body.error?.code === "COMMIT_UNKNOWN") return false;
     scope.ledger.refuse(writer);
     tally.refused += 1;
@@ -169,10 +169,7 @@ export class Definer {
   readonly #options: DefinerOptions;
   /** Side tables that exist according to the acknowledgements, with their columns. */
   readonly #columnsByTable = new Map<string, string[]>();
-  /**
-   * The change that was sent and has had no response: the states before and after it are both
-   * correct.
-   */
+  /** The change that was sent but not answered: the states before and after it are both correct. */
   #unanswered: { table: string; before?: string[]; after?: string[] } | undefined;
   #tableCount = 0;
 

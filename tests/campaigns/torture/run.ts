@@ -1,4 +1,4 @@
-/** Performs one run of the torture: load, kill, start and compare, repeatedly. */
+/** Runs the torture test: load, kill, start and compare, repeatedly. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,13 +23,13 @@ export const INJECTED_FAULTS = [
 export type InjectedFault = (typeof INJECTED_FAULTS)[number];
 
 export interface TortureOptions {
-  /** The number of kills at random moments, used if there are no rounds. */
+  /** The number of kills at random moments; used if no rounds are given. */
   killCount: number;
   /** The number of times that the server is killed at each named point. */
   rounds: number;
-  /** The time for which random kills and rounds of named points alternate, if it is given. */
+  /** The time for which random kills alternate with rounds of named points, if given. */
   minutes?: number | undefined;
-  /** Called after each kill; true if the run is to end. */
+  /** Called after each kill. Returns true to end the run. */
   isEnough?: () => boolean;
   seed: number;
   injected: InjectedFault | undefined;
@@ -60,7 +60,7 @@ export interface TortureReport {
 
 /**
  * The minimum time that a server runs under load: often too short for a flush, sometimes long
- * enough for several.
+ * enough for several flushes.
  */
 const LIFE_MS_MIN = 30;
 const LIFE_MS_MAX = 1500;
@@ -73,7 +73,7 @@ const MINUTE_MS = 60_000;
 /** In a long run, the number of random kills between two rounds over the named points. */
 const KILLS_BETWEEN_ROUNDS = 100;
 
-/** The maximum time in which a server under load reaches every named point. */
+/** The maximum time within which a server under load reaches every named point. */
 const POINT_MS_MAX = 90_000;
 
 /** The writers notice the end of a server a moment before this script does. */
@@ -179,7 +179,8 @@ class Run {
         new Writer({
           server,
           scope,
-          // The two owners use the same keys: a row of one owner must not be visible to the other.
+          // The two owners use the same keys, so that a row of one owner that is visible to the
+          // other is noticed.
           writer: index < 2 ? index : 2,
           chance: chanceFromSeed(chance.below(2 ** 31)),
           tally,
@@ -345,7 +346,7 @@ class Run {
     return observed;
   }
 
-  /** A read by key must return the same rows as the scan. */
+  /** Reads by key, which must return the same rows as the scan. */
   async #lookUp(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
     const keys = [...observed.keys()];
     for (let count = 0; count < LOOKUPS_PER_SCOPE && keys.length > 0; count += 1) {
@@ -361,7 +362,7 @@ class Run {
     }
   }
 
-  /** A read by the secondary index must find the same rows as the scan. */
+  /** Reads through the secondary index, which must find the same rows as the scan. */
   async #lookUpTexts(scope: Scope, observed: ReadonlyMap<number, ObservedRow>): Promise<void> {
     const { chance, injected } = this.#options;
     if (injected !== undefined && injected !== "misindexed") return;
@@ -381,7 +382,7 @@ class Run {
     }
   }
 
-  /** Damages the rows that were read, if the run is meant to show that it would notice. */
+  /** Damages the rows that were read if the run should show that it would notice the damage. */
   #inject(observed: Map<number, ObservedRow>): void {
     const { injected } = this.#options;
     const [first, second] = observed;

@@ -9,7 +9,7 @@ import type { Tally } from "./load.ts";
 
 export const UPLOADS_TABLE = "torture.docs";
 
-/** The maximum number of files of a writer that still uploads more than it deletes. */
+/** The number of files from which a writer deletes more than it uploads. */
 const FILES_MAX = 60;
 
 export class Uploader {
@@ -18,7 +18,7 @@ export class Uploader {
   readonly #tally: Tally;
   /** The content of each file that exists according to the acknowledgements. */
   readonly #contents = new Map<number, string>();
-  /** The request that was sent and has had no response. Without content, it is a deletion. */
+  /** The request that was sent but not answered. A request without content is a deletion. */
   #pending: { readonly id: number; readonly content: string | undefined } | undefined;
   #next = 0;
 

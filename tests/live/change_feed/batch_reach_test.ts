@@ -1,4 +1,4 @@
-/** Verifies that each group gets, once, the part of a multi-tick batch that it lacks. */
+/** Verifies that each group gets the part of a multi-tick batch that it lacks, exactly once. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import { BatchReach } from "../../../src/live/change_feed/batch_reach.ts";
@@ -7,7 +7,7 @@ import type { ChangeBatch } from "../../../src/storage/mod.ts";
 
 const SEQS = [10, 20, 30, 40];
 
-test("BatchReach.missingOf returns the whole batch itself for a group that has none of it", () => {
+test("BatchReach.missingOf returns the batch itself for a group that has no part of it", () => {
   const batch = changeBatch();
   const reach = new BatchReach<string>();
   expect(reach.missingOf("a", batch, undefined)).toBe(batch);
@@ -15,7 +15,7 @@ test("BatchReach.missingOf returns the whole batch itself for a group that has n
   expect(seqsOf(reach.missingOf("a", batch, due(batch, [1, 3])))).toEqual([20, 40]);
 });
 
-test("BatchReach.missingOf leaves out what a group has, and is empty if it has all", () => {
+test("BatchReach.missingOf omits what a group has, and is empty if the group has everything", () => {
   const batch = changeBatch();
   const reach = new BatchReach<string>();
   reach.note("a", seq(20));
@@ -28,7 +28,7 @@ test("BatchReach.missingOf leaves out what a group has, and is empty if it has a
   expect(reach.missingOf("a", batch, undefined)).toBeUndefined();
 });
 
-test("BatchReach.noteAtLeast never takes a group back", () => {
+test("BatchReach.noteAtLeast never moves a group back", () => {
   const reach = new BatchReach<string>();
   reach.note("a", seq(30));
   reach.noteAtLeast("a", seq(20));
@@ -39,7 +39,7 @@ test("BatchReach.noteAtLeast never takes a group back", () => {
   expect(reach.of("b")).toBe(seq(20));
 });
 
-test("BatchReach.passed forgets groups that are not further than their feed", () => {
+test("BatchReach.passed forgets groups that are not ahead of their feed", () => {
   const reach = new BatchReach<string>();
   reach.note("a", seq(30));
   reach.note("b", seq(31));
@@ -51,7 +51,7 @@ test("BatchReach.passed forgets groups that are not further than their feed", ()
   expect(reach.of("b")).toBeUndefined();
 });
 
-/** Returns the rows whose only version, the new one, satisfies a condition. */
+/** Returns the rows for which only the new version satisfies a condition. */
 function due(batch: ChangeBatch, rows: readonly number[]): DueRows {
   const found = new DueRows(batch);
   for (const row of rows) found.add(row, 1);

@@ -1,7 +1,7 @@
 /**
- * Verifies that a feed stops between two groups, and within a group whose rows take long, and no
- * follower misses or repeats a change. Method: budgets that one group uses up, and followers that
- * record the changes that they take.
+ * Verifies that a feed can pause between two groups, and within a group whose rows take long,
+ * without any follower missing or repeating a change. The tests use budgets that one group
+ * exhausts, and followers that record the changes they receive.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -62,7 +62,7 @@ interface Fixture {
   readonly sql: KnownQueries;
   readonly open: (query: string) => { taker: Taker; group: SubscriptionGroup<Taker> };
   readonly insert: (...rows: Row[]) => void;
-  /** Groups that need their own feed. */
+  /** Groups that need a feed of their own. */
   readonly slow: SlowGroup<Taker>[];
   readonly newFeed: () => ChangeFeed<Taker>;
 }
@@ -106,7 +106,7 @@ function fixture(): Fixture {
   };
 }
 
-test("Feed stops between groups, and each gets each change once", () => {
+test("Feed pauses between groups, and each group gets each change once", () => {
   const { feed, insert, open, store } = fixture();
   const opened = QUERIES.map(open);
   insert(message(1, "lobby"), message(2, "lobby"), message(3, "lobby"));
@@ -156,7 +156,7 @@ test("Feed copies no rows for a group that has all of them", () => {
   for (const { taker } of opened) expect(taker.ids).toEqual([1, 3]);
 });
 
-test("Feed.positionOf distinguishes groups that are further in a batch", () => {
+test("Feed.positionOf distinguishes groups that are further ahead within a batch", () => {
   const { feed, insert, open, store } = fixture();
   const [first, second] = QUERIES.map(open);
   const before = store.visibleSeq;
@@ -166,7 +166,7 @@ test("Feed.positionOf distinguishes groups that are further in a batch", () => {
   expect(second && feed.positionOf(second.group)).toBe(before);
 });
 
-test("Feed: a group without followers in the middle of a batch begins where the feed is", () => {
+test("Feed starts a group without followers at its own position in the middle of a batch", () => {
   const { feed, insert, open } = fixture();
   const [first, second] = QUERIES.map(open);
   if (first === undefined || second === undefined) throw new Error("both are open");
@@ -179,7 +179,7 @@ test("Feed: a group without followers in the middle of a batch begins where the 
   expect(second.taker.ids).toEqual([1]);
 });
 
-test("Feed: a group next to which others come and go receives each change once, as they do", () => {
+test("Feed delivers each change once to a group even while other groups come and go", () => {
   const { feed, insert, open } = fixture();
   const opened = [open("SELECT * FROM chat.messages")];
   const tell = (id: number): void => {
@@ -196,7 +196,7 @@ test("Feed: a group next to which others come and go receives each change once, 
   expect(opened.map(({ taker }) => taker.ids)).toEqual([[1, 2, 3, 4], [2, 3], [3]]);
 });
 
-test("Feed: a group that is the only one with a condition gets the matching changes", () => {
+test("Feed delivers the matching changes to the only group with a condition", () => {
   const { feed, insert, open } = fixture();
   const { taker } = open("SELECT * FROM chat.messages WHERE room = 'lobby'");
   insert(message(1, "hall"), message(2, "lobby"));
@@ -204,7 +204,7 @@ test("Feed: a group that is the only one with a condition gets the matching chan
   expect(taker.ids).toEqual([2]);
 });
 
-test("Feed stops within a group whose rows take long", () => {
+test("Feed pauses within a group whose rows take long", () => {
   const { feed, insert, open, sql } = fixture();
   sql.pace = SLOW;
   const { taker, group } = open("SELECT * FROM chat.messages");
@@ -218,7 +218,7 @@ test("Feed stops within a group whose rows take long", () => {
   expect(taker.ids).toEqual([1, 2, 3, 4, 5]);
 });
 
-test("Feed releases a group that is slow three times in a row, and it continues in its own feed", () => {
+test("Feed releases a group that is slow three times in a row to a feed of its own", () => {
   const { feed, insert, newFeed, open, slow, sql, store } = fixture();
   sql.pace = SLOW;
   const { taker: late, group } = open("SELECT * FROM chat.messages");

@@ -1,6 +1,6 @@
 /**
- * Verifies that each feed is found by its partition, its table and its query, and is not found once
- * it is gone.
+ * Verifies that each feed is found by its partition, its table and its query, and is no longer
+ * found after it has ended.
  */
 import { expect, test } from "bun:test";
 import { ChangeFeeds, type PartitionKey } from "../../../src/live/change_feed/change_feeds.ts";
@@ -10,7 +10,7 @@ const SLOW: PartitionKey = { tableId: 1, owner: 2 };
 const SLOWER: PartitionKey = { tableId: 1, owner: 2 };
 const ELSEWHERE: PartitionKey = { tableId: 3, owner: 2 };
 
-test("Feeds finds shared and slow feeds, and forgets each by itself", () => {
+test("Feeds finds shared and slow feeds, and forgets each separately", () => {
   const feeds = new ChangeFeeds<PartitionKey>();
   expect([feeds.isEmpty, feeds.shared(QUICK), [...feeds.slow(QUICK)]]).toEqual([
     true,
@@ -38,7 +38,7 @@ test("Feeds finds shared and slow feeds, and forgets each by itself", () => {
   expect([feeds.isEmpty, feeds.all()]).toEqual([true, []]);
 });
 
-test("Feeds keeps two slow feeds of one query, and finds the first of them", () => {
+test("Feeds keeps two slow feeds of one query, and finds the first one", () => {
   const feeds = new ChangeFeeds<PartitionKey>();
   feeds.addSlow(SLOW, "a");
   feeds.addSlow(SLOWER, "a");

@@ -1,6 +1,6 @@
 /**
- * Verifies that a feed reads fewer versions at once if each one makes many messages, if they are
- * large, or if a batch did not fit its tick; and more again afterwards.
+ * Verifies that a feed reads fewer versions at a time if each one creates many messages, if they
+ * are large, or if a batch did not fit into its tick, and more again afterwards.
  */
 import { expect, test } from "bun:test";
 import { FeedBatchSize } from "../../../src/live/change_feed/feed_batch_size.ts";
@@ -14,7 +14,7 @@ test("FeedBatchSize.rows grows from the size for unknown rows to 512", () => {
   expect(size.rows(FRAME_BYTES_MAX)).toBe(512);
 });
 
-test("FeedBatchSize.rows falls with the messages that a version makes", () => {
+test("FeedBatchSize.rows decreases with the number of messages that a version creates", () => {
   const size = light();
   for (let batch = 0; batch < 40; batch += 1) {
     size.sent(4096, 0);
@@ -26,14 +26,14 @@ test("FeedBatchSize.rows falls with the messages that a version makes", () => {
   expect(size.rows(FRAME_BYTES_MAX)).toBe(512);
 });
 
-test("FeedBatchSize.rows falls with the bytes of new and replaced rows", () => {
+test("FeedBatchSize.rows decreases with the bytes of new and replaced rows", () => {
   const size = light();
   size.sent(1, 1 << 19);
   size.finished(1, 1 << 19);
   expect(size.rows(FRAME_BYTES_MAX)).toBe(1);
 });
 
-test("FeedBatchSize.rows is half of a part that did not fit a tick, and doubles later", () => {
+test("FeedBatchSize.rows is half of a batch that did not fit into a tick, and doubles later", () => {
   const size = light();
   size.pausedIn(100);
   expect(size.rows(FRAME_BYTES_MAX)).toBe(50);

@@ -1,5 +1,5 @@
 /**
- * Verifies that a feed reads the columns that its groups read, and a column keeps its position
+ * Verifies that a feed reads the columns that its groups read, and that a column keeps its position
  * until all groups have to look it up again.
  */
 import { expect, test } from "bun:test";

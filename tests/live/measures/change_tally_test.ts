@@ -1,4 +1,4 @@
-/** Verifies that the counters of one subscription's changes add up, and its rate decays. */
+/** Verifies that the counters of a subscription's changes add up, and that its rate decays. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import { ChangeTally } from "../../../src/live/measures/change_tally.ts";
@@ -7,7 +7,7 @@ function seq(value: number): Seq {
   return value as Seq;
 }
 
-test("a tally counts changes and remembers the last", () => {
+test("a tally counts changes and remembers the last one", () => {
   const tally = new ChangeTally();
   tally.add(seq(5), 2, 1000);
   tally.add(seq(9), 3, 4000);

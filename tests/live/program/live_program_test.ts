@@ -1,6 +1,7 @@
 /**
- * Verifies that rows that may each take long are read and evaluated one group at a time, their time
- * is charged, and a tick ends after any of them. Method: a pace and a clock that the test controls.
+ * Verifies that rows that may each take long are read and evaluated one group at a time, that their
+ * time is charged, and that a tick may end after any group. The test controls the pace and the
+ * clock.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";
@@ -49,7 +50,7 @@ function programOf(sql: string, pace: LivePace | undefined): LiveProgram {
   return new LiveProgram(queries.planLive(ANN, { sql, params: [] }));
 }
 
-test("portion evaluates all rows at once where none takes long", () => {
+test("portion evaluates all rows at once if none takes long", () => {
   const program = programOf(COMPUTED, undefined);
   const budget = tickOf(10);
   const portion = program.portion({ rowCount: 1000, budget }, (count) => [count]);
@@ -58,7 +59,7 @@ test("portion evaluates all rows at once where none takes long", () => {
   expect(program.rowsAtOnce(1024)).toBe(1024);
 });
 
-test("portion evaluates as many rows as the pace says, and pays for their time", () => {
+test("portion evaluates as many rows as the pace allows, and charges their time", () => {
   const { groups, pace } = paced(
     () => 2,
     (index) => (index < 0 ? 8 : 3),
@@ -76,7 +77,7 @@ test.each([
   { rowsMax: 1, read: 16 },
   { rowsMax: 100, read: 100 },
   { rowsMax: 2000, read: 1024 },
-])("rowsAtOnce reads $read rows where $rowsMax are evaluated", ({ read, rowsMax }) => {
+])("rowsAtOnce reads $read rows if at most $rowsMax are evaluated", ({ read, rowsMax }) => {
   const { pace } = paced(
     () => 0,
     () => rowsMax,
@@ -84,7 +85,7 @@ test.each([
   expect(programOf(COMPUTED, pace).rowsAtOnce(1024)).toBe(read);
 });
 
-test("a snapshot ends its tick after a row whose fields take long, and continues after it", () => {
+test("a snapshot ends its tick after a row whose fields take long, and continues after that row", () => {
   const { store, clock } = liveFixture();
   const ids = [1, 2, 3, 4, 5, 6];
   const rows = ids.map((id) => message(id, "lobby", 10 + id));

@@ -1,7 +1,7 @@
 /**
- * Verifies that large rows are read a few at a time, and small ones many, so that a socket that
- * accepts one message costs about one message of reading. Method: rows of 20 KB, sockets that
- * accept one message at a time, and a store that counts the versions that are read.
+ * Verifies that large rows are read a few at a time and small rows many at a time, so that a socket
+ * that accepts one message costs about one message of reading. The tests use rows of 20 KB, sockets
+ * that accept one message at a time, and a store that counts the versions that are read.
  */
 import { expect, test } from "bun:test";
 import { ReadSize } from "../../../src/live/program/read_size.ts";
@@ -28,7 +28,7 @@ const ROWS = 300;
 const LARGE = "x".repeat(20_000);
 const FRAME_BYTES_MAX = 65_536;
 
-test("ReadSize begins with few rows, at most doubles, and shrinks at once", () => {
+test("ReadSize starts with few rows, at most doubles, and shrinks at once", () => {
   const size = new ReadSize();
   const asked = { rowsMax: 256, frameBytesMax: 8 << 20 };
   expect(size.rowsOf(asked)).toBe(64);
@@ -43,7 +43,7 @@ test("ReadSize begins with few rows, at most doubles, and shrinks at once", () =
   expect(size.rowsOf(asked)).toBe(1);
 });
 
-test("ReadSize keeps to what one frame may hold", () => {
+test("ReadSize never exceeds what one frame may hold", () => {
   const size = new ReadSize();
   size.note(1, 16_384);
   expect(size.rowsOf({ rowsMax: 256, frameBytesMax: FRAME_BYTES_MAX })).toBe(4);
@@ -132,7 +132,7 @@ class Taker implements GroupMember {
   }
 }
 
-test("Feed reads large rows a few at a time, and pays for their bytes", () => {
+test("Feed reads large rows a few at a time, and charges their bytes", () => {
   const { fixture, readCount } = countedFixture();
   const { store } = fixture;
   const feed = feedOver<Taker>({

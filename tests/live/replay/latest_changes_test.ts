@@ -1,4 +1,4 @@
-/** The walk back along a key, shared by the ticks of a replay. */
+/** Tests the walk back along a key, which a replay may spread over several ticks. */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -10,7 +10,7 @@ import { programFor, tickOf } from "../../support/live_parts.ts";
 
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
 
-test("LatestChanges gives up a walk whose version is gone when the next batch is read", () => {
+test("LatestChanges abandons a walk if its version is gone when the next batch is read", () => {
   const { sql, store } = liveFixture();
   const write = (operation: TableWrite["operation"], row: Row): Seq =>
     store.write({ tableId: MESSAGES, owner: 1, operation, rows: [row] }).lastSeq;
@@ -38,7 +38,7 @@ test("LatestChanges gives up a walk whose version is gone when the next batch is
 
   expect(read((newest - 1) as Seq, 40)).toBe(0);
   expect(latest.isWalking).toBe(true);
-  // The version at which it began has expired in the meantime.
+  // The version at which the walk began has expired in the meantime.
   expect(read(newest, 40)).toBe(1);
   expect(latest.isWalking).toBe(false);
 });

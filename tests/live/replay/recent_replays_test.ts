@@ -24,7 +24,7 @@ import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
 
 const LOBBY = "SELECT * FROM chat.messages WHERE room = 'lobby'";
 
-/** A time longer than a batch is kept. */
+/** Longer than the time for which a batch is kept. */
 const LATER_MS = 1000;
 
 function write(
@@ -60,7 +60,7 @@ async function replayed(
   return sink;
 }
 
-/** Makes the same request to an engine that has not served any client. */
+/** Sends the same request to an engine that has not served any client. */
 async function replayedAlone(
   { clock, store }: LiveFixture,
   options: SubscribeOptions,
@@ -73,7 +73,7 @@ function firstBatch({ shared }: RecordingSink): unknown {
   return shared.find(({ message: sent }) => sent.type === "initial_data_batch");
 }
 
-test("replays of one query from one position share the message of their first batch", () => {
+test("replays of one query from one position share the message with their first batch", () => {
   const { fixture, position } = behind();
   const options = { from_seq_id: position, batch_size: 3 };
   const first = fixture.open(LOBBY, options);
@@ -87,7 +87,7 @@ test("replays of one query from one position share the message of their first ba
   expect(second.sink.batches().at(-1)?.batch_control.status).toBe("ready");
 });
 
-test("a subscription with another id shares rows, but has its own message", () => {
+test("a subscription with another id shares the rows, but has its own message", () => {
   const { fixture, position } = behind();
   const options = { from_seq_id: position, batch_size: 3 };
   const ids = ["a", "b", "c", "d", "e", "f"];
@@ -98,7 +98,7 @@ test("a subscription with another id shares rows, but has its own message", () =
   }
 });
 
-test("another position, batch size, mode, owner or moment makes a separate batch", () => {
+test("another position, batch size, mode, owner or time creates a separate batch", () => {
   const { fixture, position } = behind();
   const options = { from_seq_id: position, batch_size: 3 };
   const batch = firstBatch(fixture.open(LOBBY, options).sink);
@@ -115,7 +115,7 @@ test("another position, batch size, mode, owner or moment makes a separate batch
   expect(firstBatch(fixture.open(LOBBY, options).sink)).not.toBe(again);
 });
 
-test("a position that falls out of history is refused, although a batch still exists", () => {
+test("a position that has dropped out of history is refused, although a batch still exists", () => {
   const { fixture, position } = behind();
   const options = { from_seq_id: position, batch_size: 3 };
   write(fixture, "update", 2);
@@ -124,7 +124,7 @@ test("a position that falls out of history is refused, although a batch still ex
   expect(() => fixture.open(LOBBY, options)).toThrow(SubscriptionError);
 });
 
-test("a batch serves only replays that reach as far as the one that made it", () => {
+test("a batch is shared only with replays that extend as far as the one that created it", () => {
   const { clock, sql } = liveFixture();
   const program = programFor(sql.planLive(ANN, { sql: LOBBY, params: [] }));
   const recent = new RecentReplays(clock);
@@ -143,7 +143,7 @@ test("a batch serves only replays that reach as far as the one that made it", ()
   expect(recent.find({ ...start, boundary: 19 as Seq })).toBeUndefined();
 });
 
-test("the messages are those of an engine that has served no other client", async () => {
+test("the messages equal those of an engine that has served no other client", async () => {
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   const fixture = liveFixture();

@@ -78,7 +78,7 @@ function expectRefused(open: () => unknown): SubscriptionError["response"] {
   throw new Error("it was not refused");
 }
 
-test("replay all: old predecessors are batch rows, new ones changes, leavers deletes in place", async () => {
+test("replay all: replaced old rows arrive in batches, new ones as changes, and rows that leave as deletes", async () => {
   const fixture = liveFixture();
   write(fixture, "insert", message(1, "lobby"), message(2, "lobby"), message(3, "hall"));
   const position = fixture.store.visibleSeq;
@@ -120,7 +120,7 @@ test("replay all: the deletion of a row that the client never saw is not sent", 
   expect(shape(sink)).toEqual([`ack ${position}`, "ready "]);
 });
 
-test("a request counts batch_size versions, rows and changes alike", () => {
+test("a request counts batch_size versions, whether they are rows or changes", () => {
   const fixture = liveFixture();
   for (let id = 1; id <= 6; id += 1) write(fixture, "insert", message(id, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -134,7 +134,7 @@ test("a request counts batch_size versions, rows and changes alike", () => {
   expect(shape(sink)).toEqual([...first, "delete 5", "delete 6", "ready 7,8"]);
 });
 
-test("after replayChangesMax changes the phase closes, and the rest comes as changes", async () => {
+test("after replayChangesMax changes, the replay ends and the rest arrives as live changes", async () => {
   const fixture = liveFixture({ replayChangesMax: 2 });
   for (let id = 1; id <= 5; id += 1) write(fixture, "insert", message(id, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -159,7 +159,7 @@ test("after replayChangesMax changes the phase closes, and the rest comes as cha
   expect(sink.batches().at(-1)?.batch_control.last_seq_id).toBe(third.seq);
 });
 
-test("replayChangesMax 0 closes before the first change", async () => {
+test("replayChangesMax 0 ends the replay before the first change", async () => {
   const fixture = liveFixture({ replayChangesMax: 0 });
   write(fixture, "insert", message(1, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -170,7 +170,7 @@ test("replayChangesMax 0 closes before the first change", async () => {
   expect(sink.batches()[0]?.batch_control.last_seq_id).toBe(position);
 });
 
-test("replay latest: one row or one delete per key, at its newest version", () => {
+test("replay latest: each key arrives as one row or one delete, at its newest version", () => {
   const fixture = liveFixture();
   for (let id = 1; id <= 5; id += 1) {
     write(fixture, "insert", message(id, id === 5 ? "hall" : "lobby", id));
@@ -203,7 +203,7 @@ test("replay latest: one row or one delete per key, at its newest version", () =
 });
 
 test.each(["all", "latest"] as const)(
-  "replay %s: what has expired is passed over, also as a predecessor of what has not",
+  "replay %s: expired versions are skipped, even as predecessors of versions that have not expired",
   (replay) => {
     const fixture = liveFixture();
     fixture.store.defineTable({ ...messagesTable(), ttlMs: 1000 });
@@ -245,7 +245,7 @@ test("replay latest: a long walk back takes many ticks and finds the matching ve
   expect(turnCount).toBeGreaterThan(20);
 });
 
-test("replay latest: the batches before its newest version do not search again for a key of many versions", () => {
+test("replay latest: the batches before its newest version do not search a key with many versions again", () => {
   const fixture = liveFixture();
   const position = write(fixture, "insert", message(1, "lobby")).seq;
   const versionCount = 4000;
@@ -257,7 +257,7 @@ test("replay latest: the batches before its newest version do not search again f
   expect(fixture.store.scannedCount).toBe(versionCount);
 });
 
-test("replay latest: versions are evaluated once, however many ticks a walk before them takes", () => {
+test("replay latest: versions are evaluated once, however many ticks a preceding walk takes", () => {
   const fixture = liveFixture();
   const position = write(fixture, "insert", message(9, "hall")).seq;
   for (let n = 0; n < 200; n += 1) {
@@ -283,7 +283,7 @@ test("replay latest: versions are evaluated once, however many ticks a walk befo
   expect(evaluatedCount).toBeLessThan(200 + 200 + turnCount);
 });
 
-test("replay latest: a client has no position before it has everything", () => {
+test("replay latest: a client has no position before it has received everything", () => {
   const fixture = liveFixture();
   write(fixture, "insert", message(1, "lobby"), message(2, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -298,7 +298,7 @@ test("replay latest: a client has no position before it has everything", () => {
   ]);
 });
 
-test("position 0 replays the whole history while it is complete, else sends a snapshot", () => {
+test("position 0 replays the whole history if it is complete, and otherwise sends a snapshot", () => {
   const fixture = liveFixture();
   write(fixture, "insert", message(1, "lobby"));
   write(fixture, "update", message(1, "lobby", 1));
@@ -311,7 +311,7 @@ test("position 0 replays the whole history while it is complete, else sends a sn
   expect(shape(partial.sink)).toEqual(["ack null", "ready 2"]);
 });
 
-test("a position at earliest_seq is served, one below is RESUME_EXPIRED with it", () => {
+test("a position at earliest_seq is served, and one below it is refused with RESUME_EXPIRED and earliest_seq", () => {
   const fixture = liveFixture();
   const first = write(fixture, "insert", message(1, "lobby"));
   const second = write(fixture, "update", message(1, "lobby", 1));
@@ -329,7 +329,7 @@ test("a position at earliest_seq is served, one below is RESUME_EXPIRED with it"
   });
 });
 
-test("a position at the newest id is served, one above is INVALID_RESUME", () => {
+test("a position at the newest id is served, and one above it is refused with INVALID_RESUME", () => {
   const fixture = liveFixture();
   const { seq } = write(fixture, "insert", message(1, "lobby"));
   expect(shape(fixture.open(LOBBY, { from_seq_id: seq }).sink)).toEqual([`ack ${seq}`, "ready "]);
@@ -340,7 +340,7 @@ test("a position at the newest id is served, one above is INVALID_RESUME", () =>
   }
 });
 
-test("from is read when from_seq_id is absent, and both win over last_rows", () => {
+test("from is read if from_seq_id is absent, and both override last_rows", () => {
   const fixture = liveFixture();
   const { seq } = write(fixture, "insert", message(1, "lobby"));
   write(fixture, "insert", message(2, "lobby"));
@@ -350,7 +350,7 @@ test("from is read when from_seq_id is absent, and both win over last_rows", () 
   expect(shape(fixture.open(LOBBY, both).sink)).toEqual([`ack ${seq}`, "ready 2"]);
 });
 
-test("changes made during a replay follow it", async () => {
+test("changes made during a replay are delivered after it", async () => {
   const fixture = liveFixture();
   write(fixture, "insert", message(1, "lobby"), message(2, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -370,7 +370,7 @@ test("changes made during a replay follow it", async () => {
   ]);
 });
 
-test("a socket that fills in the middle of a replay loses and repeats nothing", async () => {
+test("a socket that fills up during a replay loses and repeats nothing", async () => {
   const fixture = liveFixture();
   for (let id = 1; id <= 9; id += 1) write(fixture, "insert", message(id, "lobby"));
   const position = fixture.store.visibleSeq;
@@ -398,7 +398,7 @@ test("a socket that fills in the middle of a replay loses and repeats nothing", 
   expect(subscription.position).toBe(fixture.store.visibleSeq);
 });
 
-test("a replay whose history expires while it loads ends with RESUME_EXPIRED", () => {
+test("a replay ends with RESUME_EXPIRED if its history expires while it loads", () => {
   const fixture = liveFixture();
   write(fixture, "insert", message(1, "lobby"), message(2, "lobby"));
   const position = fixture.store.visibleSeq;

@@ -1,6 +1,7 @@
 /**
- * Followed queries that compare columns with the time: rows come and go at the moment at which the
- * SELECT begins to give another result, without a commit and without a look at the clock before.
+ * Tests maintained queries that compare columns with the current time. Rows must appear and
+ * disappear at the exact moment at which the SELECT would return a different result, without a
+ * commit and without checking the clock repeatedly.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,7 +21,7 @@ import { until } from "../../support/until.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Ten o'clock of the third day. */
+/** Ten o'clock on the third day. */
 const START_MS = SEQ_EPOCH_MS + 58 * HOUR;
 
 let directory: string;
@@ -59,7 +60,7 @@ function follow(sql: string, from?: number): ResultFollower {
   return follower;
 }
 
-/** Lets everything run that is due. */
+/** Runs all work that is due. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await clock.yield();
 }
@@ -131,7 +132,7 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ["a parameter as the interval", "SELECT id FROM posts WHERE at > now() - '45 minutes'::INTERVAL"],
 ];
 
-/** In a thorough run, two hours and the next three days. */
+/** The range of the test in a thorough run: two hours, and then three days. */
 const MINUTES = amountOf({ usual: 40, thorough: 120 });
 const HOURS = amountOf({ usual: 40, thorough: 72 });
 
@@ -141,7 +142,7 @@ const STEPS_MS: readonly number[] = [
   ...Array.from({ length: HOURS }, () => [1, HOUR - 2, 1]).flat(),
 ];
 
-describe("time changes", () => {
+describe("rows change as time passes", () => {
   for (const [what, sql] of QUERIES) {
     test(what, async () => {
       await begin();
@@ -165,7 +166,7 @@ describe("time changes", () => {
   }
 });
 
-/** The cells of a follower's rows that the SELECT has, sorted. */
+/** The cells of a follower's rows that the SELECT also returns, sorted. */
 function cellsOf(follower: ResultFollower, rows: readonly (readonly unknown[])[]): unknown[][] {
   const names = follower.ack?.schema.map(({ name }) => name) ?? [];
   const shown = names.slice(0, rows[0]?.length);
@@ -188,7 +189,7 @@ test("a commit between two moments counts, and the next moment is found again", 
   await until(() => follower.rows.every(({ id }) => id !== 1));
 });
 
-test("a query without a moment ahead waits for a commit", async () => {
+test("a query whose rows will not change by time waits for a commit", async () => {
   await begin();
   const timerCount = clock.timerCount;
   const follower = follow("SELECT id FROM posts WHERE at > now() + INTERVAL '10 hours'");
@@ -215,7 +216,7 @@ const REFUSED: readonly (readonly [sql: string, name: string])[] = [
   ["SELECT id FROM posts WHERE CURRENT_TIME > '10:00' ORDER BY 1 LIMIT 1", "current_time"],
 ];
 
-test("every other use of the time is refused with its name and a hint", async () => {
+test("every other use of the time is refused by name and with a hint", async () => {
   await begin();
   for (const [sql, name] of REFUSED) {
     let refusal: SubscriptionError | undefined;
@@ -233,7 +234,7 @@ test("every other use of the time is refused with its name and a hint", async ()
   }
 });
 
-test("EXPLAIN SUBSCRIBE TO says that time changes the rows", async () => {
+test("EXPLAIN SUBSCRIBE TO reports that time changes the rows", async () => {
   await begin();
   const lines = await run("EXPLAIN SUBSCRIBE TO SELECT id FROM app.posts WHERE at > now()");
   expect(lines.flat()).toContain(

@@ -1,6 +1,7 @@
 /**
- * Queries that are maintained from the changes of their tables: after each commit, the rows are
- * those of the SELECT, and have the same keys as in a query that is evaluated again.
+ * Tests queries that are maintained from the changes to their tables. After each commit, the rows
+ * must equal the result of the SELECT, and have the same keys as in a query that is evaluated
+ * again.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -88,7 +89,10 @@ function rowsByKey({ rows }: ResultFollower): WireRow[] {
     .toSorted((left, right) => (String(left["_key"]) < String(right["_key"]) ? -1 : 1));
 }
 
-/** The numbers of evaluations and of steps without one, as EXPLAIN SUBSCRIBE TO shows them. */
+/**
+ * The number of evaluations and the number of incremental steps, as EXPLAIN SUBSCRIBE TO shows
+ * them.
+ */
 async function stepsOf(sql: string, params: readonly SqlParameter[] = []): Promise<number[]> {
   const lines = await run(`EXPLAIN SUBSCRIBE TO ${sql}`, params);
   const line = lines.map(([text]) => String(text)).find((text) => text.includes("so far"));
@@ -365,7 +369,7 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
   ],
 ];
 
-describe("each commit leads to the rows of the SELECT, with the same keys:", () => {
+describe("after each commit, rows and keys equal those of the SELECT:", () => {
   test.each(QUERIES)("%s", async (_, sql) => {
     const maintained = await current(follow(sql, undefined));
     const evaluated = await current(follow(sql, "evaluated"));
@@ -380,7 +384,7 @@ describe("each commit leads to the rows of the SELECT, with the same keys:", () 
   });
 });
 
-test("changes are followed without an evaluation", async () => {
+test("changes are applied without an evaluation", async () => {
   const sql = `SELECT u.city, count(*) AS n FROM shop.users u JOIN shop.orders o ON o.user_id = u.id
     GROUP BY u.city ORDER BY n DESC LIMIT 3`;
   const follower = await current(follow(sql, undefined));
@@ -391,11 +395,11 @@ test("changes are followed without an evaluation", async () => {
   }
   const [after = 0, followed = 0] = await stepsOf(sql);
   expect([before, after]).toEqual([1, 1]);
-  // Two of the orders belong to nobody.
+  // Two of the orders have no customer.
   expect(followed - followedBefore).toBe(8);
 });
 
-/** Follows a query with values of parameters, each in both ways. */
+/** Follows a query with each set of parameters, both incrementally and by evaluation. */
 async function followEach(
   sql: string,
   values: readonly unknown[],
@@ -438,7 +442,7 @@ const QUERIES_WITH_VALUES: readonly (readonly [what: string, sql: string])[] = [
   ],
 ];
 
-describe("queries that differ in the values of parameters:", () => {
+describe("queries that differ only in their parameters:", () => {
   test.each(QUERIES_WITH_VALUES)("%s", async (_, sql) => {
     const followers = await followEach(sql, [1, 2, 3, 4, null]);
     for (const [what, commit] of COMMITS) {
@@ -453,7 +457,7 @@ describe("queries that differ in the values of parameters:", () => {
   });
 });
 
-test("a change is followed by none of the subscribers that it does not concern", async () => {
+test("a change is not processed for subscribers that it does not concern", async () => {
   const sql =
     "SELECT o.id, i.n FROM shop.orders o JOIN shop.items i ON i.order_id = o.id WHERE o.user_id = $1";
   const followers = await followEach(sql, [1, 2]);
@@ -463,7 +467,7 @@ test("a change is followed by none of the subscribers that it does not concern",
   expect(await stepsOf(sql, [{ number: "2" }])).toEqual([1, 1]);
 });
 
-test("the least and the greatest value of a group are found again through an index", async () => {
+test("an index finds the new minimum or maximum of a group after a deletion", async () => {
   const sql = "SELECT user_id, min(total), max(total) FROM shop.orders GROUP BY user_id";
   const follower = await current(follow(sql, undefined));
   const evaluated = await current(follow(sql, "evaluated"));
@@ -484,7 +488,7 @@ test("the least and the greatest value of a group are found again through an ind
   expect(await stepsOf(sql)).toEqual([1, 7]);
 });
 
-test("a window is filled again once more rows leave it than its margin has", async () => {
+test("a window is refilled once more rows leave it than its margin holds", async () => {
   const rows = Array.from({ length: 300 }, (_, id) => `(${1000 + id}, 1, ${id})`).join();
   await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);
   const sql = "SELECT id, total FROM shop.orders ORDER BY total DESC LIMIT 5";
@@ -498,7 +502,7 @@ test("a window is filled again once more rows leave it than its margin has", asy
   }
 });
 
-test("a commit of many rows is evaluated, and followed from there", async () => {
+test("a large commit is evaluated, and later changes are applied incrementally again", async () => {
   const sql = "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id";
   const maintained = await current(follow(sql, "maintained"));
   const rows = Array.from({ length: 3000 }, (_, id) => `(${1000 + id}, ${id % 3}, 1)`).join();
@@ -510,7 +514,7 @@ test("a commit of many rows is evaluated, and followed from there", async () => 
   expect(counts).toEqual({ null: 1, 0: 1000, 1: 1002, 2: 1002, 9: 1 });
 });
 
-test("an index in memory forgets the values that rows had, and still finds all rows", async () => {
+test("an index in memory drops the old values of rows, and still finds all rows", async () => {
   const rows = Array.from({ length: 900 }, (_, id) => `(${1000 + id}, ${id}, ${id})`).join();
   await run(`DELETE FROM shop.orders; INSERT INTO shop.orders VALUES ${rows}`);
   const sql = "SELECT u.id, o.id AS o FROM shop.users u JOIN shop.orders o ON o.total = u.id";
@@ -525,14 +529,14 @@ test("an index in memory forgets the values that rows had, and still finds all r
   }
 });
 
-test("a change that leads to many rows again and again is evaluated", async () => {
+test("a change that repeatedly leads to many rows is evaluated instead", async () => {
   await run(`DELETE FROM shop.orders;
     INSERT INTO shop.orders SELECT g, g, 1 FROM generate_series(1, 12000) AS g`);
   const sql =
     "SELECT u.id, o.id AS o FROM shop.users u JOIN shop.orders o ON o.total = u.id AND o.user_id < u.boss";
   const maintained = await current(follow(sql, undefined));
   const [evaluationsBefore = 0] = await stepsOf(sql);
-  // The old row and the new row each lead to all 12,000 orders.
+  // The old row and the new row each match all 12,000 orders.
   await run("UPDATE shop.users SET boss = 4 WHERE id = 1");
   await run("UPDATE shop.users SET boss = 3 WHERE id = 1");
   await current(maintained);
@@ -570,7 +574,7 @@ test("a join whose index does not fit into the memory for live queries is evalua
   await small.close();
 });
 
-test("rows of inner joins have the seq of their last change, whenever they are followed", async () => {
+test("rows of inner joins have the seq of their last change, whenever the subscription began", async () => {
   const sql = `SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id
     WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id) ORDER BY o.id LIMIT 9`;
   const seqOf = async (change: string): Promise<number> => {
@@ -591,7 +595,7 @@ test("rows of inner joins have the seq of their last change, whenever they are f
   expect(early.ack?.schema.map(({ name }) => name)).toEqual(["id", "name", "id_2", "_key", "_seq"]);
 });
 
-test("a client that comes back may get the rows in the other way", async () => {
+test("a client that comes back may be served by the other method", async () => {
   const sql = "SELECT u.name, o.total FROM shop.users u JOIN shop.orders o ON o.user_id = u.id";
   const held = await current(follow(sql, "maintained"));
   held.subscription?.close();

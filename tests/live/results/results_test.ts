@@ -1,6 +1,6 @@
 /**
- * Queries that are followed as a whole, through the database: after every commit, the rows of a
- * subscriber are those of the SELECT.
+ * Tests maintained queries through the database: after every commit, the rows of a subscriber must
+ * equal the result of the SELECT.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -63,7 +63,7 @@ function follow(
   return follower;
 }
 
-/** Resolves once a follower has everything that is visible now. */
+/** Resolves once a follower has received everything that is visible now. */
 async function current(follower: ResultFollower): Promise<ResultFollower> {
   await follower.reaches(database.store.visibleSeq);
   return follower;
@@ -151,7 +151,7 @@ const QUERIES: readonly (readonly [string, string])[] = [
   ["a table function", "SELECT id, g FROM app.rooms, generate_series(1, id) g"],
 ];
 
-describe("after every commit a subscriber has the rows of the SELECT", () => {
+describe("after every commit, a subscriber has the rows of the SELECT", () => {
   test.each(QUERIES)("%s", async (_, sql) => {
     const follower = await current(follow(sql));
     expect(cellsOf(follower)).toHaveLength((await run(sql)).length);
@@ -168,7 +168,7 @@ describe("after every commit a subscriber has the rows of the SELECT", () => {
   });
 });
 
-test("a row that changes keeps its key, and only changed values come with it", async () => {
+test("a changed row keeps its key, and only its changed values are sent", async () => {
   const sql = "SELECT m.text, r.name FROM app.messages m JOIN app.rooms r ON r.id = m.room";
   const follower = await current(follow(sql));
   expect(follower.ack?.key_columns).toEqual(["id", "id_2"]);
@@ -187,7 +187,7 @@ test("a row that changes keeps its key, and only changed values come with it", a
 describe("ORDER BY and LIMIT", () => {
   const TOP = "SELECT id, text FROM app.messages ORDER BY stars DESC NULLS LAST, id LIMIT 2";
 
-  test("the ack names the order, and rows have the columns by which they are placed", async () => {
+  test("the ack contains the order, and rows contain the columns that determine their place", async () => {
     const { ack, rows } = await current(follow(TOP));
     expect(ack?.sort).toEqual([
       { column: "stars", direction: "desc", nulls: "last" },
@@ -200,7 +200,7 @@ describe("ORDER BY and LIMIT", () => {
     ]);
   });
 
-  test("a row that leaves the window is a delete, and its successor an insert", async () => {
+  test("a row that leaves the window arrives as a delete, and its successor as an insert", async () => {
     const follower = await current(follow(TOP));
     await run("INSERT INTO app.messages VALUES (20, 1, 'new', 9)");
     await current(follower);
@@ -215,7 +215,7 @@ describe("ORDER BY and LIMIT", () => {
     expect(follower.rows).toMatchObject([{ id: 10 }, { id: 12 }]);
   });
 
-  test("a term that the select list does not have becomes a field", async () => {
+  test("an ORDER BY term that is not in the select list becomes a field", async () => {
     const { ack } = await current(
       follow("SELECT text FROM app.messages ORDER BY length(text), id"),
     );
@@ -223,7 +223,7 @@ describe("ORDER BY and LIMIT", () => {
   });
 });
 
-test("every delivered state is one of all tables together", async () => {
+test("every delivered state is a state of all tables together", async () => {
   await run("UPDATE app.rooms SET name = '5'; UPDATE app.messages SET stars = 5");
   const sums: number[] = [];
   const follower = new ResultFollower({
@@ -245,7 +245,7 @@ test("every delivered state is one of all tables together", async () => {
   expect(new Set(sums)).toEqual(new Set([30]));
 });
 
-test("subscriptions to the same query share an evaluation and its rows, also of several users", async () => {
+test("subscriptions to the same query share an evaluation and its rows, even across users", async () => {
   await database.sql.execute(root, {
     sql: "CREATE USER bo WITH PASSWORD 'beware 42 crabs' ROLE 'user'",
     params: [],
@@ -277,7 +277,7 @@ test("subscriptions to the same query share an evaluation and its rows, also of 
   await run("DROP USER bo");
 });
 
-test("the rows of a USER table are the caller's own", async () => {
+test("a subscriber to a USER table receives only their own rows", async () => {
   await run(`CREATE USER cy WITH PASSWORD 'beware 42 crabs' ROLE 'user';
     CREATE USER TABLE app.own (id INT PRIMARY KEY, n INT)`);
   const cy = principalFor(database, "cy");
@@ -305,7 +305,7 @@ test("a live-only subscription begins with the next change", async () => {
   ]);
 });
 
-test("a snapshot in batches is one state, and what happens meanwhile follows it", async () => {
+test("a snapshot in batches shows one state, and later changes follow it", async () => {
   const sql = "SELECT id, text FROM app.messages ORDER BY id";
   const follower = follow(sql, { options: { batch_size: 1 } });
   await until(() => follower.messages.length > 1);
@@ -316,7 +316,7 @@ test("a snapshot in batches is one state, and what happens meanwhile follows it"
   expect(follower.rows.map(({ text }) => text)).toEqual(["changed", "changed", "changed"]);
 });
 
-test("a slow client gets the net difference once it reads again", async () => {
+test("a slow client receives the net difference once it reads again", async () => {
   const follower = await current(follow("SELECT id, text FROM app.messages ORDER BY id"));
   follower.isFull = true;
   for (const text of ["a", "b", "c"]) {
@@ -385,7 +385,7 @@ describe("definitions and rights", () => {
     );
   });
 
-  test("a change that the query survives is followed", async () => {
+  test("changes continue after a definition changes in a way that the query survives", async () => {
     await run("CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms");
     const follower = await current(follow("SELECT count(*) AS n FROM app.open_rooms"));
     await run("ALTER TABLE app.rooms ADD COLUMN more INT DEFAULT 3");
@@ -399,7 +399,7 @@ describe("definitions and rights", () => {
     expect(follower.rows).toMatchObject([{ n: 3 }]);
   });
 
-  test("a view that comes to depend on the caller ends the subscriptions that share it", async () => {
+  test("a view that becomes dependent on the caller ends the subscriptions that share it", async () => {
     await run(`CREATE USER reader WITH ROLE system PASSWORD 'long enough 4 all';
       CREATE VIEW app.open_rooms AS SELECT id, name FROM app.rooms`);
     const sql = "SELECT count(*) AS n FROM app.open_rooms";
@@ -418,7 +418,7 @@ describe("definitions and rights", () => {
     await run("DROP USER reader");
   });
 
-  test("callers differ by the moment from which changes are read", async () => {
+  test("callers are distinguished by the time from which they may read changes", async () => {
     await run("CREATE USER reader WITH ROLE system PASSWORD 'long enough 4 all'");
     const reader = principalFor(database, "reader");
     const sql = `SELECT count(*) AS n FROM
@@ -449,7 +449,7 @@ describe("definitions and rights", () => {
     await run("DROP USER reader");
   });
 
-  test("a view of a moment that moves is refused", async () => {
+  test("a view with a moment that moves is refused", async () => {
     await run(`CREATE VIEW app.open_rooms AS
       SELECT id, name FROM app.rooms FOR SYSTEM_TIME AS OF (now() - INTERVAL '1 hour')`);
     expect(() => follow("SELECT count(*) FROM app.open_rooms")).toThrow(
@@ -458,7 +458,7 @@ describe("definitions and rights", () => {
   });
 });
 
-test("KILL LIVE QUERY ends a subscription, and an error on a row ends it with its reason", async () => {
+test("KILL LIVE QUERY ends a subscription, and so does an error on a row, with the reason", async () => {
   const killed = await current(follow("SELECT count(*) FROM app.messages"));
   const [row] = database.live.subscriptions();
   await run(`KILL LIVE QUERY '${row?.liveId ?? ""}'`);
@@ -469,7 +469,7 @@ test("KILL LIVE QUERY ends a subscription, and an error on a row ends it with it
   expect(failing.failure).toMatchObject({ code: "CONVERSION_ERROR" });
 });
 
-test("system views are followed by difference", async () => {
+test("system views are followed by comparing their contents", async () => {
   const follower = await current(
     follow("SELECT table_name FROM system.tables WHERE namespace_id = 'app' ORDER BY 1"),
   );
@@ -481,7 +481,7 @@ test("system views are followed by difference", async () => {
   follower.subscription?.close();
 });
 
-test("columns with the same name are told apart, and none hides _key or _seq", async () => {
+test("columns with the same name are distinguished, and none hides _key or _seq", async () => {
   const sql =
     "SELECT r.id, m.id, m._seq, r.name AS _key FROM app.rooms r JOIN app.messages m ON true LIMIT 1";
   const { ack } = await current(follow(sql));
@@ -540,7 +540,7 @@ test.each(REFUSED)("%s is refused with %s", (sql, code, message) => {
   expect((refusal as SubscriptionError).response).toMatchObject({ code, message, ended: true });
 });
 
-test("last_rows is for the rows of one table", () => {
+test("last_rows is refused for queries over more than the rows of one table", () => {
   const sql = "SELECT count(*) FROM app.rooms";
   expect(() => follow(sql, { options: { last_rows: 5 } })).toThrow(
     'Cannot subscribe "q": last_rows applies only to queries of one table; write ORDER BY … LIMIT instead',
@@ -584,7 +584,7 @@ describe("resume", () => {
     }
   });
 
-  test("only what changed is sent, deletes as changes, and later changes follow", async () => {
+  test("a resume sends only what changed, deletes as changes, and then later changes", async () => {
     const held = await current(follow(JOIN));
     held.subscription?.close();
     await run(
@@ -606,7 +606,7 @@ describe("resume", () => {
     expect(resumed.changes.at(-1)).toMatchObject({ change_type: "update", rows: [{ text: "y" }] });
   });
 
-  test("a position from before an alteration, or that cannot be, is refused", async () => {
+  test("a position from before an ALTER, or an impossible one, is refused", async () => {
     const held = await current(follow(JOIN));
     const position = Number(held.seq);
     const resume = (from: number): unknown => follow(JOIN, { options: { from_seq_id: from } });
@@ -623,7 +623,7 @@ describe("resume", () => {
     expect(whole.rows).toEqual([]);
   });
 
-  test("a query whose rows change by time takes a new snapshot", async () => {
+  test("a resumed query whose rows change by time takes a new snapshot", async () => {
     const sql = "SELECT table_name FROM system.tables ORDER BY 1";
     const seq = database.store.visibleSeq;
     expect(() => follow(sql, { options: { from_seq_id: seq } })).toThrow("is gone");

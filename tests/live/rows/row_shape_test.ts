@@ -1,6 +1,6 @@
 /**
- * Row shapes are shared exactly where they are the same. A row has the same form alone as among
- * many.
+ * Verifies that equal row shapes are shared, and different ones are not. A single row has the same
+ * form as one among many.
  */
 import { expect, test } from "bun:test";
 import { rowShapeOf } from "../../../src/live/mod.ts";
@@ -16,7 +16,7 @@ import {
 interface FieldOf {
   readonly name: string;
   readonly type: DataType;
-  /** A column of the batch, or a value computed from its first. */
+  /** A column of the batch, or a value computed from its first column. */
   readonly from: number | ((value: Value) => Value);
 }
 
@@ -71,7 +71,7 @@ function batchOf(...columns: readonly (readonly [DataType, readonly Value[]])[])
   return { rowCount, columns: columns.map(([type, values]) => vectorFromValues(type, values)) };
 }
 
-test("rowShapeOf shares a shape between owners, and never between different fields", () => {
+test("rowShapeOf shares a shape between owners, but never between different fields", () => {
   const name: FieldOf = { name: "name", type: TEXT, from: 1 };
   const shape = rowShapeOf(planOf([SEQ, name], 1));
   expect(rowShapeOf(planOf([SEQ, name], 2))).toBe(shape);
@@ -86,7 +86,7 @@ test("rowShapeOf shares a shape between owners, and never between different fiel
   for (const fields of others) expect(rowShapeOf(planOf(fields))).not.toBe(shape);
 });
 
-test("one row looks as it does among many, whatever its fields are", () => {
+test("a single row looks the same as among many, whatever its fields are", () => {
   const fields: FieldOf[] = [
     SEQ,
     { name: "__proto__", type: TEXT, from: 1 },

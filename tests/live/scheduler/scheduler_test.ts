@@ -1,7 +1,7 @@
 /**
- * Verifies that between two checks of the sockets the scheduler does a bounded amount of work,
- * however many clients make requests. Method: tasks that each cost a batch, and ticks that the test
- * controls.
+ * Verifies that the scheduler does a bounded amount of work between two checks of the sockets,
+ * however many clients make requests. The tests use tasks that each cost a batch, and control the
+ * ticks.
  */
 import { expect, test } from "bun:test";
 import { type ScheduledFeed, Scheduler } from "../../../src/live/scheduler/scheduler.ts";
@@ -12,7 +12,7 @@ const PACE = { tickUnits: 2000, sliceUnits: 2000, requestUnits: 16_000 };
 const BATCH_UNITS = 1000;
 const REVIEW_UNITS = 100;
 
-/** A task that consists of one step of a batch. */
+/** A task that consists of a single batch. */
 class BatchTask {
   isDone = false;
 
@@ -57,19 +57,19 @@ function doneCount(tasks: readonly BatchTask[]): number {
   return tasks.filter(({ isDone }) => isDone).length;
 }
 
-test("a request alone is served in its own tick", () => {
+test("a single request is served in its own tick", () => {
   const { scheduler } = pumpWithTurns();
   const task = new BatchTask();
   scheduler.run(task);
   expect(task.isDone).toBe(true);
 });
 
-test("requests between two checks of the sockets share a tick, and all are served in the end", () => {
+test("requests between two checks of the sockets share a tick, and all of them are served in the end", () => {
   const { giveLater, giveSoon, scheduler } = pumpWithTurns();
   const tasks = Array.from({ length: 100 }, () => new BatchTask());
   for (const task of tasks) {
     scheduler.run(task);
-    // Each frame is a separate event, after which the soonest ticks run.
+    // Each frame is a separate event, after which the most urgent ticks run.
     giveSoon();
   }
   expect(doneCount(tasks)).toBe(2);
@@ -81,7 +81,7 @@ test("requests between two checks of the sockets share a tick, and all are serve
   }
 });
 
-test("a long tick is followed by a check of the sockets, a short one is not", () => {
+test("a long tick is followed by a check of the sockets, and a short one is not", () => {
   const { giveLater, giveSoon, scheduler } = pumpWithTurns();
   let costs = 0;
   let advanced = 0;
@@ -160,12 +160,12 @@ class CountingFeed implements ScheduledFeed {
   }
 }
 
-test("a feed that has changed is read beside the reviews of others, however many those are", () => {
+test("a feed with changes is read alongside any number of reviews", () => {
   const { giveLater, giveSoon, scheduler } = pumpWithTurns();
   const reviewed = Array.from({ length: 1000 }, () => new CountingFeed({ reviews: 3 }));
   for (const feed of reviewed) scheduler.review(feed);
   giveSoon();
-  // Feeds under review also get changes, and keep their place in the order.
+  // Feeds under review also receive changes, and keep their place in the order.
   for (const feed of reviewed) scheduler.mark(feed);
   const quick = new CountingFeed({});
   for (let tick = 1; tick <= 5; tick += 1) {
@@ -177,7 +177,7 @@ test("a feed that has changed is read beside the reviews of others, however many
   for (const feed of reviewed) expect(feed).toMatchObject({ reviewCount: 3, readCount: 1 });
 });
 
-test("reviews go on while feeds use up all that they may, and share it among themselves", () => {
+test("reviews continue while feeds use up their budget, and share the remaining time", () => {
   const { giveLater, scheduler } = pumpWithTurns();
   const busy = Array.from({ length: 10 }, () => new CountingFeed({ readUnits: PACE.tickUnits }));
   const reviewed = [200, 100].map((reviews) => new CountingFeed({ reviews }));
@@ -191,7 +191,7 @@ test("reviews go on while feeds use up all that they may, and share it among the
   expect(busy.reduce((sum, { readCount }) => sum + readCount, 0)).toBeGreaterThan(ticks - 5);
 });
 
-test("slow feeds have their turns after the others, and have some in each", () => {
+test("slow feeds run after the others, but get some time in each tick", () => {
   const { giveLater, giveSoon, scheduler } = pumpWithTurns();
   const slow = Array.from({ length: 100 }, () => {
     return new CountingFeed({ isSlow: true, readUnits: PACE.tickUnits });

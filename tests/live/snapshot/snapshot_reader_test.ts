@@ -1,6 +1,6 @@
 /**
  * Verifies that the snapshot is the result at the boundary, with each row once, in the requested
- * batches. Method: the engine over the model store, with writes between the batches.
+ * batches. The engine runs over the model store, and rows are written between the batches.
  */
 import { expect, test } from "bun:test";
 import type { Row } from "../../../src/types/mod.ts";
@@ -38,7 +38,7 @@ function fill(fixture: LiveFixture, count: number): void {
   }
 }
 
-test("subscribe sends the ack and the only batch: boundary as position, then ready", () => {
+test("subscribe sends the ack and the only batch, with the boundary as position, and then ready", () => {
   const fixture = liveFixture();
   insert(fixture, message(1, "lobby", 5, "hello"), message(2, "hall", null, null));
   const { sink, subscription } = fixture.open(EVERYTHING);
@@ -78,7 +78,7 @@ test("an empty result is one empty batch with ready", () => {
   expect(sink.batches()[0]?.batch_control.status).toBe("ready");
 });
 
-test("options null is live only: an ack with the boundary and no batch", () => {
+test("options null requests only live changes: an ack with the boundary, and no batch", () => {
   const fixture = liveFixture();
   fill(fixture, 3);
   const { sink, subscription } = fixture.open(EVERYTHING, null);
@@ -95,7 +95,7 @@ test("options null is live only: an ack with the boundary and no batch", () => {
   expect(subscription.state).toBe("following");
 });
 
-test("nextBatch sends one batch for each request, the last one exactly full", () => {
+test("nextBatch sends one batch for each request, even if the last one is exactly full", () => {
   const fixture = liveFixture();
   fill(fixture, 20);
   const { sink, subscription } = fixture.open(LOBBY, { batch_size: 5 });
@@ -119,7 +119,7 @@ test("nextBatch sends one batch for each request, the last one exactly full", ()
   expect(sink.batches()).toHaveLength(2);
 });
 
-test("rows replaced or deleted while loading are still seen as at the boundary", async () => {
+test("rows that are replaced or deleted during loading appear as they were at the boundary", async () => {
   const fixture = liveFixture();
   fill(fixture, 6);
   const { sink, subscription } = fixture.open(EVERYTHING, { batch_size: 2 });
@@ -151,7 +151,7 @@ test("no change is sent while a snapshot loads", async () => {
   expect(sink.changes()).toEqual([]);
 });
 
-test("requests are counted, at most 16 stay open", async () => {
+test("requests are counted, and at most 16 stay open", async () => {
   const fixture = liveFixture();
   fill(fixture, 40);
   const sink = fixture.open(EVERYTHING, { batch_size: 1 }).sink;
@@ -195,7 +195,7 @@ test("last_rows counts only matching rows, arrives in batches, and searches far 
   ]);
 });
 
-test("a batch is cut where a frame is full, and the rest follows on request", () => {
+test("a batch ends when its frame is full, and the rest follows on request", () => {
   const fixture = liveFixture({ frameBytesMax: 10_000 });
   for (let id = 1; id <= 5; id += 1) insert(fixture, message(id, "hall", 0, "x".repeat(3000)));
   insert(fixture, message(6, "hall", 0, "y".repeat(20_000)));
@@ -208,7 +208,7 @@ test("a batch is cut where a frame is full, and the rest follows on request", ()
   }
 });
 
-test("a filter protects its projection, and sees no invisible row", async () => {
+test("a filter protects the projection from rows that it excludes, and never sees an invisible row", async () => {
   const fixture = liveFixture();
   insert(fixture, message(1, "hall", 0), message(2, "hall", 4), message(3, "hall", null));
   const { sink } = fixture.open("SELECT id, 12 / n AS ratio FROM chat.messages WHERE n <> 0");
@@ -253,7 +253,7 @@ test("a snapshot whose versions have been discarded ends with RESUME_EXPIRED", (
   });
 });
 
-test("a loading subscription that requests nothing in time ends with SUBSCRIPTION_FAILED", () => {
+test("a loading subscription ends with SUBSCRIPTION_FAILED if it requests nothing in time", () => {
   const fixture = liveFixture({ loadingTimeoutMs: 1000 });
   fill(fixture, 6);
   const { sink, subscription } = fixture.open(EVERYTHING, { batch_size: 2 });
@@ -266,7 +266,7 @@ test("a loading subscription that requests nothing in time ends with SUBSCRIPTIO
   expect(sink.errors()[0]?.code).toBe("SUBSCRIPTION_FAILED");
 });
 
-test("every scan is closed", () => {
+test("every scan is closed in the end", () => {
   const fixture = liveFixture();
   fill(fixture, 30);
   fixture.open(EVERYTHING, { batch_size: 4 }).subscription.nextBatch();

@@ -1,7 +1,7 @@
 /**
  * Verifies that a snapshot of a table in which nearly all versions were replaced yields to other
- * work repeatedly, examines each version once, and is correct. Method: a store in which each batch
- * takes time, with or without visible rows.
+ * work repeatedly, examines each version once, and is correct. The tests use a store in which each
+ * batch takes time, whether or not it contains visible rows.
  */
 import { expect, test } from "bun:test";
 import { RowPage } from "../../../src/live/mod.ts";
@@ -79,7 +79,7 @@ function readerOf(
   return { reader, replan };
 }
 
-/** Reads to the end. Returns the values of `n` in the batch, and the number of ticks. */
+/** Reads to the end. Returns the values of `n`, and the number of ticks. */
 function readAll(reader: SnapshotReader, onTurn: () => void = () => undefined) {
   for (let ticks = 1; ; ticks += 1) {
     const step = reader.next(tickOf(2 * 1000 * BATCH_MS));
@@ -95,19 +95,19 @@ function readAll(reader: SnapshotReader, onTurn: () => void = () => undefined) {
 test.each([
   ["all rows", undefined],
   ["the last rows", 3],
-])("SnapshotReader takes turns among rows that are not current: %s", (_what, lastRows) => {
+])("SnapshotReader yields to other work among rows that are not current: %s", (_what, lastRows) => {
   const { counts, fixture } = slowFixture();
   const { reader } = readerOf(fixture, lastRows);
   const { n, ticks } = readAll(reader);
   expect(n).toEqual([0, HIDDEN, 0]);
   expect(ticks).toBeGreaterThan(HIDDEN / 7 / 4);
-  // The search for the last rows visits each version once, and so does reading them.
+  // The search for the last rows examines each version once, and reading them does so once more.
   expect(counts.batches).toBeLessThan((HIDDEN / 7 + 5) * (lastRows === undefined ? 1 : 2));
   expect(counts.scans).toBeLessThan(6);
   expect(fixture.store.openScanCount).toBe(0);
 });
 
-test("SnapshotReader restarts a scan when its plan was remade in between", () => {
+test("SnapshotReader restarts a scan if its plan was replaced during a pause", () => {
   const { counts, fixture } = slowFixture();
   const { reader, replan } = readerOf(fixture);
   let ticks = 0;
@@ -121,7 +121,7 @@ test("SnapshotReader restarts a scan when its plan was remade in between", () =>
   expect(fixture.store.openScanCount).toBe(0);
 });
 
-test("SnapshotReader.release releases a scan that has paused, and loses nothing", () => {
+test("SnapshotReader.release releases a paused scan without losing rows", () => {
   const { fixture } = slowFixture();
   const { reader } = readerOf(fixture);
   let ticks = 0;
@@ -134,7 +134,7 @@ test("SnapshotReader.release releases a scan that has paused, and loses nothing"
   expect(n).toEqual([0, HIDDEN, 0]);
 });
 
-test("a subscription that ends in the middle of a snapshot leaves no scan open", async () => {
+test("a subscription that ends during a snapshot leaves no scan open", async () => {
   const { fixture } = slowFixture();
   const { sink, subscription } = fixture.open(EVERYTHING);
   expect(sink.batches()).toEqual([]);

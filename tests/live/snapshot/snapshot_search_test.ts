@@ -1,7 +1,7 @@
 /**
- * Verifies that a snapshot whose rows another thread finds is the same as one that is read here,
- * whatever happens while rows are in transit. Method: searches that return their rows when the test
- * requests it.
+ * Verifies that a snapshot whose rows another thread finds equals a snapshot that is read on this
+ * thread, whatever happens while rows are in transit. The searches return their rows when the test
+ * asks for them.
  */
 import { expect, test } from "bun:test";
 import type { SearchRange } from "../../../src/sql/mod.ts";
@@ -22,7 +22,7 @@ const COMPUTED = "SELECT n * 2 AS twice FROM chat.messages WHERE n > 5";
 interface Searched {
   readonly fixture: LiveFixture;
   readonly searches: PromptedSearch[];
-  /** Delivers the awaited pieces until none is left. */
+  /** Delivers the requested pieces until none is left. */
   readonly arrive: () => Promise<void>;
   readonly ranges: () => SearchRange[];
   readonly openCount: () => number;
@@ -105,7 +105,7 @@ test.each(
   }
 });
 
-test("rows that are written while others are in transit are changes, not rows", async () => {
+test("rows that are written while others are in transit arrive as changes", async () => {
   const { arrive, fixture } = searched();
   fill(fixture, 6);
   const boundary = fixture.store.visibleSeq;
@@ -124,7 +124,7 @@ test("rows that are written while others are in transit are changes, not rows", 
   expect(sink.changes().map(({ change_type: type }) => type)).toEqual(["update", "delete"]);
 });
 
-test("a requested batch begins after the last one, and requests one row more", async () => {
+test("a requested batch begins after the previous one, and asks for one extra row", async () => {
   const { arrive, fixture, ranges } = searched({ nextPiece: () => 1000 });
   fill(fixture, 20);
   const { sink, subscription } = fixture.open(LOBBY, { batch_size: 4 });
@@ -141,7 +141,7 @@ test("a requested batch begins after the last one, and requests one row more", a
   expect(second?.rows).toHaveLength(4);
 });
 
-test("a snapshot is read here until a batch has taken long beyond its rows", async () => {
+test("a snapshot is read on this thread until a batch spends a long time on rows that it does not return", async () => {
   const { arrive, fixture, ranges } = searched({ takesAll: false, nextPiece: () => 1000 });
   let nowMs = 0;
   // Each group of rows takes a millisecond.
@@ -156,11 +156,11 @@ test("a snapshot is read here until a batch has taken long beyond its rows", asy
   await arrive();
   expect(ids(sink)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]]);
   expect(ranges()).toHaveLength(1);
-  // Rows that were read here are not searched again.
+  // Rows that were read on this thread are not searched for again.
   expect(ranges()[0]?.after).toBeGreaterThan(0);
 });
 
-test("a snapshot whose batches are quick is read here to the end", async () => {
+test("a snapshot with fast batches is read on this thread to the end", async () => {
   const { arrive, fixture, ranges } = searched({ takesAll: false });
   fill(fixture, 2000);
   const { sink, subscription } = fixture.open(LOBBY, { batch_size: 100 });
@@ -172,24 +172,27 @@ test("a snapshot whose batches are quick is read here to the end", async () => {
   expect(ranges()).toEqual([]);
 });
 
-test.each([0, 1, 3])("rows that are refused after %p pieces are read here", async (pieces) => {
-  let left = pieces;
-  const { arrive, fixture, openCount, ranges } = searched({
-    nextPiece: () => {
-      left -= 1;
-      return left < 0 ? "refused" : 2;
-    },
-  });
-  fill(fixture, 20);
-  const { sink, subscription } = fixture.open(LOBBY, { batch_size: 1000 });
-  await arrive();
-  expect(ids(sink)).toEqual([[2, 4, 6, 8, 10, 12, 14, 16, 18, 20]]);
-  expect(subscription.state).toBe("following");
-  expect(ranges()).toHaveLength(1);
-  expect(openCount()).toBe(0);
-});
+test.each([0, 1, 3])(
+  "rows that are refused after %p pieces are read on this thread",
+  async (pieces) => {
+    let left = pieces;
+    const { arrive, fixture, openCount, ranges } = searched({
+      nextPiece: () => {
+        left -= 1;
+        return left < 0 ? "refused" : 2;
+      },
+    });
+    fill(fixture, 20);
+    const { sink, subscription } = fixture.open(LOBBY, { batch_size: 1000 });
+    await arrive();
+    expect(ids(sink)).toEqual([[2, 4, 6, 8, 10, 12, 14, 16, 18, 20]]);
+    expect(subscription.state).toBe("following");
+    expect(ranges()).toHaveLength(1);
+    expect(openCount()).toBe(0);
+  },
+);
 
-test("rows found for a plan that has been remade are dropped", async () => {
+test("rows found for a plan that has been replaced are dropped", async () => {
   const { arrive, fixture, openCount, searches } = searched();
   fill(fixture, 6);
   const { sink } = fixture.open(LOBBY, { batch_size: 1000 });
@@ -229,7 +232,7 @@ test.each(["waiting", "with rows at hand"])("unsubscribe, %s, ends the search", 
   expect(sink.batches()).toHaveLength(when === "waiting" ? 0 : 1);
 });
 
-test("a socket that is full releases the search, and the rows come once it has drained", async () => {
+test("a full socket releases the search, and the rows follow once the socket has drained", async () => {
   const { arrive, fixture, openCount } = searched();
   fill(fixture, 8);
   const { sink, subscription } = fixture.open(LOBBY, { batch_size: 1 });
@@ -253,7 +256,7 @@ test("a socket that is full releases the search, and the rows come once it has d
   expect(ids(sink)).toEqual([[2], [4], [6], [8]]);
 });
 
-test("an error of the filter elsewhere ends the subscription, after the rows before it", async () => {
+test("an error of the filter on the other thread ends the subscription after the preceding rows", async () => {
   const { arrive, fixture, openCount } = searched();
   const rows = [message(1, "lobby", 1), message(2, "lobby", 2), message(3, "lobby", 0)];
   for (const row of rows) {
@@ -267,7 +270,7 @@ test("an error of the filter elsewhere ends the subscription, after the rows bef
   expect(openCount()).toBe(0);
 });
 
-test("rows whose fields take long are made in many ticks, and found once", async () => {
+test("rows whose fields take long are created over many ticks, but found once", async () => {
   const { arrive, fixture, ranges } = searched({ nextPiece: () => 1000 });
   let nowMs = 0;
   fixture.sql.pace = {

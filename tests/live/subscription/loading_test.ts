@@ -1,7 +1,7 @@
 /**
- * Verifies that each client request is served once, batches are numbered, and a client that
- * requests nothing is dropped in time, but never while it is being served or once everything was
- * sent.
+ * Verifies that each client request is served once, that batches are numbered, and that a client
+ * that requests nothing is dropped in time, but never while it is being served or after everything
+ * was sent.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -11,9 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 
 const TIMEOUT_MS = 30_000;
 
-/**
- * A reader that returns nothing. Loading reports missing requests, and the rows do not matter here.
- */
+/** A reader that returns nothing. The rows do not matter in these tests. */
 const NOTHING: LoadReader = {
   next: () => undefined,
   release: () => undefined,
@@ -74,7 +72,7 @@ test.each([
   expect(servedCount).toBe(openCount);
 });
 
-test("Loading gives up a client that requests nothing in time", () => {
+test("Loading drops a client that requests nothing in time", () => {
   const { clock, loading, timeouts } = begun();
   loading.count(batch());
   clock.advance(TIMEOUT_MS - 1);
@@ -84,7 +82,7 @@ test("Loading gives up a client that requests nothing in time", () => {
   expect(timeouts).toHaveLength(1);
 });
 
-test("Loading does not count the time of a batch against its client", () => {
+test("Loading does not charge the time of a batch to its client", () => {
   const { clock, loading, timeouts } = begun();
   clock.advance(2 * TIMEOUT_MS);
   loading.count(batch());
@@ -104,7 +102,7 @@ test("Loading does not count the time of a batch against its client", () => {
   expect(timeouts).toHaveLength(1);
 });
 
-test("Loading.close lets the client take its time", () => {
+test("Loading.close stops the timeout of the client", () => {
   const { clock, loading, timeouts } = begun();
   loading.count(batch());
   loading.close();

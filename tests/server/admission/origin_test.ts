@@ -1,6 +1,6 @@
 /**
- * Determines which callers count as local, and by which address a request is keyed: the contract's
- * rules as a table of peers and headers.
+ * Tests which callers count as local, and which address identifies the sender of a request: the
+ * rules of the contract, as a table of peers and headers.
  */
 
 import { expect, test } from "bun:test";
@@ -31,7 +31,7 @@ test.each<Row>([
   ["0.0.0.0", {}, "0.0.0.0", false],
   ["::", {}, "0:0:0:0:0:0:0:0", false],
   ["unknown", {}, "unknown", false],
-  // A header from an untrusted peer is not believed, but it makes the caller non-local.
+  // A header from an untrusted peer is ignored, except that the caller no longer counts as local.
   ["127.0.0.1", { "x-forwarded-for": "127.0.0.1" }, "127.0.0.1", false],
   ["127.0.0.1", { forwarded: "for=127.0.0.1" }, "127.0.0.1", false],
   ["127.0.0.1", { "x-real-ip": "127.0.0.1" }, "127.0.0.1", false],
@@ -62,12 +62,13 @@ test.each<Row>([
   ["fd00::1", { forwarded: 'for=192.0.2.4;proto=https, for="[fd00::2]:80"' }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: "for=192.0.2.4", "x-forwarded-for": "192.0.2.5" }, "192.0.2.4", false],
   ["10.1.2.3", { forwarded: 'proto=http; FOR = "192.0.2.4:80" ;by=x' }, "192.0.2.4", false],
-  // The caller is local only if all headers say so: the client may have written one of them.
+  // The caller is local only if all headers say so, because the client may have written one of
+  // them.
   ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "::1" }, "127.0.0.1", true],
   ["10.1.2.3", { forwarded: "for=127.0.0.1", "x-forwarded-for": "192.0.2.5" }, "127.0.0.1", false],
   ["10.1.2.3", { "x-forwarded-for": "127.0.0.1", "x-real-ip": "192.0.2.5" }, "127.0.0.1", false],
   ["10.1.2.3", { "x-forwarded-for": "127.0.0.1", "x-real-ip": "unknown" }, "127.0.0.1", false],
-  // A request with an unreadable header is keyed by the peer, and is not local.
+  // A request with an unreadable header is identified by its peer, and is not local.
   ["10.1.2.3", { "x-forwarded-for": "192.0.2.4, unknown" }, "10.1.2.3", false],
   ["10.1.2.3", { forwarded: "for=_hidden" }, "10.1.2.3", false],
   ["10.1.2.3", { forwarded: "proto=https" }, "10.1.2.3", false],
@@ -78,10 +79,10 @@ test.each<Row>([
   expect(origin).toMatchObject({ address, isLocal });
 });
 
-test("originOf reads a header of only blanks and quotes at once", () => {
+test("originOf rejects a header of only blanks and quotes quickly", () => {
   const blanks = " ".repeat(1_000_000);
   for (const forwarded of [`for=a${blanks}"x`, `for="${blanks}"${blanks}x`, `${blanks}for`]) {
-    // An algorithm that retries at each blank would take hours and so fail this test.
+    // An algorithm that backtracks at each blank would take hours and thus fail this test.
     expect(
       originOf("10.1.2.3", { get: () => forwarded, keys: () => ["forwarded"] }, TRUSTED).address,
     ).toBe("10.1.2.3");
@@ -97,7 +98,7 @@ test("originOf names the forwarding header of an untrusted proxy", () => {
   expect(headerOf("192.0.2.4", { Accept: "x" })).toBeUndefined();
 });
 
-test("strangersWarning names the key to set once per address, for a few addresses", () => {
+test("strangersWarning names the key to set once for each address, for a few addresses", () => {
   const log = new RecentLog(silentLog, new ManualClock());
   const warn = strangersWarning(log);
   for (let index = 0; index < 3; index += 1) warn("192.0.2.4", "via");
@@ -106,7 +107,7 @@ test("strangersWarning names the key to set once per address, for a few addresse
   expect(log.lines[0]?.fields["set"]).toBe('security.trusted_proxies = ["192.0.2.4"]');
 });
 
-test("originOf rejects address lists when a forwarding header is not believed", () => {
+test("originOf ignores address lists in forwarding headers from untrusted peers", () => {
   const headers = new Headers({ "x-forwarded-for": "192.0.2.4" });
   expect(originOf("192.0.2.4", headers, TRUSTED).isForwardingDoubtful).toBe(true);
   expect(originOf("10.1.2.3", headers, TRUSTED).isForwardingDoubtful).toBe(false);
@@ -135,7 +136,7 @@ test.each<[string | null, boolean]>([
   expect(isHostAllowed(host, new Set(["db.internal"]))).toBe(isAllowed);
 });
 
-test("isSecureRequest believes a protocol header only of a trusted proxy", () => {
+test("isSecureRequest accepts a protocol header only from a trusted proxy", () => {
   const https = new Headers({ "x-forwarded-proto": "https" });
   expect(isSecureRequest("https://a/", "192.0.2.4", new Headers(), TRUSTED)).toBe(true);
   expect(isSecureRequest("http://a/", "192.0.2.4", https, TRUSTED)).toBe(false);

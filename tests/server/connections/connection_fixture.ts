@@ -1,6 +1,6 @@
 /**
- * The parts that connection tests share: a simulated socket and clock, the real identity, and the
- * real live engine over the model store.
+ * Provides the parts that connection tests share: a simulated socket and clock, the real identity
+ * component, and the real live engine over the model store.
  */
 import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -122,7 +122,10 @@ export interface Opened {
   readonly say: (message: object) => void;
 }
 
-/** Password hashing is slow on purpose, so the identity is created once, on its own clock. */
+/**
+ * Password hashing is slow on purpose, so all tests share one identity component with its own
+ * clock.
+ */
 export class Identity {
   readonly auth: Auth;
   readonly owner: number;

@@ -1,4 +1,4 @@
-/** Random client frames against the state machine of a connection. */
+/** Sends random client frames to the state machine of a connection. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { settle } from "../../support/live_fixture.ts";
 import { SeededRandom, seedOf } from "../../support/seeded_random.ts";
@@ -59,7 +59,7 @@ function spoil(target: Record<string, unknown>, random: SeededRandom): void {
   else target[key] = random.pick(ODD_VALUES);
 }
 
-test("any frames in any order leave the connection open or closed, but never broken", async () => {
+test("any sequence of frames leaves the connection either open or closed", async () => {
   const token = await identity.logIn();
   const fixture = new ConnectionFixture(identity, token);
   const random = new SeededRandom(seedOf(11));

@@ -1,6 +1,6 @@
 /**
- * The state machine of a connection, on a simulated socket and clock: the real identity, the real
- * live engine, and every event in every state.
+ * Tests the state machine of a connection on a simulated socket and clock, with the real identity
+ * component and the real live engine: every event in every state.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../../src/protocol/mod.ts";
@@ -40,7 +40,7 @@ function hoursAgo(hours: number): ManualClock {
   return new ManualClock(new ManualClock().nowMs() - hours * 3_600_000);
 }
 
-test("authenticates by message, and again by a newer token of the same user", async () => {
+test("a connection authenticates by message, and again with a newer token of the same user", async () => {
   const { connection, socket, say } = fixture.open();
   expect(connection.state).toBe("unauthenticated");
   const protocol = { serialization: "json", compression: "none" };
@@ -85,7 +85,7 @@ test.each<[string, () => Promise<object>, object]>([
   expect(connection.principal?.userId).toBe("ada");
 });
 
-test("a connection ends a minute after its token has expired, unless a newer one renews it", async () => {
+test("a connection ends a minute after its token has expired, unless a newer token renews it", async () => {
   const as = identity.at(fixture.clock);
   const { connection, socket, say } = fixture.openAuthenticated({ as });
   const renewed = fixture.openAuthenticated({ as });
@@ -111,7 +111,7 @@ test("a connection ends a minute after its token has expired, unless a newer one
   expect(renewed.socket.closed).toBeUndefined();
 });
 
-test("authenticates by header before any message", () => {
+test("a connection authenticates by header before any message", () => {
   const { connection, socket } = fixture.open({ request: { bearer: `bearer ${token}` } });
   expect(socket.messages()).toMatchObject([{ type: "auth_success", user: "ada" }]);
   expect(connection.principal?.userId).toBe("ada");
@@ -152,7 +152,7 @@ test.each<[string, object]>([
   expect(codes).toEqual([...expected, "RATE_LIMIT_EXCEEDED"]);
 });
 
-test("a wrong header is auth_error and close 1008", () => {
+test("a wrong header gets auth_error and closes with 1008", () => {
   const { socket } = fixture.open({ request: { bearer: "Basic eDp5" } });
   expect(socket.messages()).toMatchObject([{ type: "auth_error", code: "INVALID_CREDENTIALS" }]);
   expect(socket.closed?.code).toBe(1008);
@@ -168,7 +168,7 @@ test("an expired token is reported as expired", () => {
   expect(socket.closed?.code).toBe(1008);
 });
 
-test("no token in time is AUTH_TIMEOUT and close 1008", () => {
+test("a connection without a token in time gets AUTH_TIMEOUT and closes with 1008", () => {
   const { socket } = fixture.open();
   fixture.clock.advance(9999);
   expect(socket.closed).toBeUndefined();
@@ -178,7 +178,7 @@ test("no token in time is AUTH_TIMEOUT and close 1008", () => {
   expect(fixture.clock.timerCount).toBe(0);
 });
 
-test("a malformed authenticate is INVALID_MESSAGE and may be repeated", () => {
+test("a malformed authenticate gets INVALID_MESSAGE and may be repeated", () => {
   const { socket, say } = fixture.open();
   say({ type: "authenticate" });
   say({ type: "authenticate", token, protocol: { serialization: "xml" } });
@@ -190,7 +190,7 @@ test("a malformed authenticate is INVALID_MESSAGE and may be repeated", () => {
   ]);
 });
 
-test("before authentication ping is served and the rest is AUTH_REQUIRED", () => {
+test("before authentication, ping is served and every other message gets AUTH_REQUIRED", () => {
   const { socket, say } = fixture.open();
   say({ type: "ping", id: "p1" });
   say({ type: "ping" });
@@ -271,7 +271,7 @@ test.each<[string, object | string, string, string]>([
   expect(connection.state).toBe("authenticated");
 });
 
-test.each(["x", "é", "🌊"])("ids may have the full number of characters, also of %s", (sign) => {
+test.each(["x", "é", "🌊"])("ids may have the maximum number of characters, even of %s", (sign) => {
   const { socket, say } = fixture.openAuthenticated();
   const [id, ping] = [sign.repeat(128), sign.repeat(64)];
   say(subscribe(id, null));
@@ -282,7 +282,7 @@ test.each(["x", "é", "🌊"])("ids may have the full number of characters, also
   ]);
 });
 
-test("the tenth invalid message within a minute closes 1008, a later one does not", () => {
+test("the tenth invalid message within a minute closes with 1008, and a later one does not", () => {
   const { connection, socket } = fixture.openAuthenticated();
   for (let count = 0; count < 9; count += 1) connection.receive("{");
   fixture.clock.advance(60_000);
@@ -294,7 +294,7 @@ test("the tenth invalid message within a minute closes 1008, a later one does no
   expect(socket.closed?.code).toBe(1008);
 });
 
-test("messages above the rate are refused with the time to wait, and not processed", () => {
+test("messages above the rate limit are refused with the time to wait, and not processed", () => {
   const { socket, say } = fixture.open({ config: { limits: { messages_per_sec: 3 } } });
   for (let id = 0; id < 4; id += 1) say({ type: "ping", id: `p${id}` });
   expect(socket.drain()).toMatchObject([
@@ -314,7 +314,7 @@ test("messages above the rate are refused with the time to wait, and not process
   expect(socket.messages()).toMatchObject([{ type: "pong", id: "later" }]);
 });
 
-test("messages wait for their turn while the server is busy, in order and without loss", async () => {
+test("messages wait while the server is busy, in order and without loss", async () => {
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { limits: { messages_per_sec: 0 } },
   });
@@ -343,7 +343,7 @@ test("messages wait for their turn while the server is busy, in order and withou
   );
 });
 
-test("subscribes, loads batch by batch, and follows", async () => {
+test("a client subscribes, loads batch by batch, and follows changes", async () => {
   await fixture.insert(1, 5);
   const { socket, say } = fixture.openAuthenticated();
   say(subscribe("m1", { batch_size: 2 }));
@@ -372,7 +372,7 @@ test("subscribes, loads batch by batch, and follows", async () => {
   expect(fixture.live.countOfUser("ada")).toBe(0);
 });
 
-test("a message that is not a subscribe ends nothing, and a subscribe with bad fields ends its id", async () => {
+test("a message that is not a subscribe ends no subscription, and a subscribe with bad fields ends its id", async () => {
   const { socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   say({ type: "subscribe", subscription: { id: "m1" } });
@@ -402,7 +402,7 @@ test("an id in use ends the old subscription, whether or not the new one is acce
   expect(socket.drain()).toMatchObject([{ code: "BATCH_FETCH_FAILED" }]);
 });
 
-test("next_batch without id is ambiguous while several load", async () => {
+test("next_batch without an id is ambiguous while several subscriptions load", async () => {
   await fixture.insert(1, 5);
   const { socket, say } = fixture.openAuthenticated();
   say(subscribe("m1", { batch_size: 1 }));
@@ -419,7 +419,7 @@ test("next_batch without id is ambiguous while several load", async () => {
   expect(socket.drain()).toMatchObject([{ type: "initial_data_batch", subscription_id: "m2" }]);
 });
 
-test("limits of subscriptions per connection and per user", () => {
+test("subscriptions are limited for each connection and each user", () => {
   const limits = { subscriptionsPerConnection: 2, subscriptionsPerUser: 3 };
   const limited = new ConnectionFixture(identity, token, limits);
   const first = limited.openAuthenticated();
@@ -465,7 +465,7 @@ test("a full socket pauses subscriptions and client messages, and nothing is los
   expect(socket.messages().some(({ type }) => type === "pong")).toBe(true);
 });
 
-test("every subscription of a full socket continues once it has drained", async () => {
+test("every subscription of a full socket continues once the socket has drained", async () => {
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { websocket: { send_queue_bytes: 65536 } },
   });
@@ -509,7 +509,7 @@ test("the messages of one tick are sent in one write, in order", async () => {
   expect(ids).toEqual([1, 2, 3, 4, 5, 6, "pong"]);
 });
 
-test("a client that sends without reading is closed when too much waits", () => {
+test("a client that sends without reading is closed once too much data waits", () => {
   const { connection, socket, say } = fixture.openAuthenticated({
     config: { websocket: { send_queue_bytes: 65536 } },
   });
@@ -534,7 +534,7 @@ test("a message that the socket drops closes the connection with 1011", async ()
   expect(fixture.live.countOfUser("ada")).toBe(0);
 });
 
-test("tick pings, and closes 1000 after a silent minute", () => {
+test("tick sends pings, and closes with 1000 after a minute of silence", () => {
   const { connection, socket } = fixture.openAuthenticated();
   fixture.clock.advance(19_999);
   connection.tick();
@@ -577,7 +577,7 @@ test("a revoked session ends its connections with TOKEN_REVOKED and 1008", async
   stop();
 });
 
-test("the end of a revoked connection is one write, however many subscriptions it has", () => {
+test("the end of a revoked connection is a single write, however many subscriptions it has", () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   for (const id of ["m1", "m2", "m3"]) say(subscribe(id));
   socket.drain();
@@ -589,7 +589,7 @@ test("the end of a revoked connection is one write, however many subscriptions i
   expect(socket.closed?.code).toBe(1008);
 });
 
-test("shutdown sends what is queued, then closes 1001", () => {
+test("shutdown sends queued messages, then closes with 1001", () => {
   const { connection, socket, say } = fixture.openAuthenticated();
   say(subscribe("m1"));
   socket.drain();
@@ -603,7 +603,7 @@ test("shutdown sends what is queued, then closes 1001", () => {
   expect(socket.closed?.code).toBe(1001);
 });
 
-test("shutdown of a connection that never reads closes it by force", async () => {
+test("shutdown closes a connection that never reads by force", async () => {
   const connections = new Connections(fixture.clock, noBugs);
   const { connection, socket, say } = fixture.openAuthenticated();
   connections.add(connection);

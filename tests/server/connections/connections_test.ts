@@ -1,6 +1,6 @@
 /**
- * Verifies that every open connection is visited once a second, and a session's connections end
- * with it, however many there are, without making any tick of the event loop long. Method:
+ * Verifies that every open connection is visited once a second, and that a session's connections
+ * end with it, however many there are, without long ticks of the event loop. The tests use
  * connections that count the visits, a clock that the test controls, and the ticks in between.
  */
 import { expect, test } from "bun:test";
@@ -105,7 +105,7 @@ async function tenths(clock: WorkClock, count: number): Promise<void> {
   }
 }
 
-test("Connections visits all of many once a second, a tenth of them at a time", async () => {
+test("Connections visits each of many connections once a second, a tenth of them at a time", async () => {
   const { all, clock } = opened();
   clock.advance(99);
   expect(ticked(all, 0)).toBe(MANY);
@@ -120,7 +120,7 @@ test("Connections visits all of many once a second, a tenth of them at a time", 
   expect(ticked(all, 2)).toBe(MANY);
 });
 
-test("Connections visits a slow tenth in several ticks", async () => {
+test("Connections spreads a slow tenth over several ticks", async () => {
   const { all, clock } = opened({ visitMs: 0.5 });
   clock.advance(100);
   expect(ticked(all, 1)).toBe(8);
@@ -128,7 +128,7 @@ test("Connections visits a slow tenth in several ticks", async () => {
   expect(ticked(all, 1)).toBe(MANY / 10);
 });
 
-test("Connections visits no connection that has gone between two ticks, and new ones at the latest in the next round", async () => {
+test("Connections visits no connection that was closed between two ticks, and new ones in the next round at the latest", async () => {
   const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const [gone, come] = [all[20] ?? new Counted({ clock }), new Counted({ clock })];
@@ -144,15 +144,18 @@ test("Connections visits no connection that has gone between two ticks, and new 
   expect(clock.timerCount).toBe(1);
 });
 
-test.each([1, 3, 10, 11])("Connections visits each of %p once a second", async (count) => {
-  const { all, clock } = opened({ count });
-  for (const second of [1, 2, 3]) {
-    await tenths(clock, 10);
-    expect(ticked(all, second)).toBe(count);
-  }
-});
+test.each([1, 3, 10, 11])(
+  "Connections visits each of %p connections once a second",
+  async (count) => {
+    const { all, clock } = opened({ count });
+    for (const second of [1, 2, 3]) {
+      await tenths(clock, 10);
+      expect(ticked(all, second)).toBe(count);
+    }
+  },
+);
 
-test("Connections visits no connection once the server stops", async () => {
+test("Connections visits no connection once the server is stopping", async () => {
   const { all, clock, connections } = opened({ visitMs: 0.5 });
   clock.advance(100);
   const stopped = connections.shutDown("websocket");
@@ -164,7 +167,7 @@ test("Connections visits no connection once the server stops", async () => {
   expect(clock.timerCount).toBe(0);
 });
 
-test("Connections.revoke ends many in several ticks, and none that came later", async () => {
+test("Connections.revoke ends many connections over several ticks, and none that were opened later", async () => {
   const clock = new WorkClock();
   const connections = new Connections(clock, noBugs);
   const all = Array.from({ length: MANY }, () => new Counted({ clock, principal: BOB }));
@@ -192,7 +195,7 @@ test.each([
   expect(all.filter(({ isRevoked }) => isRevoked)).toHaveLength(count);
 });
 
-test("Connections sets no timer while there are no connections", async () => {
+test("Connections sets no timer while no connection is open", async () => {
   const { all, clock, connections } = opened();
   for (const connection of all) connections.remove(connection);
   clock.advance(1000);

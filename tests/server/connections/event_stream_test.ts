@@ -1,6 +1,6 @@
 /**
  * Verifies that a client that may no longer listen is disconnected within a second, whether or not
- * it reads, and a client that reads gets everything that was sent before.
+ * it reads, and that a client that reads receives everything that was sent before.
  */
 import { expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -47,7 +47,7 @@ test.each(["revoke", "kill"] as const)("%s ends an unread stream within a second
   const body = stream.body();
   stream[end]();
   expect(told).toEqual(["unsubscribed", "ending"]);
-  // The stream occupies a connection as long as it exists, and is listed with it.
+  // The stream counts as a connection as long as it exists, and is listed with the others.
   expect(stream.row()?.subscriptions).toBe(0);
   clock.advance(999);
   expect(told).toEqual(["unsubscribed", "ending", "closed"]);
@@ -55,17 +55,20 @@ test.each(["revoke", "kill"] as const)("%s ends an unread stream within a second
   expect(body.getReader().read()).rejects.toThrow("The stream was closed");
 });
 
-test.each(["revoke", "kill"] as const)("%s tells a client that reads why it ends", async (end) => {
-  const { clock, stream, told } = open();
-  const text = new Response(stream.body()).text();
-  stream[end]();
-  expect(await text).toContain(end === "revoke" ? "TOKEN_REVOKED" : "KILLED");
-  expect(told).toEqual(["unsubscribed", "ending", "closed"]);
-  clock.advance(10_000);
-  expect(told).toHaveLength(3);
-});
+test.each(["revoke", "kill"] as const)(
+  "%s tells a reading client why its stream ends",
+  async (end) => {
+    const { clock, stream, told } = open();
+    const text = new Response(stream.body()).text();
+    stream[end]();
+    expect(await text).toContain(end === "revoke" ? "TOKEN_REVOKED" : "KILLED");
+    expect(told).toEqual(["unsubscribed", "ending", "closed"]);
+    clock.advance(10_000);
+    expect(told).toHaveLength(3);
+  },
+);
 
-test("a stream tells its client that its token has expired, a minute after the end", async () => {
+test("a stream tells its client that the token has expired, a minute after its expiry", async () => {
   const { clock, stream, told } = open({ tokenEndMs: new ManualClock().nowMs() + 1000 });
   const text = new Response(stream.body()).text();
   clock.advance(60_999);
@@ -77,7 +80,7 @@ test("a stream tells its client that its token has expired, a minute after the e
   expect(told).toEqual(["unsubscribed", "ending", "closed"]);
 });
 
-test("end gives a client that reads slowly its time, unless the connection is killed as well", () => {
+test("end waits for a client that reads slowly, unless the connection is also killed", () => {
   const { clock, stream, told } = open();
   stream.body();
   stream.shutDown();

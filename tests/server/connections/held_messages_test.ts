@@ -1,6 +1,6 @@
 /**
- * Sockets with too many unfinished messages are closed, based on the system's count of received
- * bytes.
+ * Verifies that sockets with too many unfinished messages are closed, based on the system's count
+ * of received bytes.
  */
 import { expect, test } from "bun:test";
 import type { Peer, ReceivedBytes } from "../../../src/base/received_bytes.ts";
@@ -12,7 +12,10 @@ const LOOK_MS = 100;
 /** The size of the largest request head. */
 const HEAD_BYTES = 16 * 1024;
 
-/** A system that counts the bytes of connections. A connection's descriptor is the peer's port. */
+/**
+ * A system that counts the bytes received on each connection. The descriptor of a connection is the
+ * port of its peer.
+ */
 class CountingSystem implements ReceivedBytes {
   readonly #bytes = new Map<number, number>();
   lookCount = 0;
@@ -53,7 +56,7 @@ class FakeSocket implements WatchedSocket {
     system.receive(port, HEAD_BYTES);
   }
 
-  /** Receives some bytes of a message. */
+  /** Receives a part of a message. */
   arrive(bytes: number): void {
     this.#system.receive(this.#port, bytes);
   }
@@ -82,7 +85,9 @@ interface Watch {
   readonly system: CountingSystem;
   readonly held: HeldMessages;
   readonly open: (count: number, userId?: string) => FakeSocket[];
-  /** Makes the next check cover all sockets. New ones are searched for at least once a second. */
+  /**
+   * Makes the next check cover all sockets. New sockets are searched for at least once a second.
+   */
   readonly lookAtAll: () => void;
 }
 
@@ -120,7 +125,7 @@ function refusedOf(sockets: readonly FakeSocket[]): number {
   return sockets.filter(({ refusal }) => refusal !== undefined).length;
 }
 
-test("the sockets of a user beyond the bound are refused, then cut, and others continue", () => {
+test("new sockets of a user above the limit are refused, then existing ones closed, and other users continue", () => {
   const { held, lookAtAll, open } = watch();
   const mallory = open(5, "mallory");
   const [alice] = open(1, "alice");
@@ -142,7 +147,7 @@ test("the sockets of a user beyond the bound are refused, then cut, and others c
   );
 });
 
-test("the bounds of an address and of strangers apply, too", () => {
+test("the limits for an address and for unauthenticated clients also apply", () => {
   const { lookAtAll, open } = watch();
   const strangers = open(3);
   for (const socket of strangers) socket.arrive(MIB);
@@ -158,7 +163,7 @@ test("the bounds of an address and of strangers apply, too", () => {
   expect(refusedOf(users)).toBe(1);
 });
 
-test("a finished message no longer counts, nor do heads, headers and control frames", () => {
+test("a finished message no longer counts, and headers and control frames never count", () => {
   const { held, lookAtAll, open } = watch();
   const [socket] = open(1, "alice");
   for (let round = 0; round < 50; round += 1) {
@@ -174,7 +179,7 @@ test("a finished message no longer counts, nor do heads, headers and control fra
   expect(socket?.refusal).toBeUndefined();
 });
 
-test("the overhead of fragments and TLS is forgotten with the message", () => {
+test("the overhead of fragments and TLS no longer counts after the message ends", () => {
   const { held, lookAtAll, open } = watch();
   const [socket] = open(1, "alice");
   for (let round = 0; round < 50; round += 1) {
@@ -201,7 +206,7 @@ test("an unfinished message counts for the user once its socket has authenticate
   expect(refusedOf(early && late ? [early, late] : [])).toBe(0);
 });
 
-test("finished messages that wait count, too, until they are served", () => {
+test("finished messages that wait count until they are served", () => {
   const { held, lookAtAll, open } = watch();
   const sockets = open(4, "alice");
   for (const socket of sockets) {
@@ -231,7 +236,7 @@ test("a socket that closes releases its bytes", () => {
   expect(refusedOf(more)).toBe(0);
 });
 
-test("some of many quiet sockets are checked, and all of them once some have grown by much", async () => {
+test("some of many quiet sockets are checked at a time, and all of them once some have grown a lot", async () => {
   const { clock, open, system } = watch();
   const sockets = open(3200, "alice");
   clock.advance(LOOK_MS);

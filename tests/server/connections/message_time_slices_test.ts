@@ -1,6 +1,6 @@
 /**
- * How the messages of many connections share the event loop: at once while there is time, and in
- * rotation when there is none.
+ * Tests how the messages of many connections share the event loop: they are served at once while
+ * there is time, and in rotation when there is none.
  */
 import { expect, test } from "bun:test";
 import {
@@ -52,7 +52,7 @@ function setUp(): { clock: ManualClock; slices: MessageTimeSlices; served: strin
   return { clock, slices, served };
 }
 
-test("there is time until messages have used up their share, and again in the next window", () => {
+test("messages are served at once until they have used up their share, and again in the next window", () => {
   const { clock, slices, served } = setUp();
   const one = new SlowConnection("a", clock, served);
   expect(slices.hasTime).toBe(true);
@@ -67,7 +67,7 @@ test("there is time until messages have used up their share, and again in the ne
   expect(served).toEqual(["a1", "a2", "a3"]);
 });
 
-test("a message that takes longer than a window leaves no time in the tick of its end", () => {
+test("a message that takes longer than a window leaves no time in the tick in which it ends", () => {
   const { clock, slices, served } = setUp();
   const slow = new SlowConnection("a", clock, served);
   slow.serveNow = () => clock.advance(100);
@@ -87,7 +87,7 @@ test("waiting connections are served one message each, a few per tick", async ()
     slices.enqueue(connection);
   }
   expect(served).toEqual([]);
-  // A new connection does not overtake the waiting ones, whatever the clock says.
+  // A new connection does not overtake the waiting ones, whatever the clock shows.
   clock.advance(100);
   expect(slices.hasTime).toBe(false);
   await clock.yield();
@@ -100,7 +100,7 @@ test("waiting connections are served one message each, a few per tick", async ()
   expect(slices.hasTime).toBe(true);
 });
 
-test("a connection that is gone is not served, and one that returns is", async () => {
+test("a closed connection is not served, and one that returns is", async () => {
   const { clock, slices, served } = setUp();
   const gone = new SlowConnection("a", clock, served);
   gone.waiting.push("1");
@@ -113,7 +113,7 @@ test("a connection that is gone is not served, and one that returns is", async (
   expect(served).toEqual(["a1"]);
 });
 
-test("a bug in a waiting message ends its connection, is reported, and delays no other", async () => {
+test("a bug in a waiting message ends its connection, is reported, and does not delay others", async () => {
   const { clock, slices, served } = setUp();
   const all = [new BuggyConnection("a", clock, served), new SlowConnection("b", clock, served)];
   for (const connection of all) {

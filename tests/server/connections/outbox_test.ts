@@ -1,6 +1,6 @@
 /**
- * Verifies that an outbox knows when its socket is full without querying it for each frame. Method:
- * a socket that counts how often it is queried, and accepts as many bytes as the test specifies.
+ * Verifies that an outbox knows when its socket is full without asking it for each frame. The tests
+ * use a socket that counts how often it is asked, and accepts as many bytes as the test specifies.
  */
 import { expect, test } from "bun:test";
 import { Outbox, type OutboxSocket } from "../../../src/server/connections/outbox.ts";
@@ -67,7 +67,7 @@ function outboxOver(socket: OutboxSocket): Outbox {
   return new Outbox({ socket, parts: { budgetBytes: BUDGET_BYTES, flusher }, owner });
 }
 
-test("a socket that accepts each frame whole is never asked for its backlog", async () => {
+test("a socket that accepts each frame completely is never asked for its backlog", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   for (let round = 0; round < 20; round += 1) {
@@ -78,7 +78,7 @@ test("a socket that accepts each frame whole is never asked for its backlog", as
   expect(socket.askedCount).toBe(0);
 });
 
-test("the bytes of a frame that the network did not take count until it has drained", async () => {
+test("the bytes of a frame that the network did not accept count until they have drained", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   socket.capacity = 0;
@@ -92,7 +92,7 @@ test("the bytes of a frame that the network did not take count until it has drai
   expect(outbox.hold("x".repeat(60))).toBe(true);
 });
 
-test("bytes left behind by a cork count, although each of their frames was reported as sent", async () => {
+test("bytes that remain after uncorking count, although each of their frames was reported as sent", async () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   socket.capacity = 0;
@@ -103,7 +103,7 @@ test("bytes left behind by a cork count, although each of their frames was repor
   expect(outbox.hold("x".repeat(40))).toBe(false);
 });
 
-test("frames held together fill the budget without a backlog", () => {
+test("frames that are held together fill the budget without a backlog", () => {
   const socket = new NarrowSocket();
   const outbox = outboxOver(socket);
   expect(outbox.hold("x".repeat(60))).toBe(true);

@@ -1,13 +1,13 @@
 /**
- * Verifies that all queues together stay within their memory limit, and each has its configured
- * size as long as they do.
+ * Verifies that all queues together stay within their memory limit, and that each keeps its
+ * configured size until they reach it.
  */
 import { expect, test } from "bun:test";
 import { SendBudget } from "../../../src/server/connections/send_budget.ts";
 
 const KIB = 1024;
 
-test("SendBudget divides the memory of all queues, down to the minimum that a queue needs", () => {
+test("SendBudget divides the memory among all queues, down to the minimum that a queue needs", () => {
   const connections = { count: 0 };
   const budget = new SendBudget({
     queueBytesMax: 1000 * KIB,

@@ -1,6 +1,7 @@
 /**
- * Verifies that a change to many sockets is written in slices, and later changes join the frames of
- * the sockets that are still waiting, in order. Method: a clock whose ticks the test controls.
+ * Verifies that a change to many sockets is written in slices, and that later changes are added in
+ * order to the frames of the sockets that are still waiting. The test controls the ticks of the
+ * clock.
  */
 import { expect, test } from "bun:test";
 import type { Clock } from "../../../src/base/clock.ts";
@@ -73,13 +74,13 @@ function fieldOf(count: number): {
   };
 }
 
-test("frames of later changes share the write of sockets whose turn is still to come", async () => {
+test("frames of later changes share the write to sockets that are still waiting", async () => {
   const { giveTurn, sendAll, sockets } = fieldOf(SOCKETS);
   sendAll("a");
   await Promise.resolve();
   const early = sockets.filter(({ frames }) => frames.length > 0).length;
-  // Only a few sockets are written at first, since the response to the author of the change follows
-  // them.
+  // Only a few sockets are written to at first, because the response to the author of the change
+  // follows them.
   expect(early).toBe(32);
 
   sendAll("b");
@@ -90,7 +91,7 @@ test("frames of later changes share the write of sockets whose turn is still to 
   expect(writeCount).toBe(SOCKETS + early);
 });
 
-test("a socket that takes part again and again keeps its order and its turn", async () => {
+test("a socket that receives several changes keeps its order and its place", async () => {
   const { giveTurn, sendAll, sockets } = fieldOf(SOCKETS);
   const sent: string[] = [];
   for (let round = 0; round < 50; round += 1) {

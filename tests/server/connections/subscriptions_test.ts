@@ -1,4 +1,4 @@
-/** The subscriptions of one connection, one or many, in order of arrival. */
+/** Tests the subscriptions of one connection, one or many, in the order of arrival. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LiveSubscription } from "../../../src/live/mod.ts";
@@ -28,7 +28,7 @@ class Recorded implements LiveSubscription {
   }
 }
 
-test("the next in line replaces the first, and the order is preserved", () => {
+test("the next subscription takes the place of the first, and the order is preserved", () => {
   const open = new Subscriptions();
   expect(open.count).toBe(0);
   for (const id of ["a", "b", "c", "d"]) open.add(new Recorded(id));
@@ -49,7 +49,7 @@ test("the next in line replaces the first, and the order is preserved", () => {
   expect(open.ids()).toEqual(["f"]);
 });
 
-test("free space in the socket is announced once, to an open subscription", () => {
+test("free space in the socket is announced once to an open subscription", () => {
   const calls: string[] = [];
   const open = new Subscriptions();
   open.drained();
@@ -65,7 +65,7 @@ test("free space in the socket is announced once, to an open subscription", () =
   expect(calls.length).toBe(4);
 });
 
-test("a batch is requested from the only subscription that loads, whatever its place", () => {
+test("a batch is requested for the only loading subscription, whatever its place", () => {
   const calls: string[] = [];
   const open = new Subscriptions();
   const all = ["a", "b", "c"].map((id) => new Recorded(id, calls));

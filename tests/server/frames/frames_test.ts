@@ -1,6 +1,4 @@
-/**
- * Frames: round trips of every message, and refusal of all malformed ones.
- */
+/** Tests frames: round trips of every message, and the refusal of all malformed ones. */
 import { expect, test } from "bun:test";
 import { Packr, Unpackr } from "msgpackr";
 import type { SharedMessage } from "../../../src/live/mod.ts";
@@ -35,7 +33,10 @@ const CHANGE: DataMessage = {
   commit_seq: 114809262571520,
 };
 
-/** The names in a map are kept as they were written: the server's decoder renames one of them. */
+/**
+ * Reads the names in a map exactly as they were written, because the server's decoder renames one
+ * of them.
+ */
 function decodeMap(bytes: Uint8Array): Map<string, unknown> | undefined {
   return new Unpackr({ useRecords: false, mapsAsObjects: false }).unpack(bytes);
 }
@@ -49,7 +50,7 @@ test("jsonFromMessage writes a bigint as decimal text", () => {
   expect(row).toMatchObject({ big: "9007199254740993", _seq: 114809262571520, text: "hé 🌊" });
 });
 
-test("msgpackFromMessage writes whole numbers as integers, and reads back the same", () => {
+test("Every whole number is encoded as an integer: 0xcb occurs only for 0.1 and 0.5.", () => {
   const bytes = msgpackFromMessage(CHANGE);
   const decoded = valueFromMsgpack(bytes)?.value as typeof CHANGE;
   expect(decoded.rows[0]).toEqual(CHANGE.rows[0]);
@@ -59,7 +60,7 @@ test("msgpackFromMessage writes whole numbers as integers, and reads back the sa
   expect(doubles.length).toBe(2);
 });
 
-test("msgpackFromMessage writes a column of any name", () => {
+test("msgpackFromMessage writes a column with any name", () => {
   const row = JSON.parse('{"id":1,"__proto__":2}') as { id: number };
   const bytes = msgpackFromMessage({ ...CHANGE, rows: [row], old_values: [] });
   const [written] = (decodeMap(bytes)?.get("rows") as Map<string, unknown>[] | undefined) ?? [];
@@ -69,7 +70,7 @@ test("msgpackFromMessage writes a column of any name", () => {
   ]);
 });
 
-test("frameOf makes each form once, and gzips only frames that become smaller", () => {
+test("frameOf creates each form once, and gzips only frames that become smaller", () => {
   const long = { ...CHANGE, rows: Array.from({ length: 50 }, () => ({ text: "x".repeat(40) })) };
   for (const serialization of ["json", "msgpack"] as const) {
     const message = shared(long);
@@ -86,7 +87,7 @@ test("frameOf makes each form once, and gzips only frames that become smaller", 
   }
 });
 
-test("frameOf counts bytes and not characters before it gzips", () => {
+test("frameOf counts bytes rather than characters before it gzips", () => {
   const gzip = { serialization: "json", isGzipOn: true } as const;
   const sized = (text: string): SharedMessage => shared({ ...CHANGE, rows: [{ text }] });
   const around = Buffer.byteLength(frameOf(sized(""), gzip));
@@ -98,13 +99,13 @@ test("frameOf counts bytes and not characters before it gzips", () => {
   expect(frameOf(sized(text), gzip)).toBeInstanceOf(Uint8Array);
 });
 
-test("gzipOf leaves 511 bytes alone, compresses 512, and gives up on noise", () => {
+test("gzipOf leaves 511 bytes uncompressed, compresses 512, and gives up on noise", () => {
   expect(gzipOf(new Uint8Array(511))).toBeUndefined();
   expect(gzipOf(new Uint8Array(512))).toBeDefined();
   expect(gzipOf(new Uint8Array(new SeededRandom(1).bytes(2000)))).toBeUndefined();
 });
 
-test("gunzip stops at its bound and refuses damage", () => {
+test("gunzip stops at its limit and refuses damaged input", () => {
   const packed = Bun.gzipSync(new Uint8Array(100_000));
   expect(gunzip(packed, 100_000)).toHaveLength(100_000);
   expect(gunzip(packed, 99_999)).toBe("too large");
@@ -127,7 +128,7 @@ test("valueFromMsgpack reads everything in the subset", () => {
   });
 });
 
-test("parameters: a whole number of MessagePack is BIGINT in either form, any other DOUBLE", () => {
+test("parameters: a whole number in MessagePack is BIGINT in either form, and any other number is DOUBLE", () => {
   const packed = [2, 2.5, 2 ** 40, 2n ** 60n, 1e300];
   const decoded = valueFromMsgpack(new Packr({ useRecords: false }).pack(packed));
   const params = decoded?.value as unknown[];
@@ -160,7 +161,7 @@ test.each<[string, number[]]>([
   expect(valueFromMsgpack(Uint8Array.from(bytes))).toBeUndefined();
 });
 
-test("valueFromMsgpack reads 10,000 parts that are not values, and no more", () => {
+test("valueFromMsgpack reads at most 10,000 parts that are not values", () => {
   const members = (count: number): Record<string, unknown> =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
   for (const value of [members(9999), Array.from({ length: 32_767 }, () => "x")]) {

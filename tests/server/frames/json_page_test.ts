@@ -1,10 +1,9 @@
 /**
- * Batches that are written directly from their columns.
+ * Tests batches that are written to JSON directly from their columns.
  *
- * Verifies that the text is that of JSON.stringify for the rows as objects, whatever the vectors
- * contain. Method: random vectors of every kind and type, with every character that is escaped, in
- * pages of several parts. To repeat a failure: SEED=<n> bun test
- * tests/server/frames/json_page_test.ts
+ * The text must equal JSON.stringify of the rows as objects, whatever the vectors contain. The test
+ * uses random vectors of every kind and type, with every character that is escaped, in pages of
+ * several parts. To repeat a failure: SEED=<n> bun test tests/server/frames/json_page_test.ts
  */
 import { expect, test } from "bun:test";
 import type { PagedBatch, ShapedRows } from "../../../src/live/mod.ts";
@@ -96,7 +95,7 @@ const TEXT: DataType = { kind: "text" };
 const BIGINT: DataType = { kind: "bigint" };
 const DOUBLE: DataType = { kind: "double" };
 
-test("jsonFromPage escapes every character as JSON.stringify does, at every place of a word", () => {
+test("jsonFromPage escapes every character as JSON.stringify does, at every position in a word", () => {
   const texts: string[] = [];
   for (let code = 0; code < 0x180; code += 1) {
     for (let before = 0; before < 5; before += 1) {
@@ -108,7 +107,7 @@ test("jsonFromPage escapes every character as JSON.stringify does, at every plac
   expect(jsonFromPage(batch)).toBe(expectedText(batch));
 });
 
-test("jsonFromPage writes numbers as JSON.stringify does, at every count of digits", () => {
+test("jsonFromPage writes numbers as JSON.stringify does, whatever their number of digits", () => {
   const numbers = [0, -0, 0.1, -1.5, 1e21, 1e20, 1e-7, 2 ** 53, Number.MAX_VALUE, 5e-324];
   for (let digits = 0; digits <= 15; digits += 1) {
     for (const near of [-1, 0, 1]) numbers.push(10 ** digits + near, -(10 ** digits) + near);
@@ -119,7 +118,7 @@ test("jsonFromPage writes numbers as JSON.stringify does, at every count of digi
   expect(jsonFromPage(batch)).toBe(expectedText(batch));
 });
 
-test("jsonFromPage writes no rows, and names and ids with any character", () => {
+test("jsonFromPage writes empty pages, and names and ids with any character", () => {
   const none = { name: "n", type: BIGINT, vector: numbersOf([]) };
   const empty = batchOf(pageOf([none]), '"rows":[]\\');
   expect(jsonFromPage(empty)).toBe(expectedText(empty));
@@ -131,7 +130,7 @@ test("jsonFromPage writes no rows, and names and ids with any character", () => 
   expect(JSON.parse(jsonFromPage(batch)).subscription_id).toBe('é"\u0001');
 });
 
-test("a page that exceeds the writer's buffer is whole, and so is the next one", () => {
+test("a page that exceeds the writer's buffer is complete, and so is the next one", () => {
   const long = utf8Of(["\u0001".repeat(1_000_000), "é".repeat(100_000), "end"]);
   for (let round = 0; round < 2; round += 1) {
     const batch = batchOf(pageOf([{ name: "t", type: TEXT, vector: long }]));
@@ -139,7 +138,7 @@ test("a page that exceeds the writer's buffer is whole, and so is the next one",
   }
 });
 
-test("a page outlives the memory of its rows", () => {
+test("a page remains valid after the memory of its rows is reused", () => {
   const bytes = Buffer.from("abcdef");
   const numbers = Float64Array.of(1, 2);
   const texts: Vector = {
@@ -165,7 +164,7 @@ test("a page outlives the memory of its rows", () => {
   ]);
 });
 
-test("jsonFromPage writes the same values as the rows as objects", () => {
+test("jsonFromPage writes the same text as JSON.stringify of the rows as objects", () => {
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   for (let round = 0; round < 100; round += 1) {

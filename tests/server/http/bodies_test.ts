@@ -1,4 +1,7 @@
-/** The bodies of `POST /v1/api/sql`: accepted bodies, with every digit, and refused bodies. */
+/**
+ * Tests the bodies of `POST /v1/api/sql`: accepted bodies, in which every digit is kept, and
+ * refused bodies.
+ */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { parseMultipart } from "../../../src/server/http/multipart.ts";
@@ -45,7 +48,7 @@ test("sqlRequestFromJson keeps the digits of every number", () => {
   });
 });
 
-test("sqlRequestFromJson keeps whole numbers plain if there are no others", () => {
+test("sqlRequestFromJson returns plain numbers if all numbers are whole", () => {
   const params = (list: string): unknown =>
     sqlRequestFromJson(encode(`{"sql":"SELECT $1","params":${list}}`), { config: serverConfig() })
       .params;
@@ -117,7 +120,7 @@ test("sqlRequestFromJson refuses bytes that are not UTF-8", () => {
   expect(errorCodeOf(() => sqlRequestFromJson(body, OPTIONS))).toBe("INVALID_INPUT");
 });
 
-test("an INVALID_PARAMETER names the position from 1", () => {
+test("an INVALID_PARAMETER error counts positions from 1", () => {
   const body = encode('{"sql":"x","params":[1,"\\udc00"]}');
   expect(() => sqlRequestFromJson(body, OPTIONS)).toThrow("parameter 2");
 });
@@ -149,7 +152,7 @@ test.each<[string, string, boolean]>([
   expect(parseJson(padded)).toEqual(isTaken ? JSON.parse(text) : undefined);
 });
 
-test("sqlRequestFromJson keeps digits of the parameters that count", () => {
+test("sqlRequestFromJson keeps the digits of the last of several equal members", () => {
   const text = '{"z":{"params":[9.0]},"sql":"x","params":[1.0],"params":[2.50,1e2],"y":"params"}';
   const { params } = sqlRequestFromJson(encode(text), OPTIONS);
   expect(params).toEqual([{ number: "2.50" }, { number: "1e2" }]);
@@ -157,7 +160,7 @@ test("sqlRequestFromJson keeps digits of the parameters that count", () => {
 
 const TYPE = 'multipart/form-data; boundary="b1"';
 
-/** Returns a form whose parts have headers and content, with CRLF line ends. */
+/** Returns a form whose parts have these headers and contents, with CRLF line ends. */
 function form(...parts: string[]): Uint8Array {
   return encode(`${parts.map((part) => `--b1\r\n${part}\r\n`).join("")}--b1--\r\n`);
 }
@@ -192,7 +195,7 @@ test("sqlRequestFromForm reads fields and files", () => {
   expect(new TextDecoder().decode(upload?.bytes)).toBe("line 1\r\nline 2");
 });
 
-test("parseMultipart says how to name a file that was sent as a field", () => {
+test("parseMultipart explains how to name a file that was sent as a field", () => {
   const head = 'Content-Disposition: form-data; name="pic"; filename="pic.png"\r\n\r\n';
   const body = Buffer.concat([
     encode(`--b1\r\n${head}`),
@@ -204,7 +207,7 @@ test("parseMultipart says how to name a file that was sent as a field", () => {
   );
 });
 
-test("parseMultipart reads forms that the runtime writes", async () => {
+test("parseMultipart reads forms as the runtime writes them", async () => {
   const data = new FormData();
   data.append("sql", "SELECT 1");
   data.append("file:x", new File([new Uint8Array([0, 13, 10, 45, 45, 255])], 'we"ird.bin'));
@@ -231,7 +234,7 @@ test.each<[string, string, string | undefined, string]>([
   expect(files.get("a")?.mime).toBe(mime);
 });
 
-test("the media type and name of an upload that has neither", () => {
+test("parseMultipart gives a default media type and name to an upload that has neither", () => {
   const nameless = 'Content-Disposition: form-data; name="file:a"\r\n\r\nx';
   const { files } = parseMultipart(
     form(nameless, file("b", "C:\\temp\\notes.md", "x")),
@@ -242,7 +245,7 @@ test("the media type and name of an upload that has neither", () => {
   expect(files.get("b")).toMatchObject({ name: "notes.md", mime: "text/markdown" });
 });
 
-test("an extended file name takes precedence", () => {
+test("an extended file name takes precedence over the plain one", () => {
   const part =
     'Content-Disposition: form-data; name="file:a"; filename="x"; filename*=UTF-8\'\'%c3%a9.png\r\n\r\nx';
   const { files } = parseMultipart(form(part), TYPE, CONFIG.files);
@@ -295,7 +298,7 @@ test("files.allowed_mime_types admits a type or a whole family", () => {
   expect(read("imagex/png")).toBe("INVALID_MIME_TYPE");
 });
 
-test("parseMultipart never reads past the end, wherever a form is cut", () => {
+test("parseMultipart never reads past the end, wherever a form is truncated", () => {
   const whole = form(field("sql", "SELECT 1"), file("a", "x.txt", "hello"));
   for (let cut = 0; cut < whole.length - 4; cut += 1) {
     expect(errorCodeOf(() => parseMultipart(whole.subarray(0, cut), TYPE, CONFIG.files))).toBe(

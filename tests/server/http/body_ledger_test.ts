@@ -39,7 +39,7 @@ function fill(ledger: BodyLedger, who: BodySender, bytes: number): BodyEntry {
   return ledger.enter(who, bytes);
 }
 
-test("a user may hold bytes up to the limit from all addresses together, and no more", () => {
+test("a user may hold bytes up to the limit, counted over all addresses", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender("ann", "1.1.1.1"), 100_000);
   const second = fill(ledger, sender("ann", "2.2.2.2"), 100_000);
@@ -53,7 +53,7 @@ test("a user may hold bytes up to the limit from all addresses together, and no 
   expect(refusal(() => ledger.enter(sender("ann", "3.3.3.3"), 100_000))).toBe("taken");
 });
 
-test("an address may hold bytes up to the limit for all its users", () => {
+test("an address may hold bytes up to the limit, counted over all its users", () => {
   const ledger = new BodyLedger(BOUNDS);
   fill(ledger, sender("ann", "1.1.1.1"), 150_000);
   fill(ledger, sender("bob", "1.1.1.1"), 150_000);
@@ -113,7 +113,7 @@ test("a refused body is not counted", () => {
   expect(ledger.heldBytes).toBe(0);
 });
 
-test("boundsOf gives one user a larger part of a smaller total, and every user a body of undeclared size", () => {
+test("boundsOf gives one user a larger share of a smaller total, and every user a body of undeclared size", () => {
   const MIB = 1 << 20;
   expect(boundsOf(512 * MIB)).toEqual({
     userBytesMax: 128 * MIB,

@@ -1,4 +1,4 @@
-/** The Range and entity tag headers. */
+/** Tests the Range and entity tag headers. */
 import { expect, test } from "bun:test";
 import { hasTag, type RequestedRange, rangeOf } from "../../../src/server/http/byte_range.ts";
 

@@ -1,4 +1,4 @@
-/** Verifies that for a refused page, the log shows the configuration line that would allow it. */
+/** Verifies that the log shows which configuration line would admit a page that was refused. */
 import { expect, test } from "bun:test";
 import type { LogFields } from "../../../src/base/log.ts";
 import { parseConfig } from "../../../src/config/mod.ts";
@@ -41,7 +41,7 @@ test.each<[string, (cors: Cors) => unknown]>([
   expect(none).toEqual([]);
 });
 
-test("Cors names the origins that are already allowed, and any other missing setting", () => {
+test("Cors names the origins that are already allowed, and any other setting that is missing", () => {
   const { cors, fields } = refusing("[security.cors]\nallowed_origins = ['https://a.example']");
   cors.mayUpgrade(from(PAGE));
   expect(fields[0]?.["line"]).toBe(`allowed_origins = ['https://a.example', '${PAGE}']`);
@@ -49,7 +49,7 @@ test("Cors names the origins that are already allowed, and any other missing set
   expect(fields[1]?.["line"]).toBe("allow_credentials = true");
 });
 
-test("Cors logs nothing for its own pages and for clients that are not pages", () => {
+test("Cors logs nothing for its own pages and for clients that are not web pages", () => {
   const { cors, lines } = refusing();
   for (const origin of [undefined, "http://127.0.0.1:2900"]) {
     cors.allowPreflight(from(origin), new Headers());
@@ -78,7 +78,7 @@ test.each([
   ["tauri://localhost", ["tauri://localhost"]],
   ["chrome-extension://abcdefghijklmnop", ["chrome-extension://abcdefghijklmnop"]],
   ["*", ["https://any.test", "null"]],
-])("the listed origin %s admits its pages and no others", (listed, admitted) => {
+])("the listed origin %s admits only its own pages", (listed, admitted) => {
   const { cors } = refusing(`[security.cors]\nallowed_origins = ['${listed}']`);
   const refused = [
     "https://example.com",
@@ -98,7 +98,7 @@ test.each([
   for (const origin of refused) expect(cors.mayUpgrade(from(origin)), origin).toBe(false);
 });
 
-test("a listed page may send the headers that it asks for, if they are names of headers", () => {
+test("a page from a listed origin may send the headers that it asks for, if their names are valid", () => {
   const { cors } = refusing("[security.cors]\nallowed_origins = ['http://localhost:*']");
   const request = from(PAGE);
   request.headers.set(

@@ -1,6 +1,6 @@
 /**
- * Verifies that the pieces of a compressed body can be read one by one, and together they form
- * plain gzip.
+ * Verifies that the pieces of a compressed body can be decompressed one by one, and that together
+ * they are valid gzip.
  */
 import { expect, test } from "bun:test";
 import { constants, gunzipSync } from "node:zlib";
@@ -22,14 +22,14 @@ function bodyOf(pieces: readonly string[]): ReadableStream<Uint8Array<ArrayBuffe
   });
 }
 
-test("gzipStream is gzip of all pieces, with their checksum and length", async () => {
+test("gzipStream returns the gzip of all pieces, with their checksum and length", async () => {
   const packed = await new Response(gzipStream(bodyOf(PIECES))).bytes();
   expect(gunzipSync(packed).toString()).toBe(PIECES.join(""));
   expect(packed.length).toBeLessThan(5000);
   expect(gunzipSync(await new Response(gzipStream(bodyOf([]))).bytes())).toHaveLength(0);
 });
 
-test("gzipStream returns each piece whole before the next", async () => {
+test("gzipStream returns each piece completely before it reads the next", async () => {
   const reader = gzipStream(bodyOf(PIECES)).getReader();
   const parts: Uint8Array[] = [];
   const next = async (): Promise<void> => {
@@ -46,7 +46,7 @@ test("gzipStream returns each piece whole before the next", async () => {
   }
 });
 
-test("gzipStream ends its source when the stream is abandoned, and fails with it", async () => {
+test("gzipStream ends its source when the stream is abandoned, and fails when the source fails", async () => {
   let cancelled: unknown;
   const endless = new ReadableStream<Uint8Array<ArrayBuffer>>({
     pull: () => new Promise<void>(() => undefined),

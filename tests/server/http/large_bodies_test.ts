@@ -1,14 +1,14 @@
 /**
- * Verifies that the bytes of large bodies in memory are limited per user and in total. Requests
- * wait in order; they wait for another user only if the bodies of all users are too large together,
- * and never for a request that has ended.
+ * Verifies that the memory for large bodies is limited per user and in total. Requests wait in
+ * order. They wait for another user only if the bodies of all users are too large together, and
+ * never for a request that has ended.
  */
 import { expect, test } from "bun:test";
 import { type BodyAdmission, LargeBodies } from "../../../src/server/http/large_bodies.ts";
 
 const BYTES_MAX = 100;
 
-/** Returns functions that start bodies by name, and the ones that have begun. */
+/** Returns functions that start bodies by name, and the list of bodies that have started. */
 function setUp(): {
   bodies: LargeBodies;
   begun: string[];
@@ -30,7 +30,7 @@ function setUp(): {
   };
 }
 
-test("bodies of a user begin as long as they fit together, and then in their order", () => {
+test("bodies of a user start as long as they fit together, and then in order", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 60);
   const second = take("second", "ann", 40);
@@ -44,7 +44,7 @@ test("bodies of a user begin as long as they fit together, and then in their ord
   expect(begun).toEqual(["first", "second", "third", "fourth"]);
 });
 
-test("a body larger than a user's whole share begins alone", () => {
+test("a body larger than a user's whole share starts when it is alone", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 500);
   take("second", "ann", 1);
@@ -53,7 +53,7 @@ test("a body larger than a user's whole share begins alone", () => {
   expect(begun).toEqual(["first", "second"]);
 });
 
-test("another user does not wait", () => {
+test("another user's body does not wait", () => {
   const { begun, take } = setUp();
   take("first", "ann", 100);
   take("second", "ann", 100);
@@ -61,7 +61,7 @@ test("another user does not wait", () => {
   expect(begun).toEqual(["first", "third"]);
 });
 
-test("a request that leaves while it waits never begins, and delays no other", () => {
+test("a request that leaves while it waits never starts, and delays no other", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 100);
   const second = take("second", "ann", 100);
@@ -72,7 +72,7 @@ test("a request that leaves while it waits never begins, and delays no other", (
   expect(begun).toEqual(["first", "third"]);
 });
 
-test("a request that has left before its size is known never begins", () => {
+test("a request that leaves before its size is known never starts", () => {
   const { bodies, begun } = setUp();
   const room = bodies.enter("ann");
   room.leave();
@@ -80,7 +80,7 @@ test("a request that has left before its size is known never begins", () => {
   expect(begun).toEqual([]);
 });
 
-test("nothing is remembered of a user without large bodies", () => {
+test("nothing is stored for a user without large bodies", () => {
   const { bodies, take } = setUp();
   const rooms = [take("first", "ann", 100), take("second", "ann", 100), bodies.enter("bob")];
   expect(bodies.senderCount).toBe(2);
@@ -88,7 +88,7 @@ test("nothing is remembered of a user without large bodies", () => {
   expect(bodies.senderCount).toBe(0);
 });
 
-test("when all users together hold too much, the next body of any user waits, and later ones wait after it", () => {
+test("once all users together hold too much, the next body of any user waits, and later ones wait after it", () => {
   const { begun, take } = setUp();
   const first = take("first", "ann", 90);
   const second = take("second", "bob", 90);
@@ -101,7 +101,7 @@ test("when all users together hold too much, the next body of any user waits, an
   first.leave();
 });
 
-test("a user who waits for their own bodies delays no other user", () => {
+test("a user who waits because of their own bodies delays no other user", () => {
   const { begun, take } = setUp();
   take("first", "ann", 90);
   take("second", "ann", 90);

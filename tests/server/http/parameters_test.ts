@@ -1,11 +1,11 @@
 /**
- * Verifies that parameters that were decoded without a text have the same form as parameters that
- * were read from one.
+ * Verifies that parameters decoded directly from a message have the same form as parameters read
+ * from text.
  */
 import { expect, test } from "bun:test";
 import { checkedValues } from "../../../src/server/http/parameters.ts";
 
-test("lists and objects of a message without text are JSON with all digits", () => {
+test("lists and objects in a binary message become JSON with all digits", () => {
   const decoded = [[1, 2n ** 60n, null, "a"], { a: [1.5, true] }, 7, "text"];
   const limits = { max_parameters: 9, max_parameter_bytes: 40 };
   expect(checkedValues(decoded, limits)).toEqual([

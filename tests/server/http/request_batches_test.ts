@@ -1,6 +1,6 @@
 /**
- * How requests that arrive together are served together, and how long they may occupy the event
- * loop.
+ * Tests how requests that arrive together are served together, and how long they may occupy the
+ * event loop.
  */
 import { expect, test } from "bun:test";
 import { RequestBatches } from "../../../src/server/http/request_batches.ts";
@@ -27,13 +27,13 @@ function setUp(serveMs: number): { clock: ManualClock; batches: RequestBatches; 
   return { clock, batches, served };
 }
 
-/** Sends so many requests that those of the next tick wait for each other. */
+/** Sends so many requests that those of the next tick have to wait. */
 async function crowd(batches: RequestBatches, clock: ManualClock): Promise<void> {
   for (let index = 0; index < 8; index += 1) await batches.serve(requestOf("crowd"));
   await clock.yield();
 }
 
-test("few requests are served as they arrive, and many in the next ticks", async () => {
+test("few requests are served as they arrive, and many in the following ticks", async () => {
   const { clock, served, batches } = setUp(1);
   for (let index = 0; index < 8; index += 1) void batches.serve(requestOf("a"));
   expect(served.length).toBe(8);
@@ -47,7 +47,7 @@ test("few requests are served as they arrive, and many in the next ticks", async
   expect(served.length).toBe(10);
 });
 
-test("requests of one tick are served in the next, in the order of their arrival", async () => {
+test("requests of one tick are served in the next, in the order of arrival", async () => {
   const { clock, served, batches } = setUp(1);
   await crowd(batches, clock);
   served.length = 0;
@@ -64,7 +64,7 @@ test("requests of one tick are served in the next, in the order of their arrival
   ]);
 });
 
-test("a tick ends after some milliseconds, and the rest is served in later ones", async () => {
+test("a tick ends after some milliseconds, and the remaining requests are served in later ticks", async () => {
   const { clock, served, batches } = setUp(5);
   await crowd(batches, clock);
   served.length = 0;
@@ -77,7 +77,7 @@ test("a tick ends after some milliseconds, and the rest is served in later ones"
   expect(served.map((line) => line.slice(0, 1)).join("")).toBe("abcdef");
 });
 
-test("a single slow request is served whole, and the next one in its own tick", async () => {
+test("a single slow request is served completely, and the next one in a separate tick", async () => {
   const { clock, served, batches } = setUp(50);
   await crowd(batches, clock);
   served.length = 0;

@@ -1,6 +1,4 @@
-/**
- * Results as JSON, NDJSON and CSV: the same bytes in one piece or in many.
- */
+/** Tests results as JSON, NDJSON and CSV: the bytes are the same in one piece or in many. */
 import { expect, spyOn, test } from "bun:test";
 import type { SchemaField } from "../../../src/protocol/mod.ts";
 import {
@@ -35,7 +33,7 @@ test("jsonBody writes the example of the contract", () => {
   );
 });
 
-test("jsonBody names each user in turn, escaped where necessary", () => {
+test("jsonBody names the user of each statement, escaped where necessary", () => {
   for (const asUser of ["ada", "grace@x.org", 'a "b"', "", "zoë", "a\nb", "ada"]) {
     for (const told of [{ message: "Inserted 1 row(s)" }, {}]) {
       const body = jsonBody([{ rowCount: 1, ...told, asUser, lastSeq: 5 }], { tookMs: 1 });
@@ -45,7 +43,7 @@ test("jsonBody names each user in turn, escaped where necessary", () => {
   }
 });
 
-test("notices are in the entry of their statement, and in the last line of NDJSON", () => {
+test("a notice is in the entry of its statement, and in the last line of NDJSON", () => {
   const notices = ['Column "at" contains 1970'];
   const body = jsonBody([{ ...INSERTED, notices }, INSERTED], { tookMs: 1 });
   const { results } = JSON.parse(body) as { results: { notices?: unknown }[] };
@@ -83,7 +81,7 @@ test("jsonPieces and csvPieces hold a bounded number of rows each", () => {
   expect(isLarge([selected(rows.slice(0, 10)), INSERTED])).toBe(false);
 });
 
-test("jsonPieces write short rows together, and long ones by themselves", () => {
+test("jsonPieces write short rows together, and long rows separately", () => {
   const short = Array.from({ length: 2000 }, (_, id) => [id, "x"]);
   const long = Array.from({ length: 40 }, (_, id) => [id, "y".repeat(200_000)]);
   const rows = [...short, ...long, ...short];
@@ -155,7 +153,7 @@ test("csvPieces quote as RFC 4180 requires, and distinguish NULL from empty text
   );
 });
 
-test("csvPieces write dates and times as ISO 8601, where JSON has numbers", () => {
+test("csvPieces write dates and times in ISO 8601, whereas JSON contains numbers", () => {
   const schema: SchemaField[] = ["Date", "Time", "Timestamp", "DateTime", "BigInt"].map(
     (data_type, index) => ({ name: data_type.toLowerCase(), data_type, index }),
   );

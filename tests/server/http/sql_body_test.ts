@@ -1,6 +1,6 @@
 /**
- * Verifies that long SQL text is read from a body exactly as JSON.parse reads it. Method: bodies of
- * every shape around a long text, compared with JSON.parse.
+ * Verifies that long SQL text is read from a body exactly as JSON.parse reads it. The test compares
+ * both on bodies of every shape around a long text.
  */
 import { expect, test } from "bun:test";
 import { parseJson } from "../../../src/server/http/request_body.ts";
@@ -67,12 +67,12 @@ test.each(SHAPES)("parseSqlBody reads %p as JSON.parse does", (shape) => {
   }
 });
 
-test("parseSqlBody refuses a value after a long text that is nested too deep", () => {
+test("parseSqlBody refuses a value after a long text if it is nested too deeply", () => {
   const deep = `${"[".repeat(1000)}${"]".repeat(1000)}`;
   expect(parsed(`{"sql":"${LONG}","params":${deep}}`).value).toBeUndefined();
 });
 
-test("parseSqlBody takes the UTF-8 of a long text from the body if it is ASCII", () => {
+test("parseSqlBody reuses the body's bytes as the UTF-8 form of a long ASCII text", () => {
   const { sqlUtf8 } = parsed(`{"sql":"${LONG}","check":true}`);
   expect(new TextDecoder().decode(sqlUtf8)).toBe(LONG);
   expect(parsed(`{"sql":"${LONG}é"}`).sqlUtf8).toBeUndefined();

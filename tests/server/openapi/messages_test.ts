@@ -1,6 +1,6 @@
 /**
- * Verifies that the schemas of the messages on `/v1/ws` are correct. Method: a client sends every
- * message that exists, and each message from both sides is validated against its schema.
+ * Verifies that the schemas of the messages on `/v1/ws` are correct. A client sends every kind of
+ * message, and each message from both sides is validated against its schema.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ClientMessage } from "../../../src/protocol/mod.ts";

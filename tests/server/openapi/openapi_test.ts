@@ -1,7 +1,7 @@
 /**
- * Verifies that the description of the endpoints is correct. Method: it is compared with the
- * server's route table, its structure is checked by the rules of OpenAPI 3.1, and real responses
- * are validated against its schemas.
+ * Verifies that the description of the endpoints is correct. The tests compare it with the server's
+ * route table, check its structure by the rules of OpenAPI 3.1, and validate real responses against
+ * its schemas.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { endpointsServed } from "../../support/endpoint_list.ts";
@@ -81,7 +81,7 @@ function operation(path: string, method: string): Described {
   return found;
 }
 
-test("openapi.json is public and is JSON of version 3.1", async () => {
+test("openapi.json is public, and is valid JSON of version 3.1", async () => {
   const answer = await server.fetch("/v1/openapi.json", {
     headers: { "X-Forwarded-For": "203.0.113.7" },
   });
@@ -91,7 +91,7 @@ test("openapi.json is public and is JSON of version 3.1", async () => {
   expect(document.info).toMatchObject({ title: "Tidemark", version: "1.2.3" });
 });
 
-test("openapi.json has every route of the table, and no other", () => {
+test("openapi.json contains exactly the routes of the route table", () => {
   const served = endpointsServed(server);
   const described = operations().map(([path, method]) => `${method.toUpperCase()} ${path}`);
   expect(described.toSorted()).toEqual(served.toSorted());
@@ -127,7 +127,7 @@ test("openapi.json follows the rules of OpenAPI", () => {
   }
 });
 
-test("openapi.json refers only to parts that it has", () => {
+test("openapi.json refers only to parts that it contains", () => {
   const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, target = ""]) => target);
   expect(references.length).toBeGreaterThan(20);
   for (const target of references) {
@@ -159,7 +159,7 @@ async function expectDescribed(path: string, method: string, init: RequestInit):
 
 const PASSWORD = "correct horse 9";
 
-test("openapi.json describes the real responses, including refusals", async () => {
+test("openapi.json describes the actual responses, including refusals", async () => {
   const token = await server.token();
   const post = (body: unknown, headers: Record<string, string> = {}): RequestInit => ({
     body: JSON.stringify(body),
@@ -195,7 +195,7 @@ test("openapi.json describes the real responses, including refusals", async () =
   }
 });
 
-test("openapi.json describes the bodies that are sent", () => {
+test("openapi.json describes the request bodies", () => {
   const faultsOf = (value: unknown, schema: Schema): readonly string[] =>
     schemaFaults(value, schema, document.components.schemas);
   const schemaOf = (path: string): Schema =>
@@ -210,12 +210,12 @@ test("openapi.json describes the bodies that are sent", () => {
   expect(form?.schema.required).toEqual(["sql"]);
 });
 
-test("a body whose schema names all its members is refused with any other", async () => {
+test("a body whose schema names all its members is refused if it has any other member", async () => {
   const refused: string[] = [];
   for (const [path, { post }] of Object.entries(document.paths)) {
     const name = post?.requestBody?.content["application/json"]?.schema.$ref?.split("/").at(-1);
     if (document.components.schemas[name ?? ""]?.additionalProperties !== false) continue;
-    // A configured server reads no body for a setup request.
+    // A server that is already set up does not read the body of a setup request.
     if (path.endsWith("/setup")) continue;
     const headers = { "Content-Type": "application/json" };
     const answer = await server.fetch(path, { method: "POST", headers, body: '{"surplus":1}' });

@@ -1,5 +1,6 @@
 /**
- * `/v1/api/auth/…` over HTTP: statuses in their order, cookies, and the places of tokens.
+ * Tests `/v1/api/auth/…` over HTTP: the order of the checks, cookies, and where tokens are
+ * accepted.
  */
 import { describe, expect, test } from "bun:test";
 import { type TestServer, withServer } from "../../support/http.ts";
@@ -27,7 +28,7 @@ function text(value: unknown): string {
   return String(value);
 }
 
-test("setup, login, me, refresh and logout in order", async () => {
+test("setup, login, me, refresh and logout work in order", async () => {
   await withServer({}, async (server) => {
     const status = async (): Promise<unknown> =>
       await (await server.fetch("/v1/api/auth/status")).json();
@@ -55,7 +56,7 @@ test("setup, login, me, refresh and logout in order", async () => {
   });
 });
 
-test("setup: configured is 409 for every caller and every body", async () => {
+test("setup of a configured server returns 409 for every caller and every body", async () => {
   await withServer({}, async (server) => {
     await server.token();
     const type = { "Content-Type": "text/plain" };
@@ -91,7 +92,7 @@ test.each<[string, unknown, Record<string, string>, string]>([
   });
 });
 
-test("cookies: names, paths, attributes, ends, and Secure over https only", async () => {
+test("cookies have the right names, paths, attributes and expiry, and Secure only over https", async () => {
   const config = {
     security: {
       trusted_proxies: ["127.0.0.1"],
@@ -163,7 +164,7 @@ test("bodies are read up to 64 KiB, in which the longest passwords fit", async (
   });
 });
 
-describe("a page of another origin", () => {
+describe("a page from another origin", () => {
   const cors = { allowed_origins: ["https://app.example"], allow_credentials: true, max_age: 0 };
   const security = { trusted_proxies: [], allowed_hosts: [], metrics_allow: [], cors };
   const foreign = { Origin: "http://127.0.0.1:1" };
@@ -175,7 +176,7 @@ describe("a page of another origin", () => {
     return { cookie: cookies.join("; "), bearer: `Bearer ${text(body["access_token"])}` };
   }
 
-  test("gets no new tokens for the cookie of its browser", async () => {
+  test("a page from another origin gets no new tokens for the cookie of its browser", async () => {
     await withServer({ config: { security } }, async (server) => {
       const { cookie: Cookie } = await loggedIn(server);
       const status = async (headers: Record<string, string>): Promise<number> =>
@@ -195,7 +196,7 @@ describe("a page of another origin", () => {
     });
   });
 
-  test("sets no server up", async () => {
+  test("a page from another origin cannot set up the server", async () => {
     await withServer({ config: { security } }, async (server) => {
       // A browser sends a body without a content type without a preflight.
       const setUp = async (headers: Record<string, string>): Promise<unknown> => {
@@ -221,7 +222,7 @@ describe("a page of another origin", () => {
     }
   });
 
-  test("has no cookies set, neither by a login nor by a refresh", async () => {
+  test("a page from another origin gets no cookies, neither from a login nor from a refresh", async () => {
     await withServer({ config: { security } }, async (server) => {
       await server.token();
       const cookieCounts = async (headers: Record<string, string>): Promise<number[]> => {
@@ -237,7 +238,7 @@ describe("a page of another origin", () => {
     });
   });
 
-  test("ends no session by cookie, but by a token that it has", async () => {
+  test("a page from another origin cannot end a session by cookie, but by a token that it has", async () => {
     await withServer({ config: { security } }, async (server) => {
       const { bearer, cookie: Cookie } = await loggedIn(server);
       const me = async (): Promise<number> =>
@@ -278,7 +279,7 @@ test("a field of the wrong type is refused, and no session ends", async () => {
   });
 });
 
-test("a page of another origin can use the cookie neither for me nor for a stream", async () => {
+test("a page from another origin cannot use the cookie for me or for a stream", async () => {
   await withServer({}, async (server) => {
     const Cookie = `tidemark_auth=${await server.token()}`;
     const live = "/v1/api/live?sql=SELECT%201";
@@ -299,7 +300,7 @@ test("a page of another origin can use the cookie neither for me nor for a strea
   });
 });
 
-test("a wrong password is 401 without a challenge, whoever the user", async () => {
+test("a wrong password gets 401 without a challenge, whoever the user is", async () => {
   await withServer({}, async (server) => {
     await server.token();
     const wrong = await post(server, "login", { user: "ada", password: "not it at all" });

@@ -1,6 +1,4 @@
-/**
- * `GET /v1/files/…`: which files a caller sees, ranges, tags, headers and damage.
- */
+/** Tests `GET /v1/files/…`: which files a caller may read, ranges, tags, headers and damage. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +22,7 @@ let server: TestServer;
 let directory: string;
 let blobs: LocalBlobStore;
 let adaOwner: number;
-/** The store's rows name the files. */
+/** Rows in the store refer to the files. */
 let store: ModelStore;
 
 beforeAll(async () => {
@@ -38,7 +36,7 @@ beforeAll(async () => {
   server = await startTestServer({
     files: (world) => {
       ({ store } = world);
-      // No table has policies, so no row is read.
+      // No table has policies, so the route reads no row.
       const sql = { execute: () => Promise.reject(new Error("a statement ran")) };
       return new LocalFileAccess({ ...world, blobs, sql });
     },
@@ -126,7 +124,7 @@ async function get(
 
 const NOTES = "/v1/files/chat/notes/f0001/101-my-notes.txt";
 
-test("the bytes, with type, tag, policy and name", async () => {
+test("a file is returned with its type, tag, policy and name", async () => {
   const response = await get(NOTES);
   expect(response.status).toBe(200);
   expect(await response.text()).toBe(CONTENT);
@@ -143,7 +141,7 @@ test("the bytes, with type, tag, policy and name", async () => {
   });
 });
 
-test("a page is never shown inline, and keeps its name", async () => {
+test("an HTML file is never shown inline, and keeps its name", async () => {
   const name = 'é"1%.html';
   await add({ fileId: "105", tableId: 21, owner: SHARED_OWNER, storedName: "105-n.html", name });
   const response = await get("/v1/files/chat/public/f0001/105-n.html");
@@ -152,7 +150,7 @@ test("a page is never shown inline, and keeps its name", async () => {
   );
 });
 
-test("the bare id and the alias name the same file", async () => {
+test("the bare id and the alias lead to the same file", async () => {
   expect(await (await get("/v1/files/chat/notes/f0001/101")).text()).toBe(CONTENT);
   expect(await (await get(`/api${NOTES}`)).text()).toBe(CONTENT);
 });
@@ -202,7 +200,7 @@ test.each<Case>([
   expect(`${response.status} ${error.code}`).toBe(wanted);
 });
 
-test("a file that no row names is gone, and a token is needed", async () => {
+test("a file to which no row refers does not exist, and every file requires a token", async () => {
   await add({ fileId: "107", storedName: "107-x.txt" });
   expect((await get("/v1/files/chat/notes/f0001/107")).status).toBe(200);
   const rows = [["107", null]];
@@ -211,7 +209,7 @@ test("a file that no row names is gone, and a token is needed", async () => {
   expect((await server.fetch(NOTES)).status).toBe(401);
 });
 
-test("ranges: one part, unsatisfiable, several, If-Range", async () => {
+test("ranges: a single range, an unsatisfiable one, several, and If-Range", async () => {
   const part = await get(NOTES, { Range: "bytes=2-4" });
   expect([part.status, await part.text()]).toEqual([206, "234"]);
   expect(part.headers.get("content-range")).toBe("bytes 2-4/10");
@@ -229,14 +227,14 @@ test("ranges: one part, unsatisfiable, several, If-Range", async () => {
   expect((await get(NOTES, { Range: "bytes=2-4", "If-Range": '"other"' })).status).toBe(200);
 });
 
-test("If-None-Match is 304 without a body", async () => {
+test("a matching If-None-Match gets 304 without a body", async () => {
   const response = await get(NOTES, { "If-None-Match": `"other", ${TAG}` });
   expect([response.status, await response.text()]).toEqual([304, ""]);
   expect(response.headers.get("etag")).toBe(TAG);
   expect((await get(NOTES, { "If-None-Match": '"other"' })).status).toBe(200);
 });
 
-test("HEAD tells the size and sends nothing", async () => {
+test("HEAD returns the size without a body", async () => {
   const headers = { Authorization: `Bearer ${await server.token()}` };
   const response = await server.fetch(NOTES, { method: "HEAD", headers });
   expect([response.status, await response.text()]).toEqual([200, ""]);
@@ -244,7 +242,7 @@ test("HEAD tells the size and sends nothing", async () => {
   expect(response.headers.get("etag")).toBe(TAG);
 });
 
-test("an empty file is empty", async () => {
+test("an empty file is returned as an empty body", async () => {
   await add({ fileId: "106", storedName: "106-e.txt" }, "");
   const response = await get("/v1/files/chat/notes/f0001/106");
   expect([response.status, await response.text()]).toEqual([200, ""]);
@@ -265,7 +263,7 @@ test.each<[string, string, string]>([
   expect(body.error["message"]).toContain(fileId);
 });
 
-test("missing bytes are damage", async () => {
+test("missing bytes are reported as damage", async () => {
   blobs.remove(await add({ fileId: "108", storedName: "108-x.txt" }));
   expect((await get("/v1/files/chat/notes/f0001/108")).status).toBe(500);
 });

@@ -1,4 +1,7 @@
-/** The memory for the body of `POST /v1/api/sql` is released once its statements have ended. */
+/**
+ * Verifies that the memory for the body of `POST /v1/api/sql` is released once its statements have
+ * ended.
+ */
 import { expect, test } from "bun:test";
 import type { AnswerStream, SqlResponse } from "../../../src/sql/mod.ts";
 import { startTestServer } from "../../support/http.ts";
@@ -7,7 +10,7 @@ const LONG = `SELECT ${"1, ".repeat(10_000)}1`;
 
 const ENDED: SqlResponse = { results: [{ rowCount: 0, asUser: "ada" }] };
 
-test("SqlRoute releases the memory of a long text with the response, and not before", async () => {
+test("SqlRoute releases the memory of a long text with the response, and not earlier", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: async ({ sqlUtf8 }) => {
@@ -23,7 +26,7 @@ test("SqlRoute releases the memory of a long text with the response, and not bef
   await server.close();
 });
 
-test("SqlRoute keeps a long text whose response continues as a stream", async () => {
+test("SqlRoute keeps a long text while its response continues as a stream", async () => {
   const lengths: (number | undefined)[] = [];
   const server = await startTestServer({
     script: ({ sqlUtf8 }) => {

@@ -11,7 +11,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
 /**
- * The time within which a killed query must have ended on an otherwise idle machine, in
+ * The maximum time in which a killed query must have ended on an otherwise idle machine, in
  * milliseconds.
  */
 const KILL_MS_MAX = 250;
@@ -62,7 +62,7 @@ describe("KILL QUERY", () => {
     });
   }
 
-  test("a killed request of several statements keeps its commits and runs no more", async () => {
+  test("a killed request of several statements keeps its commits and runs no further statement", async () => {
     const asked = engine.ask(
       `CREATE TABLE k (id INT PRIMARY KEY); INSERT INTO k VALUES (1); ${LONG[0]}; INSERT INTO k VALUES (2)`,
     );
@@ -99,7 +99,7 @@ describe("KILL QUERY", () => {
     }
   });
 
-  test("the list of running statements is for role dba, and shows no password", async () => {
+  test("the list of running statements requires role dba, and shows no password", async () => {
     engine.userId = "ann";
     try {
       for (const sql of [
@@ -120,7 +120,7 @@ describe("KILL QUERY", () => {
     expect(JSON.stringify(stats)).not.toContain("horse");
   });
 
-  test("ended requests are not listed", async () => {
+  test("the list of running statements omits ended requests", async () => {
     await engine.ask("SELECT 1 / 0; SELECT 2");
     await engine.ask("SELECT count(*) FROM s a, s b", { timeoutMs: 1 });
     const rows = await engine.rows(RUNNING);
@@ -128,7 +128,7 @@ describe("KILL QUERY", () => {
   });
 });
 
-test("DROP USER ends the requests of the user and those that run as that user, and nothing else", async () => {
+test("DROP USER ends only the requests of the user and those that run as that user", async () => {
   const long = "SELECT count(*) FROM generate_series(1, 9000000000)";
   const asIda = `EXECUTE AS USER 'ida' (${long})`;
   await engine.run("CREATE USER ida WITH INTERNAL; CREATE USER idb WITH INTERNAL");
@@ -157,7 +157,7 @@ test("DROP USER ends the requests of the user and those that run as that user, a
   await Promise.all(others);
 });
 
-test("a request that begins when all were ended is ended, too", async () => {
+test("a request that begins while all requests are being ended is ended too", async () => {
   await using stopped = await TestEngine.open({ clock: systemClock });
   expect(stopped.database.sql.shutDown()).toBe(0);
   const sql = "SELECT count(*) FROM generate_series(1, 2000000) g WHERE g % 7 = 0";
@@ -182,7 +182,7 @@ test("durations have at most three decimals", async () => {
 });
 
 describe("system.query_stats", () => {
-  test("counts loads of however many rows as one statement, without their values", async () => {
+  test("system.query_stats counts loads with any number of rows as one statement, without their values", async () => {
     await engine.run("CREATE TABLE loaded (id INT PRIMARY KEY, note TEXT)");
     for (const [from, count] of [
       [0, 60],
@@ -200,7 +200,7 @@ describe("system.query_stats", () => {
     expect(found).toEqual([["INSERT INTO loaded (id, note) VALUES (?, ?)", 2, 360]]);
   });
 
-  test("counts calls, rows and errors of a text without its literals", async () => {
+  test("system.query_stats counts calls, rows and errors of a text without its literals", async () => {
     for (const id of [1, 2, 3]) await engine.rows(`SELECT t FROM s WHERE id = ${id}`);
     await engine.rows("SELECT t FROM s WHERE id = 99999");
     await engine.failure("SELECT 1 / a FROM s WHERE id = 100");
@@ -213,20 +213,20 @@ describe("system.query_stats", () => {
     ]);
   });
 
-  test("statements of a longer request count one by one", async () => {
+  test("system.query_stats counts the statements of a longer request separately", async () => {
     await engine.run("INSERT INTO s VALUES (5001, 1, 'a'); INSERT INTO s VALUES (5002, 1, 'b')");
     const sql =
       "SELECT sum(calls), sum(rows) FROM system.query_stats WHERE sql LIKE 'INSERT INTO s VALUES%'";
     expect(await engine.rows(sql)).toEqual([["2", "2"]]);
   });
 
-  test("keeps a bounded number of texts", async () => {
+  test("system.query_stats keeps a bounded number of texts", async () => {
     for (let i = 0; i < 1200; i += 1) await engine.rows(`SELECT ${i} AS c${i}`);
     const [[count] = []] = await engine.rows("SELECT count(*) FROM system.query_stats");
     expect(Number(count)).toBeLessThanOrEqual(1000);
   });
 
-  test("a percentile is above the exact one by 6 % at most", () => {
+  test("system.query_stats exceeds an exact percentile by at most 6 %", () => {
     const stat = new QueryStat("f", "s");
     for (let ms = 1; ms <= 1000; ms += 1) stat.note(ms, { ms, rows: 1 });
     for (const share of [0.5, 0.95, 0.99]) {
@@ -247,7 +247,7 @@ test("the log names the request of a slow query", async () => {
   expect(await slow.rows(logged)).toEqual([["mine-1"]]);
 });
 
-test("a statement whose work is a job is not a slow query", async () => {
+test("a statement that starts a job does not count as a slow query", async () => {
   const roots = mkdtempSync(join(tmpdir(), "tidemark-"));
   const config = `logging.slow_query_threshold_ms = 1\nstorage.allowed_roots = ["${roots}"]`;
   await using slow = await TestEngine.open({ clock: systemClock, config });
@@ -269,7 +269,7 @@ describe("slowSql", () => {
     "STORAGE FLUSH TABLE t",
     "STORAGE COMPACT ALL",
     "DROP USER ann PURGE",
-  ])("does not report %s, whose job does", (sql) => {
+  ])("slowSql does not report %s, whose work is a job", (sql) => {
     expect(slowSql({ sql }, limits)).toBeUndefined();
   });
 
@@ -278,7 +278,7 @@ describe("slowSql", () => {
     "DROP USER ann",
     "SHOW TABLES",
     "STORAGE FLUSH ALL; STORAGE CHECK local",
-  ])("reports %s, which its caller has waited for", (sql) => {
+  ])("slowSql reports %s, for which the caller has waited", (sql) => {
     expect(slowSql({ sql }, limits)).toBeDefined();
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A statement that is shown to anyone other than its author contains no string, whatever it begins
- * with.
+ * Verifies that a statement that is shown to anyone other than its author contains no string,
+ * whatever it begins with.
  */
 import { expect, test } from "bun:test";
 import { bulkShapeOf, textOfKey, textOfStatement } from "../../../src/sql/activity/query_text.ts";
@@ -13,17 +13,17 @@ test.each([
   ["SELECT E'sec\\'ret', x'5ec2e7' FROM t", "SELECT ?, ? FROM t"],
   ["SELECT $$secret$$, $1 FROM t", "SELECT ?, $1 FROM t"],
   ["SELECT $1, $tag$secret$tag$ FROM t", "SELECT $1, ? FROM t"],
-])("textOfKey(%j)", (key, text) => {
+])("textOfKey masks the strings in %j", (key, text) => {
   expect(textOfKey(key)).toBe(text);
 });
 
-test("textOfKey cuts text that is too long to be shown, with and without a string", () => {
+test("textOfKey shortens text that is too long to be shown, with and without a string", () => {
   const columns = Array.from({ length: 1000 }, (_, i) => `c${i}`).join(", ");
   expect(textOfKey(`SELECT ${columns}`)).toBe(`SELECT ${columns}`.slice(0, 2000));
   expect(textOfKey(`SELECT 'a', ${columns}`)).toBe(`SELECT ?, ${columns}`.slice(0, 2000));
 });
 
-test("textOfStatement reads no more of a long list than it shows, and all of the lists beside it", () => {
+test("textOfStatement reads only the shown part of a long list, and all of the other lists", () => {
   const columns = Array.from({ length: 150 }, (_, i) => `c${i}`).join(", ");
   const row = Array.from({ length: 150 }, () => "1 + 1").join(", ");
   const rows = Array.from({ length: 400 }, () => `(${row})`).join(", ");
@@ -67,10 +67,10 @@ test("textOfStatement reads only the shown part of a long condition or of many q
   }
 });
 
-/** A number of literals that is larger than are ever lifted out of a statement. */
+/** More literals than are ever lifted out of a statement. */
 const MANY = 80;
 
-test("a statement is one, however many items its lists have", () => {
+test("a statement counts as one, however many items its lists have", () => {
   const text = (count: number): string => {
     const items = Array.from({ length: count }, (_, i) => i);
     const [statement] = statementsIn(
@@ -82,7 +82,7 @@ test("a statement is one, however many items its lists have", () => {
   expect(text(MANY)).not.toContain("79");
 });
 
-test("bulkShapeOf is the same for loads of the same text, and another one for every other text", () => {
+test("bulkShapeOf is the same for loads of the same text, and differs for every other text", () => {
   const load = (count: number, tail = ""): string =>
     `INSERT INTO t (id, s) VALUES ${Array.from({ length: count }, (_, i) => `(${i}, 'é${count}')`).join(", ")}${tail}`;
   const texts = [

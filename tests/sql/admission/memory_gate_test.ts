@@ -1,4 +1,4 @@
-/** The memory gate: which statements wait, for how long, and how the wait ends. */
+/** Tests the memory gate: which statements wait, for how long, and how the wait ends. */
 import { afterAll, expect, spyOn, test } from "bun:test";
 import { MemoryGate } from "../../../src/sql/mod.ts";
 import { openAt, SMALL_FILES } from "../../support/database.ts";
@@ -14,7 +14,7 @@ function gateOf(clock: ManualClock, pressure: { isTight: boolean }): MemoryGate 
   return new MemoryGate(clock, Object.assign(pressure, { noteAllocated: () => undefined }));
 }
 
-/** Advances a clock in steps, with ticks between them for waiting statements. */
+/** Advances a clock in steps, with ticks in between for waiting statements. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 20) {
     clock.advance(20);
@@ -43,14 +43,14 @@ test("a statement waits until memory is free again", async () => {
   expect(order).toEqual(["free", "through"]);
 });
 
-test("a statement that waits for long is refused for lack of memory", async () => {
+test("a statement that waits too long is refused for lack of memory", async () => {
   const clock = new ManualClock();
   const waiting = laterErrorCodeOf(() => gateOf(clock, { isTight: true }).opened(endingAt(NEVER)));
   await pass(clock, 10_000);
   expect(await waiting).toBe("MEMORY_EXCEEDED");
 });
 
-test("a part of a response waits beyond the deadline of its statement, and ends when that is killed", async () => {
+test("a part of a response may wait beyond the deadline of its statement, and ends when the statement is killed", async () => {
   const clock = new ManualClock();
   const pressure = { isTight: true };
   const gate = gateOf(clock, pressure);
@@ -67,7 +67,7 @@ test("a part of a response waits beyond the deadline of its statement, and ends 
   expect(await waiting).toBe("through");
 });
 
-test("a statement that waits ends at its deadline, and when it is killed", async () => {
+test("a waiting statement ends at its deadline, and when it is killed", async () => {
   const clock = new ManualClock();
   const gate = gateOf(clock, { isTight: true });
   const late = laterErrorCodeOf(() => gate.opened(endingAt(100)));
@@ -78,7 +78,7 @@ test("a statement that waits ends at its deadline, and when it is killed", async
   expect([await late, await ended]).toEqual(["STATEMENT_TIMEOUT", "CANCELLED"]);
 });
 
-test("statements of rows wait for memory; definitions and statements about the server do not", async () => {
+test("statements on rows wait for memory, but definitions and statements about the server do not", async () => {
   const clock = new ManualClock();
   const GIB = 2 ** 30;
   const config = `${SMALL_FILES}\nperformance.memory_bytes = ${16 * GIB}`;

@@ -1,6 +1,6 @@
 /**
- * The limit `limits.storage_bytes_per_user`: which bytes count, what is refused, and what frees
- * space.
+ * Tests the limit `limits.storage_bytes_per_user`: which bytes count, what is refused, and what
+ * frees space.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -11,7 +11,7 @@ import { TestEngine } from "../../support/sql_engine.ts";
 
 const LIMIT = 20_000;
 
-/** Returns the size of a row of `t`, which consists of a head, a number and a string. */
+/** Returns the size of a row of `t`, which consists of a header, a number and a string. */
 const rowBytes = (text: string): number => 16 + 9 + 1 + Buffer.byteLength(text);
 
 let clock: ManualClock;
@@ -82,7 +82,7 @@ test("every kind of change counts added bytes and releases freed bytes", async (
   expect([await used(), await counted()]).toEqual([0, 0]);
 });
 
-test("values of each type count the same when written and when read", async () => {
+test("values of each type count the same when written as when read", async () => {
   engine.userId = "root";
   await engine.run(
     "CREATE USER TABLE w (id INT PRIMARY KEY, a BOOLEAN, b SMALLINT, c BIGINT, d DECIMAL(30, 2), " +
@@ -103,7 +103,7 @@ test("values of each type count the same when written and when read", async () =
   expect(await counted()).toBe(known);
 });
 
-test("a statement that would exceed the limit is refused, says why, and changes nothing", async () => {
+test("a statement that would exceed the limit is refused with the reason, and changes nothing", async () => {
   await engine.run(`INSERT INTO t VALUES (1, ${text(15_000)})`);
   const before = rowBytes("x".repeat(15_000));
   const row = rowBytes("x".repeat(6000));
@@ -138,7 +138,7 @@ test("a statement that would exceed the limit is refused, says why, and changes 
   expect(await used()).toBe(LIMIT);
 });
 
-test("each user has a limit; a deleted row frees space at once, also in a transaction", async () => {
+test("each user has a limit, and a deleted row frees space at once, even in a transaction", async () => {
   const big = `INSERT INTO t VALUES (1, ${text(15_000)})`;
   await engine.run(big);
   engine.userId = "bob";
@@ -154,7 +154,7 @@ test("each user has a limit; a deleted row frees space at once, also in a transa
   expect(await engine.failure(`INSERT INTO t VALUES (2, ${text(6000)})`)).toStartWith("LIMIT");
 });
 
-test("rows of SHARED tables count for no user, and EXECUTE AS for the user acted for", async () => {
+test("rows of SHARED tables count for no user, and those written by EXECUTE AS for the user acted for", async () => {
   await engine.run(`INSERT INTO shared VALUES (1, ${text(50_000)})`);
   expect(await used()).toBe(0);
   const asBob = (sql: string): string => `EXECUTE AS USER 'bob' (${sql})`;
@@ -200,7 +200,7 @@ test("expired rows, dropped tables and shorter rows free space", async () => {
   await engine.run(`INSERT INTO u VALUES (2, ${text(15_000)}, NULL)`);
 });
 
-test("a transaction can use space that has become free by itself", async () => {
+test("a transaction can use space that has become free without a deletion", async () => {
   await engine.run(`INSERT INTO s VALUES (1, ${text(15_000)})`);
   clock.advance(61_000);
   await engine.run(`BEGIN; INSERT INTO t VALUES (1, ${text(15_000)}); COMMIT`);
@@ -234,7 +234,7 @@ test("files count from the moment they are listed", async () => {
   expect(await engine.failure(`INSERT INTO t VALUES (1, ${text(9000)})`)).toStartWith("LIMIT");
 });
 
-test("a user above the limit reads, deletes and shrinks rows, and adds none", async () => {
+test("a user above the limit may read, delete and shrink rows, but not add any", async () => {
   await engine.run(`INSERT INTO t SELECT g, ${text(100)} FROM generate_series(1, 100) AS g(g)`);
   engine.userId = "root";
   await engine.run(`ALTER TABLE t ADD COLUMN w TEXT DEFAULT '${"y".repeat(200)}'`);
@@ -248,7 +248,7 @@ test("a user above the limit reads, deletes and shrinks rows, and adds none", as
   expect(await used()).toBe(await counted());
 });
 
-test("without a limit, nothing is counted", async () => {
+test("nothing is counted without a limit", async () => {
   await using other = await TestEngine.open({ clock });
   await other.run("CREATE USER TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
   await other.run(`INSERT INTO t VALUES (1, ${text(90_000)})`);
@@ -266,7 +266,7 @@ test("every user can read their own usage, which is 0 before the first write", a
   expect(await engine.rows(mine)).toEqual([[0, LIMIT]]);
 });
 
-test("uploads and long changes can use space that has become free by itself", async () => {
+test("uploads and long changes can use space that has become free without a deletion", async () => {
   await engine.run(`INSERT INTO s VALUES (1, ${text(15_000)})`);
   clock.advance(61_000);
   const { error } = await withFile("INSERT INTO u VALUES (1, NULL, FILE('f'))", 12_000);
@@ -288,7 +288,7 @@ test("uploads and long changes can use space that has become free by itself", as
   expect(bytes).toBe(9000 * rowBytes("x"));
 });
 
-test("rows that a full disk rolled back are subtracted again", async () => {
+test("rows that were rolled back because the disk was full are subtracted again", async () => {
   const disk = new FullDisk(bunDisk);
   const config = `[limits]\nstorage_bytes_per_user = ${LIMIT}`;
   await using other = await TestEngine.open({ clock, config, disk });

@@ -1,6 +1,6 @@
 /**
- * Table gates: which statements wait, and in which order they continue. A statement that has ended
- * does not continue.
+ * Tests table gates: which statements wait, and in which order they continue. A statement that has
+ * ended does not continue.
  */
 import { expect, test } from "bun:test";
 import { WriteGates } from "../../../src/sql/mod.ts";
@@ -8,7 +8,7 @@ import { laterErrorCodeOf } from "../../support/error_codes.ts";
 import { endingAt, NEVER } from "../../support/ledgers.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-test("a gate makes others wait until it is opened, and only those of its table", async () => {
+test("a gate makes only statements on its table wait until it is opened", async () => {
   const gates = new WriteGates(new ManualClock());
   const open = await gates.close([1], endingAt(NEVER));
   expect([gates.areClosed([1]), gates.areClosed([2]), gates.areClosed([2, 1])]).toEqual([
@@ -25,7 +25,7 @@ test("a gate makes others wait until it is opened, and only those of its table",
   expect(order).toEqual(["opens", "through"]);
 });
 
-test("a statement that was ended while it waited does not run, although the gate has opened", async () => {
+test("a statement that was ended while it waited does not run after the gate opens", async () => {
   const gates = new WriteGates(new ManualClock());
   const open = await gates.close([1], endingAt(NEVER));
   const ledger = endingAt(NEVER);
@@ -35,7 +35,7 @@ test("a statement that was ended while it waited does not run, although the gate
   expect(await waiting).toBe("CANCELLED");
 });
 
-test("a statement whose time is up stops waiting", async () => {
+test("a statement stops waiting at its deadline", async () => {
   const clock = new ManualClock();
   const gates = new WriteGates(clock);
   await gates.close([1], endingAt(NEVER));

@@ -1,6 +1,6 @@
 /**
  * Verifies that expressions and calls that differ in one part have different forms, so that a long
- * list of them is not compared pair by pair.
+ * list of them need not be compared pair by pair.
  */
 import { expect, test } from "bun:test";
 import { StatementBinding } from "../../../src/sql/bind/binding.ts";

@@ -1,6 +1,6 @@
 /**
- * ALTER TABLE on existing columns and constraints: rows in memory, in segments and after a restart,
- * rows of other owners, and subscriptions that continue.
+ * Tests ALTER TABLE on existing columns and constraints: rows in memory, in segments and after a
+ * restart, rows of other owners, and subscriptions that continue.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -35,8 +35,8 @@ async function alter(where: string, sql: string): Promise<void> {
   if (where === "after a restart") await engine.restart();
 }
 
-describe.each(WHERE)("rows %s", (where) => {
-  test("a wider integer accepts values that the narrower one could not, keys included", async () => {
+describe.each(WHERE)("altered rows %s", (where) => {
+  test("a widened integer accepts larger values, even in keys", async () => {
     const table = await filled(where, "id SMALLINT PRIMARY KEY, v INT", "(1, 10), (2, NULL)");
     await alter(where, `ALTER TABLE ${table} ALTER v TYPE BIGINT, MODIFY COLUMN id INT`);
     await engine.run(`INSERT INTO ${table} VALUES (100000, 9007199254740993)`);
@@ -52,7 +52,7 @@ describe.each(WHERE)("rows %s", (where) => {
     ]);
   });
 
-  test("a DECIMAL gets more digits, and its old values read, compare and sum as before", async () => {
+  test("a DECIMAL gets more digits, and its old values are read, compared and summed as before", async () => {
     const columns = "id INT PRIMARY KEY, m DECIMAL(5,1) DEFAULT 0.5 CHECK (m >= 0)";
     const table = await filled(where, columns, "(1, 12.3), (2, 0)");
     await alter(where, `ALTER TABLE ${table} ALTER COLUMN m SET DATA TYPE DECIMAL(9,3)`);
@@ -69,7 +69,7 @@ describe.each(WHERE)("rows %s", (where) => {
     expect(await engine.rows(`SELECT sum(m) FROM ${table} WHERE m > 12`)).toEqual([["12.300"]]);
   });
 
-  test("VARCHAR gets longer or TEXT, FLOAT becomes DOUBLE", async () => {
+  test("VARCHAR becomes longer or TEXT, and FLOAT becomes DOUBLE", async () => {
     const table = await filled(
       where,
       "id VARCHAR(3) PRIMARY KEY, f FLOAT, v VARCHAR(2)",
@@ -85,7 +85,7 @@ describe.each(WHERE)("rows %s", (where) => {
     expect(await engine.failure(`INSERT INTO ${table} VALUES ('a')`)).toBe("DUPLICATE_KEY@1");
   });
 
-  test("JSON becomes JSONB and JSON again", async () => {
+  test("JSON becomes JSONB, and JSON again", async () => {
     const table = await filled(
       where,
       "id INT PRIMARY KEY, j JSON",
@@ -127,7 +127,7 @@ describe.each(WHERE)("rows %s", (where) => {
     await engine.run(`INSERT INTO ${table} VALUES (3, NULL)`);
   });
 
-  test("ADD CHECK checks every row, with columns that the statement adds and widens", async () => {
+  test("ADD CHECK checks every row, including columns that the statement adds and widens", async () => {
     const table = await filled(where, "id INT PRIMARY KEY, v INT", "(1, 10), (2, NULL)");
     expect(await engine.failure(`ALTER TABLE ${table} ADD CHECK (v > 10)`)).toStartWith(
       "CHECK_VIOLATION@1:",
@@ -159,7 +159,7 @@ describe.each(WHERE)("rows %s", (where) => {
     await engine.run(`INSERT INTO ${table} VALUES (4, 100, 3), (5, -1, 9)`);
   });
 
-  test("SET DEFAULT and DROP DEFAULT concern later rows only", async () => {
+  test("SET DEFAULT and DROP DEFAULT apply only to later rows", async () => {
     const table = await filled(where, "id INT PRIMARY KEY, v INT DEFAULT 1, w TEXT", "(1)");
     await alter(
       where,
@@ -219,7 +219,7 @@ const REFUSED: readonly (readonly [string, string])[] = [
   ["ALTER v SET NOT NULL, ALTER m TYPE DATE", "TYPE_MISMATCH"],
 ];
 
-describe("refusals", () => {
+describe("alterations that are refused", () => {
   const COLUMNS =
     "id INT, k DECIMAL(5,2), v INT, w VARCHAR(5), m DECIMAL(5,2), " +
     "g BIGINT GENERATED ALWAYS AS IDENTITY, PRIMARY KEY (id, k), CONSTRAINT c CHECK (v > 0)";
@@ -231,7 +231,7 @@ describe("refusals", () => {
   });
 });
 
-test("an alteration that changes no value adds no version", async () => {
+test("an alteration that changes no value creates no version", async () => {
   await engine.run(
     "CREATE TABLE app.same (id INT PRIMARY KEY, v VARCHAR(3) NOT NULL DEFAULT 'x', n INT)",
   );
@@ -259,12 +259,12 @@ test("a constraint that a later action removes is not enforced", async () => {
   ).toStartWith("NOT_NULL_VIOLATION");
 });
 
-describe("others meanwhile", () => {
-  test("rows written during the check must satisfy the constraint too", async () => {
+describe("concurrent statements during an alteration", () => {
+  test("rows written during the check must also satisfy the constraint", async () => {
     const clock = new ManualClock();
     await using paused = await TestEngine.open({ clock });
     await paused.run("CREATE TABLE t (id INT PRIMARY KEY, v INT); INSERT INTO t VALUES (1, 1)");
-    // Each time slice is over at once, so that the audit yields between its steps.
+    // Each time slice is over at once, so that the check yields between its steps.
     const monotonicMs = clock.monotonicMs.bind(clock);
     clock.monotonicMs = () => {
       clock.advance(10);
@@ -279,9 +279,9 @@ describe("others meanwhile", () => {
     await altering;
     expect(await paused.failure("INSERT INTO t VALUES (3, NULL)")).toBe("NOT_NULL_VIOLATION@1");
     expect(await paused.rows("SELECT id, v, w FROM t")).toEqual([[1, 1, 5]]);
-    // A query does not continue if it reads a column whose values look different after the change.
+    // A query does not continue if it reads a column whose values are different after the change.
     await paused.run("CREATE TABLE m (id INT PRIMARY KEY, m DECIMAL(5,1))");
-    // There are enough segments that the read is still running when the change is made.
+    // There are enough segments for the read to be still running when the change is made.
     for (let id = 1; id <= 20; id += 1) {
       await paused.run(`INSERT INTO m VALUES (${id}, ${id}); STORAGE FLUSH TABLE m`);
     }
@@ -292,7 +292,7 @@ describe("others meanwhile", () => {
     expect((await untouched).results[0]?.rowCount).toBe(20);
   });
 
-  test("a transaction that wrote before the change does not commit after it", async () => {
+  test("a transaction that wrote before the alteration cannot commit after it", async () => {
     await engine.run("CREATE TABLE app.tx (id INT PRIMARY KEY, v INT)");
     const { error } = await engine.ask(
       "BEGIN; INSERT INTO app.tx VALUES (1); ALTER TABLE app.tx ALTER v SET NOT NULL; COMMIT",
@@ -301,7 +301,7 @@ describe("others meanwhile", () => {
   });
 });
 
-test("columns are added beside other changes, in the order of the text", async () => {
+test("columns are added together with other changes, in the order of the text", async () => {
   const table = await filled("in memory", "id INT PRIMARY KEY, a INT", "(1, 2)");
   await engine.run(
     `ALTER TABLE ${table} ADD COLUMN b INT DEFAULT 3 CHECK (b > 0), ADD COLUMN IF NOT EXISTS B INT, ` +

@@ -1,6 +1,6 @@
 /**
- * COMMENT ON: where comments are shown, and who may set them. A comment survives changes and a
- * restart, and is not part of a schema.
+ * Tests COMMENT ON: where comments are shown, and who may set them. A comment survives changes and
+ * a restart, and is not part of a schema version.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -77,7 +77,7 @@ test("comments are shown, and survive a restart", async () => {
   expect(described.map((row) => row[7])).toContain("as it's spoken");
 });
 
-test("comments stay when their objects change, and raise no schema version", async () => {
+test("comments stay when their objects change, and do not raise the schema version", async () => {
   await using engine = await commented();
   const versions = await engine.rows(
     "SELECT schema_version FROM system.tables WHERE table_name = 'people'",
@@ -92,7 +92,7 @@ test("comments stay when their objects change, and raise no schema version", asy
   expect(await comments(engine)).toEqual(ALL);
 });
 
-test("NULL and an empty text remove a comment", async () => {
+test("NULL and an empty string remove a comment", async () => {
   await using engine = await commented();
   await engine.run(
     "COMMENT ON TABLE app.people IS NULL; COMMENT ON COLUMN app.people.name IS '';" +
@@ -161,7 +161,7 @@ test("only those who may alter an object may comment on it", async () => {
   expect(kept).toEqual(ALL.filter(([name]) => name !== "teams"));
 });
 
-test("a comment follows its object in one text", async () => {
+test("a comment may follow its object in one text", async () => {
   await using engine = await TestEngine.open();
   await engine.run(
     "CREATE TABLE notes (id INT PRIMARY KEY); CREATE INDEX of_id ON notes (id);" +

@@ -1,9 +1,9 @@
-/** The names that a request's definitions create, and the search for them afterwards. */
+/** Tests the names that a request's definitions create, and how they are searched afterwards. */
 import { expect, test } from "bun:test";
 import { DefinedNames } from "../../../src/sql/ddl/defined_names.ts";
 import type { Statement } from "../../support/parsed.ts";
 
-test("DefinedNames asks no long list of literals for its nodes", () => {
+test("DefinedNames does not create the nodes of a long list of literals", () => {
   const list = {
     type: "list",
     literals: { count: 2 },

@@ -1,5 +1,5 @@
 /**
- * CREATE TABLE and ALTER TABLE: the options of each element, and the effect on existing rows.
+ * Tests CREATE TABLE and ALTER TABLE: the options of each element, and the effect on existing rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -101,22 +101,22 @@ const REFUSED_OPTIONS: readonly (readonly [string, string])[] = [
 ];
 
 describe("CREATE TABLE refuses", () => {
-  test.each(REFUSED_ELEMENTS)("(%s) with %s", async (elements, code) => {
+  test.each(REFUSED_ELEMENTS)("CREATE TABLE refuses (%s) with %s", async (elements, code) => {
     expect(await engine.failure(`CREATE TABLE app.t (${elements})`)).toStartWith(`${code}@1:`);
     expect(await engine.failure("DROP TABLE app.t")).toStartWith("TABLE_NOT_FOUND");
   });
 
-  test.each(REFUSED_OPTIONS)("WITH (%s) with %s", async (option, code) => {
+  test.each(REFUSED_OPTIONS)("CREATE TABLE refuses WITH (%s) with %s", async (option, code) => {
     const sql = `CREATE TABLE app.t (id INT PRIMARY KEY) WITH (${option})`;
     expect(await engine.failure(sql)).toStartWith(`${code}@1:`);
   });
 
-  test("a parameter in a definition", async () => {
+  test("CREATE TABLE refuses a parameter in a definition", async () => {
     const sql = "CREATE TABLE app.t (id INT PRIMARY KEY, b INT DEFAULT $1)";
     expect(await engine.failure(sql, { params: [1] })).toBe("INVALID_DEFINITION@1:54");
   });
 
-  test("a prefix that contradicts TYPE, a name that is taken, a missing namespace", async () => {
+  test("CREATE TABLE refuses a prefix that contradicts TYPE, a taken name and a missing namespace", async () => {
     const elements = "(id INT PRIMARY KEY)";
     expect(await engine.failure(`CREATE USER TABLE app.t ${elements} WITH (TYPE='SHARED')`)).toBe(
       "INVALID_OPTION@1:51",
@@ -129,12 +129,12 @@ describe("CREATE TABLE refuses", () => {
   });
 });
 
-test("CREATE TABLE reports a fault in CHECK at its place in the statement", async () => {
+test("CREATE TABLE reports a fault in CHECK at its position in the statement", async () => {
   const sql = "CREATE TABLE app.t (id INT PRIMARY KEY, b INT CHECK (b > 1 AND nope > 1))";
   expect(await engine.failure(sql)).toBe(`COLUMN_NOT_FOUND@1:${sql.indexOf("nope")}`);
 });
 
-test("a key has the name that CONSTRAINT gives it, also after a restart", async () => {
+test("a key has the name that CONSTRAINT gives it, even after a restart", async () => {
   const key = "SELECT constraint_name FROM information_schema.key_column_usage WHERE table_name = ";
   await engine.run(
     "CREATE TABLE app.named (id INT CONSTRAINT of_named PRIMARY KEY, b INT CHECK (b > 0));" +
@@ -157,7 +157,7 @@ test("a key has the name that CONSTRAINT gives it, also after a restart", async 
   await engine.run(`${alter} ADD CONSTRAINT named_pkey CHECK (b > 0), DROP CONSTRAINT named_pkey`);
 });
 
-test("CHECK may name its columns with the table", async () => {
+test("CHECK may qualify its columns with the table", async () => {
   await engine.run(
     "CREATE TABLE app.own (id INT PRIMARY KEY, a INT CHECK (own.a > 0)); INSERT INTO app.own VALUES (1, 1)",
   );
@@ -197,7 +197,7 @@ test("GENERATED ALWAYS refuses explicit values from a list, a query and an upser
   expect(await engine.rows("SELECT v FROM app.gen ORDER BY v")).toEqual([[1], [2]]);
 });
 
-describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where) => {
+describe.each(["in memory", "in a segment"])("ALTER TABLE with rows %s", (where) => {
   const inSegment = where === "in a segment";
   let table = "";
 
@@ -207,7 +207,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     if (inSegment) await engine.run(`STORAGE FLUSH TABLE ${table}`);
   }
 
-  test("ADD COLUMN lets old rows read the default, which finds and changes them", async () => {
+  test("ADD COLUMN gives old rows the default, by which they can be found and changed", async () => {
     await fill("id INT PRIMARY KEY", "(1), (2)");
     await engine.run(`ALTER TABLE ${table} ADD COLUMN a INT NOT NULL DEFAULT 5, ADD COLUMN b TEXT`);
     await engine.run(`INSERT INTO ${table} VALUES (3, 6, 'x')`);
@@ -223,7 +223,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     ]);
   });
 
-  test("ADD COLUMN without a default refuses NOT NULL, and a default that its CHECK refuses", async () => {
+  test("ADD COLUMN without a default refuses NOT NULL, and a default that violates its CHECK", async () => {
     await fill("id INT PRIMARY KEY", "(1)");
     const add = `ALTER TABLE ${table} ADD COLUMN`;
     expect(await engine.failure(`${add} a INT NOT NULL`)).toStartWith("NOT_NULL_VIOLATION@1");
@@ -234,7 +234,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     expect(await engine.rows(`SELECT * FROM ${table}`)).toHaveLength(1);
   });
 
-  test("ADD COLUMN evaluates a default as the user who adds it", async () => {
+  test("ADD COLUMN evaluates a default as the user who adds the column", async () => {
     await engine.run(
       "DROP TABLE IF EXISTS app.who; CREATE TABLE app.who (id INT PRIMARY KEY); INSERT INTO app.who VALUES (1);" +
         "ALTER TABLE app.who ADD by TEXT DEFAULT CURRENT_USER, ADD role TEXT DEFAULT CURRENT_ROLE",
@@ -244,7 +244,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     expect([error?.message, error?.position]).toEqual(['Cannot divide by zero (column "n")', 24]);
   });
 
-  test("DROP COLUMN hides values; a later column of the name starts empty", async () => {
+  test("DROP COLUMN hides values, and a later column with the name starts empty", async () => {
     await fill("id INT PRIMARY KEY, v INT, w INT", "(1, 10, 100)");
     await engine.run(`ALTER TABLE ${table} DROP COLUMN v`);
     expect(await engine.failure(`SELECT v FROM ${table}`)).toBe("COLUMN_NOT_FOUND@1:7");
@@ -252,7 +252,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     expect(await engine.rows(`SELECT id, v, w FROM ${table}`)).toEqual([[1, null, 100]]);
   });
 
-  test("RENAME COLUMN keeps values and renames inside CHECK, keys included", async () => {
+  test("RENAME COLUMN keeps values and renames inside CHECK, even for key columns", async () => {
     await fill("id INT PRIMARY KEY, v INT CHECK (v < 100), CHECK (v > id)", "(1, 10)");
     await engine.run(`ALTER TABLE ${table} RENAME COLUMN v TO "odd name", RENAME COLUMN id TO k`);
     expect(await engine.rows(`SELECT k, "odd name" FROM ${table} WHERE k = 1`)).toEqual([[1, 10]]);
@@ -268,7 +268,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     expect(await engine.rows(`SELECT "odd name" FROM ${table}`)).toEqual([[20]]);
   });
 
-  test("DROP COLUMN of a CHECK needs CASCADE, which drops the CHECK", async () => {
+  test("DROP COLUMN requires CASCADE if a CHECK reads the column, and then drops the CHECK", async () => {
     await fill("id INT PRIMARY KEY, v INT CHECK (v > 0)", "(1, 10)");
     const drop = `ALTER TABLE ${table} DROP COLUMN v`;
     expect(await engine.failure(drop)).toStartWith("DEPENDENT_OBJECTS@1");
@@ -278,14 +278,14 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
     );
   });
 
-  test("a failing action undoes those before it in the statement", async () => {
+  test("a failing action undoes the preceding ones in the statement", async () => {
     await fill("id INT PRIMARY KEY", "(1)");
     const sql = `ALTER TABLE ${table} ADD COLUMN a INT, DROP COLUMN nope`;
     expect(await engine.failure(sql)).toBe(`COLUMN_NOT_FOUND@1:${sql.indexOf("nope")}`);
     expect(await engine.failure(`SELECT a FROM ${table}`)).toStartWith("COLUMN_NOT_FOUND");
   });
 
-  test("names of columns differ by more than case, and are not reserved", async () => {
+  test("names of columns must differ by more than case, and must not be reserved", async () => {
     await fill("id INT PRIMARY KEY, v INT", "(1, 1)");
     const alter = `ALTER TABLE ${table}`;
     expect(await engine.failure(`${alter} ADD COLUMN "V" INT`)).toStartWith("ALREADY_EXISTS");
@@ -297,7 +297,7 @@ describe.each(["in memory", "in a segment"])("ALTER TABLE over rows %s", (where)
   });
 });
 
-test("a statement after a definition in the same text is bound at its turn", async () => {
+test("a statement after a definition in the same text is bound when its turn comes", async () => {
   const rows = await engine.rows(
     "CREATE NAMESPACE later; USE later; CREATE TABLE k (id INT PRIMARY KEY);" +
       "ALTER TABLE k ADD COLUMN c INT DEFAULT 4; INSERT INTO k (id) VALUES (1);" +
@@ -315,7 +315,7 @@ test("a fault that no definition can fix is found before anything runs", async (
   expect(await engine.failure("SELECT 1 FROM app.never")).toStartWith("TABLE_NOT_FOUND");
 });
 
-test("without space on the disk, nothing new is defined, and statements that free space are possible", async () => {
+test("on a full disk, definitions are refused, but statements that free space are possible", async () => {
   let freeBytes = 1e12;
   const disk = { ...bunDisk, freeBytes: () => freeBytes };
   const clock = new ManualClock();

@@ -1,6 +1,6 @@
 /**
- * Definitions of foreign keys: which are refused, when existing rows are checked, and how changes
- * of columns and tables affect them.
+ * Tests definitions of foreign keys: which are refused, when existing rows are checked, and how
+ * changes of columns and tables affect them.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -29,14 +29,14 @@ beforeEach(async () => {
 const code = async (sql: string): Promise<string> =>
   (await engine.failure(sql)).split("@")[0] ?? "";
 
-/** Returns the foreign keys of a table, and whether each is known to hold. */
+/** Returns the foreign keys of a table, and whether each has been validated. */
 async function keysOf(table: string): Promise<unknown> {
   return engine.rows(
     `SELECT constraint_name, unique_constraint_name, delete_rule FROM information_schema.referential_constraints WHERE constraint_name LIKE '${table.slice(4)}\\_%' ORDER BY 1`,
   );
 }
 
-describe("refused definitions", () => {
+describe("foreign keys that are refused", () => {
   test.each([
     ["id INT PRIMARY KEY, a INT REFERENCES app.nope", "TABLE_NOT_FOUND"],
     ["id INT PRIMARY KEY, a INT REFERENCES $p (nope)", "COLUMN_NOT_FOUND"],
@@ -73,7 +73,7 @@ describe("refused definitions", () => {
     ).toEqual([[0]]);
   });
 
-  test("SHARED to USER, STREAM, and a table that the definer may not alter", async () => {
+  test("foreign keys from SHARED to USER, on STREAM, and to a table that the caller may not alter are refused", async () => {
     await engine.run(
       `CREATE USER TABLE ${p}u (id INT PRIMARY KEY); CREATE TABLE ${p}d (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA')`,
     );
@@ -92,7 +92,7 @@ describe("refused definitions", () => {
   });
 });
 
-test("ADD CONSTRAINT checks the rows, and NOT VALID leaves that to VALIDATE CONSTRAINT", async () => {
+test("ADD CONSTRAINT checks the rows, and NOT VALID leaves this to VALIDATE CONSTRAINT", async () => {
   await engine.run(
     `CREATE TABLE ${c} (id INT PRIMARY KEY, a INT); INSERT INTO ${c} VALUES (1, 1), (2, 7), (3, NULL)`,
   );
@@ -103,7 +103,7 @@ test("ADD CONSTRAINT checks the rows, and NOT VALID leaves that to VALIDATE CONS
   await engine.run(`${add} NOT VALID`);
   expect(await keysOf(c)).toEqual([[`c${count}_k`, `p${count}_pkey`, "NO ACTION"]]);
   expect(await code(`INSERT INTO ${c} VALUES (5, 9)`)).toBe("FOREIGN_KEY_VIOLATION");
-  // An earlier row keeps its reference as long as nobody changes it.
+  // An existing row keeps its reference as long as nobody changes the row.
   await engine.run(`UPDATE ${c} SET a = 7 WHERE id = 2`);
   const validate = `ALTER TABLE ${c} VALIDATE CONSTRAINT c${count}_k`;
   expect(await code(validate)).toBe("FOREIGN_KEY_VIOLATION");
@@ -114,7 +114,7 @@ test("ADD CONSTRAINT checks the rows, and NOT VALID leaves that to VALIDATE CONS
   await engine.run(`ALTER TABLE ${c} DROP CONSTRAINT c${count}_k; DELETE FROM ${p}`);
 });
 
-test("columns and tables with foreign keys are renamed, dropped and retyped by the rules", async () => {
+test("columns and tables with foreign keys can be renamed, dropped and retyped only as permitted", async () => {
   await engine.run(`CREATE TABLE ${c} (id INT PRIMARY KEY, a INT REFERENCES ${p} ON DELETE CASCADE, b INT REFERENCES ${p});
     INSERT INTO ${c} VALUES (1, 1, NULL)`);
   await engine.run(`ALTER TABLE ${p} RENAME id TO pid; ALTER TABLE ${c} RENAME a TO parent`);
@@ -137,7 +137,7 @@ describe("foreign keys to a unique index", () => {
       CREATE TABLE ${c} (id INT PRIMARY KEY, v INT REFERENCES ${p} (v)); INSERT INTO ${c} VALUES (1, 1)`);
   });
 
-  test("hold the index, and CASCADE drops them with it", async () => {
+  test("a foreign key prevents its index from being dropped, except with CASCADE", async () => {
     expect(await keysOf(c)).toEqual([[`c${count}_v_fkey`, `p${count}_v`, "NO ACTION"]]);
     for (const sql of [`DROP INDEX ${p}_v`, `ALTER TABLE ${p} DROP COLUMN v`]) {
       const { error } = await engine.ask(sql);
@@ -155,7 +155,7 @@ describe("foreign keys to a unique index", () => {
     await engine.run(`INSERT INTO ${c} VALUES (2, 2); UPDATE ${p} SET v = 2`);
   });
 
-  test("need one of several over the same columns", async () => {
+  test("a foreign key needs only one of several indexes over the same columns", async () => {
     await engine.run(
       `ALTER TABLE ${p} ADD CONSTRAINT p${count}_second UNIQUE (v); DROP INDEX ${p}_v`,
     );
@@ -169,7 +169,7 @@ describe("foreign keys to a unique index", () => {
     await engine.run(`INSERT INTO ${c} VALUES (2, 2)`);
   });
 
-  test("go with a column, also those of the table itself", async () => {
+  test("a foreign key is dropped with its column, even in the same table", async () => {
     await engine.run(`ALTER TABLE ${p} ADD up INT REFERENCES ${p} (v)`);
     expect(await code(`UPDATE ${p} SET up = 7`)).toBe("FOREIGN_KEY_VIOLATION");
     await engine.run(`ALTER TABLE ${p} DROP COLUMN v CASCADE`);
@@ -177,7 +177,7 @@ describe("foreign keys to a unique index", () => {
     await engine.run(`UPDATE ${p} SET up = 7; INSERT INTO ${c} VALUES (2, 2)`);
   });
 
-  test("are validated, and keep the type of the columns", async () => {
+  test("a foreign key is validated, and fixes the type of its columns", async () => {
     const add = `ALTER TABLE ${c} ADD CONSTRAINT c${count}_k FOREIGN KEY (id) REFERENCES ${p} (v)`;
     await engine.run(`INSERT INTO ${p} VALUES (2, 3); INSERT INTO ${c} VALUES (2, NULL)`);
     expect(await code(add)).toBe("FOREIGN_KEY_VIOLATION");

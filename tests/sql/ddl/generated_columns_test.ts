@@ -1,6 +1,6 @@
 /**
- * GENERATED ALWAYS AS (…) STORED: values follow the columns that they are computed from, however a
- * row is written, and definitions that would break that are refused.
+ * Tests GENERATED ALWAYS AS (…) STORED: values follow the columns from which they are computed,
+ * however a row is written, and definitions that would break this are refused.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -80,7 +80,7 @@ test("explicit values, violations and faults are refused, and nothing is written
   expect(await all()).toEqual([[1, 2, 1, 2, "#1"]]);
 });
 
-describe("definitions", () => {
+describe("definitions of generated columns", () => {
   test.each([
     "x INT GENERATED ALWAYS AS (random()) STORED",
     "x BIGINT GENERATED ALWAYS AS (SNOWFLAKE_ID()) STORED",
@@ -106,7 +106,7 @@ describe("definitions", () => {
     );
   });
 
-  test("columns that values are computed from are renamed, and dropped with CASCADE only", async () => {
+  test("columns from which values are computed can be renamed, but dropped only with CASCADE", async () => {
     await engine.run(`INSERT INTO ${t} (id, price) VALUES (1, 5)`);
     await engine.run(`ALTER TABLE ${t} RENAME price TO "Price"; UPDATE ${t} SET n = 2`);
     expect(await engine.rows(`SELECT total FROM ${t}`)).toEqual([[10]]);
@@ -131,7 +131,7 @@ describe("definitions", () => {
     expect(await engine.rows(`SELECT third FROM ${t}`)).toEqual([[3]]);
   });
 
-  test("DROP EXPRESSION makes a column that is written, with its values", async () => {
+  test("DROP EXPRESSION turns a generated column into an ordinary one, and keeps its values", async () => {
     await engine.run(`INSERT INTO ${t} (id, price) VALUES (1, 5)`);
     await engine.run(`ALTER TABLE ${t} ALTER total DROP EXPRESSION`);
     await engine.run(`ALTER TABLE ${t} ALTER total DROP EXPRESSION IF EXISTS`);
@@ -142,7 +142,7 @@ describe("definitions", () => {
     expect(await engine.rows(`SELECT total FROM ${t} ORDER BY id`)).toEqual([[5], [77]]);
   });
 
-  test("information_schema and DESCRIBE show the expression, also after a restart", async () => {
+  test("information_schema and DESCRIBE show the expression, even after a restart", async () => {
     await engine.restart();
     const name = t.slice(4);
     expect(

@@ -1,6 +1,6 @@
 /**
- * CREATE INDEX on existing rows: while others write, across a restart, when it is killed, and when
- * duplicates make it fail.
+ * Tests CREATE INDEX on existing rows: while others write, across a restart, when it is killed, and
+ * when duplicates make it fail.
  */
 import { expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -68,7 +68,7 @@ test("an index is built over segments and memory, and is used by reads of both",
   expect(found).toEqual([[25_000]]);
 });
 
-test("rows that are written while an index is built are in it, and are checked", async () => {
+test("rows that are written during the build of an index are added to it, and checked", async () => {
   await using engine = await filled();
   const building = engine.ask("CREATE UNIQUE INDEX ON app.t (w)");
   const writes: Promise<unknown>[] = [];
@@ -85,7 +85,7 @@ test("rows that are written while an index is built are in it, and are checked",
   );
 });
 
-test("a duplicate ends the build, and names the key", async () => {
+test("a duplicate ends the build, and the error names the key", async () => {
   await using engine = await filled();
   const { error } = await engine.ask("CREATE UNIQUE INDEX byv ON app.t (v)");
   expect(error?.code).toBe("DUPLICATE_KEY");
@@ -100,10 +100,10 @@ test("a duplicate ends the build, and names the key", async () => {
   await engine.run("INSERT INTO app.t VALUES (50000, 0, 'free')");
 });
 
-test("a stop in the middle of a build is continued by the next start", async () => {
+test("a build that is interrupted by a stop is continued at the next start", async () => {
   await using engine = await filled();
-  // A server ends its requests first. This request outlives its database, which no longer accepts
-  // audit entries.
+  // A server would end its requests first. This request outlives its database, which no longer
+  // accepts audit entries.
   const asked = engine.ask("CREATE UNIQUE INDEX ON app.t (w)").catch(() => undefined);
   await running(engine);
   await engine.restart();
@@ -123,7 +123,7 @@ test("a killed build leaves no index", async () => {
   expect(await indexNames(engine)).toEqual([]);
 });
 
-test("an index of each owner's rows in a USER table", async () => {
+test("an index of a USER table covers the rows of each owner separately", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
   await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
@@ -139,7 +139,7 @@ test("an index of each owner's rows in a USER table", async () => {
   }
 });
 
-test("a duplicate in the rows of another user is not shown", async () => {
+test("a duplicate among the rows of another user is not shown", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
   await engine.run("CREATE USER 'own' WITH PASSWORD 'correct horse 9' ROLE user");
@@ -160,7 +160,7 @@ test("a duplicate in the rows of another user is not shown", async () => {
   }
 });
 
-test("an index of a hidden table is refused like a missing index", async () => {
+test("an index of a hidden table is reported as missing", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER 'ann' WITH PASSWORD 'correct horse 9' ROLE user");
   await engine.run("CREATE USER 'srv' WITH PASSWORD 'correct horse 9' ROLE service");

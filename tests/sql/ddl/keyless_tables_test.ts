@@ -1,6 +1,7 @@
 /**
- * Tables without a primary key, and primary keys that are added later. Rows are distinguished, the
- * hidden key stays hidden, and statements that need a key report that there is none.
+ * Tests tables without a primary key, and primary keys that are added later. Rows are
+ * distinguished, the hidden key stays hidden, and statements that need a key report that there is
+ * none.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -20,7 +21,7 @@ const failureText = async (sql: string): Promise<string> => {
   return error === undefined ? "succeeded" : `${error.code}: ${error.message}`;
 };
 
-test("a table without a primary key keeps equal rows, and changes each of them", async () => {
+test("a table without a primary key stores equal rows, each of which can be changed", async () => {
   await engine.run(
     "CREATE TABLE app.plain (a INT, b TEXT); INSERT INTO app.plain VALUES (1, 'x'), (1, 'x'), (2, NULL);" +
       "INSERT INTO app.plain SELECT a, b FROM app.plain WHERE a = 1",
@@ -90,7 +91,7 @@ test("the hidden key is not among the columns of a table", async () => {
   ).toEqual([[1, true]]);
 });
 
-test("the hidden key is written by the server alone", async () => {
+test("only the server writes the hidden key", async () => {
   await engine.run("CREATE TABLE app.own (a INT)");
   const texts = [
     "INSERT INTO app.own (_key, a) VALUES (1, 1)",
@@ -161,7 +162,7 @@ test("rows of a USER table without a primary key belong to their owners", async 
   expect(await engine.rows("SELECT a FROM app.mine")).toEqual([[1]]);
 });
 
-test("ADD PRIMARY KEY on a table with rows is in force for old and new rows", async () => {
+test("ADD PRIMARY KEY on a table with rows applies to old and new rows", async () => {
   await engine.run(
     "CREATE TABLE app.dumped (id INT, room INT, t TEXT); INSERT INTO app.dumped VALUES (1, 1, 'a'), (2, 1, 'b')",
   );
@@ -228,7 +229,7 @@ test("ADD PRIMARY KEY on a table with rows is in force for old and new rows", as
   );
 });
 
-test("ADD PRIMARY KEY names duplicates and NULLs, and then leaves the table as it was", async () => {
+test("ADD PRIMARY KEY reports duplicates and NULLs, and then leaves the table unchanged", async () => {
   await engine.run(
     "CREATE TABLE app.twice (id INT, part INT); INSERT INTO app.twice VALUES (1, 1), (1, 2), (NULL, 3)",
   );
@@ -251,7 +252,7 @@ test("ADD PRIMARY KEY names duplicates and NULLs, and then leaves the table as i
   );
 });
 
-test("ADD COLUMN adds a primary key to a table without rows", async () => {
+test("ADD COLUMN can add a primary key to a table without rows", async () => {
   await engine.run(
     "CREATE TABLE app.late (a TEXT); ALTER TABLE app.late ADD COLUMN id SERIAL PRIMARY KEY",
   );

@@ -1,4 +1,4 @@
-/** Namespaces: options and owners, the owner's rights, and which namespaces a caller sees. */
+/** Tests namespaces: options and owners, the owner's rights, and which namespaces a caller sees. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { CountingClock } from "../../support/counting_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -40,7 +40,7 @@ async function namesSeenBy(user: string): Promise<unknown[]> {
   }
 }
 
-test("ALTER NAMESPACE … SET OPTIONS merges text, numbers and booleans, also across a restart", async () => {
+test("ALTER NAMESPACE … SET OPTIONS merges strings, numbers and booleans, even across a restart", async () => {
   await engine.run("CREATE NAMESPACE merged");
   expect(
     await messageOf("root", "ALTER NAMESPACE merged SET OPTIONS (a = 'x', B = -1.5, c = true)"),
@@ -87,7 +87,7 @@ test("ALTER NAMESPACE refuses reserved and unknown namespaces and unknown users"
   }
 });
 
-test("the owner sets options, and only dba and above name another owner", async () => {
+test("the owner sets options, and only dba and system name another owner", async () => {
   await engine.run("CREATE NAMESPACE hers AUTHORIZATION uma");
   const options = "ALTER NAMESPACE hers SET OPTIONS (a = 1)";
   const owner = "ALTER NAMESPACE hers OWNER TO uma";
@@ -105,7 +105,7 @@ test("the owner sets options, and only dba and above name another owner", async 
   expect(await messageOf("dora", owner)).toBe("Namespace hers belongs to uma");
 });
 
-test("ALTER NAMESPACE … OWNER TO moves the rights on SHARED tables at once", async () => {
+test("ALTER NAMESPACE … OWNER TO transfers the rights on SHARED tables at once", async () => {
   await engine.run(`CREATE NAMESPACE moved AUTHORIZATION uma;
     CREATE SHARED TABLE moved.t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA')`);
   const read = "SELECT * FROM moved.t";
@@ -123,7 +123,7 @@ test("ALTER NAMESPACE … OWNER TO moves the rights on SHARED tables at once", a
   expect(await failureOf("uma", "DROP VIEW moved.v")).toStartWith("PERMISSION_DENIED");
 });
 
-test("DROP USER leaves nothing of a namespace to a later user of the name", async () => {
+test("DROP USER leaves nothing of a namespace to a later user with the same name", async () => {
   await engine.run(`CREATE USER kim INTERNAL; CREATE NAMESPACE kims AUTHORIZATION kim;
     CREATE SHARED TABLE kims.t (id INT PRIMARY KEY); DROP USER kim; CREATE USER kim INTERNAL`);
 
@@ -134,7 +134,7 @@ test("DROP USER leaves nothing of a namespace to a later user of the name", asyn
   ]);
 });
 
-test("SHOW NAMESPACES lists for users those that they can use, and all for others", async () => {
+test("SHOW NAMESPACES shows users only the namespaces that they can use, and administrators all", async () => {
   await engine.run(`CREATE NAMESPACE empty; CREATE NAMESPACE umas AUTHORIZATION uma;
     CREATE NAMESPACE closed; CREATE SHARED TABLE closed.t (id INT PRIMARY KEY);
     CREATE NAMESPACE open; CREATE USER TABLE open.t (id INT PRIMARY KEY)`);
@@ -149,7 +149,7 @@ test("SHOW NAMESPACES lists for users those that they can use, and all for other
   expect(seen).not.toContain("closed");
 });
 
-test("DROP NAMESPACE CASCADE yields to others between tables, and drops what they create too", async () => {
+test("DROP NAMESPACE CASCADE yields between tables, and also drops tables that are created meanwhile", async () => {
   const clock = new CountingClock();
   await using many = await TestEngine.open({ clock });
   const tables = Array.from(
@@ -172,7 +172,7 @@ test("DROP NAMESPACE CASCADE yields to others between tables, and drops what the
   expect(catalog.namespace("many")).toBeUndefined();
 });
 
-test("DROP NAMESPACE CASCADE ends between two tables when the server stops", async () => {
+test("DROP NAMESPACE CASCADE stops between two tables when the server stops", async () => {
   const clock = new CountingClock();
   await using many = await TestEngine.open({ clock });
   const tables = Array.from(

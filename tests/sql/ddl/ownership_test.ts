@@ -1,6 +1,6 @@
 /**
- * OWNER TO and CREATE EXTENSION in dumps: they succeed if the requested state already holds, and
- * fail with a message otherwise.
+ * Tests OWNER TO and CREATE EXTENSION as dumps contain them: they succeed if the requested state
+ * already holds, and otherwise fail with a message.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";

@@ -1,6 +1,6 @@
 /**
- * CREATE, ALTER, DROP and SHOW POLICY: what may be defined, and what becomes of policies when the
- * tables that they read change.
+ * Tests CREATE, ALTER, DROP and SHOW POLICY: what may be defined, and what happens to policies when
+ * the tables that they read change.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -34,7 +34,7 @@ async function annSees(sql = "SELECT room FROM app.rooms ORDER BY room"): Promis
   return error?.code ?? results.at(-1)?.rows?.flat();
 }
 
-test("a table without a policy is hidden; each policy opens rows, and its end hides them", async () => {
+test("a table without a policy is hidden, each policy shows rows, and dropping it hides them again", async () => {
   expect(await annSees()).toBe("TABLE_NOT_FOUND");
   const [created] = await engine.run(`CREATE POLICY members ON app.rooms USING (${MEMBERSHIP})`);
   expect(created?.message).toBe("Policy members on app.rooms created");
@@ -71,7 +71,7 @@ test("m.room = room compares with the column of the policy's table", async () =>
   expect(await annSees()).toEqual([1]);
 });
 
-test("IN over a query, CURRENT_ROLE() and CLAIM() decide about rows", async () => {
+test("policies may use IN over a query, CURRENT_ROLE() and CLAIM()", async () => {
   await engine.run(
     "CREATE POLICY listed ON app.rooms USING (room IN (SELECT room FROM app.members WHERE user_id = CURRENT_USER()))",
   );
@@ -119,7 +119,7 @@ test("policies survive renames, flushes and a restart", async () => {
   expect(await annSees(sees)).toEqual([1]);
 });
 
-test("what a policy reads is dropped only with CASCADE, which drops the policy", async () => {
+test("an object that a policy reads can be dropped only with CASCADE, which drops the policy", async () => {
   const failure = async (sql: string) => (await engine.ask(sql)).error?.code;
   await engine.run(`
     CREATE POLICY members ON app.rooms USING (${MEMBERSHIP});
@@ -203,7 +203,7 @@ test.each(REFUSED)("%s is refused", async (sql, code, part) => {
   expect(await engine.rows("SHOW POLICIES")).toEqual([]);
 });
 
-test("parameters in a policy, a second policy of one name and a stranger's policy are refused", async () => {
+test("parameters in a policy, a duplicate name and a policy by an unauthorized user are refused", async () => {
   const { error } = await engine.ask("CREATE POLICY p ON app.rooms USING (room = $1)", {
     params: [1],
   });
@@ -225,7 +225,7 @@ test("parameters in a policy, a second policy of one name and a stranger's polic
   }
 });
 
-test("the owner of a namespace writes policies over its own tables only", async () => {
+test("the owner of a namespace can write policies only over its own tables", async () => {
   await engine.run(`
     CREATE NAMESPACE anns AUTHORIZATION ann;
     CREATE TABLE anns.a (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'RESTRICTED');
@@ -239,7 +239,7 @@ test("the owner of a namespace writes policies over its own tables only", async 
   expect(error?.message).toContain("policies restrict its rows for you");
 });
 
-test("OWNER_COLUMN stands for four policies", async () => {
+test("OWNER_COLUMN is equivalent to four policies", async () => {
   await engine.run(`
     CREATE TABLE app.posts (id INT PRIMARY KEY, author TEXT DEFAULT CURRENT_USER(), body TEXT)
       WITH (OWNER_COLUMN = 'author');

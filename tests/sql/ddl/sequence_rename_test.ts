@@ -1,11 +1,11 @@
 /**
- * ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and the sequence continues to
- * count.
+ * Tests ALTER SEQUENCE … RENAME TO: the DEFAULT of its column follows, and the sequence continues
+ * to count.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-test("a renamed sequence goes on counting, for its column and for nextval", async () => {
+test("a renamed sequence continues to count, for its column and for nextval", async () => {
   await using engine = await TestEngine.open();
   const failureText = async (sql: string): Promise<string> => {
     const { error } = await engine.ask(sql);

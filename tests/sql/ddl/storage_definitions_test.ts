@@ -1,5 +1,6 @@
 /**
- * Storages in SQL: statements and their refusals, and tables whose storage exists or is missing.
+ * Tests storages in SQL: statements and their refusals, and tables whose storage exists or is
+ * missing.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
@@ -47,7 +48,7 @@ async function messageOf(sql: string): Promise<string | undefined> {
   return (await engine.ask(sql)).error?.message;
 }
 
-test("a table has its segments and deletion vectors in its storage, and none of them elsewhere", async () => {
+test("a table has all its segments and deletion vectors in its storage", async () => {
   await engine.run(create("fast"));
   await engine.run(
     `CREATE TABLE t ${TABLE} WITH (STORAGE_ID = 'fast'); CREATE USER TABLE u ${TABLE} WITH (STORAGE_ID = 'fast')`,
@@ -195,7 +196,7 @@ test("a table with the longest names is flushed below the longest template and p
   expect(readdirSync(join(path, "lost+found"))).toEqual(["1-99.seg"]);
 });
 
-test("CREATE STORAGE refuses directories that are elsewhere, not empty, or in another storage", async () => {
+test("CREATE STORAGE refuses directories that are not allowed, not empty, or in another storage", async () => {
   await engine.run(create("fast"));
   mkdirSync(join(root, "full"));
   writeFileSync(join(root, "full", "file"), "x");
@@ -248,7 +249,7 @@ test("CREATE STORAGE and BACKUP recognize links that lead into a storage or a ba
   expect(await engine.failure(backup)).toStartWith("INVALID_OPTION@1");
 });
 
-test("CREATE STORAGE says what to do about one that a crash has left", async () => {
+test("CREATE STORAGE says what to do about the remains of one that a crash interrupted", async () => {
   await engine.run(create("fast"));
   const files = readdirSync(join(root, "fast"));
   cpSync(join(root, "fast"), join(root, "made"), { recursive: true });
@@ -259,7 +260,7 @@ test("CREATE STORAGE says what to do about one that a crash has left", async () 
   await engine.run(create("made"));
 });
 
-test("a storage that was dropped leaves its directory empty, and can be created again there", async () => {
+test("a dropped storage leaves its directory empty, and can be created there again", async () => {
   await engine.run(`${create("fast")}; CREATE TABLE t ${TABLE} WITH (STORAGE_ID = 'fast')`);
   expect(await engine.failure("DROP STORAGE fast")).toBe("DEPENDENT_OBJECTS@1:13");
   expect(await messageOf("DROP STORAGE fast")).toMatch(/1 table\(s\)/);
@@ -277,7 +278,7 @@ test("a storage that was dropped leaves its directory empty, and can be created 
   ]);
 });
 
-test("a storage that is created while one of its name is dropped stays, or is refused", async () => {
+test("a storage that is created while one with its name is dropped stays, or is refused", async () => {
   await engine.run(create("fast"));
   const another = `CREATE STORAGE fast TYPE filesystem PATH '${root}/another'`;
   const [, made] = await Promise.all([engine.ask("DROP STORAGE fast"), engine.ask(another)]);
@@ -289,7 +290,7 @@ test("a storage that is created while one of its name is dropped stays, or is re
   expect(existsSync(join(root, "another", "STORAGE"))).toBe(true);
 });
 
-test("a table stays in its storage, and only a dba creates, changes, checks and drops one", async () => {
+test("a table stays in its storage, and only a dba can create, change, check and drop one", async () => {
   await engine.run(`${create("fast")}; CREATE TABLE t ${TABLE} WITH (STORAGE_ID = 'fast')`);
   await engine.run(`CREATE TABLE here ${TABLE}`);
   await engine.run("ALTER TABLE t SET (STORAGE_ID = 'fast'); ALTER TABLE here RESET (STORAGE_ID)");
@@ -314,7 +315,7 @@ test("a table stays in its storage, and only a dba creates, changes, checks and 
   }
 });
 
-test("STORAGE CHECK says whether a storage can be used, EXTENDED with its sizes", async () => {
+test("STORAGE CHECK reports whether a storage can be used, and EXTENDED its sizes", async () => {
   await engine.run(create("fast"));
   const [id, status, ...rest] = (await engine.rows("STORAGE CHECK fast"))[0] ?? [];
   expect([id, status, ...rest.slice(0, 4)]).toEqual(["fast", "healthy", true, true, true, true]);
@@ -339,7 +340,7 @@ describe("a missing storage", () => {
     await engine.run("UPDATE t SET v = 'c' WHERE id = 1");
   }
 
-  test("refuses its tables, does not affect others, and has everything when it is back", async () => {
+  test("a missing storage makes only its tables unavailable, and has everything when it is back", async () => {
     await withTables();
     await engine.database.close();
     renameSync(join(root, "fast"), away());
@@ -384,7 +385,7 @@ describe("a missing storage", () => {
     expect(segmentsIn("fast")).toHaveLength(3);
   });
 
-  test("is not confused with another one in its place, and its tables can be dropped", async () => {
+  test("a missing storage is not confused with another one in its place, and its tables can be dropped", async () => {
     await withTables();
     await engine.run(create("other"));
     await engine.database.close();
@@ -398,7 +399,7 @@ describe("a missing storage", () => {
     expect(await engine.rows("SELECT v FROM here")).toEqual([["x"]]);
   });
 
-  test("loses nothing to a flush that finds it gone, and refuses its tables from a failed read on", async () => {
+  test("a missing storage loses nothing to a flush, and refuses its tables after a failed read", async () => {
     await withTables();
     await engine.run(`CREATE TABLE unread ${TABLE} WITH (STORAGE_ID = 'fast')`);
     await engine.run("INSERT INTO unread VALUES (1, 'z'); STORAGE FLUSH TABLE unread");

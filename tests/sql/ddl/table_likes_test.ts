@@ -1,6 +1,6 @@
 /**
- * LIKE in CREATE TABLE: what each of its words copies. The new table is independent of the other
- * one.
+ * Tests LIKE in CREATE TABLE: what each of its words copies. The new table is independent of the
+ * original.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -28,7 +28,7 @@ const columnsOf = (table: string): Promise<readonly (readonly unknown[])[]> =>
       `FROM information_schema.columns WHERE table_name = '${table}' AND column_name NOT LIKE '\\_%' ORDER BY ordinal_position`,
   );
 
-test("LIKE alone copies columns, types and NOT NULL, at its place among the columns", async () => {
+test("LIKE alone copies columns, types and NOT NULL, at its position among the columns", async () => {
   await engine.run(
     "CREATE TABLE app.plain (k INT PRIMARY KEY, LIKE app.source, last DATE DEFAULT CURRENT_DATE)",
   );
@@ -46,7 +46,7 @@ test("LIKE alone copies columns, types and NOT NULL, at its place among the colu
   );
 });
 
-test("INCLUDING ALL copies everything, and the new table counts by itself", async () => {
+test("INCLUDING ALL copies everything, and the new table has its own sequences", async () => {
   await engine.run("CREATE TABLE app.whole (LIKE app.source INCLUDING ALL)");
   for (const restarts of [false, true]) {
     if (restarts) await engine.restart();
@@ -76,7 +76,7 @@ test("INCLUDING ALL copies everything, and the new table counts by itself", asyn
   expect(await engine.rows("SELECT v, twice = 2 FROM app.source")).toEqual([["1.00", true]]);
 });
 
-test("the last word about a part wins", async () => {
+test("the last word about a part takes precedence", async () => {
   await engine.run(
     "CREATE TABLE app.parted (LIKE app.source INCLUDING ALL EXCLUDING IDENTITY EXCLUDING CONSTRAINTS" +
       " EXCLUDING GENERATED EXCLUDING COMMENTS INCLUDING STORAGE INCLUDING STATISTICS)",
@@ -90,7 +90,7 @@ test("the last word about a part wins", async () => {
   expect(entry?.indexes).toHaveLength(2);
 });
 
-test("every type is copied as it is", async () => {
+test("LIKE copies every type unchanged", async () => {
   const types =
     "BOOL SMALLINT INT BIGINT NUMERIC(38,10) REAL DOUBLE TEXT VARCHAR(20) BYTES DATE TIME TIME(2) " +
     "TIMESTAMP TIMESTAMP(3) TIMESTAMPTZ TIMESTAMPTZ(0) UUID JSON JSONB INTERVAL EMBEDDING(3) FILE " +
@@ -110,7 +110,7 @@ test("every type is copied as it is", async () => {
   expect(await engine.rows("SELECT id FROM app.typed_too")).toEqual([[2]]);
 });
 
-test("a refused LIKE says why, and leaves no table", async () => {
+test("a refused LIKE gives the reason, and creates no table", async () => {
   await engine.run("CREATE VIEW app.shown AS SELECT 1 AS one");
   const refused = {
     "LIKE app.missing": "TABLE_NOT_FOUND",
@@ -131,7 +131,7 @@ test("a refused LIKE says why, and leaves no table", async () => {
   );
 });
 
-test("LIKE needs the right to read the other table, and takes one that the same text creates", async () => {
+test("LIKE requires the right to read the other table, and accepts one that the same text creates", async () => {
   await engine.run(
     "CREATE USER sam WITH PASSWORD 'Correct-horse-9' ROLE service;" +
       "CREATE TABLE app.secret (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'DBA');" +

@@ -1,6 +1,6 @@
 /**
- * RENAME of tables, constraints and indexes: references to the table remain valid, also after a
- * restart, and a refused rename changes nothing.
+ * Tests RENAME of tables, constraints and indexes: references to the table remain valid, even after
+ * a restart, and a refused rename changes nothing.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-test("rows, keys, checks, computed columns, indexes and numbers stay with the table", async () => {
+test("rows, keys, checks, computed columns, indexes and sequences stay with a renamed table", async () => {
   await engine.run(
     "CREATE TABLE app.a (id SERIAL PRIMARY KEY, v INT UNIQUE CHECK (a.v > 0), " +
       "twice INT GENERATED ALWAYS AS (a.v * 2) STORED);" +
@@ -42,7 +42,7 @@ test("rows, keys, checks, computed columns, indexes and numbers stay with the ta
   expect(await engine.rows("SELECT id FROM app.a")).toEqual([[1]]);
 });
 
-test("a foreign key follows both of its tables", async () => {
+test("a foreign key follows both of its tables when they are renamed", async () => {
   await engine.run(
     "CREATE TABLE app.parents (id INT PRIMARY KEY);" +
       "CREATE TABLE app.children (id INT PRIMARY KEY, of INT REFERENCES app.parents ON DELETE CASCADE);" +
@@ -56,7 +56,7 @@ test("a foreign key follows both of its tables", async () => {
   expect(await engine.rows("SELECT count(*) FROM app.kids")).toEqual([[0]]);
 });
 
-test("a view keeps reading the table that it named, also if another takes the name", async () => {
+test("a view keeps reading the table that it named, even if another table takes the name", async () => {
   await engine.run(
     "CREATE TABLE app.notes (id INT PRIMARY KEY, n INT); INSERT INTO app.notes VALUES (1, 5);" +
       "CREATE VIEW app.seen AS SELECT notes.id, n FROM app.notes;" +
@@ -77,7 +77,7 @@ test("a view keeps reading the table that it named, also if another takes the na
   expect(await engine.failure("SELECT * FROM app.seen")).toStartWith("TABLE_NOT_FOUND");
 });
 
-test("two tables can change their names, within one text and with IF EXISTS", async () => {
+test("two tables can exchange their names, within one text and with IF EXISTS", async () => {
   await engine.run(
     "CREATE TABLE app.x (id INT PRIMARY KEY); CREATE TABLE app.y (id INT PRIMARY KEY);" +
       "INSERT INTO app.x VALUES (1); INSERT INTO app.y VALUES (2);" +
@@ -90,7 +90,7 @@ test("two tables can change their names, within one text and with IF EXISTS", as
   ]);
 });
 
-test("the source of a topic keeps its condition", async () => {
+test("the source of a topic keeps its condition when the table is renamed", async () => {
   await engine.run(
     "CREATE TABLE app.stock (id INT PRIMARY KEY, n INT); CREATE TOPIC app.low;" +
       "ALTER TOPIC app.low ADD SOURCE app.stock ON INSERT WHERE stock.n < 3;" +
@@ -102,7 +102,7 @@ test("the source of a topic keeps its condition", async () => {
   await engine.run("ALTER TABLE app.goods RENAME COLUMN n TO amount");
 });
 
-test("a name that is taken, equal or invalid is refused", async () => {
+test("a new name that is taken, unchanged or invalid is refused", async () => {
   await engine.run(
     "CREATE TABLE app.here (id INT PRIMARY KEY); CREATE TABLE app.there (id SERIAL PRIMARY KEY);" +
       "CREATE VIEW app.shown AS SELECT 1 AS one; CREATE TOPIC app.topical",
@@ -128,7 +128,7 @@ test("a name that is taken, equal or invalid is refused", async () => {
   expect(await engine.rows("SELECT count(*) FROM app.here")).toEqual([[0]]);
 });
 
-test("a new table under a former name gets a key name of its own", async () => {
+test("a new table under a former name gets a different name for its key", async () => {
   await engine.run(
     "CREATE TABLE app.m (id INT PRIMARY KEY); ALTER TABLE app.m RENAME TO m_old;" +
       "CREATE TABLE app.m (id INT PRIMARY KEY); INSERT INTO app.m VALUES (1);" +
@@ -144,7 +144,7 @@ test("a new table under a former name gets a key name of its own", async () => {
   ]);
 });
 
-test("constraints and indexes get new names, which hold after a restart", async () => {
+test("constraints and indexes get new names, which survive a restart", async () => {
   await engine.run(
     "CREATE TABLE app.owners (id INT PRIMARY KEY);" +
       "CREATE TABLE app.named (id INT PRIMARY KEY, v INT CONSTRAINT positive CHECK (v > 0), u INT UNIQUE, " +
@@ -170,7 +170,7 @@ test("constraints and indexes get new names, which hold after a restart", async 
   await engine.run("DROP INDEX app.sorted; ALTER TABLE app.named DROP CONSTRAINT unique_u");
 });
 
-test("a rename of a constraint or an index to a taken name, or of a missing one, is refused", async () => {
+test("a constraint or an index cannot be renamed to a taken name, or if it is missing", async () => {
   await engine.run(
     "CREATE TABLE app.r (id INT PRIMARY KEY, v INT CHECK (v > 0)); CREATE INDEX r_by_v ON app.r (v)",
   );

@@ -1,6 +1,6 @@
 /**
- * CREATE TOPIC, ALTER TOPIC, CLEAR TOPIC and DROP TOPIC, and the effect of table and namespace
- * changes on topics.
+ * Tests CREATE TOPIC, ALTER TOPIC, CLEAR TOPIC and DROP TOPIC, and the effect of table and
+ * namespace changes on topics.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { ModelTopics } from "../../support/model_topics.ts";
@@ -151,7 +151,7 @@ test("a service may not define topics, and a user may not even list them", async
   await engine.run("CREATE TOPIC app.t; DROP TOPIC app.t");
 });
 
-test("ALTER TOPIC adds and drops sources, and keeps what was dropped with the seqs of both", async () => {
+test("ALTER TOPIC adds and drops sources, and keeps dropped ones with the seqs of both changes", async () => {
   await engine.run(`
     CREATE TOPIC app.feed;
     ALTER TOPIC app.feed ADD SOURCE app.jobs ON INSERT WHERE kind = 'mail' AND size > 3;
@@ -251,7 +251,7 @@ test("CLEAR TOPIC and DROP TOPIC return a job that has ended, and are audited", 
   ]);
 });
 
-test("a dead-letter topic stays as long as another topic needs it", async () => {
+test("a dead-letter topic cannot be dropped while another topic uses it", async () => {
   await engine.run(`
     CREATE NAMESPACE other;
     CREATE TOPIC other.dead;
@@ -276,7 +276,7 @@ test("a text may define a topic and then use it", async () => {
   expect(topicOf("t")).toBeUndefined();
 });
 
-test("RENAME COLUMN keeps the meaning of a condition, also where two names are exchanged", async () => {
+test("RENAME COLUMN preserves the meaning of a condition, even if two names are exchanged", async () => {
   await engine.run(`
     CREATE TABLE app.pairs (id INT PRIMARY KEY, a INT, b INT, "A B" INT);
     CREATE TOPIC app.t;
@@ -295,7 +295,7 @@ test("RENAME COLUMN keeps the meaning of a condition, also where two names are e
   await engine.run("DROP TOPIC app.t; DROP TABLE app.pairs");
 });
 
-test("a column that a condition reads goes with its source, and only with CASCADE", async () => {
+test("a column that a condition reads is dropped only with CASCADE, together with its source", async () => {
   await engine.run(`
     CREATE TABLE app.wide (id INT PRIMARY KEY, a INT, b SMALLINT, c INT);
     CREATE TOPIC app.t;
@@ -320,7 +320,7 @@ test("a column that a condition reads goes with its source, and only with CASCAD
   await engine.run("DROP TOPIC app.t; DROP TABLE app.wide");
 });
 
-test("DROP TABLE ends the sources of its topics, after their offsets are durable", async () => {
+test("DROP TABLE ends the sources of its topics once their offsets are durable", async () => {
   await engine.run(`
     CREATE TABLE app.one (id INT PRIMARY KEY);
     CREATE TABLE app.two (id INT PRIMARY KEY);
@@ -346,7 +346,7 @@ test("DROP TABLE ends the sources of its topics, after their offsets are durable
   await engine.run("DROP TOPIC app.t");
 });
 
-test("DROP TABLE looks again after it has waited: another request may drop the table first", async () => {
+test("DROP TABLE checks again after it has waited, because another request may drop the table first", async () => {
   await engine.run(`
     CREATE TABLE app.race (id INT PRIMARY KEY);
     CREATE TOPIC app.t;
@@ -362,7 +362,7 @@ test("DROP TABLE looks again after it has waited: another request may drop the t
   await engine.run("DROP TOPIC app.t");
 });
 
-test("a refused change of a source table lets counting continue", async () => {
+test("counting continues after a change of a source table was refused", async () => {
   await engine.run(`
     CREATE TABLE app.full (id INT PRIMARY KEY, a INT);
     INSERT INTO app.full VALUES (1, -1);
@@ -381,7 +381,7 @@ test("a refused change of a source table lets counting continue", async () => {
   await engine.run("DROP TOPIC app.t; DROP TABLE app.full");
 });
 
-test("DROP NAMESPACE counts topics, and drops them with CASCADE", async () => {
+test("DROP NAMESPACE counts topics, and drops them only with CASCADE", async () => {
   await engine.run(`
     CREATE NAMESPACE short;
     CREATE TABLE short.t (id INT PRIMARY KEY);

@@ -1,7 +1,7 @@
 /**
- * CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, and what
+ * Tests CREATE, ALTER and DROP TYPE: which names and labels are refused, who may run them, and what
  * prevents DROP TYPE. All columns, views and plans of a type know its new labels. Results that
- * equal PostgreSQL's are cases: `tests/sql/cases/enums.slt`.
+ * equal PostgreSQL's are in `tests/sql/cases/enums.slt`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -117,7 +117,7 @@ describe("a type is refused:", () => {
     expect(await engine.rows("SELECT * FROM app.people WHERE m = 'sad'")).toHaveLength(1);
   });
 
-  test("by a user without the right", async () => {
+  test("a type is refused to a user without the right", async () => {
     expect(await failure("CREATE TYPE app.t AS ENUM ('x')", "ann")).toMatch(/^PERMISSION_DENIED/);
     expect(await failure("ALTER TYPE app.mood ADD VALUE 'x'", "ann")).toMatch(/^PERMISSION_DENIED/);
     expect(await failure("DROP TYPE app.mood", "ann")).toMatch(/^PERMISSION_DENIED/);
@@ -127,7 +127,7 @@ describe("a type is refused:", () => {
   });
 });
 
-test("labels fit between others until their place is full", async () => {
+test("labels can be added between others until there is no more room", async () => {
   await engine.run("CREATE TYPE app.dense AS ENUM ('first', 'last')");
   let count = 0;
   let message = "";
@@ -162,7 +162,7 @@ test("a view and a cached plan know a renamed and an added label", async () => {
   expect(await engine.rows("SELECT * FROM app.open_jobs")).toEqual([[1, "open"]]);
 });
 
-test("a label that is named in a stored text keeps a type from a rename of that label", async () => {
+test("a label that a stored text names cannot be renamed", async () => {
   await engine.run(
     `CREATE TYPE app.tone AS ENUM ('low', 'high');
      CREATE SHARED TABLE app.notes (id INT PRIMARY KEY, t app.tone DEFAULT 'low')`,
@@ -185,7 +185,7 @@ test("DROP NAMESPACE drops its types, but not those that other namespaces use", 
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'gone'")).toEqual([]);
 });
 
-test("types are shown with their labels and comments, and belong to their namespace", async () => {
+test("types are listed with their labels and comments, and belong to their namespace", async () => {
   await engine.run(
     "CREATE TYPE other.size AS ENUM ('S', 'L'); COMMENT ON TYPE other.size IS 'of shirts'",
   );
@@ -210,7 +210,7 @@ test("types are shown with their labels and comments, and belong to their namesp
 });
 
 describe("a row type", () => {
-  test("is shown with its fields, and holds the types of its fields", async () => {
+  test("a row type is listed with its fields, and prevents dropping the types of its fields", async () => {
     await engine.run("CREATE TYPE other.colour AS ENUM ('red', 'blue')");
     await engine.run("CREATE TYPE other.paint AS (c other.colour, litres NUMERIC(5, 1))");
     expect(
@@ -240,7 +240,7 @@ describe("a row type", () => {
     await engine.run("DROP TYPE other.coat, other.colour");
   });
 
-  test("may have fields of domains where json_populate_record checks them", async () => {
+  test("a row type may have fields of domains, which json_populate_record checks", async () => {
     await engine.run("CREATE DOMAIN other.positive AS INT NOT NULL CHECK (VALUE > 0)");
     await engine.run("CREATE TYPE other.counted AS (n other.positive, t TEXT)");
     const populated = (document: string): string =>
@@ -261,7 +261,7 @@ describe("a row type", () => {
   });
 });
 
-describe("DO", () => {
+describe("DO with a definition", () => {
   test.each([
     "DO $$ BEGIN CREATE TYPE app.once AS ENUM ('a'); EXCEPTION WHEN duplicate_object THEN null; END $$",
     "DO 'BEGIN CREATE TYPE app.once AS ENUM(''a''); EXCEPTION WHEN duplicate_object THEN null; END'",

@@ -1,4 +1,4 @@
-/** CREATE, ALTER, DROP and SHOW of webhooks: names, options, rights, and side effects. */
+/** Tests CREATE, ALTER, DROP and SHOW of webhooks: names, options, rights, and side effects. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -22,7 +22,7 @@ beforeEach(() => {
 const CREATE = "CREATE WEBHOOK w FROM TOPIC app.t URL 'http://localhost:1/'";
 const webhooksOf = (name: string) => engine.database.catalog.topic("app", name)?.webhooks ?? [];
 
-test("CREATE WEBHOOK keeps its options in the topic, and DROP WEBHOOK removes it", async () => {
+test("CREATE WEBHOOK stores its options in the topic, and DROP WEBHOOK removes them", async () => {
   engine.userId = "dora";
   const [created] = await engine.run(`${CREATE} SECRET 'sixteen letters!'
     WITH (ORDERED = true, START = 'earliest', TIMEOUT_SECS = 60, CONCURRENCY = '64')`);
@@ -50,7 +50,7 @@ test("CREATE WEBHOOK keeps its options in the topic, and DROP WEBHOOK removes it
   expect(missing?.message).toBe("Webhook w does not exist");
 });
 
-test("ALTER WEBHOOK changes what it names, and keeps the rest with the position", async () => {
+test("ALTER WEBHOOK changes only what it names, and keeps the position", async () => {
   await engine.run(`${CREATE} SECRET 'sixteen letters!' WITH (START = 'earliest')`);
   const [before] = webhooksOf("t");
   await engine.run("ALTER WEBHOOK w SET URL 'http://localhost:2/'");
@@ -104,7 +104,7 @@ test.each<[string, string]>([
   expect(webhooksOf("t")).toHaveLength(1);
 });
 
-test("statements about webhooks need role dba, and no message repeats a secret", async () => {
+test("statements about webhooks require role dba, and no message repeats a secret", async () => {
   engine.userId = "sam";
   const alter = "ALTER WEBHOOK taken DROP SECRET";
   for (const sql of [CREATE, alter, "DROP WEBHOOK taken", "SHOW WEBHOOKS"]) {

@@ -1,7 +1,8 @@
 /**
- * Verifies that a loop over a whole column computes the same values as row by row. Method: the same
- * queries on a stored table, whose text arrives undecoded, and on the same rows in a subquery,
- * whose text arrives as strings; and a top n compared with a sort of all rows.
+ * Verifies that a loop over a whole column computes the same values as an evaluation row by row.
+ * The tests run the same queries on a stored table, whose text arrives undecoded, and on the same
+ * rows in a subquery, whose text arrives as strings. They also compare a top n with a sort of all
+ * rows.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -29,10 +30,10 @@ afterAll(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-/** These values are decoded strings, because a function without a loop made them. */
+/** These values are decoded strings, because a function without a loop produced them. */
 const STRINGS = "(SELECT id, reverse(reverse(s)) AS s, at, d, k FROM n.t) t";
 
-describe("a column at once", () => {
+describe("a loop over a column", () => {
   test.each([
     "length(s)",
     "upper(s)",
@@ -64,7 +65,7 @@ describe("a column at once", () => {
     expect(await ask("n.t")).toEqual(await ask(STRINGS));
   });
 
-  // k is 0 to 884: 2147482763 is the largest number that can be added to every k.
+  // k is 0 to 884, so 2147482763 is the largest number that can be added to every k.
   test.each([
     ["k + 2147482763", [2147482763, 2147483647]],
     ["2147482763 + k", [2147482763, 2147483647]],
@@ -92,14 +93,14 @@ describe("a column at once", () => {
     expect(row).toHaveLength(1);
   });
 
-  test("a negative count of characters is an error of a row", async () => {
+  test("a loop reports a negative number of characters for its row", async () => {
     expect(await engine.failure("SELECT substr(s, 1, -1) FROM n.t")).toBe("VALUE_OUT_OF_RANGE@1");
     expect(await engine.rows("SELECT substr(s, 1, -1) FROM n.t WHERE s IS NULL LIMIT 1")).toEqual([
       [null],
     ]);
   });
 
-  test("hours and minutes, also before 1970", async () => {
+  test("a loop extracts hours and minutes, even before 1970", async () => {
     const [row] = await engine.rows(
       `SELECT count(*) FROM n.t WHERE extract(hour FROM at) <> to_char(at, 'HH24')::INT
          OR extract(minute FROM at) <> to_char(at, 'MI')::INT`,
@@ -107,16 +108,19 @@ describe("a column at once", () => {
     expect(row).toEqual([0]);
   });
 
-  test.each(["=", "<>", "<", "<=", ">", ">="])("rows where k %s 450", async (operator) => {
-    const chosen = await engine.rows(`SELECT count(*), sum(id) FROM n.t WHERE k ${operator} 450`);
-    const told = await engine.rows(
-      `SELECT sum(CASE WHEN x THEN 1 ELSE 0 END), sum(CASE WHEN x THEN id ELSE 0 END)
+  test.each(["=", "<>", "<", "<=", ">", ">="])(
+    "a loop selects the rows where k %s 450",
+    async (operator) => {
+      const chosen = await engine.rows(`SELECT count(*), sum(id) FROM n.t WHERE k ${operator} 450`);
+      const told = await engine.rows(
+        `SELECT sum(CASE WHEN x THEN 1 ELSE 0 END), sum(CASE WHEN x THEN id ELSE 0 END)
        FROM (SELECT id, k ${operator} 450 AS x FROM n.t) q`,
-    );
-    expect(chosen.map((row) => row.map(Number))).toEqual(told.map((row) => row.map(Number)));
-  });
+      );
+      expect(chosen.map((row) => row.map(Number))).toEqual(told.map((row) => row.map(Number)));
+    },
+  );
 
-  test("sums of chosen rows, of columns that were widened since they were stored", async () => {
+  test("a loop sums selected rows of columns that were widened since they were stored", async () => {
     await engine.rows(
       "CREATE SHARED TABLE n.w (id INT PRIMARY KEY, a INT, b DECIMAL(9, 1), d DOUBLE)",
     );
@@ -135,7 +139,7 @@ describe("a column at once", () => {
     expect(await ask(chosen)).toEqual(await ask(all));
   });
 
-  test("sums of chosen rows, some beyond 2^53", async () => {
+  test("a loop sums selected rows, some of them beyond 2^53", async () => {
     await engine.rows("CREATE SHARED TABLE n.big (id INT PRIMARY KEY, a BIGINT)");
     await engine.rows(
       `INSERT INTO n.big SELECT g, CASE WHEN g % 5 = 0 THEN NULL ELSE 9007199254740993 + g END
@@ -147,7 +151,7 @@ describe("a column at once", () => {
     expect(await engine.rows(asked)).toEqual(before);
   });
 
-  test("a sum of doubles is NULL if no row has a value, and only then", async () => {
+  test("a sum of doubles is NULL only if no row has a value", async () => {
     const rows = await engine.rows(
       `SELECT k % 3 AS g, sum(d) FILTER (WHERE k % 3 = 1) IS NULL, sum(d) IS NULL,
          sum(CASE WHEN d IS NULL THEN d END) IS NULL FROM n.t GROUP BY 1 ORDER BY 1`,

@@ -4,8 +4,8 @@ export interface Construct {
   readonly title: string;
   readonly sql: (count: number) => string;
   /**
-   * SQL text that the administrator runs before and after each text, which reads the tables that it
-   * creates.
+   * SQL text that the administrator runs before and after each text, to create and drop the tables
+   * that it reads.
    */
   readonly before?: (count: number) => string;
   readonly after?: string;
@@ -19,7 +19,7 @@ export interface Construct {
   readonly isLive?: boolean;
 }
 
-/** Makes a text for each number from 0 and joins the texts. */
+/** Creates one text for each number from 0, and joins the texts. */
 export function each(count: number, text: (index: number) => string, separator = ","): string {
   return Array.from({ length: count }, (_, index) => text(index)).join(separator);
 }

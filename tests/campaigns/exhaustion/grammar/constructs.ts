@@ -24,7 +24,7 @@ const PLAIN: readonly Construct[] = [
 
 export const CONSTRUCTS: readonly Construct[] = [...PLAIN, ...PLAIN.flatMap(explained)];
 
-/** EXPLAIN is only for administrators. */
+/** Only administrators may use EXPLAIN. */
 function explained(construct: Construct): readonly Construct[] {
   if (construct.isNotExplained === true) return [];
   const { sql, title } = construct;

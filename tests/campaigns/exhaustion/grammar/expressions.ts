@@ -1,6 +1,6 @@
 /**
- * The constructs of expressions: operators, calls, CASE, arrays, JSON, parameters, and text that
- * does not parse.
+ * Constructs of expressions: operators, calls, CASE, arrays, JSON, parameters, and text that does
+ * not parse.
  */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 

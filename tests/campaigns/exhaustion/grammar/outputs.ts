@@ -1,4 +1,4 @@
-/** The constructs of the clauses of one query: outputs, windows, aggregates, groups, order. */
+/** Constructs in the clauses of one query: outputs, windows, aggregates, groups, order. */
 import { type Construct, each, nested, WALL } from "./construct.ts";
 
 const from = `FROM ${WALL} WHERE id < 0`;

@@ -1,6 +1,4 @@
-/**
- * The constructs of sequences of queries and of nested queries: WITH, set operations and VALUES.
- */
+/** Constructs that chain or nest queries: WITH, set operations, VALUES and subqueries. */
 import { type Construct, each, nested } from "./construct.ts";
 
 export const QUERIES: readonly Construct[] = [

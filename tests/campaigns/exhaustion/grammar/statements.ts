@@ -1,4 +1,4 @@
-/** The constructs of texts with several statements. */
+/** Constructs that consist of several statements in one text. */
 import { type Construct, each, WALL } from "./construct.ts";
 
 const several = (title: string, text: (index: number) => string): Construct => ({

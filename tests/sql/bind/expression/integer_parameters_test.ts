@@ -1,4 +1,4 @@
-/** Integer parameters, whose type is BIGINT, in places that accept only an INT. */
+/** Tests integer parameters, whose type is BIGINT, in places that accept only an INT. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
 
@@ -41,17 +41,20 @@ const ANSWERS: readonly (readonly [expression: string, value: number, answer: un
 ];
 
 describe("an integer parameter", () => {
-  test.each([...ANSWERS])("fits %s", async (expression, value, answer) => {
+  test.each([...ANSWERS])("an integer parameter fits %s", async (expression, value, answer) => {
     const [result] = await engine.run(`SELECT ${expression}`, { params: [value] });
     expect(result?.rows).toEqual([[answer]]);
   });
 
-  test.each([...ANSWERS])("beyond INT is out of range in %s", async (expression) => {
-    const failure = await engine.failure(`SELECT ${expression}`, { params: [2 ** 31] });
-    expect(failure).toStartWith("VALUE_OUT_OF_RANGE");
-  });
+  test.each([...ANSWERS])(
+    "an integer parameter beyond INT is out of range in %s",
+    async (expression) => {
+      const failure = await engine.failure(`SELECT ${expression}`, { params: [2 ** 31] });
+      expect(failure).toStartWith("VALUE_OUT_OF_RANGE");
+    },
+  );
 
-  test("stays BIGINT if that fits", async () => {
+  test("an integer parameter stays BIGINT where BIGINT is accepted", async () => {
     const sql = "SELECT $1, abs($1), $1 + 1, mod(7, $1), 8 | $1";
     const [result] = await engine.run(sql, { params: [2] });
     expect(result?.schema?.map(({ data_type: type }) => type)).toEqual(Array(5).fill("BigInt"));
@@ -59,7 +62,7 @@ describe("an integer parameter", () => {
     expect(large[0]?.rows).toEqual([[2147483648]]);
   });
 
-  test("has its range checked for each value of one plan", async () => {
+  test("an integer parameter has its range checked for each value, even with a cached plan", async () => {
     const sql = "SELECT left('abcdef', $1)";
     const answers: unknown[] = [];
     for (const value of [2, -1, "4", null]) {
@@ -70,7 +73,7 @@ describe("an integer parameter", () => {
     expect(answers).toEqual(["ab", "abcde", "abcd", null]);
   });
 
-  test("inside an expression is a BIGINT, as a column is", async () => {
+  test("an integer parameter inside an expression is a BIGINT, like a column", async () => {
     expect(await engine.failure("SELECT left('abcdef', $1 + 1)", { params: [1] })).toStartWith(
       "FUNCTION_NOT_FOUND",
     );

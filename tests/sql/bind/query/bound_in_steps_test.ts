@@ -1,13 +1,11 @@
-/**
- * Queries with lists so long that binding them takes more than a tick of the event loop.
- */
+/** Tests queries with lists so long that binding them takes more than a tick of the event loop. */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
 import { TestEngine } from "../../../support/sql_engine.ts";
 
 const COUNT = 2048;
 
-/** Returns the number of times that binding a text yields to other work. The text is not run. */
+/** Returns the number of times that binding a text yields to other work. The text does not run. */
 async function yieldsOf(sql: string): Promise<number> {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock });

@@ -1,7 +1,7 @@
 /**
- * Verifies that while a query is bound, every search skips a long list of literals in it, so that a
- * megabyte of them is not examined. Method: such a list is placed where the binder searches, and
- * counts the accesses to its nodes.
+ * Verifies that every search skips a long list of literals while a query is bound, so that a
+ * megabyte of literals is not examined. The tests place such a list where the binder searches, and
+ * count the accesses to its nodes.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -55,7 +55,7 @@ test.each([
   expect(asked.count).toBe(0);
 });
 
-test("a search for the table that a WITH entry meant skips a megabyte of literals", () => {
+test("a search for the table to which a WITH entry refers skips a megabyte of literals", () => {
   const sql = `WITH r AS (SELECT id IN (${MEGABYTE}) FROM (SELECT 1 AS id) t, r) SELECT 1`;
   const { asked, statement } = listWithLiterals(sql);
   expect(failureOf(asQuery(statement), sourceWith())).toBe(
@@ -74,7 +74,7 @@ test("a search for an ungrouped column skips a megabyte of literals", () => {
   expect(asked.count).toBe(0);
 });
 
-test("a view is read without a node for a megabyte of literals in its query", () => {
+test("a view is read without creating nodes for a megabyte of literals", () => {
   const { asked, statement } = listWithLiterals(
     `SELECT id FROM (SELECT 1 AS id) t WHERE id IN (${MEGABYTE})`,
   );

@@ -1,7 +1,6 @@
 /**
- * Verifies that binding long VALUES of expressions in FROM yields to other work, and their results
- * and failures are those of short lists. Method: a clock by which a time slice is over at each
- * check.
+ * Verifies that binding long VALUES of expressions in FROM yields to other work, and that results
+ * and failures are those of short lists. The clock of the test ends a time slice at each check.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../../support/hasty_clock.ts";
@@ -26,7 +25,7 @@ function valuesOf(last: string, count = ROWS): string {
 
 const LONG = valuesOf("(-1, 0, upper('last'))");
 
-test("bindLongValues yields to others, wherever a query reads the values", async () => {
+test("bindLongValues yields to other work, wherever a query reads the values", async () => {
   await using engine = await open();
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT)");
   for (const sql of [
@@ -45,13 +44,13 @@ test("bindLongValues yields to others, wherever a query reads the values", async
   }
 });
 
-test("all long VALUES are computed", async () => {
+test("all values of a long VALUES list are computed", async () => {
   await using engine = await open();
   const sql = `SELECT count(*), sum(b - a), max(c COLLATE "C"), min(c COLLATE "C") FROM (${LONG}) AS r(a, b, c)`;
   expect(await engine.rows(sql)).toEqual([[ROWS, ROWS, "a999", "LAST"]]);
 });
 
-test("long VALUES report the fault of their last row, and its position", async () => {
+test("a long VALUES list reports the fault of its last row with the position", async () => {
   await using engine = await open();
   for (const [last, condition] of [
     ["(1, 2, nothing)", "COLUMN_NOT_FOUND"],
@@ -66,7 +65,7 @@ test("long VALUES report the fault of their last row, and its position", async (
   expect(await engine.failure(valuesOf("(1, 1 / 0, 'x')"))).toStartWith("DIVISION_BY_ZERO@1");
 });
 
-test("long VALUES may read outer columns, and contain queries and parameters", async () => {
+test("a long VALUES list may read outer columns, and contain queries and parameters", async () => {
   await using engine = await open();
   const outer = `SELECT o.n, count(*), max(r.b) FROM (VALUES (1), (2)) AS o(n), LATERAL (${valuesOf("(1, o.n + 9000, 'x')")}) AS r(a, b, c) GROUP BY 1 ORDER BY 1`;
   expect(await engine.rows(outer)).toEqual([

@@ -1,6 +1,6 @@
 /**
- * ON CONFLICT over many rows at once: each row has the same outcome as in a statement of its own,
- * in order.
+ * Tests ON CONFLICT over many rows: each row has the same outcome as in a separate statement, in
+ * order.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TouchedKeys } from "../../../../src/sql/execute/change/conflict.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-test("TouchedKeys.add is true for a key the first time only", () => {
+test("TouchedKeys.add returns true only the first time for a key", () => {
   const touched = new TouchedKeys();
   const keys = Array.from({ length: 10_000 }, (_, i) => `${i}\u0000é${i % 7}`);
   expect(keys.filter((key) => touched.add(key))).toHaveLength(keys.length);
@@ -21,7 +21,7 @@ test("TouchedKeys.add is true for a key the first time only", () => {
   expect([touched.add(""), touched.add("")]).toEqual([true, false]);
 });
 
-test("new rows, changed rows and rows that WHERE leaves alone keep the order of their proposals", async () => {
+test("new rows, changed rows and rows that WHERE excludes keep the order in which they were proposed", async () => {
   await engine.run(`
     CREATE TABLE u (id INT PRIMARY KEY, a INT DEFAULT 7, v TEXT, CHECK (a < 5000));
     INSERT INTO u SELECT g, g % 10, 'old' FROM generate_series(2, 2000, 2) AS s(g)`);
@@ -40,7 +40,7 @@ test("new rows, changed rows and rows that WHERE leaves alone keep the order of 
   expect(await engine.rows("SELECT a FROM u WHERE id IN (2, 4)")).toEqual([[7], [7]]);
 });
 
-test("faults of the proposed rows are reported before anything is computed from them", async () => {
+test("faults of the proposed rows are reported before anything is computed from the rows", async () => {
   await engine.run("CREATE TABLE w (id INT PRIMARY KEY, a INT); INSERT INTO w VALUES (1, 0)");
   const upsert = "INSERT INTO w VALUES (1, 1), (2, 2), (2, 3) ON CONFLICT (id) DO UPDATE SET a = 1";
   expect(await engine.failure(`${upsert} / w.a`)).toBe("CARDINALITY_VIOLATION@1");

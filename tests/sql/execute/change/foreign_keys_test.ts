@@ -1,6 +1,6 @@
 /**
- * Foreign keys while rows change: every action between all kinds of tables, over several levels and
- * in circles, in transactions and outside, deferred, and with concurrent changes.
+ * Tests foreign keys while rows change: every action between all kinds of tables, over several
+ * levels and in cycles, inside and outside transactions, deferred, and with concurrent changes.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SeededRandom, seedOf } from "../../../support/seeded_random.ts";
@@ -48,10 +48,10 @@ async function family(
     INSERT INTO ${c} VALUES (10, 1), (11, 2), (12, NULL)`);
 }
 
-describe.each(RELATIONS)("%s to %s", (child, parent) => {
+describe.each(RELATIONS)("foreign keys from %s to %s", (child, parent) => {
   const relation = [child, parent] as const as (typeof RELATIONS)[number];
 
-  test("a row needs its parent, however it is written", async () => {
+  test("a row requires its parent, however it is written", async () => {
     await family(relation, "");
     for (const sql of [
       `INSERT INTO ${c} VALUES (13, 3)`,
@@ -76,7 +76,7 @@ describe.each(RELATIONS)("%s to %s", (child, parent) => {
   });
 
   test.each(["ON DELETE RESTRICT", "ON DELETE NO ACTION", "ON UPDATE CASCADE"])(
-    "%s holds a parent",
+    "%s prevents the deletion of a parent",
     async (action) => {
       await family(relation, action);
       const { error } = await engine.ask(`DELETE FROM ${p} WHERE id IN (1, 9)`);
@@ -118,7 +118,7 @@ describe.each(RELATIONS)("%s to %s", (child, parent) => {
         [12, null],
       ],
     ],
-  ])("%s takes rows along in one commit", async (action, expected) => {
+  ])("%s changes referring rows in the same commit", async (action, expected) => {
     await family(relation, action);
     const [result] = await engine.run(`DELETE FROM ${p} WHERE id = 1`);
     expect(result?.rowCount).toBe(1);
@@ -128,7 +128,7 @@ describe.each(RELATIONS)("%s to %s", (child, parent) => {
     expect(await rows(`SELECT id FROM ${p} ORDER BY id`)).toEqual([[2], [9]]);
   });
 
-  test("SET DEFAULT needs the default's row, and SET NULL a column that may be NULL", async () => {
+  test("SET DEFAULT requires the row of the default, and SET NULL a nullable column", async () => {
     await family(relation, "ON DELETE SET DEFAULT");
     await engine.run(`DELETE FROM ${p} WHERE id = 9`);
     expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
@@ -140,7 +140,7 @@ describe.each(RELATIONS)("%s to %s", (child, parent) => {
   });
 });
 
-describe.each(RELATIONS)("%s to a unique index of %s", (child, parent) => {
+describe.each(RELATIONS)("foreign keys from %s to a unique index of %s", (child, parent) => {
   /** Creates a parent with three codes and a child with three rows. */
   async function coded(action: string): Promise<void> {
     await engine.run(`CREATE ${parent} TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
@@ -155,34 +155,37 @@ describe.each(RELATIONS)("%s to a unique index of %s", (child, parent) => {
     [12, null],
   ];
 
-  test.each(["", "ON UPDATE RESTRICT"])("%p holds a key", async (action) => {
-    await coded(action);
-    expect(await code(`INSERT INTO ${c} VALUES (13, 'q')`)).toBe("FOREIGN_KEY_VIOLATION");
-    expect(await code(`UPDATE ${c} SET code = 'q' WHERE id = 10`)).toBe("FOREIGN_KEY_VIOLATION");
-    for (const sql of [
-      `UPDATE ${p} SET code = 'q' WHERE id = 1`,
-      `UPDATE ${p} SET code = NULL WHERE id = 1`,
-      `INSERT INTO ${p} VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
-      `BEGIN; UPDATE ${p} SET code = 'q' WHERE id = 1; COMMIT`,
-    ]) {
-      const { error } = await engine.ask(sql);
-      expect([sql, error?.code]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
-      expect(error?.message).toContain(
-        `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') by foreign key "c${count}_code_fkey"`,
-      );
-    }
-    expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
-    expect(await rows(`SELECT id, code FROM ${p} ORDER BY id`)).toEqual([
-      [1, "a"],
-      [2, "b"],
-      [9, "z"],
-      [10, null],
-    ]);
-    await engine.run(`UPDATE ${p} SET code = code; UPDATE ${p} SET code = 'y' WHERE code = 'z'`);
-    expect(await codes()).toEqual(BEFORE);
-  });
+  test.each(["", "ON UPDATE RESTRICT"])(
+    "%p prevents the change of a referenced key",
+    async (action) => {
+      await coded(action);
+      expect(await code(`INSERT INTO ${c} VALUES (13, 'q')`)).toBe("FOREIGN_KEY_VIOLATION");
+      expect(await code(`UPDATE ${c} SET code = 'q' WHERE id = 10`)).toBe("FOREIGN_KEY_VIOLATION");
+      for (const sql of [
+        `UPDATE ${p} SET code = 'q' WHERE id = 1`,
+        `UPDATE ${p} SET code = NULL WHERE id = 1`,
+        `INSERT INTO ${p} VALUES (1, 'q') ON CONFLICT (id) DO UPDATE SET code = excluded.code`,
+        `BEGIN; UPDATE ${p} SET code = 'q' WHERE id = 1; COMMIT`,
+      ]) {
+        const { error } = await engine.ask(sql);
+        expect([sql, error?.code]).toEqual([sql, "FOREIGN_KEY_VIOLATION"]);
+        expect(error?.message).toContain(
+          `Cannot update ${p}: rows of ${c} refer to key (code) = ('a') by foreign key "c${count}_code_fkey"`,
+        );
+      }
+      expect(await code(`DELETE FROM ${p} WHERE id = 1`)).toBe("FOREIGN_KEY_VIOLATION");
+      expect(await rows(`SELECT id, code FROM ${p} ORDER BY id`)).toEqual([
+        [1, "a"],
+        [2, "b"],
+        [9, "z"],
+        [10, null],
+      ]);
+      await engine.run(`UPDATE ${p} SET code = code; UPDATE ${p} SET code = 'y' WHERE code = 'z'`);
+      expect(await codes()).toEqual(BEFORE);
+    },
+  );
 
-  test("NO ACTION lets a key pass to another row, be it in one statement", async () => {
+  test("NO ACTION lets a key move to another row, even within one statement", async () => {
     await coded("");
     await engine.run(
       `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
@@ -195,7 +198,7 @@ describe.each(RELATIONS)("%s to a unique index of %s", (child, parent) => {
     ["ON UPDATE CASCADE", ["q", "b", null]],
     ["ON UPDATE SET NULL", [null, "b", null]],
     ["ON UPDATE SET DEFAULT", ["z", "b", null]],
-  ])("%s changes the rows that refer", async (action, expected) => {
+  ])("%s changes the referring rows", async (action, expected) => {
     await coded(action);
     const [result] = await engine.run(`UPDATE ${p} SET code = 'q' WHERE id = 1`);
     expect(result?.rowCount).toBe(1);
@@ -211,7 +214,7 @@ describe.each(RELATIONS)("%s to a unique index of %s", (child, parent) => {
     expect(await codes()).toEqual([changed[0], [11, next], [12, null]]);
   });
 
-  test("ON UPDATE CASCADE follows two rows that swap their keys, and a key that becomes NULL", async () => {
+  test("ON UPDATE CASCADE follows two rows that exchange their keys, and a key that becomes NULL", async () => {
     await coded("ON UPDATE CASCADE ON DELETE CASCADE");
     await engine.run(
       `UPDATE ${p} SET code = CASE code WHEN 'a' THEN 'b' ELSE 'a' END WHERE id < 3`,
@@ -242,12 +245,12 @@ test("a changed key is followed through several tables, and back to the first", 
     [10, 20],
     [20, 10],
   ]);
-  // The value has to fit the columns that follow.
+  // The value must fit the columns that follow the key.
   expect(await code(`UPDATE ${p} SET code = 3000000000 WHERE id = 1`)).toBe("VALUE_OUT_OF_RANGE");
   expect(await rows(`SELECT code FROM ${p} ORDER BY id`)).toEqual([[10], [20]]);
 });
 
-test("circles of ON UPDATE CASCADE end, and keep what the statement itself has set", async () => {
+test("cycles of ON UPDATE CASCADE end, and keep what the statement itself has set", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, code INT UNIQUE, up INT REFERENCES ${p} (code) ON UPDATE CASCADE);
     INSERT INTO ${p} VALUES (1, 1, NULL), (2, 2, 1), (3, 3, 2), (4, 4, 4)`);
   await engine.run(`UPDATE ${p} SET code = code + 1, up = up + 1`);
@@ -287,7 +290,7 @@ test("deferred foreign keys to a unique index are checked at the commit", async 
   expect(await rows(`SELECT b, a FROM ${c}`)).toEqual([[7, 9]]);
 });
 
-test("long changes of unique keys take rows along, and a long INSERT finds them", async () => {
+test("long changes of unique keys change referring rows, and a long INSERT finds its parents", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, code TEXT UNIQUE);
     CREATE TABLE ${c} (id INT PRIMARY KEY, code TEXT REFERENCES ${p} (code) ON UPDATE CASCADE);
     INSERT INTO ${p} SELECT g, 'k' || g FROM generate_series(1, 3000) x(g);
@@ -308,7 +311,7 @@ test("long changes of unique keys take rows along, and a long INSERT finds them"
   ).toEqual([[0]]);
 });
 
-test("rows of every user follow a parent that all share, and one user's rows follow only theirs", async () => {
+test("rows of every user follow a shared parent, and rows of one user follow only their own", async () => {
   await engine.run(`CREATE SHARED TABLE ${p} (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC');
     CREATE USER TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p} ON DELETE CASCADE);
     CREATE USER TABLE ${c}x (id INT PRIMARY KEY, cid INT REFERENCES ${c} ON DELETE CASCADE);
@@ -331,7 +334,7 @@ test("rows of every user follow a parent that all share, and one user's rows fol
   expect(await rows(`SELECT id FROM ${c}x`)).toEqual([[6]]);
 });
 
-test("a chain of tables and a tree go level by level", async () => {
+test("cascades proceed level by level in a chain of tables and in a tree", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p} ON DELETE CASCADE);
     CREATE TABLE ${c}d (id INT PRIMARY KEY, cid INT REFERENCES ${c} ON DELETE CASCADE);
@@ -347,7 +350,7 @@ test("a chain of tables and a tree go level by level", async () => {
     );
     return [Number(first), Number(last)];
   };
-  // Followers receive a parent before the rows that were deleted with it, in one commit.
+  // Subscribers receive a parent before the rows that were deleted with it, in one commit.
   const order = [await goneIn(p), await goneIn(c), await goneIn(`${c}d`)].flat();
   expect(order).toEqual(order.toSorted((left, right) => left - right));
   expect(Number(result?.lastSeq)).toBeGreaterThanOrEqual(order.at(-1) ?? 0);
@@ -366,7 +369,7 @@ test("a chain of tables and a tree go level by level", async () => {
   ).toEqual([[0]]);
 });
 
-test("a table that refers to itself: rows of one statement, circles, and a whole tree", async () => {
+test("a table that refers to itself supports rows of one statement, cycles, and a whole tree", async () => {
   await engine.run(
     `CREATE TABLE ${p} (id INT PRIMARY KEY, up INT REFERENCES ${p} ON DELETE CASCADE)`,
   );
@@ -381,7 +384,7 @@ test("a table that refers to itself: rows of one statement, circles, and a whole
   expect(await rows(`SELECT count(*) FROM ${c}`)).toEqual([[0]]);
 });
 
-test("a key of several columns, MATCH SIMPLE and MATCH FULL", async () => {
+test("a key may have several columns, with MATCH SIMPLE and MATCH FULL", async () => {
   await engine.run(`CREATE TABLE ${p} (a INT, b TEXT, PRIMARY KEY (a, b)); INSERT INTO ${p} VALUES (1, 'x');
     CREATE TABLE ${c} (id INT PRIMARY KEY, b TEXT, a BIGINT, CONSTRAINT k FOREIGN KEY (b, a) REFERENCES ${p} (b, a) ON DELETE SET NULL);
     CREATE TABLE ${c}f (id INT PRIMARY KEY, a INT, b TEXT, FOREIGN KEY (a, b) REFERENCES ${p} MATCH FULL)`);
@@ -402,7 +405,7 @@ describe("deferred constraints", () => {
       ALTER TABLE ${p} ADD CONSTRAINT down FOREIGN KEY (cid) REFERENCES ${c} DEFERRABLE INITIALLY IMMEDIATE`);
   });
 
-  test("rows that refer to each other are written in one transaction", async () => {
+  test("rows that refer to each other can be written in one transaction with deferred constraints", async () => {
     await engine.run(
       `BEGIN; INSERT INTO ${c} VALUES (1, 5); INSERT INTO ${p} VALUES (5, 1); COMMIT`,
     );
@@ -427,7 +430,7 @@ describe("deferred constraints", () => {
     expect(await code("SET CONSTRAINTS ALL DEFERRED")).toBe("TRANSACTION_REQUIRED");
   });
 
-  test("a parent may go and come back before the commit", async () => {
+  test("a parent may be deleted and inserted again before the commit", async () => {
     await engine.run(
       `BEGIN; INSERT INTO ${p} VALUES (5, NULL); INSERT INTO ${c} VALUES (1, 5); COMMIT`,
     );
@@ -441,7 +444,7 @@ describe("deferred constraints", () => {
   });
 });
 
-test("long changes find their parents and take rows along", async () => {
+test("long changes find their parents and change referring rows", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p} ON DELETE CASCADE);
     INSERT INTO ${p} SELECT g FROM generate_series(1, 3000) x(g);
@@ -510,7 +513,7 @@ test("an index over the referring columns finds the rows, in memory and in a seg
   ]);
 });
 
-test("an index that begins with the referring columns finds the rows, and the next columns do not matter", async () => {
+test("an index that begins with the referring columns finds the rows, whatever its other columns are", async () => {
   await engine.run(`CREATE TABLE ${p} (a INT, b INT, PRIMARY KEY (a, b));
     CREATE TABLE ${c} (id INT PRIMARY KEY, n TEXT, b INT, a INT, FOREIGN KEY (a, b) REFERENCES ${p} ON DELETE CASCADE);
     CREATE INDEX ON ${c} (b, a, n);
@@ -524,7 +527,7 @@ test("an index that begins with the referring columns finds the rows, and the ne
   ]);
 });
 
-test("TRUNCATE takes tables that refer to each other together, and no table without them", async () => {
+test("TRUNCATE empties tables that refer to each other only together", async () => {
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY, up INT REFERENCES ${p});
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p} ON DELETE CASCADE);
     INSERT INTO ${p} VALUES (1, NULL), (2, 1); INSERT INTO ${c} VALUES (1, 2)`);
@@ -537,7 +540,7 @@ test("TRUNCATE takes tables that refer to each other together, and no table with
   expect(await rows(`SELECT count(*) FROM ${p}`)).toEqual([[1]]);
 });
 
-test("random deletions and insertions of many clients leave no orphan", async () => {
+test("random deletions and insertions by many clients leave no orphan", async () => {
   const random = new SeededRandom(seedOf(1));
   await engine.run(`CREATE TABLE ${p} (id INT PRIMARY KEY);
     CREATE TABLE ${c} (id INT PRIMARY KEY, pid INT REFERENCES ${p} ON DELETE CASCADE);

@@ -1,6 +1,6 @@
 /**
- * Verifies that an evaluation checks the time after some calls, sooner after long ones, and the
- * size of its results is counted and bounded.
+ * Verifies that an evaluation checks the time after some calls, or sooner after long ones, and that
+ * the size of its results is counted and limited.
  */
 import { expect, test } from "bun:test";
 import { Effort } from "../../../../src/sql/execute/context/effort.ts";
@@ -27,7 +27,7 @@ function watched(bytesMax = 64 * MIB): Watched {
   };
 }
 
-test("Effort.note checks the time after sixteen short calls, and after each once one was long", () => {
+test("Effort.note checks the time after sixteen short calls, and after each call once one was long", () => {
   const { advance, effort, looks } = watched();
   for (let call = 0; call < 16; call += 1) effort.note(1);
   expect(looks()).toBe(1);
@@ -40,7 +40,7 @@ test("Effort.note checks the time after sixteen short calls, and after each once
   expect(looks()).toBe(3);
 });
 
-test("Effort.noteRead brings the next check forward by the length of texts and arrays", () => {
+test("Effort.noteRead makes the next check earlier for long strings and arrays", () => {
   const { effort, looks } = watched();
   effort.noteRead("x".repeat(16 * 4096));
   effort.note(1);
@@ -58,7 +58,7 @@ test("Effort.noteRows checks the time after a thousand rows", () => {
   expect(looks()).toBe(1);
 });
 
-test("Effort counts long values since rows were begun, and refuses more than a statement may make", () => {
+test("Effort counts long values since the first row, and refuses more than a statement may create", () => {
   const { effort } = watched();
   effort.note("x".repeat(511));
   expect(effort.madeBytes).toBe(0);
@@ -69,7 +69,7 @@ test("Effort counts long values since rows were begun, and refuses more than a s
   expect(() => effort.note("x".repeat(65 * MIB))).toThrow(/more than 67108864 bytes at once/);
 });
 
-test("Effort.apart leaves out the work of another query, also when it fails", () => {
+test("Effort.apart excludes the work of another query, even if it fails", () => {
   const { effort } = watched();
   effort.note("x".repeat(MIB));
   const before = effort.madeBytes;
@@ -82,7 +82,7 @@ test("Effort.apart leaves out the work of another query, also when it fails", ()
   expect(effort.madeBytes).toBe(before);
 });
 
-test("Effort.noteRepeated counts a text once for each row", () => {
+test("Effort.noteRepeated counts a string once for each row", () => {
   const { effort } = watched();
   effort.noteRepeated("x".repeat(1000), 1000);
   expect(effort.madeBytes).toBeGreaterThanOrEqual(1_000_000);

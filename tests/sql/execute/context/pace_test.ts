@@ -1,5 +1,5 @@
 /**
- * Verifies that the sizes of row groups follow the cost of the preceding rows, within their bounds.
+ * Verifies that the sizes of row groups follow the cost of the preceding rows, within their limits.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
@@ -16,7 +16,7 @@ function paceAt(rowCount: number): RowPace {
   return pace;
 }
 
-test("RowPace begins with one row and doubles up to a batch while groups take little", () => {
+test("RowPace starts with one row and doubles up to a batch while groups take little time", () => {
   const pace = new RowPace();
   const sizes: number[] = [];
   for (let round = 0; round < 15; round += 1) {
@@ -35,7 +35,7 @@ test("RowPace never requests more rows than it was created with", () => {
   expect(pace.rowsMax).toBe(6);
 });
 
-test("RowPace falls to the share of a group that would have fitted, and to at least one row", () => {
+test("RowPace falls to the share of a group that would have fitted, but to at least one row", () => {
   const pace = paceAt(64);
   pace.note({ rowCount: 64, tookMs: 16, madeBytes: 0 });
   expect(pace.rowsMax).toBe(8);
@@ -45,13 +45,13 @@ test("RowPace falls to the share of a group that would have fitted, and to at le
   expect(pace.rowsMax).toBe(1);
 });
 
-test("RowPace falls by the bytes that a quick group made", () => {
+test("RowPace falls if a quick group produced many bytes", () => {
   const pace = paceAt(64);
   pace.note({ rowCount: 64, tookMs: 0, madeBytes: 64 * MIB });
   expect(pace.rowsMax).toBe(8);
 });
 
-test("RowPace stays where a group took neither much nor little", () => {
+test("RowPace stays the same if a group took neither much nor little time", () => {
   const pace = paceAt(64);
   pace.note({ rowCount: 64, tookMs: 2, madeBytes: 0 });
   pace.note({ rowCount: 64, tookMs: 0.5, madeBytes: 0 });
@@ -59,7 +59,7 @@ test("RowPace stays where a group took neither much nor little", () => {
   expect(pace.rowsMax).toBe(64);
 });
 
-test("RowPace learns nothing good from fewer rows than it allows, but something bad", () => {
+test("RowPace does not grow after fewer rows than it allows, but may fall", () => {
   const pace = paceAt(64);
   pace.note({ rowCount: 3, tookMs: 0, madeBytes: 0 });
   expect(pace.rowsMax).toBe(64);
@@ -67,7 +67,7 @@ test("RowPace learns nothing good from fewer rows than it allows, but something 
   expect(pace.rowsMax).toBe(2);
 });
 
-test("RowPace never grows by a group that took much", () => {
+test("RowPace never grows after a group that took long", () => {
   const pace = paceAt(2);
   pace.note({ rowCount: 64, tookMs: 2.5, madeBytes: 0 });
   expect(pace.rowsMax).toBe(2);

@@ -1,5 +1,5 @@
 /**
- * Verifies that all rows pass once and in order, and only a few at a time while they produce much
+ * Verifies that all rows pass once and in order, but only a few at a time while they produce much
  * data.
  */
 import { expect, test } from "bun:test";
@@ -35,7 +35,7 @@ class Numbers implements Operator {
 }
 
 /**
- * Returns the rows that pass, and how many pass at a time if each row makes a value of the given
+ * Returns the rows that pass, and how many pass at a time if each row produces a value of the given
  * size.
  */
 function passed(batchCount: number, made: (row: number) => Value): [number[], number[]] {
@@ -61,21 +61,21 @@ function passed(batchCount: number, made: (row: number) => Value): [number[], nu
 const allOf = (batchCount: number): number[] =>
   Array.from({ length: batchCount * ROWS }, (_, i) => i);
 
-test("PacedRows passes on whole batches once rows have turned out to make little", () => {
+test("PacedRows passes whole batches once rows have turned out to produce little", () => {
   const [rows, sizes] = passed(3, () => 0);
   expect(rows).toEqual(allOf(3));
   expect(sizes.slice(0, 4)).toEqual([1, 2, 4, 8]);
   expect(sizes.slice(-2)).toEqual([ROWS, ROWS]);
 });
 
-test("PacedRows passes on few rows at a time while each makes a long value", () => {
+test("PacedRows passes few rows at a time while each produces a long value", () => {
   const text = "x".repeat(MIB);
   const [rows, sizes] = passed(1, () => text);
   expect(rows).toEqual(allOf(1));
   expect(Math.max(...sizes)).toBeLessThanOrEqual(8);
 });
 
-test("PacedRows passes on fewer rows where long values begin, and more after them", () => {
+test("PacedRows passes fewer rows where long values begin, and more after them", () => {
   const text = "x".repeat(MIB / 128);
   const [rows, sizes] = passed(8, (row) => (row >= 5000 && row < 9000 ? text : 0));
   expect(rows).toEqual(allOf(8));

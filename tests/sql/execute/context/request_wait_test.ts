@@ -1,4 +1,4 @@
-/** A wait within a request ends with the request, even if a timer fires before its time. */
+/** Verifies that a wait within a request ends with the request, even if a timer fires early. */
 import { expect, test } from "bun:test";
 import type { CancelTimer } from "../../../../src/base/clock.ts";
 import { cancelRequest } from "../../../../src/sql/execute/context/request_ledger.ts";
@@ -6,7 +6,7 @@ import { withinRequest } from "../../../../src/sql/execute/context/request_wait.
 import { endingAt } from "../../../support/ledgers.ts";
 import { ManualClock } from "../../../support/manual_clock.ts";
 
-/** A clock whose timers wait for whole milliseconds, and fire a fraction too early. */
+/** A clock whose timers wait for whole milliseconds, and fire slightly too early. */
 class TruncatingClock extends ManualClock {
   override after(delayMs: number, callback: () => void): CancelTimer {
     return super.after(Math.max(1, Math.floor(delayMs)), callback);
@@ -42,7 +42,7 @@ test("withinRequest ends at the deadline, even if its timer fires too early", as
   expect(clock.timerCount).toBe(0);
 });
 
-test("withinRequest ends when the request is cancelled, and not before", async () => {
+test("withinRequest ends when the request is cancelled, and not earlier", async () => {
   const clock = new ManualClock();
   const ledger = endingAt(0);
   const code = codeOf(withinRequest(never, { clock, ledger }));
@@ -52,7 +52,7 @@ test("withinRequest ends when the request is cancelled, and not before", async (
   expect(clock.timerCount).toBe(0);
 });
 
-test("withinRequest returns the result of its work, and sets no timer for a request that is over", async () => {
+test("withinRequest returns the result of its work, and sets no timer for a request that has ended", async () => {
   const clock = new ManualClock();
   expect(await withinRequest(() => Promise.resolve(1), { clock, ledger: endingAt(5) })).toBe(1);
   clock.advance(5);

@@ -1,4 +1,7 @@
-/** The sleeps of a query that is restarted after each of them, in this and in another thread. */
+/**
+ * Tests the sleeps of a query that is restarted after each of them, on this thread and on another
+ * one.
+ */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../../src/base/clock.ts";
 import {
@@ -19,7 +22,7 @@ function made(options: Partial<SleepsOptions> = {}): {
   return { clock, ledger, sleeps: new Sleeps({ clock, ledger, msMax, ...options }) };
 }
 
-test("Sleeps tells another thread which sleeps are over, and how long they were", async () => {
+test("Sleeps tells another thread which sleeps are over, and how long they took", async () => {
   const { clock, ledger, sleeps } = made();
   expect(() => sleeps.sleep(300)).toThrow(ASLEEP);
   const over = sleeps.over();

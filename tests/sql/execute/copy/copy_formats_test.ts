@@ -1,5 +1,5 @@
 /**
- * COPY in all its formats: each value survives a round trip, regardless of how the data are divided
+ * Tests COPY in all its formats: each value survives a round trip, however the data are divided
  * into pieces. Damaged data are refused with their position, and nothing is stored.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
@@ -54,7 +54,7 @@ const NAMES = COLUMNS.replace("(30,6)", "")
   .map((column) => column.split(" ")[0] ?? "");
 
 describe.each(FORMATS)("the format %s", (format) => {
-  test("keeps the end of a day and the sign of a zero", async () => {
+  test("%s keeps the end of a day and the sign of a zero", async () => {
     const columns = "id INT PRIMARY KEY, t TIME, ts TIME[], d DOUBLE, r REAL, ds DOUBLE[]";
     await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
     await engine.run(`CREATE TABLE x.m (${columns}); CREATE TABLE x.n (${columns})`);
@@ -63,12 +63,12 @@ describe.each(FORMATS)("the format %s", (format) => {
       engine.rows(`SELECT t::text, ts::text, d::text, r::text, ds::text FROM x.${table}`);
     const data = await copyOut(engine, `COPY x.m TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.n FROM STDIN (FORMAT ${format})`, data)).toBe(1);
-    // JSON cells of responses, which ndjson has, contain a zero without its sign.
+    // JSON cells of responses, which the ndjson format contains, have a zero without its sign.
     const [zero, zeros] = format === "ndjson" ? ["0", "{0,0}"] : ["-0", "{-0,0}"];
     expect(await read("n")).toEqual([["24:00:00", "{24:00:00,00:00:00}", zero, zero, zeros]]);
   });
 
-  test("keeps dates and timestamps of arrays, and those that are far away or infinite", async () => {
+  test("the format keeps dates and timestamps in arrays, and those that are far away or infinite", async () => {
     const columns =
       "id INT PRIMARY KEY, d DATE, t TIMESTAMPTZ, ds DATE[], ts TIMESTAMPTZ[], js JSON[]";
     await engine.run("DROP TABLE IF EXISTS x.m; DROP TABLE IF EXISTS x.n");
@@ -84,24 +84,27 @@ describe.each(FORMATS)("the format %s", (format) => {
     expect(await read("n")).toEqual(await read("m"));
   });
 
-  test("keeps the values of every type", async () => {
+  test("the format keeps the values of every type", async () => {
     const data = await copyOut(engine, `COPY x.a TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.z FROM STDIN (FORMAT ${format})`, data)).toBe(ROWS.length);
     expect(await rowsOf("z")).toEqual(await rowsOf("a"));
   });
 
-  test.each([1, 7, 100])("is the same in pieces of %d bytes", async (pieceBytes) => {
-    const data = await copyOut(engine, `COPY x.a TO STDOUT (FORMAT ${format})`);
-    await copyIn(engine, `COPY x.z FROM STDIN (FORMAT ${format})`, data, { pieceBytes });
-    expect(await rowsOf("z")).toEqual(await rowsOf("a"));
-  });
+  test.each([1, 7, 100])(
+    "the format gives the same result in pieces of %d bytes",
+    async (pieceBytes) => {
+      const data = await copyOut(engine, `COPY x.a TO STDOUT (FORMAT ${format})`);
+      await copyIn(engine, `COPY x.z FROM STDIN (FORMAT ${format})`, data, { pieceBytes });
+      expect(await rowsOf("z")).toEqual(await rowsOf("a"));
+    },
+  );
 
-  test("of an empty table is empty data, which are no rows", async () => {
+  test("an empty table is copied as empty data, which contain no rows", async () => {
     const data = await copyOut(engine, `COPY x.p TO STDOUT (FORMAT ${format})`);
     expect(await copyIn(engine, `COPY x.p FROM STDIN (FORMAT ${format})`, data)).toBe(0);
   });
 
-  test("that is damaged at any byte is refused with its place, or is other rows", async () => {
+  test("data that are damaged at any byte are refused with the position, or contain other rows", async () => {
     await engine.run("INSERT INTO x.p VALUES (1, 2, 'three'), (4, 5, NULL), (6, 7, 'a\"b')");
     const data = await copyOut(engine, `COPY x.p TO STDOUT (FORMAT ${format})`);
     await engine.run("DELETE FROM x.p WHERE true");
@@ -130,7 +133,7 @@ describe.each(FORMATS)("the format %s", (format) => {
     }
   });
 
-  test("that ends at any byte is refused with its place, or is fewer rows", async () => {
+  test("data that are truncated at any byte are refused with the position, or contain fewer rows", async () => {
     await engine.run("INSERT INTO x.p VALUES (12, 34, 'three')");
     const data = await copyOut(engine, `COPY x.p TO STDOUT (FORMAT ${format})`);
     await engine.run("DELETE FROM x.p WHERE true");
@@ -145,7 +148,7 @@ describe.each(FORMATS)("the format %s", (format) => {
   });
 });
 
-describe("options", () => {
+describe("options of COPY", () => {
   test("HEADER skips the first line, and MATCH compares its names", async () => {
     expect(
       await copyIn(engine, "COPY x.p FROM STDIN (FORMAT csv, HEADER)", 'a,"b\n,"\n1,2,x'),
@@ -192,7 +195,7 @@ describe("options", () => {
     ).toBe('1,"7",""\n2,"3",\n3,"3",""\n');
   });
 
-  test("the forms before version 9", async () => {
+  test("the option forms from before version 9 work", async () => {
     await copyIn(engine, "COPY x.p FROM STDIN WITH DELIMITER AS '|' NULL AS ''", "1|2|\n");
     await copyIn(engine, "COPY x.p FROM STDIN DELIMITERS", "2|2|\n").catch(() => undefined);
     await copyIn(
@@ -224,14 +227,14 @@ describe("options", () => {
   });
 });
 
-describe("rows", () => {
-  test("have defaults for the columns not in the data, and generated ids", async () => {
+describe("rows of COPY", () => {
+  test("copied rows get defaults for absent columns, and generated ids", async () => {
     await engine.run("CREATE TABLE x.g (id BIGINT PRIMARY KEY DEFAULT SNOWFLAKE_ID(), n INT)");
     expect(await copyIn(engine, "COPY x.g (n) FROM STDIN", "1\n2\n")).toBe(2);
     expect(await engine.rows("SELECT COUNT(DISTINCT id), SUM(n) FROM x.g")).toEqual([[2, 3]]);
   });
 
-  test("are refused with their line, column and value, and nothing is stored", async () => {
+  test("copied rows are refused with their line, column and value, and nothing is stored", async () => {
     const many = Array.from({ length: 3000 }, (_, i) => `${i},1,x\n`).join("");
     const copy = "COPY x.p FROM STDIN (FORMAT csv)";
     expect(await copyFailure(engine, copy, `${many}3000,y,\n`)).toBe(
@@ -256,7 +259,7 @@ describe("rows", () => {
     expect(await engine.rows("SELECT COUNT(*) FROM x.p")).toEqual([[0]]);
   });
 
-  test("of text that is not UTF-8 or has NUL are refused", async () => {
+  test("copied rows that are not UTF-8 or contain NUL are refused", async () => {
     const copy = "COPY x.p FROM STDIN (FORMAT csv)";
     expect(await copyFailure(engine, copy, Buffer.from([49, 44, 50, 44, 255]))).toBe(
       'INVALID_VALUE: Cannot read line 1, column "t": the text is not UTF-8',
@@ -267,7 +270,7 @@ describe("rows", () => {
     );
   });
 
-  test("with an existing key are errors, skipped or updated", async () => {
+  test("copied rows with an existing key are errors, or skipped, or updated", async () => {
     await engine.run("INSERT INTO x.p VALUES (1, 2, 'old')");
     const copy = (option: string): string =>
       `COPY x.p FROM STDIN (FORMAT csv, ON_CONFLICT ${option})`;
@@ -287,7 +290,7 @@ describe("rows", () => {
     expect(await engine.rows("SELECT n, t FROM x.p WHERE id = 1")).toEqual([[4, "newest"]]);
   });
 
-  test("with faulty values are skipped and counted on request", async () => {
+  test("copied rows with faulty values are skipped and counted on request", async () => {
     const copy = "COPY x.p FROM STDIN (FORMAT csv, ON_ERROR ignore)";
     const { results } = await askCopyIn(engine, copy, "1,2,a\nx,2,b\n3,2x,c\n4,5,d\n");
     expect(results[0]?.rowCount).toBe(2);
@@ -301,7 +304,7 @@ describe("rows", () => {
     expect(await copyFailure(engine, copy, "7,x,a\n5,,a\n")).toContain("(line 2)");
   });
 
-  test("of JSON may have their members in any order, and only known ones", async () => {
+  test("copied JSON rows may have their members in any order, but only known ones", async () => {
     const copy = "COPY x.p FROM STDIN (FORMAT ndjson)";
     await copyIn(
       engine,
@@ -325,7 +328,7 @@ describe("rows", () => {
     expect(await copyFailure(engine, copy, '{"id":"a')).toContain("the end of a string");
   });
 
-  test("after the end mark of the format text are refused", async () => {
+  test("copied rows after the end marker of the format text are refused", async () => {
     expect(await copyIn(engine, "COPY x.p (id) FROM STDIN", "1\n\\.\n")).toBe(1);
     expect(await copyFailure(engine, "COPY x.p (id) FROM STDIN", "2\n\\.\n3\n")).toContain(
       "after the end mark",
@@ -347,8 +350,8 @@ test("more bytes than a statement may hold are refused, unless their rows are sk
   expect(await copyIn(small, copy, `${rows("q")}7,kept\n`, options)).toBe(1);
 });
 
-describe("in a text of several statements", () => {
-  test("data follow the statement up to their end mark", async () => {
+describe("COPY in a text of several statements", () => {
+  test("the data of COPY follow the statement up to their end marker", async () => {
     const results = await engine
       .run(
         "SET client_encoding = 'UTF8'; COPY x.p (id, t) FROM stdin;\n1\tit's; $$\n2\t\\N\n\\.\n\n\nSELECT id, t FROM x.p ORDER BY id",
@@ -365,7 +368,7 @@ describe("in a text of several statements", () => {
     ]);
   });
 
-  test("a transaction holds them", async () => {
+  test("a transaction contains the rows of COPY", async () => {
     await engine.ask(
       "BEGIN; COPY x.p (id) FROM stdin;\n1\n\\.\nCOPY x.p (id) FROM stdin;\n1\n\\.\nCOMMIT",
     );
@@ -383,7 +386,7 @@ describe("in a text of several statements", () => {
     expect(await engine.failure("SELECT 1 \\restrict x")).toBe("INVALID_SQL@1:9");
   });
 
-  test("data without an end, and a COPY without data, are refused", async () => {
+  test("data without an end marker, and a COPY without data, are refused", async () => {
     expect(await engine.failure("COPY x.p FROM stdin;\n1\t2\t3\n")).toBe("BATCH_PARSE_ERROR@1:19");
     expect(await engine.failure("COPY x.p FROM stdin; SELECT 1")).toBe("INVALID_INPUT@1:0");
     expect(await engine.failure("COPY x.p TO STDOUT")).toBe("INVALID_INPUT@1:0");

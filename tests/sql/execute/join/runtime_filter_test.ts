@@ -1,6 +1,6 @@
 /**
- * Verifies that rows that are read ahead are returned once and in order, and only a few of them are
- * in memory. Method: batches of an operator that records when it was read.
+ * Verifies that rows that are read ahead are returned once and in order, and that only a few of
+ * them are in memory. The tests use the batches of an operator that records when it was read.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -58,7 +58,7 @@ function valuesOf(batch: Batch | undefined): unknown[] {
   );
 }
 
-test("a few rows that were read ahead are returned once and in order, then release their memory", () => {
+test("a few rows that were read ahead are returned once and in order, and then release their memory", () => {
   const { memory, noted } = notedOf([batchOf(1, 2), batchOf(3, 1), batchOf(3, 2)]);
   let takenCount = 0;
   while (noted.takeAhead()) takenCount += 1;
@@ -73,7 +73,7 @@ test("a few rows that were read ahead are returned once and in order, then relea
   expect(memory.bytes).toBe(0);
 });
 
-test("a batch with many keys is passed on as it is, and no other is read ahead", () => {
+test("a batch with many keys is passed on unchanged, and no other is read ahead", () => {
   const many = batchOf(0, 4096);
   const { memory, noted } = notedOf([many, batchOf(9000, 1)]);
   expect(noted.takeAhead()).toBe(true);
@@ -85,7 +85,7 @@ test("a batch with many keys is passed on as it is, and no other is read ahead",
   expect(noted.keys).toBeUndefined();
 });
 
-test("a failure waits for the reader of the side that failed", () => {
+test("a failure is raised only when its side is read", () => {
   const broken = new DatabaseError("DIVISION_BY_ZERO", "broken");
   const { noted } = notedOf([batchOf(1, 1), broken]);
   while (noted.takeAhead()) expect(noted.keys).toBeUndefined();
@@ -103,7 +103,7 @@ test.each([SLICE_OVER, new DatabaseError("CANCELLED", "killed"), new TypeError("
   },
 );
 
-test("keys are noted as rows pass, too", () => {
+test("keys are also recorded as rows pass", () => {
   const { noted } = notedOf([batchOf(5, 2)]);
   expect(valuesOf(noted.next())).toEqual([5, 6]);
   expect(noted.keys).toBeUndefined();

@@ -1,8 +1,8 @@
 /**
  * Verifies that the groups of a batch are the same by every method: through a table by value,
- * through the positions of a dictionary or of close numbers, and by hashing. Method: random batches
- * of every form of vector, one after the other through one Grouping, compared with a map by the
- * text of the key.
+ * through the positions in a dictionary or of close numbers, and by hashing. The test passes random
+ * batches with every form of vector through one Grouping, and compares it with a map by the text of
+ * the key.
  *
  * To repeat a failure: SEED=<n> bun test tests/sql/execute/keys/grouping_test.ts
  */
@@ -107,7 +107,7 @@ describe("Grouping", () => {
     },
   );
 
-  test("newRowsOf returns the rows of new keys, and keeps none of them", () => {
+  test("newRowsOf returns the rows of new keys, and stores none of them", () => {
     const groups = new Grouping([INT], new MemoryBudget(2 ** 20), { keepsKeys: false });
     const rowsOf = (values: Value[]): number[] => {
       const { count, rows } = groups.newRowsOf([vectorFromValues(INT, values)], values.length);

@@ -1,7 +1,7 @@
 /**
- * Keys that were crafted to share one hash, which is possible for anyone who knows the constants,
- * cost no more than other keys. Time is processor time; unsalted, each of these took a second or
- * more.
+ * Verifies that keys that were crafted to share one hash, which anyone who knows the constants can
+ * do, cost no more than other keys. The time is processor time; without a salt, each of these tests
+ * took a second or more.
  */
 import { expect, test } from "bun:test";
 import { KeyHashTable } from "../../../../src/sql/execute/keys/key_hash_table.ts";
@@ -38,7 +38,7 @@ function textsOfOneHash(): string[] {
   return texts;
 }
 
-test("texts that were crafted to share a hash are numbered like others", () => {
+test("strings that were crafted to share a hash are as fast as others", () => {
   const texts = textsOfOneHash();
   const table = new TextInterner();
   const took = cpuMs(() =>
@@ -50,7 +50,7 @@ test("texts that were crafted to share a hash are numbered like others", () => {
   expect(took).toBeLessThan(CPU_MS_MAX);
 });
 
-test("whole numbers that were crafted to share a hash are numbered like others", () => {
+test("whole numbers that were crafted to share a hash are as fast as others", () => {
   const keys = Array.from({ length: KEYS }, (_, high) => {
     return high * 2 ** 32 + ((0x1234567 ^ Math.imul(high, 0x9e3779b1)) >>> 0);
   });

@@ -1,5 +1,5 @@
 /**
- * Key numbers: equal values have the same number, in whatever vector form they arrive, and
+ * Tests key numbers: equal values have the same number, in whatever form of vector they arrive, and
  * different values have different numbers.
  */
 import { describe, expect, test } from "bun:test";
@@ -31,7 +31,7 @@ function dictionaryOf(values: readonly Value[], codes: readonly number[]): Vecto
 }
 
 describe("KeyHashTable", () => {
-  test("whole numbers: int32, double, bigint and NULL", () => {
+  test("KeyHashTable numbers int32, double, bigint and NULL alike", () => {
     const index = new KeyHashTable([BIGINT]);
     const ints: Vector = {
       kind: "i32",
@@ -47,13 +47,13 @@ describe("KeyHashTable", () => {
     expect([...index.find([anyOf(2n ** 61n)], 1)]).toEqual([NO_KEY]);
   });
 
-  test("doubles: zeros are equal, NaN equals itself and not NULL", () => {
+  test("KeyHashTable treats zeros as equal, and NaN as equal to itself but not to NULL", () => {
     const index = new KeyHashTable([DOUBLE]);
     const values = vectorFromValues(DOUBLE, [0, -0, Number.NaN, null, Number.NaN, -0.5]);
     expect([...index.add([values], 6)]).toEqual([0, 0, 1, 2, 1, 3]);
   });
 
-  test("text: a dictionary beside plain strings", () => {
+  test("KeyHashTable numbers text in a dictionary like plain strings", () => {
     const index = new KeyHashTable([TEXT, INT]);
     const ones = vectorFromValues(INT, [1, 1, 2]);
     expect([...index.add([anyOf("a", "b", "a"), ones], 3)]).toEqual([0, 1, 2]);
@@ -62,7 +62,7 @@ describe("KeyHashTable", () => {
     expect([...index.find([anyOf("never", "1", ""), ones], 3)]).toEqual([NO_KEY, NO_KEY, NO_KEY]);
   });
 
-  test("keeps its numbers while it grows", () => {
+  test("KeyHashTable keeps its numbers while it grows", () => {
     const index = new KeyHashTable([INT, BIGINT]);
     const values = Array.from({ length: 5000 }, (_, i) => i);
     const pair = [vectorFromValues(INT, values), vectorFromValues(BIGINT, values)];
@@ -73,8 +73,8 @@ describe("KeyHashTable", () => {
   });
 
   // Verifies that known keys, new keys and keys that share their first pair have the numbers of a
-  // plain map, for every width, in batches of any size.
-  test.each([1, 2, 3, 4])("numbers keys of %d columns as a map does", (width) => {
+  // plain map, for every number of columns, in batches of any size.
+  test.each([1, 2, 3, 4])("KeyHashTable numbers keys of %d columns as a map does", (width) => {
     const types = [BIGINT, INT, TEXT, INT].slice(0, width);
     const index = new KeyHashTable(types);
     const known = new Map<string, number>();
@@ -109,14 +109,14 @@ describe("KeyHashTable", () => {
     expect(valueAt(index.vectorOf(0, 0, 1), 0)).toBe(Number(first.split(",")[0]));
   });
 
-  test("nullKeysOf: rows with a NULL in any part", () => {
+  test("nullKeysOf returns the rows with a NULL in any part", () => {
     expect(nullKeysOf([vectorFromValues(INT, [1, 2])], 2)).toBeUndefined();
     expect([...(nullKeysOf([anyOf(1, null), anyOf(null, 2)], 2) ?? [])]).toEqual([1, 1]);
   });
 });
 
 describe("mapDistinct", () => {
-  test("evaluates each value once that some row has", () => {
+  test("mapDistinct evaluates each value that occurs once", () => {
     const asked: Value[] = [];
     const isLong = (value: Value): Value => {
       asked.push(value);
@@ -130,7 +130,7 @@ describe("mapDistinct", () => {
     expect([...(answer?.kind === "bool" ? (answer.nulls ?? []) : [])]).toEqual([0, 0, 1, 0]);
   });
 
-  test("leaves numbers that lie far apart, and results that need a bigint", () => {
+  test("mapDistinct does not apply to scattered numbers or results that need a bigint", () => {
     const far = vectorFromValues(INT, [1, 2_000_000_000]);
     expect(mapDistinct(far, INT, (value) => value)).toBeUndefined();
     const near = vectorFromValues(INT, [1, 2, 1]);

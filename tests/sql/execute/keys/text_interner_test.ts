@@ -1,6 +1,6 @@
 /**
  * Verifies that each string has one number, in whatever form it arrives and however many there are,
- * and the same strings are returned.
+ * and that the same strings are returned.
  */
 import { describe, expect, test } from "bun:test";
 import { HashSlots } from "../../../../src/sql/execute/keys/hash_slots.ts";
@@ -25,7 +25,7 @@ function anyOf(values: readonly Value[]): Vector {
 const seed = seedOf(31);
 
 describe(`TextInterner (seed ${seed})`, () => {
-  test("every form of vector, beside a map", () => {
+  test("TextInterner agrees with a map for every form of vector", () => {
     const random = new SeededRandom(seed);
     const table = new TextInterner();
     const expected = new Map<string | null, number>();
@@ -64,7 +64,7 @@ describe(`TextInterner (seed ${seed})`, () => {
     expect([...table.idsOf(anyOf(["unknown", all[7] ?? ""]), 2, false)]).toEqual([-1, 7]);
   });
 
-  test("a lookup does not add an unknown NULL", () => {
+  test("TextInterner.lookup does not add an unknown NULL", () => {
     const table = new TextInterner();
     expect([...table.idsOf(anyOf([null, "a"]), 2, false)]).toEqual([-1, -1]);
     expect([...table.idsOf(anyOf(["a", null]), 2, true)]).toEqual([0, 1]);
@@ -72,7 +72,7 @@ describe(`TextInterner (seed ${seed})`, () => {
     expect(valueAt(table.rangeOf(0, 2), 1)).toBeNull();
   });
 
-  test("a text longer than the initial size of a page", () => {
+  test("TextInterner stores a string longer than the initial size of a page", () => {
     const table = new TextInterner();
     const long = "ü".repeat(20_000);
     expect([...table.idsOf(anyOf(["a", long, long]), 3, true)]).toEqual([0, 1, 1]);
@@ -88,7 +88,7 @@ describe("HashSlots", () => {
   ])("finds all numbers, hashes %s", (_, hashOf) => {
     const slots = new HashSlots();
     const count = hashOf(9) === 2 ? 9000 : 60_000;
-    /** Returns the position of a number, or the position at which probing for it ends. */
+    /** Returns the position of a number, or the position at which the search for it ends. */
     const placeOf = (i: number): number => {
       const { slots: pairs } = slots;
       const mask = pairs.length - 1;

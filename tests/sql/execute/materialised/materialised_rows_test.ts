@@ -1,8 +1,8 @@
 /**
  * Verifies that materialised rows equal the input, whatever form their vectors had and whichever
- * page they are on. Method: columns of every form, of lengths around a page and in pieces that
- * cross its end, compared with lists of values; then the same rows kept, ordered, and held again in
- * the same place.
+ * page they are on. The tests compare columns of every form, of lengths around a page and in pieces
+ * that cross its end, with lists of values. They then filter and order the same rows, and store
+ * others in the same place.
  */
 import { expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../../src/base/limits.ts";
@@ -65,7 +65,7 @@ test.each([
   ["a few", 10, 3],
   ["a page", BATCH_ROWS_MAX, BATCH_ROWS_MAX],
   ["pieces across the ends of pages", 3 * BATCH_ROWS_MAX + 7, 1500],
-])("rows are read as they came: %s", (_, count, piece) => {
+])("rows are read as they were stored: %s", (_, count, piece) => {
   const seed = seedOf();
   const rows = rowsFrom(randomFrom(seed), count);
   const held = new MaterialisedRows(TYPES, memory());
@@ -83,7 +83,7 @@ test.each([
   expect(held.valueAt(2, count - 1)).toEqual(rows.at(-1)?.[2] ?? null);
 });
 
-test("a batch that was read keeps its rows while others arrive", () => {
+test("a batch that was read keeps its rows while others are added", () => {
   const held = new MaterialisedRows([INT, TEXT], memory());
   held.append([vectorFromValues(INT, [1, 2]), utf8(["a", "b"])], 2);
   const before = held.batchFrom(0);
@@ -98,7 +98,7 @@ test("a batch that was read keeps its rows while others arrive", () => {
   ]);
 });
 
-test("constants are held in each form, and NULL in none but its own", () => {
+test("constants are stored in each form, and NULL only in its own", () => {
   const held = new MaterialisedRows(TYPES, memory());
   held.append(
     [7, "x", BIG, true, null].map((value) => constVector(value, 3)),
@@ -114,7 +114,7 @@ test("constants are held in each form, and NULL in none but its own", () => {
   expect(fourth).toEqual([null, null, null, null, "y"]);
 });
 
-test("keep leaves the named rows, and releases the memory of the others", () => {
+test("keep retains the selected rows, and releases the memory of the others", () => {
   const budget = memory();
   const held = new MaterialisedRows(TYPES, budget);
   const rows = rowsFrom(randomFrom(1), 2 * BATCH_ROWS_MAX);
@@ -128,7 +128,7 @@ test("keep leaves the named rows, and releases the memory of the others", () => 
   expect([held.rowCount, budget.bytes]).toEqual([0, 0]);
 });
 
-test("keep checks the clock for each batch, and leaves all rows if the check throws", () => {
+test("keep checks the clock for each batch, and retains all rows if the check throws", () => {
   const held = new MaterialisedRows([INT], memory());
   const rowCount = 3 * BATCH_ROWS_MAX;
   const values = Array.from({ length: rowCount }, (_, row) => row);
@@ -149,7 +149,7 @@ test("keep checks the clock for each batch, and leaves all rows if the check thr
   expect([held.rowCount, held.valueAt(0, 1)]).toEqual([rowCount - 1, rowCount - 2]);
 });
 
-test("after restart the same place holds other rows, without the NULLs of those before", () => {
+test("after restart, the same place holds other rows, without the earlier NULLs", () => {
   const budget = memory();
   const held = new MaterialisedRows(TYPES, budget);
   held.append(
@@ -163,7 +163,7 @@ test("after restart the same place holds other rows, without the NULLs of those 
   expect([...rowsOf(held.batchFrom(0)), ...rowsOf(held.batchFrom(BATCH_ROWS_MAX))]).toEqual(rows);
 });
 
-test("texts are compared by code point, NULL where the key says, both ways", () => {
+test("strings are compared by code point in both directions, with NULL where the key specifies", () => {
   const held = new MaterialisedRows([TEXT], memory());
   const texts = ["\uffff", "😀", "a longer text, of more than a dozen", "a longer text", "", null];
   held.append([utf8(texts)], texts.length);

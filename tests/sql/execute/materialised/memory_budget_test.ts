@@ -1,13 +1,14 @@
 /**
- * Verifies that a statement counts as large by its peak, however the memory was reserved. Method:
- * plain, nested and elastic parts around a quarter of the budget, released before the check.
+ * Verifies that a statement counts as large by its peak memory, however the memory was reserved.
+ * The tests reserve plain, nested and elastic parts around a quarter of the budget, and release
+ * them before the check.
  */
 import { expect, test } from "bun:test";
 import { MemoryBudget } from "../../../../src/sql/execute/materialised/memory_budget.ts";
 
 const BYTES_MAX = 1000;
 
-test("a budget was large once more than a quarter of it was held at a time", () => {
+test("a statement was large if it held more than a quarter of the budget at a time", () => {
   const budget = new MemoryBudget(BYTES_MAX);
   for (let i = 0; i < 10; i += 1) {
     budget.take(BYTES_MAX / 4);
@@ -20,7 +21,7 @@ test("a budget was large once more than a quarter of it was held at a time", () 
 });
 
 test.each(["nested", "elastic"] as const)(
-  "the memory of a %s part counts for the whole",
+  "the memory of a %s part counts towards the whole",
   (kind) => {
     const budget = new MemoryBudget(BYTES_MAX);
     const part = budget[kind]();
@@ -30,7 +31,7 @@ test.each(["nested", "elastic"] as const)(
   },
 );
 
-test("a refused statement was large", () => {
+test("a statement that was refused for lack of memory was large", () => {
   const budget = new MemoryBudget(BYTES_MAX);
   expect(() => budget.take(BYTES_MAX + 1)).toThrow(/more than/);
   expect(budget.wasLarge).toBe(true);

@@ -1,6 +1,6 @@
 /**
- * Verifies that an aggregate that computes much from its kept rows checks the clock while doing so.
- * Method: a clock that counts how often it is read.
+ * Verifies that an aggregate that computes much from its stored rows checks the clock meanwhile.
+ * The clock of the test counts how often it is read.
  */
 import { expect, test } from "bun:test";
 import { AskedClock } from "../../../support/asked_clock.ts";
@@ -14,7 +14,7 @@ async function looksOf(sql: string): Promise<{ looks: number; row: readonly unkn
   return { looks: clock.askedCount, row };
 }
 
-test("Aggregate checks the clock while it makes a large object", async () => {
+test("Aggregate checks the clock while it creates a large object", async () => {
   const over = (call: string): string =>
     `SELECT ${call} FROM generate_series(1, 40000) AS s(g) WHERE g % 2 = 0`;
   const plain = await looksOf(over("count(md5(g::TEXT))"));
@@ -22,16 +22,16 @@ test("Aggregate checks the clock while it makes a large object", async () => {
   expect(plain.row).toEqual([20_000]);
   // Each member has 37 characters, preceded by two more.
   expect(object.row).toEqual([20_000 * 39]);
-  // The difference is some 200,000 comparisons.
+  // The difference is about 200,000 comparisons.
   expect(object.looks - plain.looks).toBeGreaterThan(8);
 });
 
-test("Aggregate makes the results of many rows some groups at a time", async () => {
+test("Aggregate creates the results of many rows a few groups at a time", async () => {
   const over = (call: string): string =>
     `SELECT count(made) FROM (SELECT g % 1000, ${call} AS made FROM generate_series(1, 20000) AS s(g) GROUP BY 1) q`;
   const few = await looksOf(over("min(g)"));
   const all = await looksOf(over("array_agg(g)"));
   expect([few.row, all.row]).toEqual([[1000], [1000]]);
-  // A batch has as many rows as some two hundred groups of twenty rows.
+  // A batch has as many rows as about two hundred groups of twenty rows.
   expect(all.looks - few.looks).toBeGreaterThanOrEqual(4);
 });

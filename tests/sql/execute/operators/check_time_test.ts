@@ -1,8 +1,8 @@
 /**
- * Verifies that operators run without yielding, check the time often, and leave nothing behind when
- * any of the checks ends them. Method: statements over a table and over files, with little memory;
- * a clock that counts how often it is read, and at a chosen check exceeds the time limit of the
- * statement.
+ * Verifies that operators that run without yielding check the time often, and leave nothing behind
+ * when any of the checks ends them. The tests run statements over a table and over files, with
+ * little memory. The clock counts how often it is read, and exceeds the time limit of the statement
+ * at a chosen check.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
