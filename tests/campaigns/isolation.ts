@@ -9,8 +9,8 @@
  * half of the rounds, the table is a STREAM table whose rows expire. The rules are also evaluated
  * separately from the statements. Queries and changes also run in a second database in which the
  * caller is alone, and must have the same result, because rows that a caller cannot see must not be
- * countable either. A leak is printed with its seed, and the script exits with 1. The same seed sends
- * the same statements: the last line contains a digest of all of them.
+ * countable either. A leak is printed with its seed, and the script exits with 1. The same seed
+ * sends the same statements: the last line contains a digest of all of them.
  *
  * With `--inject`, the script injects one fault after the other: some scans, reads by key and
  * change reads use another owner, a policy shows rows that it should hide, and policies are lost

@@ -256,7 +256,7 @@ test("CatalogDatabase.tableAt returns the table as of each definition, even afte
   again.close();
 });
 
-test("CatalogDatabase.rowRightsSeq is the seq at which the access to a table last changed, also after a restart", () => {
+test("CatalogDatabase.rowRightsSeq is the seq at which the access to a table last changed, even after a restart", () => {
   const path = freshPath();
   const catalog = openCatalog(path);
   const shared = { kind: "shared" as const };
