@@ -130,6 +130,11 @@ export interface Catalog {
    */
   tableAt(tableId: number, seq: Seq): TableEntry | undefined;
   /**
+   * Returns the age in milliseconds at which rows of a table were deleted at a position in commit
+   * order; undefined if they did not expire.
+   */
+  deletionAgeMs(tableId: number, seq: Seq): number | undefined;
+  /**
    * Returns the position in commit order at which a name last ceased to refer to a table, because
    * the table was dropped or renamed; 0 if that never happened.
    */

@@ -352,6 +352,10 @@ export class CatalogDatabase implements Catalog {
     return this.#definitions.tableDroppedSeq(namespace, name);
   }
 
+  deletionAgeMs(tableId: number, seq: Seq): number | undefined {
+    return this.#definitions.deletionAgeMs(tableId, seq);
+  }
+
   rowRightsSeq(tableId: number, userId: string): number {
     const table = this.tableById(tableId);
     // A policy applies only while its owner may read every row of the tables that it reads.

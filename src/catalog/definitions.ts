@@ -33,7 +33,7 @@ import { DEFAULT_NAMESPACE } from "./names.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import { type SequenceMark, SequenceNumbers } from "./sequence_numbers.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
-import { hasSameAccess } from "./table_options.ts";
+import { deletedAfterMs, hasSameAccess } from "./table_options.ts";
 import { type DefinitionRecord, jsonFromTable, tableFromJson } from "./table_records.ts";
 
 export interface DefinitionsOptions {
@@ -81,6 +81,8 @@ export class Definitions {
   #formerNames: readonly DefinitionRecord[] = [];
   /** For each table id, the position that {@linkcode tableAccessSeq} returns. */
   readonly #accessSeqs = new Map<number, number>();
+  /** The ages of {@linkcode deletionAgeMs}, by table and in ascending order. */
+  readonly #deletionAges = new Map<number, readonly DeletionAge[]>();
   #sorted: readonly TableEntry[] | undefined;
   #sortedNamespaces: readonly NamespaceEntry[] | undefined;
   #nextTableId: number;
@@ -213,6 +215,14 @@ export class Definitions {
   }
 
   /**
+   * Returns the age in milliseconds at which rows of a table were deleted at a position in commit
+   * order; undefined if they did not expire.
+   */
+  deletionAgeMs(tableId: number, seq: Seq): number | undefined {
+    return this.#deletionAges.get(tableId)?.findLast(({ fromSeq }) => fromSeq <= seq)?.ageMs;
+  }
+
+  /**
    * Returns the position in commit order at which the ACCESS_LEVEL or the policies of a table were
    * last changed; 0 if they never were.
    */
@@ -296,6 +306,7 @@ export class Definitions {
     this.#definitionIds.delete(tableId);
     this.#versions.delete(tableId);
     this.#accessSeqs.delete(tableId);
+    this.#deletionAges.delete(tableId);
     this.#byName.get(entry.namespace)?.delete(entry.name);
     this.#dropped.set(pathOf(entry), ended);
     this.#formerNames = this.#formerNames.filter((each) => !former.includes(each));
@@ -604,6 +615,7 @@ export class Definitions {
     if (before !== undefined && !hasSameAccess(before, entry)) {
       this.#accessSeqs.set(entry.tableId, record.fromSeq);
     }
+    this.#rememberAge(record.fromSeq, entry);
     this.#byId.set(entry.tableId, entry);
     const names = this.#byName.get(entry.namespace) ?? new Map<string, TableEntry>();
     names.set(entry.name, entry);
@@ -617,6 +629,13 @@ export class Definitions {
     const earlier = isSame ? versions.slice(0, -1) : versions;
     this.#versions.set(entry.tableId, [...earlier, { fromSeq, table: entry }]);
     this.#sorted = undefined;
+  }
+
+  #rememberAge(fromSeq: number, entry: TableEntry): void {
+    const ages = this.#deletionAges.get(entry.tableId) ?? [];
+    const ageMs = deletedAfterMs(entry);
+    if (ageMs === ages.at(-1)?.ageMs) return;
+    this.#deletionAges.set(entry.tableId, [...ages, { fromSeq, ageMs }]);
   }
 
   /**
@@ -663,6 +682,12 @@ export class Definitions {
 interface Named {
   readonly namespace: string;
   readonly name: string;
+}
+
+/** The age at which the rows of a table are deleted, and the seq from which it was valid. */
+interface DeletionAge {
+  readonly fromSeq: number;
+  readonly ageMs: number | undefined;
 }
 
 /** A schema version of a table, and the seq from which it was valid. */

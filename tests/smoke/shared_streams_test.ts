@@ -138,10 +138,11 @@ test.each(QUERIES)("a resume reports rows that expired meanwhile: %s", async (_,
   first.socket.close();
   await setTtl(table, 1);
   await untilEmpty(table);
+  // The reason is that of the time of the deletion, whatever the TTL is by now.
+  await setTtl(table, LONG_SECONDS);
   const second = await follow(sql, { token: eva, from: Number(from) });
   expect(second.ids).toEqual([]);
   expect(second.before.map(wordsOf)).toEqual(["delete 3 expired"]);
-  await setTtl(table, LONG_SECONDS);
   await server.rows(`INSERT INTO chat.${table} (id, room) VALUES (4, 1)`, { token: eva });
   expect(await change(second)).toBe("insert 4");
   await setTtl(table, 1);
@@ -161,6 +162,25 @@ test("rows that expire while the server is down are gone, and resumed subscriber
   expect(resumed.before.map(wordsOf)).toEqual(["delete 5 expired"]);
   resumed.socket.close();
   await setTtl("open", LONG_SECONDS);
+});
+
+test("a TTL that has changed since changes no reason, also after a restart", async () => {
+  const sql = "SELECT id, author FROM chat.open";
+  const written = "INSERT INTO chat.open (id, room) VALUES (20, 1), (21, 1) RETURNING _seq";
+  const [[from] = []] = await server.rows(written, { token: eva });
+  await server.rows("DELETE FROM chat.open WHERE id = 20", { token: eva });
+  await setTtl("open", 1);
+  await untilEmpty("open");
+  await setTtl("open", LONG_SECONDS);
+  for (const isRestarted of [false, true]) {
+    if (isRestarted) await server.restart("SIGKILL");
+    const resumed = await follow(sql, { token: eva, from: Number(from) - 1 });
+    expect(resumed.before.map(wordsOf).filter((words) => words.startsWith("delete"))).toEqual([
+      "delete 20",
+      "delete 21 expired",
+    ]);
+    resumed.socket.close();
+  }
 });
 
 test("policies determine who reads, follows and writes the rows", async () => {

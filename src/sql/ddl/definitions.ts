@@ -234,7 +234,7 @@ export class DefinitionStatements {
       case "create domain":
         return createDomain(node, { principal, namespace }, this.#deps);
       case "alter domain":
-        return alterDomain(node, { namespace, ledger: this.#ledger }, this.#deps);
+        return alterDomain(node, { principal, namespace, ledger: this.#ledger }, this.#deps);
       case "create type":
         return createType(node, { principal, namespace }, this.#deps);
       case "alter type":

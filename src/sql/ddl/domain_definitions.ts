@@ -133,19 +133,29 @@ function withCheck(rules: DomainRules, check: ConstraintCheck, name: string): Do
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, CHECK_VIOLATION, NOT_NULL_VIOLATION, … */
 export function alterDomain(
   node: AlterDomainStatement,
-  { ledger, namespace }: { readonly namespace: string; readonly ledger: RequestLedger },
+  {
+    ledger,
+    namespace,
+    principal,
+  }: {
+    readonly namespace: string;
+    readonly principal: Principal;
+    readonly ledger: RequestLedger;
+  },
   deps: DomainDeps & ExecutionDeps,
 ): BoundDefinition {
   const { catalog, clock, store } = deps;
   const changed = (): TypeEntry => alteredDomain(node, findDomain(catalog, node.name, namespace));
-  requireFreeRename(node, findDomain(catalog, node.name, namespace), catalog);
+  const requireFree = (): void =>
+    requireFreeRename(node, findDomain(catalog, node.name, namespace), { catalog, principal });
+  requireFree();
   changed();
   return async () => {
     const pause = pauser(clock, { check: () => checkDeadline(ledger, clock) });
     const inspected = new Map<number, Inspected>();
     for (;;) {
       const entry = changed();
-      requireFreeRename(node, findDomain(catalog, node.name, namespace), catalog);
+      requireFree();
       const inspections = demandsMore(node) ? inspectionsOf(entry, node, deps) : [];
       const open = inspections.find(({ table }) => inspected.get(table.tableId)?.table !== table);
       const upTo = store.appliedSeq;
@@ -210,10 +220,10 @@ function findDomain(catalog: Catalog, name: QName, namespace: string): TypeEntry
 function requireFreeRename(
   { change }: AlterDomainStatement,
   entry: TypeEntry,
-  catalog: Catalog,
+  caller: { readonly catalog: Catalog; readonly principal: Principal },
 ): void {
   if (change.type !== "rename") return;
-  requireRename(change.to, entry, { catalog, kind: "domain" });
+  requireRename(change.to, entry, { ...caller, kind: "domain" });
 }
 
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION */

@@ -20,7 +20,7 @@ import {
 import { columnsTakingFrom } from "../names/sequences.ts";
 import { findNamespace } from "../names/table_names.ts";
 import { refuseDeadLetterTopics } from "../names/topics.ts";
-import { columnsOfType } from "../names/types.ts";
+import { columnsOfType, shownUsers } from "../names/types.ts";
 import { dependentsOf } from "../names/views.ts";
 import type {
   AlterNamespaceStatement,
@@ -243,11 +243,11 @@ function refuseTypesUsedElsewhere(
 ): void {
   const elsewhere = types
     .flatMap((type) => columnsOfType(catalog, type))
-    .filter((column) => !column.startsWith(`${name}.`));
+    .filter(({ namespace }) => namespace !== name);
   if (elsewhere.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot drop namespace ${name}: columns in other namespaces have its types: ${elsewhere.join(", ")}`,
+    `Cannot drop namespace ${name}: its types are used in other namespaces, by ${shownUsers(elsewhere)}`,
     { ...(position === undefined ? {} : { position }), hint: "drop those columns first" },
   );
 }

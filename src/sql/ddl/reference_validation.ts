@@ -15,11 +15,17 @@ import { keyTextOf } from "../execute/keys/key_text.ts";
 const BATCH_ROWS = 512;
 
 /**
+ * @param reference.shownParent The name of the parent for messages.
  * @throws {DatabaseError} FOREIGN_KEY_VIOLATION, SERIALIZATION_FAILURE; STATEMENT_TIMEOUT and other
  * errors of `pause`
  */
 export async function validateReference(
-  { key, parent, table }: { table: TableEntry; parent: TableEntry; key: ForeignKeyEntry },
+  {
+    key,
+    parent,
+    shownParent,
+    table,
+  }: { table: TableEntry; parent: TableEntry; shownParent: string; key: ForeignKeyEntry },
   store: Pick<Store, "appliedSeq" | "lookup" | "lookupIndex" | "owners" | "scan">,
   pause: () => Promise<void>,
 ): Promise<void> {
@@ -56,7 +62,7 @@ export async function validateReference(
     });
     try {
       for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
-        if (!areSound(batch, key, isThere)) throw violated(key, table, parent);
+        if (!areSound(batch, key, isThere)) throw violated(key, table, shownParent);
         await pause();
       }
     } finally {
@@ -92,10 +98,14 @@ function tooOld({ name }: ForeignKeyEntry): DatabaseError {
  * Returns the error. Its message contains no value, because the rows of other users are also
  * checked.
  */
-function violated({ name }: ForeignKeyEntry, table: TableEntry, parent: TableEntry): DatabaseError {
+function violated(
+  { name }: ForeignKeyEntry,
+  table: TableEntry,
+  shownParent: string,
+): DatabaseError {
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot add foreign key "${name}": a row of ${nameOf(table)} refers to a row of ${nameOf(parent)} that does not exist`,
+    `Cannot add foreign key "${name}": a row of ${nameOf(table)} refers to a row of ${shownParent} that does not exist`,
     { hint: "correct the rows, or add it as NOT VALID and validate it later" },
   );
 }

@@ -7,6 +7,7 @@ import { type PlacedPolicy, policiesNeeding, refusePolicies } from "../names/pol
 import { dependentsOf, type Removal, refuseDependents } from "../names/views.ts";
 import type { AlterTableStatement } from "../parse/ast/ast.ts";
 import type { RetypedColumn } from "./altering.ts";
+import type { TokenReach } from "./topic_sources.ts";
 
 /** Columns that one action removes or gives another id. */
 export interface RemovedColumns extends Required<Pick<Removal, "columns">> {
@@ -60,8 +61,7 @@ export function retypedColumns(
 
 interface DependentsDeps {
   readonly catalog: Pick<Catalog, "tables" | "views">;
-  /** Refuses dependents that the caller's token does not reach. */
-  readonly reach: (places: readonly { readonly namespace: string }[]) => void;
+  readonly reach: TokenReach;
 }
 
 /**

@@ -9,7 +9,7 @@
  * A foreign key takes effect first, and existing rows are validated afterwards. If rows have to be
  * rewritten, `table_rewrite.ts` does both steps.
  */
-import { type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
+import { mayRead, type Principal, requireAlter, requireReach, requireRun } from "../../auth/mod.ts";
 import { FIRST_SLICE_MS_MAX } from "../../base/limits.ts";
 import { pauser } from "../../base/pauser.ts";
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
@@ -144,7 +144,7 @@ class AlterTable {
     const views = viewsWithout(removed, { catalog, reach });
     const { others: policies, own } = policiesWithout(removed, { catalog, reach, table });
     const next = withoutPolicies(this.#withoutExpired(table, altered), own);
-    requireSourcesKept(catalog, { before: table, after: next }, node);
+    requireSourcesKept({ catalog, reach }, { before: table, after: next }, node);
     return { ...alteration, table, next, views, policies };
   }
 
@@ -243,6 +243,7 @@ class AlterTable {
   ): Promise<void> {
     const { catalog, store } = this.#deps;
     const { tableId } = before;
+    const { principal } = this.#call;
     for (const name of validations) {
       const table = catalog.tableById(tableId);
       const key = table?.foreignKeys?.find((each) => each.name === name);
@@ -250,7 +251,9 @@ class AlterTable {
       if (table === undefined || key === undefined || parent === undefined) return;
       const isNew = before.foreignKeys?.some((each) => each.name === name) !== true;
       try {
-        await validateReference({ key, parent, table }, store, pause);
+        const isShown = mayRead(principal, parent, catalog.namespace(parent.namespace));
+        const shownParent = isShown ? nameOf(parent) : "another table";
+        await validateReference({ key, parent, shownParent, table }, store, pause);
       } catch (error) {
         if (isNew) changeForeignKey(this.#deps, { tableId, name }, () => undefined);
         throw error;

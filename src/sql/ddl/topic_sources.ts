@@ -18,6 +18,9 @@ import { parseExpression } from "../parse/parser.ts";
 import { nameText } from "../parse/print/print_expressions.ts";
 import { checkTopicFilter } from "./topic_filter.ts";
 
+/** Refuses dependents that the caller's token does not reach. */
+export type TokenReach = (places: readonly { readonly namespace: string }[]) => void;
+
 /** A table before and after ALTER TABLE. */
 interface AlteredTable {
   readonly before: TableEntry;
@@ -28,10 +31,11 @@ interface AlteredTable {
  * Requires that the conditions of all sources can be kept.
  *
  * @throws {DatabaseError} DEPENDENT_OBJECTS without CASCADE if a condition reads a dropped column;
- *   INVALID_DEFINITION if a condition does not fit the new type of a column
+ *   INVALID_DEFINITION if a condition does not fit the new type of a column; PERMISSION_DENIED if
+ *   the caller's token does not reach a topic
  */
 export function requireSourcesKept(
-  catalog: Pick<Catalog, "topics">,
+  { catalog, reach }: { readonly catalog: Pick<Catalog, "topics">; readonly reach: TokenReach },
   { after, before }: AlteredTable,
   node: AlterTableStatement,
 ): void {
@@ -41,6 +45,7 @@ export function requireSourcesKept(
       const { where } = source;
       if (where === undefined) continue;
       const { missing, text } = retargeted(where, { before, after });
+      if (missing !== undefined || text !== where) reach([topic]);
       if (missing === undefined) requireFit(text, { after, topic, node });
       else requireCascade(missing, node, { topic, source, table: before });
     }

@@ -1,7 +1,7 @@
 /**
  * CREATE TYPE and ALTER TYPE of enum types, and DROP of all types that users define.
  */
-import { type Principal, requireRun } from "../../auth/mod.ts";
+import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { type Catalog, checkObjectName, type TypeEntry } from "../../catalog/mod.ts";
 import type { EnumLabel, RowField } from "../../types/mod.ts";
@@ -10,9 +10,12 @@ import { requireHolder } from "../names/table_names.ts";
 import {
   columnsOfType,
   findType,
+  shownUsers,
+  type TypeUser,
   textsNaming,
   textsWithLabel,
   typesHolding,
+  used,
 } from "../names/types.ts";
 import type {
   AddLabel,
@@ -210,11 +213,11 @@ function requireFreeLabel(
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, ALREADY_EXISTS, INVALID_DEFINITION, … */
 export function alterType(
   node: AlterTypeStatement,
-  { namespace }: TypeCaller,
+  { namespace, principal }: TypeCaller,
   { catalog, clock, store }: TypeDeps,
 ): BoundDefinition {
   const changed = (): TypeEntry | undefined =>
-    alteredType(node, findType(catalog, node.name, namespace), catalog);
+    alteredType(node, findType(catalog, node.name, namespace), { catalog, principal });
   changed();
   return () => {
     if (node.change.type === "add value") store.requireFreeSpace();
@@ -232,7 +235,7 @@ export function alterType(
 function alteredType(
   { change }: AlterTypeStatement,
   entry: TypeEntry,
-  catalog: Catalog,
+  { catalog, principal }: Pick<TypeDeps, "catalog"> & Pick<TypeCaller, "principal">,
 ): TypeEntry | undefined {
   const { labels } = entry;
   const isDomain = entry.domain !== undefined;
@@ -256,6 +259,7 @@ function alteredType(
       const { _location, label } = change.from;
       refuseNamed(`label "${label}" of type ${entry.namespace}.${entry.name}`, {
         naming: textsWithLabel(catalog, entry, label),
+        principal,
         position: _location.start,
       });
       requireFreeLabel(labels, change.to, "rename");
@@ -263,7 +267,7 @@ function alteredType(
       return { ...entry, labels: labels.with(at, renamed) };
     }
     case "rename": {
-      requireRename(change.to, entry, { catalog, kind: "type" });
+      requireRename(change.to, entry, { catalog, principal, kind: "type" });
       return { ...entry, name: change.to.name };
     }
   }
@@ -273,27 +277,40 @@ function alteredType(
 export function requireRename(
   { _location, name }: Name,
   entry: TypeEntry,
-  { catalog, kind }: { readonly catalog: Catalog; readonly kind: "domain" | "type" },
+  {
+    catalog,
+    kind,
+    principal,
+  }: {
+    readonly catalog: Catalog;
+    readonly principal: Principal;
+    readonly kind: "domain" | "type";
+  },
 ): void {
   const { namespace } = entry;
   const position = _location.start;
   requireFreeName(catalog, { namespace, name, position }, "rename");
   const naming = textsNaming(catalog, entry);
-  refuseNamed(`${kind} ${namespace}.${entry.name}`, { naming, position });
+  refuseNamed(`${kind} ${namespace}.${entry.name}`, { naming, principal, position });
 }
 
 /**
  * Refuses to rename a type or label to which stored SQL text refers. @throws {DatabaseError}
- * DEPENDENT_OBJECTS
+ * DEPENDENT_OBJECTS, PERMISSION_DENIED
  */
 function refuseNamed(
   what: string,
-  { naming, position }: { naming: readonly string[]; position: number },
+  {
+    naming,
+    position,
+    principal,
+  }: { naming: readonly TypeUser[]; principal: Principal; position: number },
 ): void {
+  requireReach(principal, naming, { action: `rename ${what}`, position });
   if (naming.length === 0) return;
   throw new DatabaseError(
     "DEPENDENT_OBJECTS",
-    `Cannot rename ${what}: its name is in a DEFAULT, a condition or a query of ${naming.join(", ")}`,
+    `Cannot rename ${what}: its name is in a DEFAULT, a condition or a query of ${shownUsers(naming)}`,
     { position, hint: "drop what contains that text, rename the label, and define it again" },
   );
 }
@@ -336,7 +353,7 @@ function withLabel(labels: readonly EnumLabel[], { label, place }: AddLabel): re
 /** @throws {DatabaseError} OBJECT_NOT_FOUND, DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
 export function dropTypes(
   node: DropTypeStatement,
-  { namespace }: TypeCaller,
+  { namespace, principal }: TypeCaller,
   { catalog }: TypeDeps,
 ): BoundDefinition {
   const missing: string[] = [];
@@ -353,7 +370,7 @@ export function dropTypes(
   const requireUnused = (): void => {
     for (const type of types) {
       const holders = typesHolding(catalog, type).filter((each) => !types.includes(each));
-      refuseUsed(type, { node, holders }, catalog);
+      refuseUsed(type, { node, holders, principal }, catalog);
     }
   };
   requireUnused();
@@ -379,28 +396,38 @@ function requireKind(
   );
 }
 
-/** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE */
+/** @throws {DatabaseError} DEPENDENT_OBJECTS, UNSUPPORTED_FEATURE, PERMISSION_DENIED */
 function refuseUsed(
   type: TypeEntry,
-  { holders, node }: { readonly node: DropTypeStatement; readonly holders: readonly TypeEntry[] },
+  {
+    holders,
+    node,
+    principal,
+  }: {
+    readonly node: DropTypeStatement;
+    readonly holders: readonly TypeEntry[];
+    readonly principal: Principal;
+  },
   catalog: Catalog,
 ): void {
   const users = [
-    ...holders.map((each) => `type ${each.namespace}.${each.name}`),
-    ...columnsOfType(catalog, type).map((column) => `column ${column}`),
+    ...holders.map((each) => used("type", each)),
+    ...columnsOfType(catalog, type),
     ...textsNaming(catalog, type),
   ];
   if (users.length === 0) return;
   const position = node._location.start;
+  const action = `drop type ${type.namespace}.${type.name}`;
+  requireReach(principal, users, { action, position });
   const what = `Cannot drop type ${type.namespace}.${type.name}`;
   if (node.cascade === "cascade") {
     throw new DatabaseError(
       "UNSUPPORTED_FEATURE",
-      `${what} with CASCADE: ${users.length} object(s) use it, including ${users[0]}`,
+      `${what} with CASCADE: ${users.length} object(s) use it, including ${shownUsers(users.slice(0, 1))}`,
       { position, hint: "drop the columns first" },
     );
   }
-  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: ${users.join(", ")} use it`, {
+  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: ${shownUsers(users)} use it`, {
     position,
     hint: "drop the columns first",
   });

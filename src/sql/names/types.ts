@@ -33,15 +33,36 @@ export function findType(
   });
 }
 
-/** Returns the columns of a type, or of arrays of it, as "namespace.table.column". */
-export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): string[] {
+/** An object that uses a type. */
+export interface TypeUser {
+  readonly namespace: string;
+  /** Its kind and name, such as "column app.t.c". */
+  readonly shown: string;
+}
+
+/** Returns the columns of a type, or of arrays of it. */
+export function columnsOfType(catalog: Pick<Catalog, "tables">, { typeId }: TypeEntry): TypeUser[] {
   return catalog
     .tables()
     .flatMap((table) =>
       table.columns
         .filter(({ domain, type }) => domain?.typeId === typeId || typeIdsIn(type).includes(typeId))
-        .map((column) => `${table.namespace}.${table.name}.${column.name}`),
+        .map(({ name }) => used("column", table, `.${name}`)),
     );
+}
+
+/** @param part What follows the name of the object. */
+export function used(
+  kind: string,
+  { name, namespace }: { readonly namespace: string; readonly name: string },
+  part = "",
+): TypeUser {
+  return { namespace, shown: `${kind} ${namespace}.${name}${part}` };
+}
+
+/** Returns the names of objects for a message. */
+export function shownUsers(users: readonly TypeUser[]): string {
+  return users.map(({ shown }) => shown).join(", ");
 }
 
 /** Returns the row types and domains whose fields or values have a type. */
@@ -60,7 +81,7 @@ export function typesHolding(
 }
 
 /** Returns the tables, views and topics whose stored SQL texts name a type. */
-export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): string[] {
+export function textsNaming(catalog: TextHolders, { name, namespace }: TypeEntry): TypeUser[] {
   return textsWhere(catalog, (tree) =>
     typeNamesIn(tree).some(
       (node) => node.name === name && (node.schema === undefined || node.schema === namespace),
@@ -73,7 +94,7 @@ export function textsWithLabel(
   catalog: TextHolders,
   { typeId }: TypeEntry,
   label: string,
-): string[] {
+): TypeUser[] {
   const tableIds = new Set(
     catalog
       .tables()
@@ -97,7 +118,7 @@ type TextHolders = Pick<Catalog, "tables" | "topics" | "views">;
 function textsWhere(
   catalog: TextHolders,
   holds: (tree: object, tableIds: readonly number[]) => boolean,
-): string[] {
+): TypeUser[] {
   const inTables = catalog
     .tables()
     .filter((table) =>
@@ -117,9 +138,9 @@ function textsWhere(
       ),
     );
   return [
-    ...inTables.map((table) => `table ${table.namespace}.${table.name}`),
-    ...inViews.map((view) => `view ${view.namespace}.${view.name}`),
-    ...inTopics.map((topic) => `topic ${topic.namespace}.${topic.name}`),
+    ...inTables.map((table) => used("table", table)),
+    ...inViews.map((view) => used("view", view)),
+    ...inTopics.map((topic) => used("topic", topic)),
   ];
 }
 

@@ -1,12 +1,12 @@
 /**
  * Tells which deletions are the expiry of a row, so that followers learn the reason.
  *
- * A deleted row has expired if it was at least as old as its table permits. The reason therefore
- * needs no place in the log, and a resume finds it again. A row that somebody deletes when it is
- * due, just before `sql/utility/expiry.ts` does, has expired as well.
+ * A deleted row has expired if it was at least as old as its table permitted at that time. The
+ * reason therefore needs no place in the log, and a resume finds it again. A row that somebody
+ * deletes when it is due, just before `sql/utility/expiry.ts` does, has expired as well.
  */
-import type { Seq } from "../../base/seq.ts";
-import { deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
+import { SEQ_ZERO, type Seq, seqFromNumber } from "../../base/seq.ts";
+import { type Catalog, deletedAfterMs, type TableEntry } from "../../catalog/mod.ts";
 import type { SchemaField, WireRow } from "../../protocol/mod.ts";
 import { type ReadStore, SHARED_OWNER } from "../../storage/mod.ts";
 import { type DataType, exactCellMakerFor, valueAt } from "../../types/mod.ts";
@@ -21,13 +21,17 @@ const VERSIONS_MAX = 10_000;
 export type IsExpiry = (prev: number, seq: number) => boolean;
 
 /** Returns how an expiry is recognised; undefined if rows of the table are not deleted by age. */
-export function expiryOf(
-  table: TableEntry,
-  store: Pick<ReadStore, "commitMs">,
-): IsExpiry | undefined {
-  const ageMs = deletedAfterMs(table);
-  if (ageMs === undefined) return undefined;
-  return (prev, seq) => store.commitMs(seq) - store.commitMs(prev) >= ageMs;
+export function expiryOf(table: TableEntry, { catalog, store }: ReasonDeps): IsExpiry | undefined {
+  if (deletedAfterMs(table) === undefined) return undefined;
+  return (prev, seq) => {
+    const ageMs = catalog.deletionAgeMs(table.tableId, seqFromNumber(seq) ?? SEQ_ZERO);
+    return ageMs !== undefined && store.commitMs(seq) - store.commitMs(prev) >= ageMs;
+  };
+}
+
+interface ReasonDeps {
+  readonly catalog: Pick<Catalog, "deletionAgeMs">;
+  readonly store: Pick<ReadStore, "changes" | "commitMs">;
 }
 
 /** A table of a query whose rows expire, and the fields of the query that identify its rows. */
@@ -75,11 +79,11 @@ export interface StepRange {
  */
 export function expiredIn(
   sources: readonly ExpiringSource[],
-  store: Pick<ReadStore, "changes" | "commitMs">,
+  deps: ReasonDeps,
   { fields, range }: { fields: readonly SchemaField[]; range: StepRange },
 ): ((row: WireRow) => boolean) | undefined {
   const found = sources.flatMap((source) => {
-    const texts = expiredKeys(source, store, range);
+    const texts = expiredKeys(source, deps, range);
     const names = source.keys.map(({ field }) => fields[field]?.name ?? "");
     return texts.size === 0 ? [] : [{ names, texts }];
   });
@@ -90,14 +94,14 @@ export function expiredIn(
 
 function expiredKeys(
   { keys, table }: ExpiringSource,
-  store: Pick<ReadStore, "changes" | "commitMs">,
+  deps: ReasonDeps,
   range: StepRange,
 ): ReadonlySet<string> {
   const texts = new Set<string>();
-  const isExpiry = expiryOf(table, store);
+  const isExpiry = expiryOf(table, deps);
   const makers = keys.map(({ type }) => exactCellMakerFor(type));
   const columnIds = keys.map(({ columnId }) => columnId);
-  const scan = store.changes(table.tableId, { ...range, owner: SHARED_OWNER, columnIds });
+  const scan = deps.store.changes(table.tableId, { ...range, owner: SHARED_OWNER, columnIds });
   let count = 0;
   try {
     for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {

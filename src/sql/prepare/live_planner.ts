@@ -158,7 +158,7 @@ export function planLiveQuery(
       requirements: statement.requirements,
     }),
     equality: equalityOf(select, { context: planning, compiled }),
-    isExpiry: expiryOf(table, deps.store),
+    isExpiry: expiryOf(table, deps),
     hasStar: (node.columns ?? []).some(({ expr }) => expr.type === "ref" && expr.star === true),
     namedColumns: namedIn(used, read),
     claimsKey: callerCalls.includes("claim") ? claimsKeyOf(principal) : undefined,

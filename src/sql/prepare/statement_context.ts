@@ -2,7 +2,7 @@
  * Creates the context in which a statement is executed once, from the dependencies of the SQL
  * layer.
  */
-import { mayReadHistory, type Principal } from "../../auth/mod.ts";
+import { mayRead, mayReadHistory, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import { pauser } from "../../base/pauser.ts";
@@ -124,15 +124,22 @@ export function newContext(deps: ExecutionDeps, options: ContextOptions): Statem
     },
     settings: options.settings ?? noSettings,
   };
-  return new OwnContext(deps, options, calls, { references: referencesIn(deps), history: store });
+  return new OwnContext(deps, options, calls, {
+    references: referencesIn(deps, principal),
+    history: store,
+  });
 }
 
-function referencesIn({ catalog, store }: Pick<ExecutionDeps, "catalog" | "store">): References {
+function referencesIn(
+  { catalog, store }: Pick<ExecutionDeps, "catalog" | "store">,
+  principal: Principal,
+): References {
   return {
     get appliedSeq() {
       return store.appliedSeq;
     },
     tableById: (tableId) => catalog.tableById(tableId),
+    mayName: (table) => mayRead(principal, table, catalog.namespace(table.namespace)),
     to: (tableId) => referencesTo(catalog, tableId),
     owners: (tableId) => store.owners(tableId),
   };

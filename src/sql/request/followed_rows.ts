@@ -100,7 +100,7 @@ export class FollowedResult implements ResultPlan {
 
   expiredBetween(after: Seq, upTo: Seq): ReturnType<ResultPlan["expiredBetween"]> {
     const { expiring, fields } = this.#query.text;
-    return expiredIn(expiring, this.#deps.store, { fields, range: { after, upTo } });
+    return expiredIn(expiring, this.#deps, { fields, range: { after, upTo } });
   }
 
   evaluate(at?: Seq): ResultEvaluation {

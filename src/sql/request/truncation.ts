@@ -9,7 +9,7 @@
  * Subscribers and topics receive the deleted rows, so every row costs a version. In a USER table,
  * TRUNCATE deletes only the caller's own rows.
  */
-import type { Principal } from "../../auth/mod.ts";
+import { mayRead, type Principal } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { TableEntry } from "../../catalog/mod.ts";
@@ -48,6 +48,9 @@ export function wholeTruncation(
     for (const each of entries) {
       if (found.has(each) || !refersTo(each, table)) continue;
       if (node.cascade !== true) throw referred(node, table);
+      if (!mayRead(principal, each, deps.catalog.namespace(each.namespace))) {
+        throw hiddenReference(node, table);
+      }
       found.add(each);
     }
   }
@@ -86,6 +89,18 @@ function referred(
     "DEPENDENT_OBJECTS",
     `Cannot truncate ${namespace}.${name}: another table refers to it`,
     { position: _location.start, hint: "truncate both in one statement, or write CASCADE" },
+  );
+}
+
+/** Returns the error for a table that is hidden from the caller and would be emptied, too. */
+function hiddenReference(
+  { _location }: TruncateStatement,
+  { name, namespace }: TableEntry,
+): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot truncate ${namespace}.${name}: a table that the caller may not read refers to it`,
+    { position: _location.start },
   );
 }
 

@@ -2,7 +2,7 @@
  * The views of information_schema that PostgreSQL tools read. They list objects that the caller may
  * read.
  */
-import { mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
+import { mayRead, mayRun, ownsNamespace, type Principal } from "../../auth/mod.ts";
 import {
   type Catalog,
   type ColumnEntry,
@@ -340,6 +340,17 @@ function timingOf({ isDeferrable, isDeferred }: ForeignKeyEntry): [string, strin
   return [isDeferrable ? "YES" : "NO", isDeferred ? "YES" : "NO"];
 }
 
+/** Returns the table to which a foreign key refers, if the caller may read it. */
+function visibleParent(
+  catalog: Catalog,
+  principal: Principal,
+  { tableId }: ForeignKeyEntry,
+): TableEntry | undefined {
+  const table = catalog.tableById(tableId);
+  if (table === undefined) return undefined;
+  return mayRead(principal, table, catalog.namespace(table.namespace)) ? table : undefined;
+}
+
 function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
   return view(
     [
@@ -353,10 +364,11 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
       ["update_rule", TEXT],
       ["delete_rule", TEXT],
     ],
-    (call) =>
-      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] =>
+    (call) => {
+      const principal = principalOf(call);
+      return visibleTables(catalog, principal).flatMap((table): Row[] =>
         (table.foreignKeys ?? []).map((key) => {
-          const parent = catalog.tableById(key.tableId);
+          const parent = visibleParent(catalog, principal, key);
           return [
             CATALOG,
             table.namespace,
@@ -369,7 +381,8 @@ function referentialConstraints({ catalog }: SchemaViewDeps): SystemView {
             key.onDelete.toUpperCase(),
           ];
         }),
-      ),
+      );
+    },
     OPEN,
   );
 }
@@ -384,19 +397,21 @@ function constraintColumnUsage({ catalog }: SchemaViewDeps): SystemView {
       ["constraint_schema", TEXT],
       ["constraint_name", TEXT],
     ],
-    (call) =>
-      visibleTables(catalog, principalOf(call)).flatMap((table): Row[] => {
+    (call) => {
+      const principal = principalOf(call);
+      return visibleTables(catalog, principal).flatMap((table): Row[] => {
         const used = (of: TableEntry, ids: readonly number[], name: string): Row[] =>
           of.columns
             .filter(({ columnId }) => ids.includes(columnId))
             .map((column) => [of.namespace, of.name, column.name, table.namespace, name]);
         const own = keyOf(table).flatMap(({ columnIds, name }) => used(table, columnIds, name));
         const foreign = (table.foreignKeys ?? []).flatMap((key) => {
-          const parent = catalog.tableById(key.tableId);
+          const parent = visibleParent(catalog, principal, key);
           return parent === undefined ? [] : used(parent, key.referencedIds, key.name);
         });
         return own.concat(foreign);
-      }),
+      });
+    },
     OPEN,
   );
 }

@@ -179,7 +179,7 @@ test("DROP NAMESPACE drops its types, but not those that other namespaces use", 
   );
   expect(await failure("DROP NAMESPACE gone")).toMatch(/^DEPENDENT_OBJECTS: .* and 1 type\(s\)/);
   expect(await failure("DROP NAMESPACE gone CASCADE")).toMatch(
-    /^DEPENDENT_OBJECTS: .* columns in other namespaces have its types: other.uses.t/,
+    /^DEPENDENT_OBJECTS: .* its types are used in other namespaces, by column other.uses.t/,
   );
   await engine.run("ALTER TABLE other.uses DROP COLUMN t; DROP NAMESPACE gone CASCADE");
   expect(await engine.rows("SELECT * FROM system.types WHERE namespace_id = 'gone'")).toEqual([]);

@@ -35,9 +35,11 @@ import {
 import {
   broken,
   isDeferredIn,
+  mayName,
   refersAnew,
   requireParents,
   requireParentsOf,
+  shownName,
   writtenIn,
 } from "./references.ts";
 import { referringRows } from "./referring_rows.ts";
@@ -229,7 +231,7 @@ class Followed {
       // The key may have been inserted again in the meantime.
       if (gone === undefined) continue;
       if (isHeld(parent, { referenced, key: gone.key, owner }, this.#context)) continue;
-      throw isReferenced(held, gone.key);
+      throw isReferenced(held, gone.key, this.#context);
     }
   }
 
@@ -247,7 +249,6 @@ class Followed {
   /** Sets the referring columns to the new key, to NULL or to their defaults. */
   #setAll(held: HeldKeys, action: "cascade" | "set default" | "set null"): ChangedRows[] {
     const { child, key } = held.reference;
-    const runtime = runtimeOf(child);
     const changes = new ChangesByOwner(child);
     let isHeldToEnd = false;
     for (const referring of this.#referring(held)) {
@@ -259,8 +260,7 @@ class Followed {
         continue;
       }
       const changed = this.#changedRow(before, held, action);
-      const rows = runtime.completed([changed], this.#context);
-      runtime.check(rows, this.#context);
+      const rows = this.#checked(changed, held);
       for (const row of rows) {
         this.#stage(child, referring, { row, isDeleted: false });
         changes.add(owner, { before, row });
@@ -270,6 +270,22 @@ class Followed {
     const all = changes.all();
     for (const each of all) this.#requireSound(each);
     return all;
+  }
+
+  /** Returns a changed row with its computed columns. @throws {DatabaseError} */
+  #checked(changed: Row, { parent, reference: { child } }: HeldKeys): readonly Row[] {
+    const runtime = runtimeOf(child);
+    try {
+      const rows = runtime.completed([changed], this.#context);
+      runtime.check(rows, this.#context);
+      return rows;
+    } catch (error) {
+      if (!(error instanceof DatabaseError) || mayName(child, this.#context.references))
+        throw error;
+      // The message of the check names a table that is hidden from the caller.
+      const what = `Cannot change ${nameOf(parent)}: a row of another table refers to it`;
+      throw new DatabaseError(error.code, `${what}, and would then violate a rule of its table`);
+    }
   }
 
   #changedRow(
@@ -458,6 +474,7 @@ function* stagedIn(transaction: Transaction, references: References): Generator<
 function isReferenced(
   { isUpdate, parent, reference: { child, key }, referenced }: HeldKeys,
   values: Row,
+  { references }: Pick<ExecutionContext, "references">,
 ): DatabaseError {
   const [action, hint] = isUpdate
     ? [
@@ -468,9 +485,7 @@ function isReferenced(
         `delete from ${nameOf(parent)}`,
         "delete those rows first, or define the foreign key with ON DELETE CASCADE",
       ];
-  return new DatabaseError(
-    "FOREIGN_KEY_VIOLATION",
-    `Cannot ${action}: rows of ${nameOf(child)} refer to ${shownIn(parent, referenced, values)} by foreign key "${key.name}"`,
-    { hint },
-  );
+  const rows = `rows of ${shownName(child, references)} refer to ${shownIn(parent, referenced, values)}`;
+  const by = mayName(child, references) ? ` by foreign key "${key.name}"` : "";
+  return new DatabaseError("FOREIGN_KEY_VIOLATION", `Cannot ${action}: ${rows}${by}`, { hint });
 }

@@ -126,7 +126,7 @@ export function requireParentsOf(
     const text = keyTextOf(types, values);
     if (found.has(text)) continue;
     if (!isHeld(parent, { referenced, key: values, owner: parentOwner }, context)) {
-      throw noParent(key, { parent, referenced, table, values });
+      throw noParent(key, { parent, referenced, table, values, context });
     }
     found.add(text);
     claims.need({ tableId: parent.tableId, columnIds, owner: parentOwner }, text);
@@ -170,7 +170,7 @@ export function requireUnbroken(
   for (const claim of claims.needed()) {
     const table = references.tableById(claim.tableId);
     if (table === undefined) throw broken("a table was dropped");
-    requireNeeded(table, claim, { range, store });
+    requireNeeded(table, claim, { range, references, store });
   }
   for (const claim of claims.removed()) {
     for (const reference of references.to(claim.tableId)) {
@@ -187,6 +187,7 @@ type ClaimCheck = Pick<ExecutionContext, "references" | "snapshotSeq"> & {
 
 /** The commits since the snapshot was taken. */
 interface Since extends Pick<ClaimCheck, "store"> {
+  readonly references: References;
   readonly range: { readonly after: Seq; readonly upTo: Seq };
 }
 
@@ -194,7 +195,7 @@ interface Since extends Pick<ClaimCheck, "store"> {
  * Requires that no needed key has disappeared since the snapshot, whether its row was deleted or
  * changed.
  */
-function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since): void {
+function requireNeeded(table: TableEntry, claim: Claim, { range, references, store }: Since): void {
   const { columnIds, keyTexts, owner, tableId } = claim;
   const { keyTypes, keyPositions } = runtimeOf(table);
   const isPrimary = columnIds.join() === table.primaryKey.join();
@@ -206,7 +207,7 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since)
     const isGone = row.at(-1) === true;
     if (isPrimary) {
       if (!isGone || !keyTexts.has(keyTextOf(keyTypes, primary))) continue;
-      throw broken(`a row of ${nameOf(table)} that it refers to was deleted`);
+      throw broken(`a row of ${shownName(table, references)} that it refers to was deleted`);
     }
     const before = store.lookup(tableId, { owner, key: primary, upTo: range.after, columnIds });
     if (before === undefined || before.includes(null)) continue;
@@ -214,7 +215,9 @@ function requireNeeded(table: TableEntry, claim: Claim, { range, store }: Since)
     if (!keyTexts.has(text)) continue;
     const now = row.slice(keyPositions.length, -1);
     if (!isGone && !now.includes(null) && keyTextOf(types, now) === text) continue;
-    throw broken(`a row of ${nameOf(table)} that it refers to was changed or deleted`);
+    throw broken(
+      `a row of ${shownName(table, references)} that it refers to was changed or deleted`,
+    );
   }
 }
 
@@ -227,7 +230,7 @@ function typesOf(table: TableEntry, columnIds: readonly number[]): readonly Data
 function requireNoneSince(
   { child, key }: IncomingReference,
   { columnIds, keyTexts, owner, tableId }: Claim,
-  { range, references, store }: Since & { readonly references: References },
+  { range, references, store }: Since,
 ): void {
   const parent = references.tableById(tableId);
   if (parent === undefined) return;
@@ -246,7 +249,9 @@ function requireNoneSince(
     for (const values of rowsSince(store, child.tableId, options)) {
       if (values.includes(null)) continue;
       if (!keyTexts.has(keyTextOf(referenced.types, values))) continue;
-      throw broken(`a row of ${nameOf(child)} was written that refers to a removed key`);
+      throw broken(
+        `a row of ${shownName(child, references)} was written that refers to a removed key`,
+      );
     }
   }
 }
@@ -294,19 +299,41 @@ export function broken(why: string): DatabaseError {
   });
 }
 
+/**
+ * Returns the name of a table for a message, which names no table that is hidden from the caller.
+ */
+export function shownName(table: TableEntry, references: References | undefined): string {
+  return mayName(table, references) ? nameOf(table) : "another table";
+}
+
+export function mayName(table: TableEntry, references: References | undefined): boolean {
+  return references?.mayName(table) !== false;
+}
+
 /** Returns the error for a row whose parent does not exist or is hidden from the caller. */
 export function noParent(
   { name }: ForeignKeyEntry,
   {
+    context: { references },
     parent,
     referenced,
     table,
     values,
-  }: { parent: TableEntry; referenced: ReferencedKey; table: TableEntry; values: Row },
+  }: {
+    context: Pick<ExecutionContext, "references">;
+    parent: TableEntry;
+    referenced: ReferencedKey;
+    table: TableEntry;
+    values: Row;
+  },
 ): DatabaseError {
+  const key = mayName(table, references) ? `foreign key "${name}"` : "a foreign key";
+  const row = mayName(parent, references)
+    ? `${shownIn(parent, referenced, values)} of ${nameOf(parent)}`
+    : "a row of another table";
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot write a row of ${nameOf(table)}: foreign key "${name}" refers to ${shownIn(parent, referenced, values)} of ${nameOf(parent)}, which does not exist`,
+    `Cannot write a row of ${shownName(table, references)}: ${key} refers to ${row}, which does not exist`,
   );
 }
 

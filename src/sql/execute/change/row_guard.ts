@@ -13,6 +13,7 @@ import { nameOf } from "../../bind/change/dml_target.ts";
 import type { BoundGuard, ParentTest, RowTest } from "../../bind/change/row_guard.ts";
 import { hasSubquery } from "../../bind/walk.ts";
 import type { TableRuntime } from "../build/table_runtime.ts";
+import type { ExecutionContext } from "../context/execution_context.ts";
 import { compileExpression } from "../evaluate/expression.ts";
 import { type BatchLayout, layoutOf } from "../evaluate/layout.ts";
 import { keyTextOf } from "../keys/key_text.ts";
@@ -38,7 +39,7 @@ export interface RowGuard {
 interface CompiledTest {
   readonly evaluation: Evaluation;
   readonly rowsOf: (changes: readonly RowChange[]) => readonly Row[];
-  readonly failure: (row: Row) => DatabaseError;
+  readonly failure: (row: Row, context: ExecutionContext) => DatabaseError;
 }
 
 export function compileGuard(
@@ -65,7 +66,9 @@ export function compileGuard(
     const given: Batch = { rowCount: rows.length, columns: columnsFromRows(rows, types) };
     return whenThere(evaluated(evaluation, given, place), ({ columns: [truth] }) => {
       for (const [index, row] of rows.entries()) {
-        if (truth === undefined || valueAt(truth, index) !== true) throw failure(row);
+        if (truth === undefined || valueAt(truth, index) !== true) {
+          throw failure(row, place.context);
+        }
       }
     });
   };
@@ -109,10 +112,10 @@ class GuardCompiler {
     return {
       evaluation: this.#evaluation(condition),
       rowsOf: (changes) => referring(table, key, changes),
-      failure: (row) => {
+      failure: (row, context) => {
         const referenced = referencedKeyOf(key, parent);
         const values = placeOf(key, table, referenced).positions.map((at) => row[at] ?? null);
-        return noParent(key, { parent, referenced, table, values });
+        return noParent(key, { parent, referenced, table, values, context });
       },
     };
   }

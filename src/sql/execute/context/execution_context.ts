@@ -111,6 +111,8 @@ export interface References {
   /** The seq of the newest state, to which a commit in this tick applies. */
   readonly appliedSeq: Seq;
   tableById(tableId: number): TableEntry | undefined;
+  /** Returns whether the caller may read a table, so that messages may name it. */
+  mayName(table: TableEntry): boolean;
   /** Returns the foreign keys that refer to a table. */
   to(tableId: number): readonly IncomingReference[];
   /** Returns the owners whose rows a table may contain. */
