@@ -23,6 +23,32 @@ const OMITTED: readonly (readonly [names: RegExp, reason: string])[] = [
   ],
   [/^(?:lo_\w+|loread|lowrite)$/, "there are no large objects; BYTES and FILE hold bytes"],
   [
+    /^(?:to_)?reg(?:class|collation|config|dictionary|namespace|oper|operator|proc|procedure|role|type)$/,
+    "objects have no oids; information_schema and system list them by name",
+  ],
+  [
+    /^(?:(?:bool|byteal?|cash|date|float[48]|int[248]|interval|numeric|text|time|timestamp|timestamptz|timetz|uuid|xid8?)_?(?:accum|avg|cmp|combine|dec|deserialize|hash|in|inc|larger|out|recv|regr_accum|regr_combine|send|serialize|smaller|sum|um|up))$/,
+    "it is an internal part of operators, aggregates or types",
+  ],
+  [
+    /^pg_(?:try_)?advisory_(?:xact_)?(?:un)?lock\w*$/,
+    "requests have no session to which such a lock could belong; SELECT … FOR UPDATE locks rows in a transaction",
+  ],
+  [/^pg_partition_\w+$/, "tables have no partitions"],
+  [
+    /^pg_(?:notify|listening_channels|notification_queue_usage)$/,
+    "there is no NOTIFY; live queries and topics deliver changes",
+  ],
+  [/^pg_trigger_depth$/, "there are no triggers"],
+  [
+    /^pg_(?:ls_\w+|read_\w*file|stat_file|log_backend_memory_contexts|reload_conf|rotate_logfile|terminate_backend|cancel_backend)$/,
+    "SQL does not reach the files and processes of the server",
+  ],
+  [
+    /^has_(?:any_column|column|database|foreign_data_wrapper|function|language|parameter|schema|sequence|server|table|tablespace|type)_privilege$/,
+    "roles, access levels and policies replace privileges; information_schema lists what the caller may read",
+  ],
+  [
     /^(?:txid_\w+|pg_current_xact_id\w*|pg_current_snapshot|pg_visible_in_snapshot|pg_snapshot_\w+|pg_xact_status)$/,
     "transactions have no numbers; _seq orders their changes",
   ],

@@ -100,12 +100,7 @@ const FUNCTIONS = entries([
     "read the comments of system.tables and system.columns",
   ],
   ["format_type pg_get_expr", "read data_type and column_default of information_schema.columns"],
-  ["to_regclass to_regtype", "look the name up in information_schema.tables"],
   ["pg_get_userbyid", "read schema_owner of information_schema.schemata"],
-  [
-    "has_table_privilege has_schema_privilege",
-    "information_schema.tables lists what the caller may read",
-  ],
   ["sql_variant_property", "write pg_typeof(value)"],
   ["rand randn", "write random()"],
   ["truncate", "write trunc(price, 2)"],
@@ -135,10 +130,6 @@ const FUNCTIONS = entries([
   ["rownum", "write row_number() OVER (ORDER BY id), or LIMIT n"],
   ["database schema db_name", "write CURRENT_NAMESPACE()"],
   ["connection_id pg_backend_pid", "SELECT * FROM system.my_connections lists them"],
-  [
-    "pg_advisory_lock pg_advisory_xact_lock pg_try_advisory_lock pg_try_advisory_xact_lock pg_advisory_unlock pg_advisory_unlock_all",
-    "lock rows within a transaction: SELECT … FOR UPDATE",
-  ],
   ["txid_current pg_current_xact_id", "read _seq, the position of the last change of a row"],
   ["hashtext hashtextextended", "write md5(name), or sha256(name::bytea)"],
   ["sleep waitfor", "write pg_sleep(seconds)"],

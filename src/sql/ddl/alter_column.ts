@@ -31,6 +31,8 @@ export function alterColumn(
   switch (alter.type) {
     case "set not null":
       return setNotNull(table, column, { demands, node: alter });
+    case "set tuning":
+      return table;
     case "drop not null":
       return dropNotNull(table, column, alter);
     case "set default":

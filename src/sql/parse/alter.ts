@@ -162,6 +162,13 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
     return parseIdentity(cursor, start, { always, constraintName: undefined });
   }
   if (cursor.is("restart") || isIdentityOption(cursor)) return parseIdentityChange(cursor, start);
+  const tuned = TUNING.find((word) => cursor.is("set") && cursor.isAhead(1, word));
+  if (tuned !== undefined) {
+    cursor.token += 2;
+    cursor.accept("-");
+    cursor.token += 1;
+    return { type: "set tuning", _location: cursor.since(start) };
+  }
   if (cursor.is("set") && !cursor.isAhead(1, "data")) {
     cursor.token += 1;
     cursor.couldBe("not", "default", "data");
@@ -179,6 +186,9 @@ function parseAlterColumn(cursor: Cursor): AlterColumn {
 function isIdentityOption(cursor: Cursor): boolean {
   return cursor.is("set") && IDENTITY_OPTIONS.some((word) => cursor.isAhead(1, word));
 }
+
+/** Advice to PostgreSQL about a column, which has no effect here. */
+const TUNING = ["compression", "statistics", "storage"] as const;
 
 const IDENTITY_OPTIONS = [
   "generated",

@@ -117,6 +117,9 @@ export function parseCreateTable(
     );
   }
   if (cursor.is("of")) cursor.refuse("CREATE TABLE … OF a type");
+  if (cursor.is("(") && cursor.isAhead(1, ")")) {
+    cursor.refuse("a table without columns", "CREATE TABLE name (id BIGINT PRIMARY KEY)");
+  }
   cursor.expect("(");
   const columns: CreateColumnDef[] = [];
   const constraints: TableConstraint[] = [];
@@ -274,6 +277,8 @@ export function parseCheck(
   cursor.expectAll("check", "(");
   const { expr, source } = parseSourced(cursor);
   cursor.expect(")");
+  // Without effect, because tables do not inherit from one another.
+  cursor.acceptAll("no", "inherit");
   return { type: "check", expr, source, constraintName, _location: cursor.since(start) };
 }
 

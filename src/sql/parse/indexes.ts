@@ -17,6 +17,7 @@ import {
   parseSourced,
 } from "./ddl.ts";
 import { parseOptions } from "./options.ts";
+import { refuseIndexAlteration } from "./refused.ts";
 import { Token } from "./text/lexer.ts";
 
 /** Parses the rest after `CREATE [UNIQUE] INDEX`. */
@@ -60,6 +61,7 @@ export function parseCreateIndex(
 export function parseAlterIndex(cursor: Cursor, start: number): AlterIndexStatement {
   const ifExists = acceptIfExists(cursor);
   const name = cursor.qname("an index");
+  refuseIndexAlteration(cursor);
   cursor.expectAll("rename", "to");
   const to = cursor.name("an index");
   return { type: "alter index", name, ifExists, to, _location: cursor.since(start) };

@@ -112,6 +112,8 @@ export const REFUSED_OBJECTS: ReadonlyMap<string, Refused> = new Map<string, Ref
   ["tablespace", ["TABLESPACE", "CREATE STORAGE"]],
   ["operator", ["OPERATOR"]],
   ["cast", ["CAST"]],
+  ["conversion", ["CONVERSION", "text is UTF-8"]],
+  ["text", ["TEXT SEARCH", "the configurations are simple and english"]],
   ["collation", ["COLLATION"]],
   ["language", ["LANGUAGE"]],
   ["server", ["SERVER"]],
@@ -175,6 +177,18 @@ const ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: 
 /** Refuses a change of a table that only other systems support. */
 export function refuseAlteration(cursor: Cursor): void {
   refuseWords(cursor, ALTERATIONS);
+}
+
+/** Clauses that are refused after `ALTER INDEX i`, by their first word. */
+const INDEX_ALTERATIONS: readonly (readonly [words: string, construct: string, hint?: string])[] = [
+  ["attach", "ATTACH PARTITION", "partitioning by user is built in: CREATE USER TABLE"],
+  ["set", "ALTER INDEX … SET", "indexes have no options"],
+  ["reset", "ALTER INDEX … RESET", "indexes have no options"],
+  ["alter", "ALTER INDEX … ALTER COLUMN", "statistics are maintained automatically"],
+];
+
+export function refuseIndexAlteration(cursor: Cursor): void {
+  refuseWords(cursor, INDEX_ALTERATIONS);
 }
 
 /** Forms of SHOW that are refused, by the words after SHOW. */

@@ -5,8 +5,14 @@ export type Verdict = "alike" | "omitted" | "refused" | "accepted" | "wrong";
 export type Counts = Record<Verdict, number>;
 
 /** Statements about PostgreSQL's own catalog, plans, accounts and maintenance. */
-const NOT_PLAYED =
-  /\bpg_(?:enum|description|class|attribute|proc|type|constraint|index|depend|stat\w*|trigger|rewrite|inherits|namespace|am|opclass|operator|indexes|tables|views|roles|settings|get_\w+|relation\w*|total_\w+|locks|cursors|prepared_\w+)\b|^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b/i;
+const NOT_PLAYED = new RegExp(
+  [
+    // The tables and views of the catalog, and the functions that describe its objects.
+    String.raw`\bpg_(?:aggregate|am|amop|amproc|attrdef|attribute|auth_members|authid|cast|class|collation|constraint|conversion|cursors|database|db_role_setting|default_acl|depend|description|enum|event_trigger|extension|foreign_\w+|get_\w+|index|indexes|inherits|init_privs|language|largeobject\w*|locks|matviews|namespace|opclass|operator|opfamily|partitioned_table|policies|policy|prepared_\w+|proc|publication\w*|range|relation\w*|replication\w*|rewrite|roles|rules|seclabel\w*|sequence|sequences|settings|shdepend|shdescription|stat\w*|subscription\w*|tables|tablespace|total_\w+|transform|trigger|ts_\w+|type|user_mapping\w*|views)\b`,
+    String.raw`^\s*(?:explain|vacuum|analyze|show|reindex|cluster|grant|revoke|lock|load|listen|notify|checkpoint|discard|security|alter\s+(?:database|system|role|user|group)|(?:create|drop)\s+(?:role|user|group|database|tablespace))\b`,
+  ].join("|"),
+  "i",
+);
 /** The codes and reasons of errors for features that do not exist. */
 const OMISSIONS: ReadonlySet<string> = new Set([
   "UNSUPPORTED_FEATURE",
@@ -27,7 +33,7 @@ const QUERY = /^\s*(?:\(\s*)*(?:select|with|values|table)\b/i;
 const CHANGE = /\b(?:insert|update|delete|merge)\b|\binto\b/i;
 
 const MADE =
-  /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator|schema|procedure|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
+  /^\s*(?:create|alter|drop|insert\s+into|update|delete\s+from|copy|truncate|merge\s+into|comment\s+on|select\b[\s\S]*?\binto)\b(?:\s+(?:or\s+replace|temp|temporary|unlogged|global|local|unique|recursive|foreign\s+data\s+wrapper|foreign\s+table|text\s+search\s+\w+|table|view|materialized\s+view|index|sequence|type|domain|function|aggregate|operator(?:\s+(?:class|family))?|schema|procedure|routine|collation|conversion|constraint|trigger|event\s+trigger|rule|policy|statistics|publication|subscription|server|language|extension|access\s+method|cast|only|if\s+exists|if\s+not\s+exists|concurrently))*\s+("[^"]+"|[\w.]+)/i;
 
 const NAME = String.raw`("[^"]+"|[\w.]+)`;
 

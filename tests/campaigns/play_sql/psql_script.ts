@@ -14,6 +14,7 @@ export interface ScriptStatement {
   readonly data?: string;
 }
 
+const ATOMIC = /^\s*create\b[\s\S]*\b(?:function|procedure)\b[\s\S]*\bbegin\s+atomic\b/i;
 const COPY_FROM_STDIN = /^\s*copy\b[^;]*\bfrom\s+(?:stdin|pstdin)\b/i;
 
 /**
@@ -118,6 +119,11 @@ class Splitter {
 
   #end(): void {
     this.#at += 1;
+    // The statements of a function in standard SQL belong to its definition.
+    if (ATOMIC.test(this.#text) && !/\bend\s*$/i.test(this.#text)) {
+      this.#text += ";";
+      return;
+    }
     const sql = this.#text.trim();
     this.#text = "";
     if (sql === "") return;

@@ -36,6 +36,11 @@ test("the data of COPY belongs to its statement", () => {
   ]);
 });
 
+test("the statements of BEGIN ATOMIC belong to the function", () => {
+  const body = "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END";
+  expect(sqlOf(`${body};SELECT 3;`)).toEqual([body, "SELECT 3"]);
+});
+
 test("other psql commands are dropped", () => {
   expect(sqlOf("\\pset null x\nSELECT 1 \\gset\n\\d t\nSELECT 2;\n")).toEqual(["SELECT 2"]);
 });

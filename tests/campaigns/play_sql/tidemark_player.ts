@@ -1,7 +1,7 @@
 /**
  * Plays scripts on Tidemark: the real server over HTTP. A transaction of the script becomes one of
- * `/v1/api/transactions`, and COPY goes through `/v1/api/copy`. SET lasts for one request here, so
- * it is sent again before each statement.
+ * `/v1/api/transactions`, and COPY goes through `/v1/api/copy`. SET and PREPARE last for one
+ * request here, so SET is sent again before each statement, and PREPARE before each EXECUTE.
  */
 import {
   type ServerProcess,
@@ -14,6 +14,11 @@ import type { ScriptStatement } from "./psql_script.ts";
 
 const KEPT_SETTINGS =
   /^set\s+(?:session\s+)?(?:datestyle|intervalstyle|time\s+zone|timezone|extra_float_digits|search_path|bytea_output)\b/i;
+
+const PREPARE = /^prepare\s+("[^"]+"|\w+)/i;
+const EXECUTE = /\bexecute\s+("[^"]+"|\w+)/i;
+const DEALLOCATE = /^deallocate\s+(?:prepare\s+)?("[^"]+"|\w+)/i;
+const DROP_SCHEMA = /^drop\s+schema\s+(?:if\s+exists\s+)?("[^"]+"|\w+)/i;
 
 const SYSTEM_COLUMNS: ReadonlySet<string> = new Set(["_seq", "_deleted"]);
 
@@ -41,6 +46,10 @@ export async function openTidemarkPlayer(): Promise<TidemarkPlayer> {
 class Player {
   readonly #server: ServerProcess;
   readonly #settings = new Map<string, string>();
+  /** The texts of PREPARE, by name. */
+  readonly #prepared = new Map<string, string>();
+  /** The statements that the open transaction knows. */
+  readonly #known = new Set<string>();
   #transaction: string | undefined;
   #columnCount = 0;
 
@@ -54,12 +63,42 @@ class Player {
       return await this.#begin();
     }
     const played = await this.#ask(sql);
+    this.#note(sql, played);
     const setting = KEPT_SETTINGS.exec(sql);
     if (setting !== null && played.kind === "rows") this.#settings.set(setting[0], sql);
     if (/^(?:commit|end|rollback|abort)\b(?!\s+(?:work\s+|transaction\s+)?to\b)/i.test(sql)) {
       this.#transaction = undefined;
+      this.#known.clear();
     }
     return played;
+  }
+
+  /** Remembers PREPARE, and forgets the settings and statements that no longer apply. */
+  #note(sql: string, played: Played): void {
+    const gone = DEALLOCATE.exec(sql)?.[1];
+    if (gone?.toLowerCase() === "all") this.#prepared.clear();
+    else if (gone !== undefined) this.#prepared.delete(gone);
+    if (played.kind === "failure") return;
+    const prepared = PREPARE.exec(sql)?.[1];
+    if (prepared !== undefined) {
+      this.#prepared.set(prepared, sql);
+      if (this.#transaction !== undefined) this.#known.add(prepared);
+    }
+    // PostgreSQL ignores a schema of search_path that does not exist.
+    const schema = DROP_SCHEMA.exec(sql)?.[1];
+    for (const [name, text] of this.#settings) {
+      const isPath = /^set\s+(?:session\s+)?search_path/i.test(name);
+      if (schema !== undefined && isPath && text.includes(schema)) this.#settings.delete(name);
+    }
+  }
+
+  /** Returns the PREPARE of the statement that a text executes or deallocates. */
+  #prepareFor(sql: string): readonly string[] {
+    const name = (EXECUTE.exec(sql) ?? DEALLOCATE.exec(sql))?.[1];
+    const text = name === undefined ? undefined : this.#prepared.get(name);
+    if (name === undefined || text === undefined || this.#known.has(name)) return [];
+    if (this.#transaction !== undefined) this.#known.add(name);
+    return [text];
   }
 
   async playAsText(sql: string): Promise<Played> {
@@ -76,7 +115,7 @@ class Player {
   }
 
   async #ask(sql: string): Promise<Played> {
-    const text = [...this.#settings.values(), sql].join(";\n");
+    const text = [...this.#settings.values(), ...this.#prepareFor(sql), sql].join(";\n");
     const answer = await this.#server.post("/v1/api/sql", { sql: text }, this.#headers());
     const body = (await answer.json()) as { results: SqlEntry[]; error?: SqlError };
     if (body.error !== undefined) return failureOf(body.error);

@@ -35,6 +35,7 @@ import { castToCommonType } from "./casts.ts";
 import { bindFunctionalCast } from "./functional_casts.ts";
 import { castArgument, fittingOf } from "./integer_parameters.ts";
 import { boundInOrder, checkNames } from "./named_arguments.ts";
+import { operatorOfCall } from "./operator_calls.ts";
 import { bindExists } from "./subquery_binder.ts";
 import { arrayTypeOf } from "./types.ts";
 import { bindVariadic } from "./variadic_calls.ts";
@@ -114,6 +115,8 @@ function bindScalar(call: ExprCall, context: ExpressionContext, bind: Bind): Bou
       { position },
     );
   }
+  const operator = operatorOfCall(call);
+  if (operator !== undefined) return bind(operator, context);
   const cast = bindFunctionalCast(call, context, bind);
   if (cast !== undefined) return cast;
   // The arguments are not bound, because they may be keywords that only the other database system

@@ -1,5 +1,6 @@
 /**
- * Binds types whose names are also functions of one argument: `date(x)` is `CAST(x AS date)`.
+ * Binds types whose names are also functions: `date(x)` is `CAST(x AS date)`, and
+ * `timestamptz(d, t)` is `CAST(d + t AS timestamptz)`.
  */
 import {
   BIGINT,
@@ -62,6 +63,9 @@ const FUNCTIONAL_CASTS: ReadonlyMap<string, DataType> = new Map<string, DataType
   ["tsquery", TSQUERY],
 ]);
 
+/** Types that are also functions of a date and a time. */
+const MOMENTS: ReadonlySet<string> = new Set(["timestamp", "timestamptz"]);
+
 /** Binds a call as a cast, or returns undefined if it is not one. */
 export function bindFunctionalCast(
   call: ExprCall,
@@ -71,6 +75,12 @@ export function bindFunctionalCast(
   const { name } = call.function;
   const [argument, ...others] = call.args;
   const to = FUNCTIONAL_CASTS.get(name);
+  const [other] = others;
+  if (other !== undefined && others.length === 1 && MOMENTS.has(name) && argument !== undefined) {
+    const { _location } = call;
+    const sum = { type: "binary", op: "+", left: argument, right: other, _location } as const;
+    return castTo(bind(sum, context), { to: to ?? DATETIME, mode: "explicit", node: call });
+  }
   if (to === undefined || argument === undefined || others.length > 0) return undefined;
   if (functionExists(name)) return undefined;
   return castTo(bind(argument, context), { to, mode: "explicit", node: call });

@@ -421,7 +421,8 @@ export interface AlterColumnSetDefault extends AstNode {
 }
 
 export interface AlterColumnSimple extends AstNode {
-  readonly type: "drop default" | "set not null" | "drop not null";
+  /** `set tuning` stands for SET STATISTICS, SET STORAGE and SET COMPRESSION, without effect. */
+  readonly type: "drop default" | "set not null" | "drop not null" | "set tuning";
 }
 
 /**

@@ -366,6 +366,8 @@ function alterColumnText(alter: AlterColumn): string {
         `TYPE ${dataTypeText(alter.dataType)}` +
         (alter.usingSource === undefined ? "" : ` USING ${alter.usingSource}`)
       );
+    case "set tuning":
+      return "SET STATISTICS -1";
     case "set default":
       return `SET DEFAULT ${alter.source}`;
     case "add generated":

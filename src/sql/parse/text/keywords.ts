@@ -32,7 +32,7 @@ const UNRESERVED = [
   "database day deallocate declare defaults deferred delete depth describe discard domain double drop earliest email enum escape",
   "event exclude excluding execute exists expires explain export expression extended extension external extract filter first",
   "flush following format forward function generated global grouping groups hash history hold hour identity if",
-  "immediate import include including increment index indexes inherits insensitive insert integer internal interval invitation invitations isolation job json key kill",
+  "immediate import include including increment index indexes inherit inherits insensitive insert integer internal interval invitation invitations isolation job json key kill",
   "language last lastval latest level listen live load local lock locked manifest match matched materialized maxvalue merge metadata minute minvalue",
   "modify month move name namespace namespaces national nchar never next nextval nfc nfd nfkc nfkd no none",
   "normalize normalized nothing notify nowait nulls oauth of offsets operator options ordinality others over overlay overriding owned",

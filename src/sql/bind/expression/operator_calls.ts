@@ -1,0 +1,82 @@
+/**
+ * Binds the functions behind operators: `jsonb_exists(doc, 'a')` is `doc ? 'a'`, and `int4pl(a, b)`
+ * is `a + b`. Programs call them where `?` would be a placeholder.
+ */
+import type { BinaryOperator, Expr, ExprCall } from "../../parse/ast/ast.ts";
+
+/** An operator, and the types to which its operands are cast; undefined for their own type. */
+interface OperatorCall {
+  readonly op: BinaryOperator;
+  readonly types: readonly [left: string | undefined, right: string | undefined];
+}
+
+/** Returns the expression that a call stands for; undefined if its name is no operator's. */
+export function operatorOfCall(call: ExprCall): Expr | undefined {
+  const [left, right] = call.args;
+  const found = call.args.length === 2 ? NAMED.get(call.function.name) : undefined;
+  if (found === undefined || left === undefined || right === undefined) return undefined;
+  const { _location } = call;
+  const [leftType, rightType] = found.types;
+  return {
+    type: "binary",
+    op: found.op,
+    left: castOf(left, leftType),
+    right: castOf(right, rightType),
+    _location,
+  };
+}
+
+function castOf(operand: Expr, name: string | undefined): Expr {
+  const { _location } = operand;
+  return name === undefined
+    ? operand
+    : { type: "cast", operand, to: { name, _location }, _location };
+}
+
+const OF_DOCUMENTS: readonly (readonly [name: string, op: BinaryOperator, right: string])[] = [
+  ["jsonb_contains", "@>", "jsonb"],
+  ["jsonb_contained", "<@", "jsonb"],
+  ["jsonb_exists", "?", "text"],
+  ["jsonb_concat", "||", "jsonb"],
+];
+
+/** Operators whose right side decides what they do. */
+const OF_ARRAYS: readonly (readonly [name: string, op: BinaryOperator, left?: string])[] = [
+  ["jsonb_exists_any", "?|", "jsonb"],
+  ["jsonb_exists_all", "?&", "jsonb"],
+  ["jsonb_delete", "-", "jsonb"],
+  ["jsonb_delete_path", "#-", "jsonb"],
+  ["arraycontains", "@>"],
+  ["arraycontained", "<@"],
+  ["arrayoverlap", "&&"],
+];
+
+const COMPARISONS: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
+  ["eq", "="],
+  ["ne", "!="],
+  ["lt", "<"],
+  ["le", "<="],
+  ["gt", ">"],
+  ["ge", ">="],
+];
+
+const ARITHMETIC: readonly (readonly [suffix: string, op: BinaryOperator])[] = [
+  ["pl", "+"],
+  ["mi", "-"],
+  ["mul", "*"],
+  ["div", "/"],
+];
+
+const NAMED: ReadonlyMap<string, OperatorCall> = new Map<string, OperatorCall>([
+  ...OF_DOCUMENTS.map(([name, op, right]) => [name, { op, types: ["jsonb", right] }] as const),
+  ...OF_ARRAYS.map(([name, op, left]) => [name, { op, types: [left, undefined] }] as const),
+  ...["bool", "int2", "int4", "int8", "float4", "float8", "text"].flatMap((type) =>
+    COMPARISONS.map(([suffix, op]) => [`${type}${suffix}`, { op, types: [type, type] }] as const),
+  ),
+  ...["numeric", "date", "timestamp", "timestamptz", "interval", "uuid", "jsonb"].flatMap((type) =>
+    COMPARISONS.map(([suffix, op]) => [`${type}_${suffix}`, { op, types: [type, type] }] as const),
+  ),
+  ...["int2", "int4", "int8", "float4", "float8"].flatMap((type) =>
+    ARITHMETIC.map(([suffix, op]) => [`${type}${suffix}`, { op, types: [type, type] }] as const),
+  ),
+]);

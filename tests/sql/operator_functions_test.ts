@@ -1,0 +1,59 @@
+/** Functions behind operators, functions of missing features, and clauses without effect. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+
+test.each([
+  [`jsonb_exists('{"a":1}', 'a')`, true],
+  [`jsonb_exists_any('{"a":1}', ARRAY['b', 'a'])`, true],
+  [`jsonb_exists_all('{"a":1}', ARRAY['b', 'a'])`, false],
+  [`jsonb_contains('{"a":1,"b":2}', '{"a":1}')`, true],
+  [`jsonb_contained('{"a":1,"b":2}', '{"a":1}')`, false],
+  [`jsonb_concat('{"a":1}', '{"b":2}')`, '{"a": 1, "b": 2}'],
+  [`jsonb_delete('{"a":1,"b":2}'::jsonb, 'a')`, '{"b": 2}'],
+  [`jsonb_delete_path('{"a":[1,2]}', '{a,0}')`, '{"a": [2]}'],
+  ["arrayoverlap(ARRAY[1,2], ARRAY[2,3])", true],
+  ["int4pl(1, 2) + int4mul(3, 4) - int4mi(1, 1)", 15],
+  ["booleq(true, false)", false],
+  ["numeric_lt(1.5, 2)", true],
+  ["timestamptz(DATE '1994-01-01', TIMETZ '11:00-5')::text", "1994-01-01 16:00:00+00"],
+  ["timestamp(DATE '1994-01-01', TIME '11:00')::text", "1994-01-01 11:00:00"],
+])("SELECT %s", async (sql, value) => {
+  expect(await engine.rows(`SELECT ${sql}`)).toEqual([[value]]);
+});
+
+describe("refused by the name of the feature", () => {
+  test.each([
+    ["SELECT to_regclass('t')", "objects have no oids"],
+    ["SELECT pg_advisory_lock(1)", "requests have no session"],
+    ["SELECT has_table_privilege('t', 'select')", "roles, access levels and policies"],
+    ["SELECT pg_notify('a', 'b')", "there is no NOTIFY"],
+    ["SELECT float8_accum('{1,2,3}'::float8[], 1)", "it is an internal part"],
+    ["SELECT pg_partition_root('t')", "tables have no partitions"],
+    ["SELECT pg_trigger_depth()", "there are no triggers"],
+    ["SELECT pg_ls_dir('.')", "SQL does not reach the files"],
+    ["CREATE TABLE empty ()", "Cannot use a table without columns"],
+    ["CREATE TEXT SEARCH DICTIONARY d (TEMPLATE = simple)", "Cannot use CREATE TEXT SEARCH"],
+    ["ALTER INDEX i ATTACH PARTITION j", "Cannot use ATTACH PARTITION"],
+    ["ALTER INDEX i SET (fillfactor = 50)", "Cannot use ALTER INDEX … SET"],
+  ])("%s", async (sql, reason) => {
+    const { error } = await engine.ask(sql);
+    expect(error?.code).toBe("UNSUPPORTED_FEATURE");
+    expect(error?.message).toContain(reason);
+  });
+});
+
+test("advice about the storage of a column, and NO INHERIT, have no effect", async () => {
+  await engine.run(
+    "CREATE TABLE tuned (id INT PRIMARY KEY CHECK (id > 0) NO INHERIT, v TEXT);" +
+      "ALTER TABLE ONLY tuned ALTER COLUMN v SET STORAGE EXTERNAL, ALTER v SET STATISTICS -1," +
+      " ALTER v SET COMPRESSION pglz",
+  );
+  expect(await engine.failure("INSERT INTO tuned VALUES (0, '')")).toStartWith("CHECK_VIOLATION");
+});
