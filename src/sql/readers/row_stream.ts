@@ -67,6 +67,14 @@ export class RowStream implements Elsewhere {
     return this.#evaluate(name, given, undefined);
   }
 
+  /**
+   * Waits until the reader has accepted a statement that reads no rows. @throws READ_HERE @throws
+   * {DatabaseError}
+   */
+  async ready(): Promise<void> {
+    if ((await this.next()) !== undefined) throw new Error("The statement reads rows");
+  }
+
   part(index: number, returned: Iterable<Batch>): Elsewhere {
     if (index > 0) {
       const rows = Array.from(returned, portable);

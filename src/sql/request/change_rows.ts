@@ -25,6 +25,8 @@ export interface NewChange extends Readable {
   readonly readers: QueryReaders | undefined;
   /** Creates a run that reads at a seq or, within a transaction, at the seq of the transaction. */
   readonly runAt: (seq: Seq, mayLeave: boolean) => StatementContext;
+  /** Whether the change can begin again. The data of a COPY can be read only once. */
+  readonly isRepeatable: boolean;
 }
 
 /**
@@ -33,9 +35,9 @@ export interface NewChange extends Readable {
  * @throws SLICE_OVER if a reader has to read the rows. @throws {DatabaseError}
  */
 export function beginChange(change: NewChange): DmlOutcome | Promise<DmlOutcome> {
-  const { ledger, prepared, readers, runAt, store } = change;
+  const { isRepeatable, ledger, prepared, readers, runAt, store } = change;
   if (readers === undefined) return changeHere(change);
-  if (isKnownLong(prepared, readers)) throw SLICE_OVER;
+  if (!isRepeatable || isKnownLong(prepared, readers)) throw SLICE_OVER;
   const { rowsRead } = ledger;
   const context = runAt(store.appliedSeq, true);
   try {
@@ -85,10 +87,12 @@ export function streamIn(
 
 async function changeWith(
   rows: RowStream,
-  { prepared }: NewChange,
+  { isRepeatable, prepared }: NewChange,
   context: StatementContext,
 ): Promise<DmlOutcome> {
   try {
+    // If the rows have to be read here, that must be known before any data is read.
+    if (!isRepeatable) await rows.ready();
     const outcome = await prepared.program(context, rows);
     await rows.finish();
     return outcome;

@@ -44,6 +44,8 @@ export interface TogetherOptions {
   readonly uploads: Uploads;
   /** Where the first attempt reads. */
   readonly first: "here" | "reader";
+  /** Whether the statement can begin again. The data of a COPY can be read only once. */
+  readonly isRepeatable: boolean;
   /** Waits for a reader; returns undefined if no reader can read the rows. */
   place(): Promise<ReadingPlace | undefined>;
   /** Called when the change takes longer than a time slice, and leaves for a reader. */
@@ -81,7 +83,7 @@ export async function changeTogether(options: TogetherOptions): Promise<DmlOutco
         continue;
       }
       const isConflict = error instanceof DatabaseError && error.code === "SERIALIZATION_FAILURE";
-      if (!isConflict || attempt === ATTEMPTS_MAX) throw error;
+      if (!isConflict || attempt === ATTEMPTS_MAX || !options.isRepeatable) throw error;
       attempt += 1;
       // If the change that caused the conflict does not become durable, there is no conflict any
       // longer.

@@ -367,14 +367,16 @@ export class StatementRunner {
     const { options, prepared: given } = change;
     const { ledger } = this.#options;
     const { rowsRead } = ledger;
-    // The data of a COPY can be read only once.
-    const readers = options.copyInput === undefined ? this.#readersOf(change) : undefined;
+    const readers = this.#readersOf(change);
+    const isRepeatable = options.copyInput === undefined;
     const outcome = await changeTogether({
       deps: this.#deps,
       ledger,
       tableIds: given.tableIds,
       uploads: change.uploads,
-      first: readers !== undefined && isKnownLong(given, readers) ? "reader" : "here",
+      first:
+        readers !== undefined && (!isRepeatable || isKnownLong(given, readers)) ? "reader" : "here",
+      isRepeatable,
       place: () => this.#placeOf(change),
       onLong: () => {
         ledger.rowsRead = rowsRead;
@@ -490,6 +492,7 @@ export class StatementRunner {
       store,
       readers: this.#readersOf(change),
       source: () => options.source?.(),
+      isRepeatable: options.copyInput === undefined,
       runAt: (atSeq, mayLeave) => {
         profile?.clear();
         return newContext(this.#deps, {
