@@ -1,6 +1,7 @@
 /**
- * Verifies that when the clock jumps, across restarts and crashes, no seq repeats, rows live as
- * long as the clock at their commit says, and no warning asks for a correct clock to be set.
+ * Verifies that no seq repeats when the clock jumps, across restarts and crashes, that rows live as
+ * long as the clock at their commit indicates, and that no warning asks the operator to set a
+ * correct clock.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../src/base/clock.ts";
@@ -19,7 +20,7 @@ const START_MS = SEQ_EPOCH_MS + 1000 * HOUR_MS;
 const TTL_MS = 60_000;
 const STREAM = { ...defineTable(1, [{ kind: "int" }]), ttlMs: TTL_MS };
 
-/** A data directory whose eras are saved next to it, as the catalog saves them. */
+/** A data directory with its eras stored next to it, as the catalog stores them. */
 class World {
   readonly clock = new ManualClock(START_MS);
   readonly log = new RecentLog(silentLog, this.clock);
@@ -53,7 +54,7 @@ function keysOf(store: LocalStore): unknown[] {
 }
 
 test.each(["goes on", "stops", "loses power"])(
-  "rows after a jump back live as long as others, when the process %s",
+  "rows after a backward jump live as long as others if the process %s",
   async (what) => {
     const world = new World();
     let store = await world.open();
@@ -93,7 +94,7 @@ test.each(["goes on", "stops", "loses power"])(
   },
 );
 
-test("an acknowledged row lives as long as others and no seq repeats, whatever a crash keeps", async () => {
+test("an acknowledged row lives as long as others and no seq repeats, whatever a crash preserves", async () => {
   for (let seed = 1; seed <= 8; seed += 1) {
     const random = new SeededRandom(seed);
     const world = new World();
@@ -109,7 +110,7 @@ test("an acknowledged row lives as long as others and no seq repeats, whatever a
         lastSeq = seq;
         alive.set(key, TTL_MS);
         if (random.unit() < 0.3) await store.flush(1);
-        // Real time passes. The row of a step has lived since that step.
+        // Real time passes. The row of a step has existed since that step.
         const passedMs = Math.floor(random.unit() * 20_000);
         world.clock.advance(passedMs);
         for (const [known, leftMs] of alive) alive.set(known, leftMs - passedMs);
@@ -127,7 +128,7 @@ test("an acknowledged row lives as long as others and no seq repeats, whatever a
   }
 });
 
-test("a store accepts every commit, and never repeats a seq, while the clock is far behind", async () => {
+test("a store accepts every commit and never repeats a seq while the clock is far behind", async () => {
   const world = new World();
   const seqs: number[] = [];
   for (let life = 0; life < 3; life += 1) {
@@ -140,12 +141,12 @@ test("a store accepts every commit, and never repeats a seq, while the clock is 
     world.clock.setWall(START_MS - (life + 2) * HOUR_MS);
   }
   expect(seqs).toEqual([...new Set(seqs)].toSorted((left, right) => left - right));
-  // The clock was correct in the first life.
+  // The clock was correct during the first life.
   expect(world.warnings.length).toBe(2);
 });
 
 test.each(["goes on", "stops"])(
-  "an id of SNOWFLAKE_ID() has the time of the clock after a jump, when the process %s",
+  "an id of SNOWFLAKE_ID() has the time of the clock after a jump if the process %s",
   async (what) => {
     const world = new World();
     let store = await world.open();
@@ -173,7 +174,7 @@ test.each(["goes on", "stops"])(
   },
 );
 
-test("a jump forward discards no version that an open snapshot may still need, for an hour", async () => {
+test("a forward jump discards no version that an open snapshot may still need, for an hour", async () => {
   const clock = new ManualClock(START_MS);
   const table = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }]), historyMs: 0 };
   const store = await openStore({ disk: new SimulatedDisk(), clock, definitions: [table] });

@@ -1,4 +1,4 @@
-/** The behaviour of the store when the disk is full, fails, or stops at any point. */
+/** Tests the behaviour of the store when the disk is full, fails, or stops at any point. */
 
 import { expect, test } from "bun:test";
 import { systemClock } from "../../src/base/clock.ts";
@@ -42,7 +42,7 @@ async function conditionOf(promise: Promise<unknown>): Promise<string | undefine
   return undefined;
 }
 
-test("every acknowledged commit was written and then synced before its writer got its response", async () => {
+test("every acknowledged commit was written and synced before its writer got the response", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE] });
   await Promise.all(
@@ -69,7 +69,7 @@ test("every acknowledged commit was written and then synced before its writer go
   await store.close();
 });
 
-test("a flush syncs segment and directory before it publishes, and removes only after", async () => {
+test("a flush syncs segment and directory before it publishes, and only then removes files", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -101,7 +101,7 @@ test("a flush syncs segment and directory before it publishes, and removes only 
 });
 
 for (const operation of ["write", "sync"] as const) {
-  test(`an error of the log's ${operation} fails all waiting commits as unknown, and the store stops`, async () => {
+  test(`an error of the log's ${operation} fails all waiting commits as unknown, and stops the store`, async () => {
     const disk = new SimulatedDisk();
     let fatal: unknown;
     const onFatal = (cause: unknown): void => {
@@ -130,7 +130,7 @@ for (const operation of ["write", "sync"] as const) {
   });
 }
 
-test("a full disk takes the group back whole, and the store recovers by itself", async () => {
+test("a full disk rolls the whole group of commits back, and the store recovers by itself", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -145,7 +145,7 @@ test("a full disk takes the group back whole, and the store recovers by itself",
     operation === "write" && path.endsWith(".wal") && !isWipe
       ? { code: "ENOSPC", bytesWritten: 50 }
       : undefined;
-  // The wipe overwrites existing bytes, for which there is always space.
+  // Erasing overwrites existing bytes, for which there is always space.
   let isWipe = false;
   const plan = disk.faultPlan;
   disk.faultPlan = (operation, path) => {
@@ -170,7 +170,7 @@ test("a full disk takes the group back whole, and the store recovers by itself",
     1, 2, 3,
   ]);
   disk.faultPlan = undefined;
-  // The keys of the refused group can be written again: nothing of the group remains.
+  // The keys of the refused group can be written again, because nothing of the group remains.
   await commit(store, 1, "insert", [[4, "d"]]);
   await commit(store, 1, "update", [[1, "e"]]);
   await commit(store, 1, "delete", [[2, "b"]]);
@@ -198,7 +198,7 @@ function orderedIdsOf(store: Store, upTo: Seq): unknown[] {
   return ids;
 }
 
-test("rows that were hidden by a deletion are visible again once a full disk took it back", async () => {
+test("rows hidden by a deletion are visible again after a full disk has rolled it back", async () => {
   const rows = Array.from({ length: 6000 }, (_, id): Row => [id, "x"]);
   const ids = rows.map(([id]) => id);
   for (const isFlushed of [true, false]) {
@@ -206,13 +206,13 @@ test("rows that were hidden by a deletion are visible again once a full disk too
     const store = await openStore({ disk, definitions: [TABLE, OTHER] });
     await commit(store, 1, "insert", rows);
     if (isFlushed) await store.flush(1);
-    // The second request for an order creates it.
+    // The second request for an order creates its index.
     expect(orderedIdsOf(store, store.visibleSeq)).toBeEmpty();
     disk.faultPlan = failNth("write", 1, { code: "ENOSPC" });
     const { lastSeq } = store.apply({
       writes: [{ tableId: 1, owner: SHARED_OWNER, operation: "delete", rows: rows.slice(0, 5000) }],
     });
-    // A statement that runs in the meantime finds them deleted.
+    // A statement that runs in the meantime sees the rows as deleted.
     expect(readRows(store, TABLE, { upTo: lastSeq })).toHaveLength(1000);
     expect(orderedIdsOf(store, lastSeq)).toEqual(ids.slice(5000));
     expect(await conditionOf(store.durable(lastSeq))).toBe("DISK_FULL");
@@ -225,7 +225,7 @@ test("rows that were hidden by a deletion are visible again once a full disk too
   }
 });
 
-test("a full disk that cannot hold another log file makes the store read-only until there is space", async () => {
+test("a disk too full for another log file makes the store read-only until there is space", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096, minFreeBytes: 10000 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -244,7 +244,7 @@ test("a full disk that cannot hold another log file makes the store read-only un
   await store.close();
 });
 
-test("a log that may open no more files takes commits back, and continues once it may", async () => {
+test("a log that cannot open more files rolls commits back, and continues once it can", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   let fatal: unknown;
@@ -268,7 +268,7 @@ test("a log that may open no more files takes commits back, and continues once i
   await store.close();
 });
 
-test("a log that may open no more files reports it now and then, not with every commit", async () => {
+test("a log that cannot open more files reports this now and then, not with every commit", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const log = new RecentLog(silentLog, clock);
@@ -292,7 +292,7 @@ test("a log that may open no more files reports it now and then, not with every 
 });
 
 test.each(["EMFILE", "EACCES"] as const)(
-  "a segment that cannot be opened for %s is named, quarantines nothing, and is read once it can be",
+  "a segment that cannot be opened for %s is reported, not quarantined, and read once it can be opened",
   async (code) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -323,7 +323,7 @@ test.each(["EMFILE", "EACCES"] as const)(
   },
 );
 
-test("intact files that changed places are damage, and are not read for each other", async () => {
+test("intact files that were exchanged count as damaged, and are not read as each other", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const twin = { ...TABLE, tableId: 2, name: "app.t2" };
@@ -408,7 +408,7 @@ function pathOfFirstVector(manifest: MemoryManifest): string {
   return deletionVectorPath(PATHS, entry);
 }
 
-test("a deletion vector of an older generation under the name of the newer is damage", async () => {
+test("a deletion vector of an older generation under the newer file name counts as damage", async () => {
   const { disk, manifest, older, path } = await secondGeneration();
   const file = disk.open(path, {});
   file.truncate(0);
@@ -448,7 +448,7 @@ class SilentDisk extends ForwardingDisk {
   }
 }
 
-test("a disk that does not report its free space prevents no writes", async () => {
+test("a disk that does not report its free space does not prevent writes", async () => {
   const disk = new SilentDisk(new SimulatedDisk());
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   let fatal: unknown;
@@ -457,16 +457,14 @@ test("a disk that does not report its free space prevents no writes", async () =
   };
   const store = await openStore({ disk, definitions: [TABLE], options, onFatal });
   disk.isSilent = true;
-  // This is enough for another log file, and for a check of the free space.
+  // Space for another log file, and for a check of the free space.
   for (let id = 0; id < 300; id += 1) await commit(store, 1, "insert", [[id, "x".repeat(100)]]);
   expect([fatal, idsOf(store).length]).toEqual([undefined, 300]);
   expect(() => store.lookAtSpace()).toThrow(DiskError);
   await store.close();
 });
 
-/**
- * A full disk that refuses the sync of the first log file when it is requested in the same tick.
- */
+/** A full disk that refuses the sync of the first log file if it is requested in the same tick. */
 class FullAtRollDisk extends ForwardingDisk {
   override open(path: string, options: OpenOptions): DiskFile {
     const file = super.open(path, options);
@@ -509,7 +507,7 @@ test.each([
   await store.close();
 });
 
-test("a commit that a full disk undoes leaves a table alone that was dropped after it", async () => {
+test("a commit that a full disk rolls back does not affect a table that was dropped after it", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE, OTHER] });
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -534,7 +532,7 @@ test("snowflakeId reports that the disk is full, and continues once there is spa
   await store.close();
 });
 
-test("below the reserve only deletes are let in", async () => {
+test("below the reserve, only deletes are accepted", async () => {
   const disk = new SimulatedDisk();
   const options = { minFreeBytes: 1000 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -575,7 +573,7 @@ test("the log reports a disk with less than a tenth free, once each time", async
   await store.close();
 });
 
-test("a flush that fails leaves the rows readable, and is tried again", async () => {
+test("a flush that fails leaves the rows readable, and is repeated", async () => {
   for (const operation of ["open", "write", "sync", "rename", "syncDirectory"] as const) {
     const disk = new SimulatedDisk();
     const clock = new ManualClock();
@@ -592,7 +590,7 @@ test("a flush that fails leaves the rows readable, and is tried again", async ()
     await commit(store, 1, "delete", [[1, "a"]]);
     clock.advance(5000);
     for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    // The failed flush and the later writes make one segment each.
+    // The failed flush and the later writes produce one segment each.
     expect(store.stats(1), operation).toMatchObject({ segments: 2, unflushedVersions: 0 });
     expect(idsOf(store)).toEqual([2]);
     const crashed = disk.crash({ keep: "none" });
@@ -602,7 +600,7 @@ test("a flush that fails leaves the rows readable, and is tried again", async ()
   }
 });
 
-test("damage in a segment fails its table, quarantines the file, and leaves other tables readable", async () => {
+test("damage in a segment makes its table fail, quarantines the file, and leaves other tables readable", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -627,7 +625,7 @@ test("damage in a segment fails its table, quarantines the file, and leaves othe
 test.each([
   ["segment", "1.seg"],
   ["deletion vector", "1.1.dv"],
-])("a start continues beside a damaged %s that the log touches", async (_what, name) => {
+])("startup continues if a %s that the log refers to is damaged", async (_what, name) => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -658,11 +656,11 @@ test.each([
   }
 });
 
-// Verifies that a file that is missing for a moment makes its table unavailable for the rest of the
-// process, but loses no row. Method: it is missing when it is first read. One of its rows, replaced
-// before, is replaced again in the meantime.
+// Verifies that a file that is temporarily missing makes its table unavailable for the rest of the
+// process, but loses no row. The file is missing when it is first read, and one of its rows, which
+// was replaced before, is replaced again in the meantime.
 test.each(["ENOENT", "EIO"])(
-  "a segment that %s kept from being read is intact after a start",
+  "a segment that could not be read because of %s is intact after a restart",
   async (code) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -702,9 +700,9 @@ test.each(["ENOENT", "EIO"])(
 );
 
 // Verifies that a replacement that was rolled back while the segment of the replaced row could not
-// be read does not hide a row permanently. Method: the disk fails both the log and the segment
-// after one update.
-test("a segment that notes replacements taken back meanwhile stays quarantined", async () => {
+// be read does not hide the row permanently. The test makes both the log and the segment fail after
+// one update.
+test("a segment with recorded replacements that were rolled back meanwhile stays quarantined", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const definitions = [TABLE];
@@ -736,7 +734,7 @@ test("a segment that notes replacements taken back meanwhile stays quarantined",
   await last.close();
 });
 
-test("a place in a segment that the disk cannot read is damage in that segment, and is named", async () => {
+test("a part of a segment that the disk cannot read counts as damage in that segment, with its position", async () => {
   const disk = new SimulatedDisk();
   const definitions = [TABLE, OTHER];
   const path = `${PATHS.segments}/1/1.seg`;
@@ -756,16 +754,16 @@ test("a place in a segment that the disk cannot read is damage in that segment, 
   await store.close();
 });
 
-// Verifies that a segment that recovery could not read is no more lost than one that a statement
-// could not. Method: one of its rows was replaced according to the log alone, and the disk can read
-// it again before the flush that lets the log discard this record, during that flush, or not even
-// then.
+// Verifies that a segment that recovery could not read loses no more than one that a statement
+// could not read. One of its rows was replaced according to the log alone, and the disk can read
+// the segment again before the flush that lets the log discard this record, during that flush, or
+// not even then.
 test.each([
   ["before the next start", "live"],
   ["before the flush", "live"],
   ["never", "quarantined"],
 ] as const)(
-  "a segment that recovery could not read, and that is back %s, is %s",
+  "a segment that recovery could not read and that returns %s is %s",
   async (when, status) => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -808,7 +806,7 @@ test.each([
   },
 );
 
-/** The acknowledgements of a run at one moment, and the disk that the next process would find. */
+/** The acknowledged rows of a run at one moment, and the disk that the next process would find. */
 interface Moment {
   readonly operation: string;
   readonly disk: SimulatedDisk;
@@ -821,9 +819,9 @@ interface Moment {
 
 /**
  * Verifies that a crash before any single disk operation loses nothing that was acknowledged, and
- * reveals nothing that was never written. Method: one run of commits, updates, deletes and flushes
- * over several log files; before each of its operations the disk is crashed in three ways and
- * opened again.
+ * reveals nothing that was never written. The test makes one run of commits, updates, deletes and
+ * flushes over several log files. Before each of its operations, the disk is crashed in three ways
+ * and opened again.
  */
 test("LocalStore recovers from a crash before any disk operation", async () => {
   const moments: Moment[] = [];
@@ -896,7 +894,7 @@ async function checkMoment(moment: Moment, options: object): Promise<void> {
   await store.close();
 }
 
-test("a damaged segment does not keep a store from opening, also when the log replaces its rows", async () => {
+test("a damaged segment does not prevent a store from opening, even if the log replaces its rows", async () => {
   for (const file of ["1.seg", "1.1.dv"]) {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -937,7 +935,7 @@ async function storeWithBallast(disk: SimulatedDisk): Promise<LocalStore> {
 
 const BALLAST = `${DATA_PATH}/ballast`;
 
-test("the ballast is released when the disk is full, and taken again when it is not", async () => {
+test("the ballast is released when the disk is full, and allocated again when there is space", async () => {
   const disk = new SimulatedDisk();
   const store = await storeWithBallast(disk);
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -947,7 +945,7 @@ test("the ballast is released when the disk is full, and taken again when it is 
   expect(disk.exists(BALLAST)).toBe(false);
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   expect(await conditionOf(commit(store, 1, "delete", [[1, "a"]]))).toBeUndefined();
-  // Another allocation of that size is not enough: rows may not use the ballast.
+  // Space for another file of that size is not enough, because rows may not use the ballast.
   store.lookAtSpace();
   expect(await conditionOf(commit(store, 1, "insert", [[2, "b"]]))).toBe("DISK_FULL");
   disk.capacityBytes = 1e9;
@@ -958,7 +956,7 @@ test("the ballast is released when the disk is full, and taken again when it is 
   expect(disk.sizeOf(BALLAST)).toBe(100_000);
 });
 
-test("LocalStore.noteFullDisk releases the ballast, once, and accepts only deletes", async () => {
+test("LocalStore.noteFullDisk releases the ballast once, and then accepts only deletes", async () => {
   const disk = new SimulatedDisk();
   const store = await storeWithBallast(disk);
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -978,7 +976,7 @@ test.each([
   { missingBytes: 1, isTaken: false },
   { missingBytes: 0, isTaken: true },
 ])(
-  "the ballast is taken only if the reserve stays free beside it: $missingBytes bytes missing",
+  "the ballast is allocated only if the reserve stays free: $missingBytes bytes missing",
   async ({ isTaken, missingBytes }) => {
     const disk = new SimulatedDisk();
     const options = { minFreeBytes: 50_000, ballastBytes: 100_000 };

@@ -1,10 +1,11 @@
 /**
- * Verifies that whatever is committed, flushed, crashed and reopened in whatever order, every read
- * gives the same result as a plain list of row versions, and no acknowledged commit is ever lost.
- * Method: a random schedule over three tables (shared, per user with a compound key and in its own
- * storage, without a key) on a simulated disk that loses what was not synced. After each crash the
- * commits that survive must be a prefix of those applied, and contain every one that was
- * acknowledged. To repeat a failure: SEED=<n> bun test tests/storage/local_store_simulation_test.ts
+ * Verifies that every read gives the same result as a plain list of row versions, whatever is
+ * committed, flushed, crashed and reopened in whatever order, and that no acknowledged commit is
+ * ever lost. The test runs a random schedule over three tables (shared; per user with a compound
+ * key and in a separate storage; without a key) on a simulated disk that loses what was not synced.
+ * After each crash, the commits that survive must be a prefix of those applied, and contain every
+ * acknowledged one. To repeat a failure: SEED=<n> bun test
+ * tests/storage/local_store_simulation_test.ts
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../src/base/seq.ts";
@@ -164,7 +165,7 @@ class Simulation {
       expect(readRows(store, table, { ...bounds, batchRows, seqMax })).toEqual(
         found.filter(([seq]) => Number(seq) <= seqMax),
       );
-      // Each version names the version that it replaces, as far back as a reader requests.
+      // Each version refers to the version that it replaces, as far back as a reader requests.
       expect(readChanges(store, table, { ...bounds, batchRows, prevsAfter: 0 })).toEqual(
         model.changes(table.tableId, bounds),
       );
@@ -278,7 +279,7 @@ class Simulation {
   }
 }
 
-/** Runs all ready work, for a few rounds. */
+/** Runs all ready work for a few rounds. */
 async function settled(rounds: number): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -300,19 +301,20 @@ async function simulate(seed: number, options: SimulationOptions): Promise<numbe
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 2, thorough: 12 }) : 1;
 
-test("LocalStore returns what a list of versions returns, through flushes and crashes", async () => {
+test("LocalStore agrees with a list of versions through flushes and crashes", async () => {
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) await simulate(seed, {});
 });
 
-test("LocalStore does the same when commits span log files and the log is recycled", async () => {
-  // Each file contains a few commits, so most commits are rolled, released and read back in parts.
+test("LocalStore agrees with the list if commits span log files and the log is recycled", async () => {
+  // Each file contains a few commits, so most commits cause files to be switched, released and read
+  // back in parts.
   const options = { walSegmentBytes: 4096, rowBytesMax: 1024, walMaxBytes: 3 * 4096 };
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     await simulate(seed + 1000, options);
   }
 });
 
-test("LocalStore does the same while segments are merged", async () => {
+test("LocalStore agrees with the list while segments are merged", async () => {
   let mergeCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     const mergeBounds = seed % 2 === 0 ? { mergeBounds: SMALL_MERGES } : {};

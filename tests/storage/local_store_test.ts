@@ -1,4 +1,4 @@
-/** The store's promises to its callers, one per test. */
+/** Tests the store's promises to its callers, one per test. */
 import { expect, test } from "bun:test";
 import { SEQ_EPOCH_MS, SEQ_ZERO, type Seq } from "../../src/base/seq.ts";
 import { type ChangedPartition, LocalStore, type Store } from "../../src/storage/mod.ts";
@@ -22,7 +22,7 @@ function rowsOf(store: Store, upTo?: number): unknown[][] {
   return readRows(store, TABLE, upTo === undefined ? {} : { upTo }).map(([, ...row]) => row);
 }
 
-test("apply is applied at once and visible only after the sync", async () => {
+test("apply takes effect in memory at once, and becomes visible only after the sync", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
   disk.holdsSyncs = true;
@@ -62,7 +62,7 @@ test("apply is applied at once and visible only after the sync", async () => {
   await store.close();
 });
 
-test("onVisible is called with each changed partition once, before writers get their responses", async () => {
+test("onVisible is called once for each changed partition, before writers get their responses", async () => {
   const store = await openStore({ definitions: [TABLE, OTHER] });
   const events: unknown[] = [];
   store.onVisible = (changed: readonly ChangedPartition[], seq: Seq) => {
@@ -87,7 +87,7 @@ test("onVisible is called with each changed partition once, before writers get t
   await store.close();
 });
 
-test("apply takes no row of a batch if one of its rows is refused", async () => {
+test("apply accepts no row of a batch if one of its rows is refused", async () => {
   const store = await openStore({ definitions: [TABLE, OTHER] });
   await commit(store, 1, "insert", [[1, "a"]]);
   const before = store.appliedSeq;
@@ -119,7 +119,7 @@ test("apply takes no row of a batch if one of its rows is refused", async () => 
   await store.close();
 });
 
-test("apply refuses a key twice, within a batch, a memtable and a segment, but not across owners", async () => {
+test("apply refuses a duplicate key within a batch, a memtable and a segment, but not across owners", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const insert =
     (owner: number, ...keys: number[]) =>
@@ -140,7 +140,7 @@ test("apply refuses a key twice, within a batch, a memtable and a segment, but n
   await store.close();
 });
 
-test("apply names the key that exists", async () => {
+test("apply names the existing key", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[5, "x"]]);
   expect(() =>
@@ -149,7 +149,7 @@ test("apply names the key that exists", async () => {
   await store.close();
 });
 
-test("an insert over a tombstone follows it: prev is the tombstone, and there is no old row", async () => {
+test("an insert over a tombstone follows the tombstone as its prev, without an old row", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const inserted = await commit(store, 1, "insert", [[1, "a"]]);
   const deleted = await commit(store, 1, "delete", [[1, "a"]]);
@@ -165,7 +165,7 @@ test("an insert over a tombstone follows it: prev is the tombstone, and there is
   await store.close();
 });
 
-test("a transaction fails on a key that changed after its snapshot, and only on such a key", async () => {
+test("a transaction fails only on a key that changed after its snapshot", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [
     [1, "a"],
@@ -184,7 +184,7 @@ test("a transaction fails on a key that changed after its snapshot, and only on 
   await store.close();
 });
 
-test("a transaction writes a key that changed after its snapshot, if the row is of this turn", async () => {
+test("a transaction can write a key that changed after its snapshot, if it read the row in the same tick", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[1, "a"]]);
   const snapshotSeq = store.visibleSeq;
@@ -217,7 +217,7 @@ test("a transaction may write the same key several times", async () => {
   await store.close();
 });
 
-test("scan reads any earlier seq as it was, before and after a flush", async () => {
+test("scan reads any earlier seq, before and after a flush", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const states: [number, unknown[][]][] = [[0, []]];
   const note = (): unknown => states.push([store.visibleSeq, rowsOf(store)]);
@@ -243,7 +243,7 @@ test("scan reads any earlier seq as it was, before and after a flush", async () 
   await store.close();
 });
 
-test("a scan continues over the rows that it opened with while they are flushed and replaced", async () => {
+test("a scan continues over the rows it opened with while they are flushed and replaced", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [
     [1, "a"],
@@ -280,7 +280,7 @@ test("lookup finds the version of a key at a seq without a scan", async () => {
   await store.close();
 });
 
-test("scan skips row groups whose zone maps rule them out", async () => {
+test("scan skips row groups that their zone maps exclude", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [
     [1, "a"],
@@ -303,7 +303,7 @@ test("scan skips row groups whose zone maps rule them out", async () => {
   await store.close();
 });
 
-test("a table is flushed when it has many rows, or old ones", async () => {
+test("a table is flushed when it has many rows or old ones", async () => {
   const clock = new ManualClock();
   const byRows = { ...TABLE, flush: { rowsMax: 3, ageMsMax: 1e12 } };
   const byAge = { ...OTHER, flush: { rowsMax: 1e9, ageMsMax: 1000 } };
@@ -325,7 +325,7 @@ test("a table is flushed when it has many rows, or old ones", async () => {
   await store.close();
 });
 
-test("a table that is written fast is flushed every four seconds, or when it holds much", async () => {
+test("a table with fast writes is flushed every four seconds, or when its memtable is large", async () => {
   const clock = new ManualClock();
   const byRows = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 1e12 } };
   const options = { walMaxBytes: 256 * 1024 };
@@ -357,7 +357,7 @@ test("a table that is written fast is flushed every four seconds, or when it hol
   await store.close();
 });
 
-test("a memtable that holds too much is flushed when the log begins another file, and on startup", async () => {
+test("a large memtable is flushed when the log begins another file, and on startup", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -388,7 +388,7 @@ test("a memtable that holds too much is flushed when the log begins another file
   await leftOver.close();
 });
 
-test("a few rows keep at most one full log file, also after a restart", async () => {
+test("a few rows keep at most one full log file, even after a restart", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -435,7 +435,7 @@ test("a few rows keep at most one full log file, also after a restart", async ()
   await started.close();
 });
 
-test("memtables that hold too much together are flushed, the largest first, down to a half", async () => {
+test("memtables that are too large together are flushed, largest first, down to half", async () => {
   const clock = new ManualClock();
   const flush = { rowsMax: 999_999, ageMsMax: 1e12 };
   const table = (tableId: number): typeof TABLE =>
@@ -456,13 +456,13 @@ test("memtables that hold too much together are flushed, the largest first, down
   await add(2, 12);
   expect(flushed()).toEqual([]);
   await add(3, 6);
-  // The second table has the most rows, and the others together have a little more than half.
+  // The second table has the most rows, and the other tables together have slightly more than half.
   expect(flushed().toSorted((left, right) => left - right)).toEqual([1, 2]);
   expect(store.stats(3).unflushedVersions).toBe(6);
   await store.close();
 });
 
-test("rows that wait for the pace of flushes are not flushed later than their age requires", async () => {
+test("rows that wait for the flush interval are flushed no later than their age requires", async () => {
   const clock = new ManualClock();
   const both = { ...TABLE, flush: { rowsMax: 2, ageMsMax: 3000 } };
   const store = await openStore({ clock, definitions: [both] });
@@ -485,7 +485,7 @@ test("rows that wait for the pace of flushes are not flushed later than their ag
   await store.close();
 });
 
-test("flush of an empty table writes nothing; flush twice at once writes each row once", async () => {
+test("flush of an empty table writes nothing, and two simultaneous flushes write each row once", async () => {
   const store = await openStore({ definitions: [TABLE] });
   expect(await store.flush(1)).toEqual({ versions: 0 });
   await commit(store, 1, "insert", [[1, "a"]]);
@@ -541,7 +541,7 @@ test("defineTable adds, drops and widens columns of existing rows", async () => 
   await store.close();
 });
 
-test("dropTable makes a table unreadable at once and removes its files after the last reader", async () => {
+test("dropTable makes a table unreadable at once, and removes its files after the last reader", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
@@ -558,7 +558,7 @@ test("dropTable makes a table unreadable at once and removes its files after the
   await store.close();
 });
 
-test("recovery skips the rows of a table that the catalog no longer knows", async () => {
+test("recovery skips the rows of a table that the catalog no longer contains", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE, OTHER] });
@@ -571,12 +571,12 @@ test("recovery skips the rows of a table that the catalog no longer knows", asyn
   expect(manifest.load().segments).toEqual([]);
   expect(again.segments()).toEqual([]);
   expect(readRows(again, OTHER).map(([, ...row]) => row)).toEqual([[1, "kept"]]);
-  // The file was not deleted: only the catalog says that it is not needed.
+  // The file was not deleted; only the catalog says that it is not needed.
   expect(disk.list(`${DATA_PATH}/lost+found`).map(({ name }) => name)).toEqual(["1-1.seg"]);
   await again.close();
 });
 
-test("seqs and ids ascend over restarts, also when the clock goes back", async () => {
+test("seqs and ids ascend across restarts, even if the clock goes back", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -620,7 +620,7 @@ test("LocalStore.open refuses a catalog that is older than the log", async () =>
   await again.close();
 });
 
-test("LocalStore.open that is refused changes nothing in the manifest", async () => {
+test("LocalStore.open changes nothing in the manifest if it is refused", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -637,7 +637,7 @@ test("LocalStore.open that is refused changes nothing in the manifest", async ()
   expect(older.load()).toEqual(manifest.load());
 });
 
-test("snowflakeId never repeats an id, not even one that no durable row has", async () => {
+test("snowflakeId never repeats an id, not even one without a durable row", async () => {
   let disk = new SimulatedDisk();
   let last = 0;
   for (let life = 0; life < 4; life += 1) {
@@ -654,7 +654,7 @@ test("snowflakeId never repeats an id, not even one that no durable row has", as
   }
 });
 
-test("LocalStore.open refuses a directory in use, and a newer one without changing a byte", async () => {
+test("LocalStore.open refuses a directory in use, and a newer format without changing a byte", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
   expect(await laterErrorCodeOf(() => openStore({ disk, definitions: [TABLE] }))).toBe(
@@ -707,7 +707,7 @@ test("liveRowCount follows commits as they become visible", async () => {
   await store.close();
 });
 
-test("relaxed durability responds before the sync", async () => {
+test("relaxed durability answers before the sync", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({
     disk,
@@ -727,7 +727,7 @@ test("relaxed durability responds before the sync", async () => {
   expect(store).toBeInstanceOf(LocalStore);
 });
 
-test("a policy without an age sets no timer, and log files too small for a row are refused", async () => {
+test("a flush policy without an age sets no timer, and log files too small for a row are refused", async () => {
   const clock = new ManualClock();
   const ageless = { ...TABLE, flush: { rowsMax: Infinity, ageMsMax: Infinity } };
   const store = await openStore({ clock, definitions: [ageless] });

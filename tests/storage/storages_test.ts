@@ -1,6 +1,6 @@
 /**
- * Storages on a simulated disk: how they are created, found and refused, and that tables in them
- * lose nothing, whatever the disk does in the meantime.
+ * Tests storages on a simulated disk: how they are created, found and refused. Tables in them lose
+ * nothing, whatever the disk does in the meantime.
  */
 import { describe, expect, test } from "bun:test";
 import type { Disk, DiskFile, OpenOptions } from "../../src/base/disk.ts";
@@ -55,7 +55,7 @@ function storagesOn(disk: Disk, seed = 2): Storages {
   return new Storages({ disk, log: silentLog, random, allowedRoots, dataPath: DATA_PATH });
 }
 
-/** Makes a disk fail as a plan specifies. Returns a function that reports whether it has failed. */
+/** Makes a disk fail as planned. Returns a function that reports whether it has failed. */
 function failsOnce(disk: SimulatedDisk, plan: FaultPlan): () => boolean {
   let isMet = false;
   disk.faultPlan = (...args) => {
@@ -112,7 +112,7 @@ test("Storages.create is complete or undone after a loss of power at any operati
   expect(crashed.length).toBeGreaterThan(30);
 });
 
-test("Storages.create yields to others while a disk takes long to sync", async () => {
+test("Storages.create yields to other work while a disk takes long to sync", async () => {
   const disk = diskWithStorages();
   disk.holdsSyncs = true;
   const storages = storagesOn(disk);
@@ -121,7 +121,7 @@ test("Storages.create yields to others while a disk takes long to sync", async (
     isCreated = true;
     return listed;
   });
-  // These syncs are for the root and the probe, its parent, the mark, and the name of the mark.
+  // These syncs are for the root and the probe, its parent, the marker, and the name of the marker.
   for (let count = 0; count < 5; count += 1) {
     await new Promise((resolve) => setImmediate(resolve));
     expect(isCreated).toBe(false);
@@ -141,7 +141,7 @@ test.each([
   ],
   ["its directory", { storageId: "other", root: ROOT }, /storage fast is in/],
   ["a directory in it", { storageId: "other", root: `${ROOT}/tmp` }, /storage fast is in/],
-])("Storages.create leaves %s to the statement that came first", async (_what, other, why) => {
+])("Storages.create gives %s to the statement that came first", async (_what, other, why) => {
   const disk = diskWithStorages();
   disk.holdsSyncs = true;
   const storages = storagesOn(disk);
@@ -158,7 +158,7 @@ test.each([
   storages.close();
 });
 
-test("Storages.create takes a directory of one that was dropped once its last file is gone", async () => {
+test("Storages.create accepts the directory of a dropped storage once its last file is gone", async () => {
   const disk = diskWithStorages();
   const storages = storagesOn(disk);
   await storages.create(WANTED);
@@ -173,7 +173,7 @@ test("Storages.create takes a directory of one that was dropped once its last fi
 });
 
 test.each(OPERATIONS)(
-  "Storages.create that fails at a %s can be tried again",
+  "Storages.create can be repeated after it failed at a %s",
   async (operation) => {
     for (let nth = 1; ; nth += 1) {
       const disk = diskWithStorages();
@@ -196,7 +196,7 @@ test.each(OPERATIONS)(
 );
 
 test.each(OPERATIONS)(
-  "Storages.drop that fails at a %s releases the directory",
+  "Storages.drop releases the directory after it failed at a %s",
   async (operation) => {
     for (let nth = 1; ; nth += 1) {
       const disk = diskWithStorages();
@@ -205,7 +205,7 @@ test.each(OPERATIONS)(
       const isMet = failsOnce(disk, failNth(operation, nth, { code: "EIO" }));
       storages.drop("fast");
       disk.faultPlan = undefined;
-      // The directory may belong to a storage only if the mark could not be removed.
+      // The directory may belong to a storage only if the marker could not be removed.
       if (disk.exists(`${ROOT}/STORAGE`)) disk.remove(`${ROOT}/STORAGE`);
       expect(storageFault(disk, await storages.create(WANTED))).toBeUndefined();
       storages.close();
@@ -214,7 +214,7 @@ test.each(OPERATIONS)(
   },
 );
 
-test("Storages.drop removes every directory except the root and those that hold a file", () => {
+test("Storages.drop removes every directory except the root and those that contain a file", () => {
   for (const [path, left] of [
     ["lost+found", []],
     ["lost+found/1-99.seg", ["lost+found"]],
@@ -230,7 +230,7 @@ test("Storages.drop removes every directory except the root and those that hold 
   }
 });
 
-test("Storages.open refuses a mark with any byte changed, and one of another storage", () => {
+test("Storages.open refuses a marker with any byte changed, and the marker of another storage", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   const bytes = disk.sizeOf(`${ROOT}/STORAGE`) ?? 0;
@@ -245,7 +245,7 @@ test("Storages.open refuses a mark with any byte changed, and one of another sto
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
-test("Storages.open refuses one that another process uses, and one with a newer segment", () => {
+test("Storages.open refuses a storage that another process uses, and one with a newer segment", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   const first = storagesOn(disk);
@@ -255,7 +255,7 @@ test("Storages.open refuses one that another process uses, and one with a newer 
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
-test("Storages.open reports one that cannot be written as a fault, until startup finds it writable", () => {
+test("Storages.open reports a storage that cannot be written to until startup finds it writable", () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   disk.faultPlan = (operation, path) =>
@@ -265,7 +265,7 @@ test("Storages.open reports one that cannot be written as a fault, until startup
   expect(faultOf(disk, listed)).toBeUndefined();
 });
 
-test("Storages.adopt takes an existing, empty directory, and no other", () => {
+test("Storages.adopt accepts only an existing, empty directory", () => {
   const disk = diskWithStorages();
   const storages = storagesOn(disk);
   expect(storages.adopt(WANTED)).toBeUndefined();
@@ -305,7 +305,7 @@ class StalledFile extends ForwardingFile {
   }
 }
 
-test("Storages.examine yields to others while a disk takes long to sync", async () => {
+test("Storages.examine yields to other work while a disk takes long to sync", async () => {
   const disk = diskWithStorages();
   const listed = makeStorage(disk, "fast");
   const stalled = new StalledDisk(disk);
@@ -327,7 +327,7 @@ test("Storages.examine yields to others while a disk takes long to sync", async 
 
 describe("a table in a storage", () => {
   test.each([false, true])(
-    "that is dropped with it has its files removed by the last reader, but not another's in its place: %p",
+    "a table that is dropped with its storage leaves its files to the last reader, and others' files alone: %p",
     async (isTaken) => {
       const disk = diskWithStorages();
       const storage = makeStorage(disk, "fast");
@@ -372,7 +372,7 @@ describe("a table in a storage", () => {
     return { store, scan };
   }
 
-  test("that is dropped with it keeps files that others have put there in the meantime", async () => {
+  test("a table that is dropped with its storage keeps files that others have put there in the meantime", async () => {
     const disk = diskWithStorages();
     const { scan, store } = await droppedWhileRead(disk);
     const others = [`${ROOT}/tmp/theirs`, `${ROOT}/segments/theirs/1.seg`];
@@ -387,7 +387,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("that is dropped with it keeps a directory that another process locks", async () => {
+  test("a table that is dropped with its storage keeps a directory that another process locks", async () => {
     const disk = diskWithStorages();
     const { scan, store } = await droppedWhileRead(disk);
     const release = disk.lock(`${ROOT}/LOCK`);
@@ -402,7 +402,7 @@ describe("a table in a storage", () => {
   });
 
   test.each(OPERATIONS)(
-    "that is dropped with it can be created again after a %s failed",
+    "a table that is dropped with its storage can be created again after a failed %s",
     async (at) => {
       for (let nth = 1; ; nth += 1) {
         const disk = diskWithStorages();
@@ -421,7 +421,7 @@ describe("a table in a storage", () => {
     },
   );
 
-  test("has its files there, and files that the manifest does not list go to the storage's lost+found", async () => {
+  test("a table in a storage has its files there, and unlisted files go to the storage's lost+found", async () => {
     const disk = diskWithStorages();
     const storages = [makeStorage(disk, "fast")];
     const manifest = new MemoryManifest();
@@ -443,7 +443,7 @@ describe("a table in a storage", () => {
     await again.close();
   });
 
-  test("is read when the disk of its storage refuses to be swept, and the next start sweeps it", async () => {
+  test("a table is read although its storage cannot be swept, and the next start sweeps the storage", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const parts = {
@@ -469,7 +469,7 @@ describe("a table in a storage", () => {
     expect(disk.exists(left)).toBe(false);
   });
 
-  test("keeps deletion vectors beside older segments in the data directory, and merges take those along", async () => {
+  test("a table keeps deletion vectors of older segments in the data directory, until merges move them", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const manifest = new MemoryManifest();
@@ -505,7 +505,7 @@ describe("a table in a storage", () => {
   });
 
   test.each(OPERATIONS)(
-    "loses nothing when a %s fails in a flush or a merge",
+    "a table in a storage loses nothing if a %s fails in a flush or a merge",
     async (operation) => {
       for (let nth = 1; nth < 60; nth += 1) {
         const disk = diskWithStorages();
@@ -545,7 +545,7 @@ describe("a table in a storage", () => {
     },
   );
 
-  test("accepts no more rows while its disk is full, and other tables do", async () => {
+  test("a table in a storage accepts no rows while its disk is full, but other tables do", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -567,7 +567,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("accepts no more rows while its storage is missing or refuses it, until a flush finds it again", async () => {
+  test("a table in a storage accepts no rows while the storage is missing, until a flush finds it again", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -599,7 +599,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  test("is named when the log grows because its storage is missing, and the log shrinks once it is back", async () => {
+  test("a table with a missing storage is named when the log grows, and the log shrinks once it is back", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -638,7 +638,7 @@ describe("a table in a storage", () => {
     await again.close();
   });
 
-  test("does not count as full when the disk of the data directory is", async () => {
+  test("a table in a storage does not count as full when the disk of the data directory is", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const manifest = new MemoryManifest();
@@ -655,7 +655,7 @@ describe("a table in a storage", () => {
     await store.close();
   });
 
-  describe("after another storage replaced its own while that was open", () => {
+  describe("a table whose storage was replaced by another while open", () => {
     const entryPath = `${ROOT}/segments/app/t/1/1.seg`;
 
     /**
@@ -706,7 +706,7 @@ describe("a table in a storage", () => {
       await store.close();
     }
 
-    test("is refused, and none of its segments counts as damaged", async () => {
+    test("a table whose storage was replaced is refused, and none of its segments counts as damaged", async () => {
       const { again, disk, manifest } = await withAnother();
       const store = await again();
       swap(disk);
@@ -716,7 +716,7 @@ describe("a table in a storage", () => {
       await expectWhole(disk, manifest, again);
     });
 
-    test("has the damage forgotten that a copy of it met", async () => {
+    test("a table whose storage returns forgets the damage in the replacement", async () => {
       const { again, disk, manifest } = await withAnother();
       const store = await again();
       swap(disk);
@@ -728,7 +728,7 @@ describe("a table in a storage", () => {
       await expectWhole(disk, manifest, again);
     });
 
-    test("removes no file there when it is dropped", async () => {
+    test("a table whose storage was replaced removes no file there when it is dropped", async () => {
       const { again, disk } = await withAnother();
       const store = await again();
       swap(disk);
@@ -738,7 +738,7 @@ describe("a table in a storage", () => {
     });
   });
 
-  test("is refused while its storage is missing, and its rows of the log are kept", async () => {
+  test("a table is refused while its storage is missing, and its rows in the log are kept", async () => {
     const disk = diskWithStorages();
     const storage = makeStorage(disk, "fast");
     const manifest = new MemoryManifest();

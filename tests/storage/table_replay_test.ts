@@ -1,6 +1,6 @@
 /**
- * Startup restores memtables from the log: the values, keys and replacements that existed when the
- * last process ended abruptly.
+ * Verifies that startup restores memtables from the log: the values, keys and replacements that
+ * existed when the last process ended abruptly.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../src/storage/mod.ts";
@@ -19,7 +19,7 @@ import { MemoryManifest } from "../support/memory_manifest.ts";
 import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit, defineTable, openStore, readRows } from "../support/store_fixture.ts";
 
-/** Returns the state that a process finds if it starts after this process ended abruptly. */
+/** Returns the state that a new process would find if this process ended abruptly. */
 function afterCrash(
   { disk, manifest }: { disk: SimulatedDisk; manifest: MemoryManifest },
   definitions: readonly TableDefinition[],
@@ -31,7 +31,7 @@ function afterCrash(
   });
 }
 
-test("a replayed row has the committed values, of every form", async () => {
+test("a replayed row has the committed values, in every form", async () => {
   const types = [BIGINT, INT, DOUBLE, BOOLEAN, TEXT, JSON_TEXT, BYTES, decimalType(30, 2)];
   const table = defineTable(1, types);
   const rows: Row[] = [
@@ -58,7 +58,7 @@ test("a replayed row has the committed values, of every form", async () => {
   await store.close();
 });
 
-test("writes of one table with other columns each time, between those of another", async () => {
+test("writes to one table with different columns each time are replayed between those to another", async () => {
   const narrow = defineTable(1, [BIGINT, TEXT, decimalType(9, 1)]);
   const other = defineTable(2, [TEXT, BIGINT]);
   const [id, text, amount] = narrow.columns;
@@ -97,7 +97,7 @@ test("writes of one table with other columns each time, between those of another
   await store.close();
 });
 
-test("replacements and deletions are as before, for keys of text and of two columns", async () => {
+test("replacements and deletions are replayed for keys of text and of two columns", async () => {
   const words = defineTable(1, [TEXT, INT]);
   const pairs = defineTable(2, [TEXT, INT, TEXT], [1, 2]);
   const disk = new SimulatedDisk();
@@ -130,7 +130,7 @@ test("replacements and deletions are as before, for keys of text and of two colu
   await store.close();
 });
 
-test("rows that are in a segment are skipped, the later ones are not", async () => {
+test("rows that are in a segment are skipped, and later ones are replayed", async () => {
   const table = defineTable(1, [BIGINT, TEXT]);
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();

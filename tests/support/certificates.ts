@@ -1,4 +1,4 @@
-/** Certificates for tests that serve over TLS. Openssl makes them, where it is installed. */
+/** Creates certificates for tests that serve over TLS, with openssl if it is installed. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** Makes a certificate that its own key has signed. */
+/** Creates a certificate that is signed with its own key. */
 export function certificateFor(name: string): Certificate {
   const directory = mkdtempSync(join(tmpdir(), "tidemark-cert-"));
   const [cert, key] = [join(directory, "cert.pem"), join(directory, "key.pem")];

@@ -1,4 +1,6 @@
-/** Chunk caches and the column orders that they keep, for tests of the parts that fill them. */
+/**
+ * Creates chunk caches and the column orders that they keep, for tests of the parts that fill them.
+ */
 import { defined } from "../../src/base/assert.ts";
 import { ChunkCache, sharedCache } from "../../src/storage/segment/chunk_cache.ts";
 import { type ColumnOrder, orderOf } from "../../src/storage/segment/column_order.ts";

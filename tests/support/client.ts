@@ -8,7 +8,7 @@ import type { ClientMessage, ServerMessage } from "../../src/protocol/mod.ts";
 /** The maximum time that a test waits for a message. */
 const WAIT_MS_MAX = 20_000;
 
-/** One data frame as it arrived. */
+/** A data frame as it arrived. */
 export interface Frame {
   readonly isText: boolean;
   readonly isGzip: boolean;
@@ -82,7 +82,7 @@ export class SocketClient {
     this.#socket.send(frame);
   }
 
-  /** Returns the next message that has not been read. */
+  /** Authenticates by message. */
   async next(): Promise<ServerMessage> {
     await this.#until(() => this.frames.length > this.#readIndex || this.#closed !== undefined);
     const frame = this.frames[this.#readIndex];
@@ -134,11 +134,11 @@ export interface ConnectOptions {
   /** The token, which is sent as a header of the upgrade. */
   token?: string;
   headers?: Readonly<Record<string, string>>;
-  /** Sends messages as MessagePack. The query string must ask for it. */
+  /** Sends messages as MessagePack, which the query string must request. */
   packs?: boolean;
 }
 
-/** Encodes a message as MessagePack, and compresses a long one. */
+/** Encodes a message as MessagePack, and compresses it if it is long. */
 export function packedFrame(message: Readonly<Record<string, unknown>>): Uint8Array<ArrayBuffer> {
   const packed = new Uint8Array(packr.pack(message));
   return packed.length < GZIP_BYTES_MIN ? packed : new Uint8Array(gzipSync(packed));

@@ -22,7 +22,7 @@ function bodyOf(data: Uint8Array, pieceBytes: number = data.length || 1): CopyBo
 const EMPTY = bodyOf(new Uint8Array(0));
 
 export interface CopyInOptions {
-  /** The size of the pieces. If absent, all data are in one piece. */
+  /** The size of the pieces. If it is absent, all data are in one piece. */
   readonly pieceBytes?: number;
 }
 

@@ -24,17 +24,17 @@ export interface OpenOptions {
   readonly log?: Log;
   readonly random?: Random;
   readonly jwtSecret?: () => Uint8Array;
-  /** Sends every query that readers can run to readers that run in this thread. */
+  /** Sends every query that readers can run to readers that run on this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided among three readers in this thread. */
+  /** Divides every query that can be divided among three readers on this thread. */
   readonly divides?: boolean;
   /** Reads long queries in threads, as a server does. The clock should be the system's. */
   readonly inThreads?: boolean;
   /** Whether readers get statements before they turn out to be long; true if absent. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses the readers in this thread. */
+  /** Holds, fails or refuses the readers on this thread. */
   readonly heldReaders?: HeldReaders;
-  /** Brings a backup to a point in time, in a thread as in a server. */
+  /** Brings a backup to a point in time in a thread, as in a server. */
   readonly bringInThread?: PointBringer;
 }
 
@@ -85,7 +85,7 @@ export function openAt(
 }
 
 /**
- * A reader in this thread runs without interruption, so the first would read everything if the
+ * A reader on this thread runs without interruption, so the first one would read everything if the
  * readers did not alternate.
  */
 const DIVIDING = { rowsEach: 0, msMin: 0, runsMin: 0, isInTurn: true, gatheredBytesMax: 64 * 1024 };

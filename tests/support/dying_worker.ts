@@ -1,5 +1,5 @@
 /**
- * Replaces the threads that write segments: it flushes, but dies during each merge, either by an
+ * Replaces the threads that write segments. It flushes, but dies during each merge, either by an
  * uncaught error or silently.
  */
 import { bunDisk } from "../../src/base/bun_disk.ts";

@@ -1,6 +1,4 @@
-/**
- * A whole segment in memory: its rows, and the bytes of its file.
- */
+/** A complete segment in memory: its rows, and the bytes of its file. */
 import { ByteWriter } from "../../src/base/byte_writer.ts";
 import { groupEnd } from "../../src/storage/segment/group_size.ts";
 import {
@@ -33,7 +31,9 @@ export function encodeSegment(input: SegmentInput): Uint8Array<ArrayBuffer> {
   }
 }
 
-/** Yields the bytes of a segment file in order. Some pieces are empty, to let other work run. */
+/**
+ * Yields the bytes of a segment file in order. Some pieces are empty, so that other work can run.
+ */
 export function* segmentChunks(input: SegmentInput): Generator<Uint8Array, SegmentEnd> {
   const vectors = input.columns.map(({ vector }) => vector);
   const rowCount = input.seqs.length;

@@ -1,9 +1,9 @@
 /**
  * Decides whether a campaign on the real server notices an injected fault.
  *
- * The fault depends on an occasion: a resume that skips nothing misses nothing, and two messages of
- * one row may never arrive together. A run without an occasion proves nothing, so another one with
- * the next seed follows it.
+ * A fault may have no opportunity to show: a resume that skips nothing misses nothing, and two
+ * messages of one row may never arrive together. A run without an opportunity proves nothing, so
+ * another one with the next seed follows it.
  */
 
 /** The maximum number of runs. A fault that they do not notice counts as not found. */

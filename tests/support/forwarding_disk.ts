@@ -51,7 +51,7 @@ export class ForwardingDisk implements Disk {
     this.disk.remove(path);
   }
 
-  /** Acts synchronously, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is reproducible. */
   removeSoon(path: string): Promise<void> | undefined {
     this.remove(path);
     return undefined;
@@ -65,7 +65,7 @@ export class ForwardingDisk implements Disk {
     this.disk.syncDirectory(path);
   }
 
-  /** Acts synchronously, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is reproducible. */
   async syncDirectorySoon(path: string): Promise<void> {
     this.syncDirectory(path);
   }
@@ -115,7 +115,7 @@ export class ForwardingFile implements DiskFile {
 
   /**
    * Makes the two calls that this method combines, so that a subclass that overrides one of them
-   * sees it.
+   * notices it.
    */
   async writeDurably(bytes: Uint8Array, offset: number): Promise<void> {
     this.write(bytes, offset);

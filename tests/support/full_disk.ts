@@ -1,4 +1,4 @@
-/** A disk that runs full once, at a chosen moment. */
+/** A disk that becomes full once, at a chosen moment. */
 import type { DiskFile, OpenOptions } from "../../src/base/disk.ts";
 import { DiskError } from "../../src/base/errors.ts";
 import { ForwardingDisk, ForwardingFile } from "./forwarding_disk.ts";

@@ -1,10 +1,10 @@
 /**
  * Golden data directories: the files of one version, kept permanently, and everything that every
- * later version must read in them.
+ * later version must be able to read in them.
  *
  * `writeGolden` uses SQL to create a directory with an example of everything, with its own clock
  * and random numbers. `contentsOf` returns everything that can be read in it, as JSON. Each format
- * has a folder `tests/fixtures/format-<n>/`, with the directory and the contents as they were when
+ * has a folder `tests/fixtures/format-<n>/`, with the directory and its contents at the time when
  * it was written.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export const GOLDEN_PASSWORD = "correct horse battery";
 
 export const LOCAL_CALLER = { address: "127.0.0.1", isLocal: true };
 
-/** Log files have the smallest allowed size, since their zeros are kept permanently, too. */
+/** Log files have the smallest allowed size, because their zeros are also kept permanently. */
 const CONFIG = `
 storage.wal_segment_bytes = 1048576
 limits.max_row_bytes = 65536
@@ -44,7 +44,7 @@ const EVERY_TYPE = `
   raw BYTES, doc JSON, tree JSONB, moment TIMESTAMP, instant DATETIME, day DATE, hour TIME,
   tag UUID, place EMBEDDING(3)`;
 
-/** The values of each column after the key. Values that are missing in a row are NULL. */
+/** The values of each column after the key. Values that a row lacks are NULL. */
 const TYPE_ROWS: readonly string[] = [
   `true, 32767, 2147483647, 9223372036854775807, 0.1, 1e300, 9999999999.99,
    12345678901234567890123456789012.123456, 'ä€𝄞', 'ÄÖÜß', '\\x00ff10', '{"b": 1.50, "a": [null]}',
@@ -121,8 +121,8 @@ function runner(database: Database, clock: ManualClock): Run {
 }
 
 /**
- * Creates merged segments and their history, younger segments with deletion vectors, and a tail
- * that only the log contains.
+ * Creates merged segments and their history, younger segments with deletion vectors, and rows that
+ * only the log contains.
  */
 async function fill(
   database: Database,
@@ -219,7 +219,7 @@ async function fillReferences(database: Database, run: Run): Promise<void> {
 }
 
 /**
- * Creates segments with values of an enum type, whose labels changed since, and with NaN and
+ * Creates segments with values of an enum type whose labels have changed since, and with NaN and
  * infinity.
  */
 async function fillEnums(database: Database, run: Run): Promise<void> {
@@ -239,7 +239,8 @@ async function fillEnums(database: Database, run: Run): Promise<void> {
 }
 
 /**
- * Creates columns of a domain, moments without end and before Christ, and a view of a renamed one.
+ * Creates columns of a domain, infinite timestamps and timestamps before Christ, and a view of a
+ * renamed one.
  */
 async function fillDomains(database: Database, run: Run): Promise<void> {
   await run(
@@ -333,7 +334,7 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns the contents of a database as plain JSON, without parts that a later program may change.
+ * Returns the contents of a database as plain JSON, without parts that a later version may change.
  */
 export async function contentsOf(database: Database): Promise<unknown> {
   const { catalog, store, blobs } = database;
@@ -423,7 +424,7 @@ export function filesIn(directory: string): Record<string, string> {
   return files;
 }
 
-/** Returns a directory as fixture text: its files without the lock. */
+/** Returns a directory as the text of a fixture: its files without the lock. */
 export function packed(directory: string): Uint8Array<ArrayBuffer> {
   const { LOCK: _, ...files } = filesIn(directory);
   return Bun.gzipSync(new TextEncoder().encode(JSON.stringify(files)), { level: 9 });

@@ -1,5 +1,5 @@
 /**
- * A clock by which a time slice is over at each check, so that stepwise work yields after every
+ * A clock by which a time slice is over at each check, so that work in steps yields after every
  * step, however fast the machine is. It counts the steps.
  */
 import { CountingClock } from "./counting_clock.ts";

@@ -1,5 +1,5 @@
 /**
- * Readers in this thread that do nothing until a test releases them, and fail when a test requests
+ * Readers on this thread that do nothing until a test releases them, and fail when a test asks for
  * it. A test may also refuse to open readers.
  */
 import type { OpenReader, ToReader } from "../../src/sql/mod.ts";
@@ -25,7 +25,7 @@ export class HeldReaders {
   isRefusing = false;
   /** True if opened readers exit before they have started. */
   isFailingStarts = false;
-  /** True if opened readers report their start only after a release. */
+  /** True if opened readers report that they have started only after a release. */
   isHoldingStarts = false;
   /** The number of statements sent to readers. */
   jobCount = 0;

@@ -1,4 +1,4 @@
-/** Determines what a merge does with each row, for tests of the merges. */
+/** Determines what a merge does with each row, for tests of merges. */
 import { History, type HistoryLimits } from "../../src/storage/table/history.ts";
 
 export { type Fate, type HistoryLimits, NOT_CURRENT } from "../../src/storage/table/history.ts";

@@ -1,7 +1,7 @@
 /**
- * The real server in this process, on a free port: real HTTP and WebSocket, a real catalog, a real
- * identity, and the real live engine over the model store. Scripted responses replace SQL, since
- * server tests do not depend on its behaviour.
+ * Runs the real server in this process, on a free port: real HTTP and WebSocket, a real catalog, a
+ * real identity component, and the real live engine over the model store. Scripted responses
+ * replace SQL, because server tests do not depend on its behaviour.
  */
 
 import { mkdtempSync, rmSync } from "node:fs";
@@ -191,7 +191,7 @@ export interface TestServerOptions {
   script?: SqlScript;
   /** Replaces parts of the server. */
   parts?: Partial<ServerOptions>;
-  /** The files; none if absent. */
+  /** The files; absent for none. */
   files?: (world: { catalog: CatalogDatabase; store: ModelStore }) => FileAccess;
 }
 
@@ -308,7 +308,7 @@ function noFiles(): never {
   throw new Error("Cannot open a file: this test has none");
 }
 
-/** The configuration without any key about accounts. */
+/** The configuration without any key for accounts. */
 export const NO_ACCOUNTS: AccountSettings = {
   signUp: "off",
   hasGuests: false,

@@ -1,11 +1,11 @@
 /**
  * Injects faults into a server that a test has started for this purpose. The server process
- * preloads this file, which inserts a call before one line of each stage of a request. The server's
+ * preloads this file, which inserts a call before one line in each stage of a request. The server's
  * own code does not refer to this file.
  *
  * The call throws once, in the stage that the file of INJECTED_FAULT names, after the stage has
- * been passed the number of times that the file gives. If a line is missing or occurs twice, the
- * server does not start: the stage has moved, and its entry must be updated.
+ * been passed as often as the file says. If a line is missing or occurs twice, the server does not
+ * start: the code has changed, and the entry must be updated.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { AssertionError } from "../../src/base/assert.ts";
 export interface InjectedFault {
   readonly stage: FaultStage;
   readonly kind: FaultKind;
-  /** The number of times that the stage is passed before the bug. */
+  /** The number of times that the stage is passed before the fault. */
   readonly skip: number;
 }
 
@@ -211,7 +211,7 @@ function sourceWithFaults(path: string): string {
   return withFaults(sourceAt(path), STAGES_BY_PATH.get(path) ?? []);
 }
 
-/** Faults are injected into reader threads, too. */
+/** Faults are also injected into reader threads. */
 const THREADS = join(ROOT, "threads/message_thread.ts");
 
 function sourceAt(path: string): string {
@@ -257,7 +257,7 @@ function fail(kind: FaultKind): never {
   }
 }
 
-/** This is not a tail call, because a tail call would need no stack. */
+/** This is not a tail call, because a tail call would need no stack frame. */
 function overflow(depth: number): number {
   return overflow(depth + 1) + depth;
 }

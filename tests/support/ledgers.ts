@@ -1,4 +1,4 @@
-/** Request ledgers, for tests of the gates at which statements wait. */
+/** Creates request ledgers, for tests of the gates at which statements wait. */
 import { newLedger, type RequestLedger } from "../../src/sql/execute/context/request_ledger.ts";
 
 /** A deadline that never arrives. */

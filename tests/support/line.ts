@@ -1,4 +1,4 @@
-/** A network line to a server on this machine, which a test can cut and mend. */
+/** A network connection to a server on this machine, which a test can interrupt and restore. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
 export class Line implements Disposable {
@@ -19,7 +19,7 @@ export class Line implements Disposable {
       ] as const) {
         this.#sockets.add(from);
         from.pipe(to);
-        // An end without a farewell ends the other side as well.
+        // A connection that ends without a closing handshake is ended on the other side as well.
         from.on("error", () => to.destroy());
         from.on("close", () => {
           this.#sockets.delete(from);
@@ -29,7 +29,7 @@ export class Line implements Disposable {
     });
   }
 
-  /** Opens a line to the server at a URL. */
+  /** Opens a proxy to the server at a URL. */
   static async to(url: string): Promise<Line> {
     const line = new Line(Number(new URL(url).port));
     await new Promise<void>((resolve) => line.#server.listen(0, "127.0.0.1", resolve));
@@ -40,7 +40,7 @@ export class Line implements Disposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Drops all connections, and refuses others until the line is mended. */
+  /** Drops all connections, and refuses new ones until the connection is restored. */
   cut(): void {
     this.#isCut = true;
     for (const socket of this.#sockets) socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * The parts that tests of the live layer share: a table of chat messages, a planner that knows a
- * few fixed queries, and a socket that records the messages sent to it.
+ * Provides the parts that tests of the live layer share: a table of chat messages, a planner that
+ * knows a few fixed queries, and a socket that records the messages sent to it.
  */
 
 import type { Principal } from "../../src/auth/mod.ts";
@@ -189,8 +189,8 @@ export function queryTexts(): string[] {
 }
 
 /**
- * Returns whether a row of `chat.messages` is in the result of a query, by an evaluation of the
- * tests' own.
+ * Returns whether a row of `chat.messages` is in the result of a query, as the tests themselves
+ * evaluate it.
  */
 export function isInResult(sql: string, row: Row, parameter?: string): boolean {
   const known = defined(KNOWN[sql], "the query is known");
@@ -204,12 +204,12 @@ export class KnownQueries implements Pick<SqlEngine, "planFollowed" | "planLive"
   refusal: DatabaseError | undefined;
   mayRead = true;
   schemaVersion = 1;
-  /** Stands for the policies that apply: queries under other policies share nothing. */
+  /** Represents the policies that apply: queries under different policies share nothing. */
   policyVersion = 1;
   tableId: number = MESSAGES;
   plannedCount = 0;
   extraField: SchemaField | undefined;
-  /** The pace of subsequently planned queries. */
+  /** The pace of the queries that are planned from now on. */
   pace: LivePace | undefined;
   /** Returns the row search for subsequently planned queries. */
   searchFor: ((plan: LivePlan) => RowSearch) | undefined;
@@ -310,7 +310,7 @@ export class RecordingSink implements LiveSink {
   readonly shared: SharedMessage[] = [];
   readonly queuedBytes = 0;
   connectionId = "c";
-  /** The number of messages that still fit. The message that fills the socket is accepted, too. */
+  /** The number of messages that still fit. The message that fills the socket is also accepted. */
   room: number = Infinity;
   onSend: ((message: SharedMessage) => void) | undefined;
 

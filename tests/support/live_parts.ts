@@ -1,6 +1,6 @@
 /**
- * Parts of the live layer that tests of its other parts need: tick budgets, programs, readers and
- * feeds.
+ * Provides parts of the live layer that tests of its other parts need: tick budgets, programs,
+ * readers and feeds.
  */
 import { ChangeFeed } from "../../src/live/change_feed/change_feed.ts";
 import type { GroupMember } from "../../src/live/delivery/groups.ts";

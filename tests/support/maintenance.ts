@@ -1,6 +1,6 @@
 /**
- * A data directory as a killed server left it, with every kind of file in it, and the two commands
- * that check and repair such directories, run in this process.
+ * Provides a data directory as a killed server left it, with every kind of file in it, and the two
+ * commands that check and repair such directories, run in this process.
  */
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -25,7 +25,7 @@ const CONFIG = {
   limits: { max_row_bytes: 65536 },
 };
 
-/** The configuration of `CONFIG` for a database in this process. */
+/** `CONFIG` as the configuration of a database in this process. */
 const DIRECTORY_CONFIG: string = [
   "storage.ballast_bytes = 0",
   `storage.wal_segment_bytes = ${CONFIG.storage.wal_segment_bytes}`,
@@ -153,7 +153,7 @@ export interface MaintenanceRun {
   /** The lines of the result. */
   readonly lines: readonly string[];
   readonly text: string;
-  /** The lines about the work. */
+  /** The lines that describe the work. */
   readonly told: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The clock of the tests: timers fire in time order, at their own time, and not if they are
+ * Tests the manual clock: timers fire in time order, at their own time, and not if they are
  * cancelled.
  */
 import { expect, test } from "bun:test";
@@ -23,7 +23,7 @@ test("advance fires due timers in order, at their own time", () => {
   expect(clock.timerCount).toBe(1);
 });
 
-test("setWall moves the wall clock and neither the monotonic one nor timers", () => {
+test("setWall moves only the wall clock, not the monotonic clock or timers", () => {
   const clock = new ManualClock(1000);
   let fired = false;
   clock.after(10, () => {

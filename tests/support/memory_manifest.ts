@@ -1,6 +1,6 @@
 /**
- * A manifest in memory. A published change survives any crash of the store; `restart` returns the
- * manifest as the next process finds it.
+ * A manifest in memory. A published change survives any crash of the store, and `restart` returns
+ * the manifest as the next process finds it.
  */
 import { assert } from "../../src/base/assert.ts";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -16,7 +16,7 @@ import type {
 export class MemoryManifest implements Manifest {
   /** Called before a change takes effect. It may throw. */
   onPublish: (change: ManifestChange) => void = () => {};
-  /** The minimum value of `highestSeq`: the newest seq that the catalog ever knew. */
+  /** The minimum value of `highestSeq`: the newest seq that the catalog ever recorded. */
   catalogSeq: Seq = SEQ_ZERO;
   publishCount = 0;
   isBroken = false;

@@ -3,8 +3,8 @@
  * filter over it. The live engine runs on it in tests, and the simulation derives from it which
  * rows and changes must have been seen.
  *
- * A commit is applied by `apply` and becomes visible by `sync`, so that a test decides what happens
- * between the two. Only `discard` removes history.
+ * A commit is applied by `apply` and becomes visible by `sync`, so that a test determines what
+ * happens in between. Only `discard` removes history.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { Clock } from "../../src/base/clock.ts";
@@ -80,7 +80,7 @@ export class ModelStore implements Store {
   lostSeqs: readonly SeqGap[] = [];
   openScanCount = 0;
 
-  /** Batches are small by default, so that readers reach their edges. */
+  /** Batches are small by default, so that readers reach their ends. */
   constructor(clock: Clock, { batchRows = BATCH_ROWS }: { batchRows?: number } = {}) {
     this.#seqs = new SeqGenerator({
       clock,
@@ -428,7 +428,8 @@ export class ModelStore implements Store {
     part: readonly ModelVersion[],
   ): ChangeBatch {
     const old = part.map((version) => this.#bySeq.get(version.prev));
-    // The model reports each tombstone as if it were in history before its key was written again.
+    // The model reports each tombstone as if it had been in history before its key was written
+    // again.
     const isBuried = (prev: number): boolean =>
       prev <= (prevsAfter ?? Infinity) && this.#bySeq.get(prev)?.isDeleted === true;
     return {

@@ -1,7 +1,7 @@
 /**
- * Topic messages in memory, for tests of the statements: a test publishes them, and observes the
- * requests of SQL. The offsets of a partition count from 0. Each acknowledgement writes one row to
- * a test table, so that a test can see the commit to which it belongs.
+ * Topic messages in memory, for tests of the statements. A test publishes them, and observes the
+ * requests of the SQL layer. The offsets of a partition count from 0. Each acknowledgement writes
+ * one row to a test table, so that a test can see the commit to which it belongs.
  */
 import { DatabaseError } from "../../src/base/errors.ts";
 import type { PreparedTopicAck, TopicAccess, TopicAckRequest } from "../../src/sql/mod.ts";

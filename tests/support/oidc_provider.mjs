@@ -1,19 +1,19 @@
 /**
- * A real OpenID provider (the package `oidc-provider`) in a process of its own. It prints its
- * address when it listens, and agrees to every login in the way that its settings say.
+ * Runs a real OpenID provider (the package `oidc-provider`) in a separate process. It prints its
+ * address once it listens, and accepts every login as its settings specify.
  *
  * The settings are JSON in the environment variable PROVIDER:
  *
  *     port        0 chooses a free one
- *     clients     the clients, in the words of OpenID Connect's registration
+ *     clients     the clients, in the terms of OpenID Connect's registration
  *     keys        the private keys as JWKs
  *     accounts    the claims of each account, by its name
  *     tls         { cert, key } in PEM form; absent for http
  *     issuer      the issuer if it is not the address
  *
- * A login takes the account that `PUT /control` has set last: { account }, or { deny: true }.
+ * A login uses the account that the last `PUT /control` set: { account }, or { deny: true }.
  *
- * Plain JavaScript, because the package has no types.
+ * The script is plain JavaScript, because the package has no types.
  */
 import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
@@ -49,7 +49,9 @@ const provider = new Provider(settings.issuer ?? address, {
   },
 });
 
-/** Answers an interaction without a person: logs the account in and consents, or denies. */
+/**
+ * Answers an interaction without a person: logs the account in and consents, or denies the login.
+ */
 async function interact(request, response) {
   const { params, prompt, session } = await provider.interactionDetails(request, response);
   if (next.deny === true) {

@@ -1,9 +1,10 @@
 /**
- * Providers of OpenID Connect for tests, and a browser that goes to them.
+ * OpenID Connect providers for tests, and a browser that uses them.
  *
- * - `RealProvider` is `oidc-provider`, a certified implementation, in a process of its own.
- * - `SigningIssuer` serves a discovery document and keys, and signs whatever a test asks for: the
- *   tokens and key sets that no honest provider makes.
+ * - `RealProvider` is `oidc-provider`, a certified implementation, in a separate process.
+ * - `SigningIssuer` serves a discovery document and keys, and signs whatever a test asks for:
+ *   tokens
+ *   and key sets that no honest provider would create.
  */
 import { join } from "node:path";
 import { CompactSign, exportJWK, generateKeyPair, type JWK } from "jose";
@@ -13,10 +14,12 @@ const PROGRAM = join(import.meta.dir, "oidc_provider.mjs");
 
 const ISSUED_SECONDS = 600;
 
-/** Lets a test sign a header that demands an extension that nobody knows. */
+/** Lets a test sign a header that demands an unknown extension. */
 const UNKNOWN = { crit: { exp2: true } };
 
-/** Returns a port that is free now, for a server whose address others have to know before. */
+/**
+ * Returns a port that is currently free, for a server whose address must be known before it starts.
+ */
 export function freePort(): number {
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const { port = 0 } = server;
@@ -62,7 +65,7 @@ export class RealProvider implements AsyncDisposable {
       env: { PATH: process.env["PATH"] ?? "", PROVIDER: JSON.stringify(options) },
       stdin: "ignore",
       stdout: "pipe",
-      // It warns of its store in memory and of the runtime.
+      // The package warns about its in-memory store and about the runtime.
       stderr: "ignore",
     });
     for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
@@ -76,7 +79,7 @@ export class RealProvider implements AsyncDisposable {
     return Number(new URL(this.url).port);
   }
 
-  /** Chooses the account of the next logins, or that they are denied. */
+  /** Sets the account for the next logins, or denies them. */
   async next(choice: { account: string } | { deny: true }, cert?: string): Promise<void> {
     const tls = cert === undefined ? {} : { tls: { ca: cert } };
     await fetch(`${this.url}/control`, { method: "PUT", body: JSON.stringify(choice), ...tls });
@@ -90,11 +93,11 @@ export class RealProvider implements AsyncDisposable {
 
 /** An issuer that signs everything. */
 export class SigningIssuer implements Disposable {
-  /** The published key set, or another body of the endpoint. */
+  /** The published key set, or a different body for the endpoint. */
   keySet: unknown;
   /** Answers in place of the usual endpoints. */
   answer: ((path: string) => Response | Promise<Response> | undefined) | undefined;
-  /** Further members of the discovery document. */
+  /** Additional members of the discovery document. */
   discovery: Readonly<Record<string, unknown>> = {};
   /** The paths that were requested. */
   readonly requested: string[] = [];
@@ -134,7 +137,7 @@ export class SigningIssuer implements Disposable {
     return { ...usual, ...change };
   }
 
-  /** Signs a token with claims that differ from the usual ones as given. */
+  /** Signs a token with the usual claims, except for those given. */
   async token(
     change: Readonly<Record<string, unknown>> = {},
     { header = {}, key = this.key }: { header?: object; key?: JWK } = {},
@@ -150,7 +153,7 @@ export class SigningIssuer implements Disposable {
   }
 }
 
-/** The last page of a browser's way, and the addresses on it. */
+/** The last page that a browser reached, and the addresses on the way. */
 export interface Visit {
   readonly url: URL;
   readonly response: Response;
@@ -159,9 +162,9 @@ export interface Visit {
 
 const STEPS_MAX = 20;
 
-/** Follows redirects and keeps cookies, as a browser does in one tab. */
+/** Follows redirects and keeps cookies, like one tab of a browser. */
 export class Browser {
-  /** The cookies by host, then by name. Cookies do not depend on ports. */
+  /** The cookies by host, then by name. They are the same for all ports. */
   readonly #jar = new Map<string, Map<string, { value: string; path: string }>>();
   readonly #ca: string | undefined;
 
@@ -183,9 +186,9 @@ export class Browser {
   }
 
   /**
-   * Goes to an address.
+   * Navigates to an address.
    *
-   * @param until Ends the way before a matching address is requested.
+   * @param until Stops before a matching address is requested.
    */
   async go(address: string, until?: RegExp): Promise<Visit> {
     const steps: string[] = [];

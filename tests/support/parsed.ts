@@ -1,5 +1,5 @@
 /**
- * Parsed SQL text, for tests of the parts that read statements, so that those tests need not know
+ * Parses SQL text, for tests of the parts that read statements, so that those tests need not know
  * the parser's files.
  */
 import type {

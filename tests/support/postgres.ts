@@ -1,5 +1,5 @@
 /**
- * A real PostgreSQL on its own data directory, as a peer to measure against and an oracle to
+ * Runs a real PostgreSQL on its own data directory, as a peer to measure against and an oracle to
  * compare with. As installed, it syncs data before it acknowledges them. It refuses to run as root,
  * so root runs it under the account that its Debian package created.
  */

@@ -1,6 +1,6 @@
 /**
- * A live query's row search without another thread: it finds rows at once, at the range's boundary,
- * and returns them in pieces when the test requests it.
+ * A search for the rows of a live query without another thread. It finds rows at once, at the
+ * boundary of the range, and returns them in pieces when the test asks for them.
  */
 import type { FoundRows, LivePlan, RowSearch, SearchRange } from "../../src/sql/mod.ts";
 import { SEQ_COLUMN_ID, type Store } from "../../src/storage/mod.ts";
@@ -12,7 +12,7 @@ export interface PromptedSearchOptions {
   readonly takesAll: boolean;
   /**
    * Returns the number of rows in the next piece, at least 1, or "refused" if the event loop must
-   * read.
+   * read the rows.
    */
   readonly nextPiece: () => number | "refused";
   /** Delays a piece until `arrive` is called. Called once for each "waiting". */

@@ -149,7 +149,7 @@ export function randomVector(random: SeededRandom, type: DataType, values: Value
 }
 
 function utf8Vector(values: readonly Value[]): Vector {
-  // There are bytes before the first and after the last text, as in a slice of a larger vector.
+  // There are bytes before the first and after the last string, as in a slice of a larger vector.
   const texts = [
     "before",
     ...values.map((value) => (typeof value === "string" ? value : "?")),

@@ -1,5 +1,5 @@
 /**
- * Records every disk operation in order, together with a test's own marks, to prove that data was
+ * Records every disk operation in order, together with marks set by a test, to prove that data was
  * written, then synced, and only then acknowledged.
  */
 import type { DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";

@@ -1,7 +1,7 @@
 /**
- * Tests that need more than Bun, such as a program, a device or an operating system. A machine that
- * lacks the requirement skips the test, whose name then says what is missing and how to get it.
- * `scripts/test.ts` repeats these reasons at the end of a run.
+ * Selects tests that need more than Bun, such as a program, a device or an operating system. On a
+ * machine that lacks the requirement, the test is skipped, and its name then says what is missing
+ * and how to get it. `scripts/test.ts` repeats these reasons at the end of a run.
  */
 import { describe, test } from "bun:test";
 import { existsSync } from "node:fs";

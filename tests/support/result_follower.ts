@@ -1,6 +1,6 @@
 /**
- * A client of a query that is followed as a whole. It applies each message on arrival, and checks
- * the guarantees that concern the messages alone.
+ * A client that follows a maintained query. It applies each message on arrival, and checks the
+ * guarantees that the messages alone must satisfy.
  */
 import { assert } from "../../src/base/assert.ts";
 import type { LiveSink, LiveSubscription, SharedMessage } from "../../src/live/mod.ts";
@@ -45,7 +45,9 @@ export class ResultFollower implements LiveSink {
   /** Whether the queue is full, so that the engine has to wait for `drain`. */
   isFull = false;
   #rows: Map<string, WireRow>;
-  /** The rows of the last complete state, while the rows are those of a part of a commit. */
+  /**
+   * The rows of the last complete state, while the current rows include only a part of a commit.
+   */
   #completeRows: Map<string, WireRow> | undefined;
   #seq: number | undefined;
   #isComplete = false;
@@ -111,7 +113,7 @@ export class ResultFollower implements LiveSink {
     }
   }
 
-  /** Resolves once the state is at a seq, or later. */
+  /** Resolves once the state is at a seq or later. */
   async reaches(seq: number): Promise<void> {
     await until(() => {
       if (this.failure !== undefined) throw new Error(JSON.stringify(this.failure));

@@ -7,7 +7,7 @@ import type { Schema } from "../../src/server/http/operation.ts";
 export type { Schema } from "../../src/server/http/operation.ts";
 
 /**
- * Lists where a value differs from its schema. An undeclared field counts as a difference, too.
+ * Lists where a value differs from its schema. An undeclared field also counts as a difference.
  *
  * @param schemas The named schemas.
  */

@@ -1,6 +1,6 @@
 /**
- * Segment and deletion vector files, opened and created as storage does it, for tests of the parts
- * that work with them.
+ * Opens and creates segment and deletion vector files as storage does, for tests of the parts that
+ * work with them.
  */
 import { spyOn } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";

@@ -1,7 +1,7 @@
 /**
- * The real server as its users run it, from the bundle of `npm start` or as the executable, in its
- * own process on a free port, with its data in a temporary directory. Tests of wire behaviour start
- * it here, and so do the torture and measurement scripts.
+ * Runs the real server as its users do, from the bundle of `npm start` or as the executable, in its
+ * own process on a free port, with its data in a temporary directory. Tests of wire behaviour use
+ * it, and so do the torture and measurement scripts.
  *
  * The process sees only the parts of the caller's environment that it needs to run, and it does not
  * outlive the caller.
@@ -26,15 +26,16 @@ export function serverCommand(): readonly string[] {
   return [process.execPath, bundled];
 }
 
-/** Whether the test runner runs this. A script measures a server as it is. */
+/** Whether the test runner runs this process. A script measures a server as it is. */
 const isTest: boolean = process.env["NODE_ENV"] === "test";
 
 /**
- * Startup fills every log file with zeros, which would take half of its time with the default size.
+ * Startup fills every log file with zeros, which would take half of the startup time with the
+ * default size.
  */
 const SMALL_LOG = { wal_segment_bytes: 4 * 1024 * 1024 };
 
-/** The time within which a server must print its address, or else it has failed. */
+/** The time within which a server must print its address; otherwise, it has failed. */
 const START_MS_MAX = 60_000;
 
 /** The maximum time for output to arrive after the address. */
@@ -56,7 +57,9 @@ export interface ServerOptions {
    * inherited ones.
    */
   env?: Readonly<Record<string, string | undefined>>;
-  /** A prefix for the command, as in `["strace", "-f", …]`. The process is then the wrapper's. */
+  /**
+   * A prefix for the command, as in `["strace", "-f", …]`. The process is then that of the wrapper.
+   */
   wrapper?: readonly string[];
   /** The command to run instead of the usual one. */
   command?: readonly string[];
@@ -284,7 +287,9 @@ export class ServerProcess {
     return body.results.at(-1)?.rows ?? [];
   }
 
-  /** Returns a metric. No statement runs for it, which some metrics would count. */
+  /**
+   * Returns a metric without running a statement, because some metrics would count the statement.
+   */
   async metric(name: string): Promise<number> {
     const answer = await this.get("/metrics", { Authorization: `Bearer ${this.token}` });
     const lines = (await answer.text()).split("\n");
@@ -328,7 +333,7 @@ export class ServerProcess {
     await this.start();
   }
 
-  /** Keeps the directory when this script ends, for inspection. */
+  /** Keeps the directory for inspection when this script ends. */
   keepDirectory(): void {
     directories.delete(this.directory);
   }

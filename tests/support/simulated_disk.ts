@@ -2,18 +2,19 @@
  * A disk in memory that can lose power.
  *
  * For every file, the disk keeps the durable bytes and, in order, the later changes. For every
- * directory it keeps the names in the same way. `crash` creates a new disk in a state that may be
+ * directory, it keeps the names in the same way. `crash` creates a new disk in a state that may be
  * found after power returns:
  *
- * - A sector of 512 bytes is whole, but each sector independently holds the state of the last sync,
- *   or any later state: writes are lost, torn and reordered. The same holds for the file length.
+ * - A sector of 512 bytes is never torn, but each sector independently holds the state of the last
+ *   sync or any later state: writes may be lost, split and reordered. The same holds for the file
+ *   length.
  * - A name that was created, moved or removed without `syncDirectory` is present or not, each
- *   independently. A move is one event, but once its target directory is synced the old name may
+ *   independently. A move is one event, but once its target directory is synced, the old name may
  *   reappear.
- * - A sync that failed makes nothing durable, and the next one that succeeds does not make the
- *   earlier writes durable (Linux behaves like this): only a crash shows their outcome.
+ * - A sync that failed makes nothing durable, and the next successful one does not make the earlier
+ *   writes durable (Linux behaves in this way): only a crash shows their outcome.
  *
- * The disk that crashed continues unharmed, so one run can be crashed at every step.
+ * The disk on which `crash` was called continues unharmed, so one run can be crashed at every step.
  */
 import { assert, defined } from "../../src/base/assert.ts";
 import type { Disk, DiskEntry, DiskFile, MappedFile, OpenOptions } from "../../src/base/disk.ts";
@@ -26,7 +27,7 @@ import {
   SimulatedInode,
 } from "./simulated_nodes.ts";
 
-/** The value of a capacity that is not enforced. */
+/** The capacity of a disk without a limit. */
 export const UNLIMITED_BYTES: number = 2 ** 40;
 
 export type DiskOperation =
@@ -45,7 +46,7 @@ export type DiskOperation =
 /** The failure of one operation. */
 export interface Fault {
   readonly code: "EIO" | "ENOSPC" | "EMFILE" | "EACCES";
-  /** For a write, how many bytes still reach the file. Default 0. */
+  /** For a write, the number of bytes that still reach the file; 0 by default. */
   readonly bytesWritten?: number;
 }
 
@@ -61,7 +62,7 @@ export function failNth(operation: DiskOperation, nth: number, fault: Fault): Fa
   };
 }
 
-/** A volume of unlimited size unless `capacityBytes` says otherwise. */
+/** A volume of unlimited size unless `capacityBytes` is set. */
 export class SimulatedDisk implements Disk {
   /** Called before each operation. The operation proceeds if it returns undefined. */
   faultPlan: FaultPlan | undefined;
@@ -165,7 +166,7 @@ export class SimulatedDisk implements Disk {
     parent.unlink(name);
   }
 
-  /** Acts synchronously, so that a simulation is the same each time. */
+  /** Acts synchronously, so that a simulation is reproducible. */
   removeSoon(path: string): undefined {
     this.remove(path);
   }
@@ -258,7 +259,7 @@ export class SimulatedDisk implements Disk {
     this.#inodeAt(path, "damage").damage(offset, mask);
   }
 
-  /** Counts an operation of a file, and lets the plan fail it. Only files call this. */
+  /** Counts an operation on a file, and lets the plan fail it. Only files call this. */
   begin(operation: DiskOperation, path: string): Fault | undefined {
     this.operationCount += 1;
     return this.faultPlan?.(operation, path);

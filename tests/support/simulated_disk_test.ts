@@ -1,5 +1,5 @@
 /**
- * The simulated disk itself: what a crash may lose and must keep, and the disk's faults.
+ * Tests the simulated disk itself: what a crash may lose and must keep, and the faults of the disk.
  */
 import { expect, test } from "bun:test";
 import type { Disk } from "../../src/base/disk.ts";
@@ -53,7 +53,7 @@ test("a synced write in a synced directory survives every crash", async () => {
   expect(sectors(disk.crash({ keep: "none" }), "/f")).toBe("000");
 });
 
-test("sectors of unsynced writes are kept or lost each by itself, and are never torn", async () => {
+test("each sector of unsynced writes is kept or lost independently, and never torn", async () => {
   const disk = await diskWithFile();
   const file = disk.open("/f", {});
   file.write(filled(1, 1024), 0);
@@ -68,7 +68,7 @@ test("sectors of unsynced writes are kept or lost each by itself, and are never 
   expect(sectors(disk.restart(), "/f")).toBe("122");
 });
 
-test("the length of a file that grows unsynced is kept or lost", async () => {
+test("the length of a file that grows without a sync is kept or lost", async () => {
   const disk = await diskWithFile();
   disk.open("/f", {}).write(filled(5), 1536);
   expect(outcomes(disk, (after) => sectors(after, "/f"))).toEqual(new Set(["000", "0000", "0005"]));
@@ -80,7 +80,7 @@ test("an unsynced truncation is kept or lost", async () => {
   expect(outcomes(disk, (after) => sectors(after, "/f"))).toEqual(new Set(["0", "000"]));
 });
 
-test("sync covers only what was written before it was asked for", async () => {
+test("sync covers only what was written before it was requested", async () => {
   const disk = await diskWithFile();
   const file = disk.open("/f", {});
   disk.holdsSyncs = true;
@@ -104,7 +104,7 @@ test("sync takes effect in a later microtask", async () => {
   expect(sectors(disk.crash({ keep: "none" }), "/f")).toBe("100");
 });
 
-test("syncDirectorySoon takes effect later, for the names that were there when it began", async () => {
+test("syncDirectorySoon takes effect later, for the names that existed when it began", async () => {
   const disk = new SimulatedDisk();
   disk.holdsSyncs = true;
   disk.open("/early", { create: true }).close();
@@ -128,7 +128,7 @@ test("syncDirectorySoon that fails makes no name durable", async () => {
   expect(disk.crash({ keep: "none" }).exists("/f")).toBe(false);
 });
 
-test("a name in a directory that was not synced is there or not", async () => {
+test("a name in a directory that was not synced is present or absent after a crash", async () => {
   const disk = new SimulatedDisk();
   const file = disk.open("/new", { create: true });
   file.write(filled(1), 0);
@@ -140,7 +140,7 @@ test("a name in a directory that was not synced is there or not", async () => {
   expect(outcomes(disk, (after) => sectors(after, "/new"))).toEqual(new Set(["gone", "1"]));
 });
 
-test("a move is there or not, and leaves the file under one of its names", async () => {
+test("a move is kept or lost, and leaves the file under one of its names", async () => {
   const disk = await diskWithFile();
   disk.makeDirectory("/a");
   disk.makeDirectory("/b");
@@ -156,7 +156,7 @@ test("a move is there or not, and leaves the file under one of its names", async
   expect(outcomes(disk, placesOfMoved)).toEqual(new Set(["false true"]));
 });
 
-test("a directory that was made unsynced takes its files with it when it is lost", () => {
+test("a directory that was created without a sync takes its files with it when it is lost", () => {
   const disk = new SimulatedDisk();
   disk.makeDirectory("/a/b");
   disk.open("/a/b/f", { create: true });
@@ -167,7 +167,7 @@ test("a directory that was made unsynced takes its files with it when it is lost
   expect(disk.crash({ keep: "none" }).exists("/a/b/f")).toBe(true);
 });
 
-test("restart keeps everything, and what was not synced can still be lost", async () => {
+test("restart keeps everything, and unsynced data can still be lost afterwards", async () => {
   const disk = await diskWithFile();
   disk.open("/f", {}).write(filled(1), 0);
   disk.makeDirectory("/a");
@@ -183,7 +183,7 @@ test("restart keeps everything, and what was not synced can still be lost", asyn
   expect(disk.crash({ keep: "none" }).exists("/a")).toBe(false);
 });
 
-test("failNth fails that operation alone, and a failed write leaves the bytes it names", async () => {
+test("failNth fails only that operation, and a failed write leaves the given number of bytes", async () => {
   const disk = await diskWithFile();
   const file = disk.open("/f", {});
   disk.faultPlan = failNth("write", 2, { code: "EIO", bytesWritten: 512 });
@@ -193,7 +193,7 @@ test("failNth fails that operation alone, and a failed write leaves the bytes it
   expect(sectors(disk, "/f")).toBe("203");
 });
 
-test("a failed sync keeps nothing, and the next does not help what was written before", async () => {
+test("a failed sync keeps nothing, and the next one does not save earlier writes", async () => {
   const disk = await diskWithFile();
   const file = disk.open("/f", {});
   file.write(filled(1), 0);
@@ -216,7 +216,7 @@ test("a full disk writes what fits, and has space again once a file is removed",
   expect(sectors(disk, "/g")).toBe("22");
 });
 
-test("map is released to length 0, damage shows everywhere, lock is exclusive", async () => {
+test("map is released to length 0, damage is visible everywhere, and lock is exclusive", async () => {
   const disk = await diskWithFile();
   const mapped = disk.map("/f");
   mapped.release();
@@ -252,7 +252,7 @@ test("RecordingDisk records the order of write, sync and mark", async () => {
   expect(disk.indexOf("write", "wal", 2)).toBe(-1);
 });
 
-test("SeededRandom repeats from its seed and stays within its bounds", () => {
+test("SeededRandom repeats for the same seed and stays within its bounds", () => {
   const left = new SeededRandom(5);
   const right = new SeededRandom(5);
   for (let step = 0; step < 1000; step += 1) {

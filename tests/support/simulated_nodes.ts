@@ -1,4 +1,7 @@
-/** Files and directories of the simulated disk: their durable state, and the later changes. */
+/**
+ * Implements files and directories of the simulated disk: their durable state, and the later
+ * changes.
+ */
 import type { DiskEntry } from "../../src/base/disk.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 

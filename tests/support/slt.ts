@@ -11,10 +11,10 @@
  *     ----
  *     <values, one a line> | <n> values hashing to <md5>
  *
- * `halt` ends a file. `hash-threshold` says when its author hashed, and has no effect here. `#`
- * begins a comment. A type is `I` integer, `T` text or `R` real with three decimals. Queries that
- * share a label must give the same values. `count` is the number of rows that were changed or
- * returned.
+ * `halt` ends a file. `hash-threshold` tells from how many values on the author hashed, and has no
+ * effect here. `#` begins a comment. A type is `I` integer, `T` text or `R` real with three
+ * decimals. Queries with the same label must return the same values. `count` is the number of rows
+ * that were changed or returned.
  *
  * Our own cases also use these extensions:
  *
@@ -22,8 +22,9 @@
  *   a number with twelve digits.
  * - The codes that an error may have, with `|` between them, and the statement that raises it,
  *   counted from 1.
- * - Several statements in one request. The record then is about the result of the last one.
- *   `result` lines after it check the n-th result, counted from 1, or without a number the last:
+ * - Several statements in one request. The record then describes the result of the last one.
+ *   `result` lines after it check the n-th result, counted from 1, or without a number the last
+ *   one:
  *
  *         result [<n>] count <n>
  *         result [<n>] columns <names, with ", " between them>
@@ -32,8 +33,8 @@
  *         ----
  *         <values, up to an empty line>
  *
- * - Parts of a request, in lines before its record. A user stays until the next one is named; the
- *   others are parts of one request:
+ * - Parts of a request, in lines before its record. A user applies until the next one is named; the
+ *   other parts apply to one request:
  *
  *         user <name> [<password, which must be given at first and after a change>]
  *         params <JSON array>
@@ -46,7 +47,7 @@ export interface SltUser {
   readonly password: string;
 }
 
-/** The parts of a request. The runner decides about absent parts. */
+/** The parts of a request. The runner supplies absent parts. */
 export interface SltRequest {
   readonly sql: string;
   readonly user?: SltUser;
@@ -82,7 +83,7 @@ export interface SltOptions {
   engine?: string;
   /** Runs every n-th query, beginning with the first. All statements run. */
   queryOneOf?: number;
-  /** Whether the tables of the file have keys, so that its statements can stay as they are. */
+  /** Whether the tables of the file have keys, so that its statements need not be translated. */
   hasKeys?: boolean;
 }
 
@@ -216,7 +217,7 @@ interface Source {
   readonly line: number;
 }
 
-/** Every record has a block, but among the checks of results only those of rows have one. */
+/** Every record has a block, but among the checks of results, only those of rows have one. */
 function hasBlock(words: readonly string[]): boolean {
   return words[0] !== "result" || words.includes("query");
 }

@@ -24,15 +24,15 @@ export interface EngineOptions {
   readonly clock?: Clock;
   readonly disk?: Disk;
   readonly log?: Log;
-  /** Sends every query that readers can run to a reader that runs in this thread. */
+  /** Sends every query that readers can run to a reader that runs on this thread. */
   readonly readsElsewhere?: boolean;
-  /** Divides every query that can be divided among three readers in this thread. */
+  /** Divides every query that can be divided among three readers on this thread. */
   readonly divides?: boolean;
   /** Reads long queries in threads, as a server does. The clock should be the system's. */
   readonly inThreads?: boolean;
   /** Whether readers get statements before they turn out to be long; true if absent. */
   readonly takesAll?: boolean;
-  /** Holds, fails or refuses the readers in this thread. */
+  /** Holds, fails or refuses the readers on this thread. */
   readonly heldReaders?: HeldReaders;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Opens local stores over simulated disks, and predicts their results from a plain list of row
- * versions, by full searches.
+ * Opens local stores over simulated disks, and predicts their results by searching a plain list of
+ * row versions.
  */
 import type { Disk } from "../../src/base/disk.ts";
 import { type Log, silentLog } from "../../src/base/log.ts";
@@ -49,8 +49,7 @@ const STORE_OPTIONS: LocalStoreOptions = {
 };
 
 /**
- * Small bounds, for which a few rows are enough to cause every kind of merge, including the
- * largest.
+ * Small limits, for which a few rows suffice to cause every kind of merge, including the largest.
  */
 export const SMALL_MERGES: MergeBounds = {
   fanIn: 4,
@@ -368,7 +367,7 @@ export class StoreModel {
 }
 
 /**
- * Fails only the next write to the log. (Wiping the written bytes overwrites existing bytes.)
+ * Fails only the next write to the log. (Erasing the written bytes overwrites existing bytes.)
  * @returns Whether it has failed.
  */
 export function failNextLogWrite(disk: SimulatedDisk, fault: Fault): () => boolean {

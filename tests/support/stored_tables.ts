@@ -1,4 +1,4 @@
-/** The table behind a store, for tests that change one of its parts. */
+/** Provides access to the table behind a store, for tests that change one of its parts. */
 import { defined } from "../../src/base/assert.ts";
 import type { LocalStore } from "../../src/storage/mod.ts";
 import { StoredTable } from "../../src/storage/table/table.ts";

@@ -27,7 +27,7 @@ export interface SystemCall {
   readonly isSuccess: boolean;
 }
 
-/** Reads a whole trace. Calls that never returned are left out. */
+/** Reads a whole trace. Calls that never returned are omitted. */
 export function parseTrace(trace: string): SystemCall[] {
   const calls: SystemCall[] = [];
   const unfinished = new Map<string, { text: string; startLine: number }>();

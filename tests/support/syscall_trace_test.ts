@@ -1,4 +1,4 @@
-/** The trace reader can be trusted because it finds each wrong order. */
+/** Verifies that the trace reader finds each wrong order, so that it can be trusted. */
 import { expect, test } from "bun:test";
 import { orderFaults, parseTrace } from "./syscall_trace.ts";
 
@@ -15,7 +15,7 @@ function faultsOf(...lines: string[]): string[] {
   return orderFaults(parseTrace(lines.join("\n")), ["m1"], (path) => path.endsWith(".wal"));
 }
 
-test("orderFaults accepts write, then sync, then response, also with calls of threads in between", () => {
+test("orderFaults accepts a write, then a sync, then the response, even with calls of other threads in between", () => {
   expect(faultsOf(WRITE, SYNC, ANSWER)).toEqual([]);
   expect(faultsOf(WRITE, SYNC_BEGINS, '12 read(3</x>, "", 1) = 1', SYNC_ENDS, ANSWER)).toEqual([]);
 });

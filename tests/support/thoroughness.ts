@@ -1,8 +1,8 @@
 /**
- * How much of its work a test does if it iterates over seeds, samples or cases.
+ * Determines how much of its work a test does if it iterates over seeds, samples or cases.
  *
- * A normal run does a part of it, always the same part, and ends within minutes. A thorough run
- * (`npm test -- --thorough`, as `.ci/run` does it) does all of it.
+ * A normal run does a part of the work, always the same part, and ends within minutes. A thorough
+ * run (`npm test -- --thorough`, as in `.ci/run`) does all of it.
  */
 
 /** True in a thorough run; set by `scripts/test.ts`. */

@@ -1,12 +1,10 @@
 /**
- * Waits for the effect of later ticks or of a thread. It waits by time rather than by ticks, since
- * a busy machine needs longer for work that an idle one does at once.
+ * Waits for the effect of later ticks or of a thread. It waits by time rather than by ticks,
+ * because a busy machine needs longer for work that an idle one does at once.
  */
 const LOOK_MS = 2;
 
-/**
- * Much longer than any condition takes, because a machine with other work may be many times slower.
- */
+/** Much longer than any condition takes, because a busy machine may be many times slower. */
 const WAIT_MS_MAX = 60_000;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Predicts the results of reads of one table from a plain list of its versions: with columns that
- * are added, dropped and change their types, rows that expire, and deletes in tables without a key.
+ * Predicts the results of reads of one table from a plain list of its versions, with columns that
+ * are added, dropped and retyped, rows that expire, and deletes in tables without a key.
  */
 import type { Commit, TableDefinition, TableWrite } from "../../src/storage/mod.ts";
 import type { Row, Value } from "../../src/types/mod.ts";

@@ -1,4 +1,4 @@
-/** Threads that cannot be started: the caller gets the failure, and nothing is thrown. */
+/** Tests threads that cannot be started: the caller receives the failure, and nothing is thrown. */
 import { afterEach, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { startThread } from "../../src/threads/mod.ts";
@@ -25,7 +25,7 @@ function start(): unknown {
   });
 }
 
-test("startThread returns undefined if the system starts no more threads", () => {
+test("startThread returns undefined if the system cannot start more threads", () => {
   failWith(new TypeError("Failed to spawn worker thread"));
   expect(start()).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /**
- * Segments written in other threads, over real files: the outcome of a job is reported here as if
- * it had run in this thread.
+ * Tests segments that other threads write, over real files: the outcome of a job is reported to
+ * this thread as if the job had run here.
  */
 import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -94,7 +94,7 @@ function jobFor(directory: string, manifest: MemoryManifest): MergeJob {
   return { sources, current, past, indexes, ...table, history };
 }
 
-test("a store whose segments another thread merges reads as before, also after a restart", async () => {
+test("a store whose segments another thread merges reads as before, even after a restart", async () => {
   const dataPath = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(dataPath, manifest);
@@ -111,7 +111,7 @@ test("a store whose segments another thread merges reads as before, also after a
   await again.close();
 });
 
-test("jobs wait in line, and a runner that was closed starts again", async () => {
+test("jobs wait in a queue, and a runner that was closed starts again", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(directory, manifest);
@@ -135,7 +135,7 @@ test("jobs wait in line, and a runner that was closed starts again", async () =>
   await store.close();
 });
 
-test("damage and disk errors of the other thread are errors here, and the thread continues", async () => {
+test("damage and disk errors of the other thread are reported on this one, and the thread continues", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const store = await open(directory, manifest);
@@ -169,7 +169,7 @@ test("damage and disk errors of the other thread are errors here, and the thread
   segmentWork.close();
 });
 
-test("a thread that dies in the middle of a job fails that job, and the next one gets another", async () => {
+test("a thread that dies during a job fails that job, and the next job gets another thread", async () => {
   const directory = newDirectory();
   const manifest = new MemoryManifest();
   const log = new RecordingLog();
@@ -181,7 +181,7 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   await logged(log, 1);
   const before = readRows(store, TABLE, { withTombstones: true });
   expect(store.stats(1).segments).toBe(8);
-  // Each further flush tries again, and the thread dies in another way.
+  // Each further flush tries again, and the thread dies in a different way.
   for (const round of [8, 9]) {
     await commit(store, 1, "insert", [[round, "more", null]]);
     await store.flush(1);
@@ -199,7 +199,7 @@ test("a thread that dies in the middle of a job fails that job, and the next one
   await again.close();
 });
 
-test("flushes and merges have a thread each, and share one where memory is scarce", async () => {
+test("flushes and merges have a thread each, and share one if memory is scarce", async () => {
   const answers = `self.onmessage = ({ data }) => self.postMessage({
     kind: data.work.kind, outcome: data.garbageBytesMax, heapBytes: 7 });`;
   const entry = new URL(URL.createObjectURL(new Blob([answers], { type: "text/javascript" })));

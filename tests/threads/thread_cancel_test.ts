@@ -1,6 +1,4 @@
-/**
- * The flag that tells work in another thread to stop.
- */
+/** Tests the flag that tells work on another thread to stop. */
 import { expect, test } from "bun:test";
 import { isRaised, watchedFlag } from "../../src/threads/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -21,11 +19,11 @@ test("watchedFlag is raised soon after the work was cancelled, and stays raised"
   stop();
 });
 
-test("watchedFlag of work that was cancelled before is raised at once", () => {
+test("watchedFlag is raised at once for work that was already cancelled", () => {
   expect(isRaised(watchedFlag(new ManualClock(), () => true).flag)).toBe(true);
 });
 
-test("watchedFlag stops asking once it was stopped", () => {
+test("watchedFlag stops checking once it is stopped", () => {
   const clock = new ManualClock();
   let askedCount = 0;
   const { flag, stop } = watchedFlag(clock, () => {

@@ -1,4 +1,7 @@
-/** Errors of a thread keep their class and their code when they are passed to another thread. */
+/**
+ * Verifies that errors of a thread keep their class and their code when they are passed to another
+ * thread.
+ */
 import { expect, test } from "bun:test";
 import {
   CorruptionError,

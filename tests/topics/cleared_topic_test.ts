@@ -1,4 +1,4 @@
-/** CLEAR TOPIC: afterwards, no consumer gets an older message, and offsets continue. */
+/** Verifies that no consumer gets an older message after CLEAR TOPIC, and that offsets continue. */
 import { expect, test } from "bun:test";
 import { INT } from "../../src/types/mod.ts";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -7,7 +7,7 @@ import { SimulatedDisk } from "../support/simulated_disk.ts";
 import { commit } from "../support/store_fixture.ts";
 import { Definitions, openTopics, tableEntry, topicEntry } from "./topics_fixture.ts";
 
-test("a cleared topic delivers only later messages at once, also after a restart", async () => {
+test("a cleared topic delivers only later messages, at once and after a restart", async () => {
   const definitions = new Definitions();
   definitions.tableEntries.set(1, tableEntry(1, [INT, INT]));
   const source = { tableId: 1, operation: "insert", payload: "key", fromSeq: 0 } as const;

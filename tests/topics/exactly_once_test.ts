@@ -1,6 +1,6 @@
 /**
- * Consumers that write the effect of a message and its acknowledgement in one transaction: each
- * effect exists once, whatever consumers and the server do in the meantime.
+ * Tests consumers that write the effect of a message and its acknowledgement in one transaction:
+ * each effect exists once, whatever consumers and the server do in the meantime.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../support/manual_clock.ts";
@@ -101,7 +101,7 @@ test.each(Array.from({ length: SEEDS }, (_, seed) => seed))(
   },
 );
 
-test("messages came again, and effects that were committed already were refused", () => {
+test("redelivered messages whose effects were already committed are refused", () => {
   expect(redelivered).toBeGreaterThan(0);
   expect(refused).toBeGreaterThan(0);
 });

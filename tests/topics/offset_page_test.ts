@@ -1,6 +1,6 @@
 /**
- * The stored form of a page: it is read back unchanged, and damage is always noticed, rather than
- * mistaken for other messages. The partition hash is a stored format as well.
+ * Tests the stored form of a page: it is read back unchanged, and damage is always detected rather
+ * than mistaken for other messages. The partition hash is also a stored format.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../src/base/errors.ts";
@@ -35,7 +35,7 @@ test("contentsOf returns what bodyOf has written, from one message to a full pag
   }
 });
 
-test("contentsOf refuses a body that ends early, wherever", () => {
+test("contentsOf refuses a body that is truncated anywhere", () => {
   const body = bodyOf(pageOf(new SeededRandom(4), 40));
   for (let length = 0; length < body.length; length += 1) {
     expect(() => contentsOf(body.subarray(0, length), "test"), `length ${length}`).toThrow(

@@ -1,7 +1,7 @@
 /**
- * Verifies that whatever consumers, clocks and administrators do to a topic, no message is lost,
- * none that was acknowledged comes again, and offsets have no gaps. Method: each test is one attack
- * on a real engine.
+ * Verifies that no message of a topic is lost, no acknowledged one is redelivered, and offsets have
+ * no gaps, whatever consumers, clocks and administrators do. Each test is one attack on a real
+ * engine.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -62,13 +62,13 @@ function nack(offsets: readonly number[], delayMs: number): Promise<void> {
 }
 
 test(
-  "a flood of nacks delivers each message again once for each claim, and ends with its ack",
+  "a flood of nacks redelivers each message once for each claim, and ends with its ack",
   async () => {
     await insert(0, 99);
     const offsets = range(0, 100);
     for (let round = 1; round <= 50; round += 1) {
       expect(await consume()).toEqual(offsets.map((offset) => [offset, round]));
-      // Only the first of them meets a claim, so the others do not make the delay longer.
+      // Only the first of them finds a claim, so the others do not extend the delay.
       await nack(offsets, 0);
       for (let flood = 0; flood < 5; flood += 1) await nack(offsets, DAY_MS);
     }
@@ -83,7 +83,7 @@ test(
 );
 
 test(
-  "the wall clock moves no deadline of a claim, no offset and no message, however it jumps",
+  "the wall clock affects no deadline of a claim, no offset and no message, however it jumps",
   async () => {
     await insert(0, 9);
     expect(await consume()).toHaveLength(10);
@@ -104,7 +104,7 @@ test(
 );
 
 test(
-  "a restore takes groups back to the backup: later acknowledgements are undone, no earlier ones",
+  "a restore returns groups to the backup: later acknowledgements are undone, but no earlier ones",
   async () => {
     await insert(0, 9);
     await consume();
@@ -145,7 +145,7 @@ test(
 );
 
 test(
-  "a long transaction acknowledges beside others, or fails whole and may be sent again",
+  "a long transaction acknowledges alongside others, or fails as a whole and may be repeated",
   async () => {
     await engine.run("CREATE TABLE effects (id INT PRIMARY KEY)");
     await insert(0, 49);
@@ -170,7 +170,7 @@ test(
       expect(count).toBe(0);
       expect((await engine.ask(long)).error).toBeUndefined();
     }
-    // The acknowledgement of that request remains, and it undid none of the others.
+    // The acknowledgement of that request remains, and it has undone none of the others.
     const [[last] = []] = await engine.rows("SELECT last_acked_offset FROM system.topic_offsets");
     expect(last).toBe(offset - 1);
     expect((await engine.ask(long)).error?.code).toBe("DUPLICATE_KEY");
@@ -179,7 +179,7 @@ test(
 );
 
 test(
-  "a source that is altered and dropped while a group works leaves what was read, and says so",
+  "a source that is altered and dropped while a group works keeps messages that were read, and reports gaps",
   async () => {
     await insert(0, 9);
     expect(await consume(CONSUME.replace("1000", "4"))).toHaveLength(4);
@@ -195,7 +195,7 @@ test(
     await engine.run("ACK work GROUP 'g' OFFSETS (0, 4)");
     await engine.run("DROP TABLE jobs");
     clock.advance(VISIBILITY_MS);
-    // Their rows are gone, so they are left out, and the group advances past them.
+    // Their rows are gone, so they are omitted, and the group advances past them.
     expect(await consume()).toEqual([]);
     const [[status] = []] = await engine.rows("SELECT status FROM system.topics");
     expect(String(status)).toContain("dropped");

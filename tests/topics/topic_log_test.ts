@@ -1,6 +1,6 @@
 /**
- * Topics over the real engine: the contents of messages, when readers are woken, the effect of
- * definitions, and how long messages are kept.
+ * Tests topics over the real engine: the contents of messages, when readers are woken, the effect
+ * of definitions, and how long messages are kept.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ import { TestEngine } from "../support/sql_engine.ts";
 let clock: ManualClock;
 let engine: TestEngine;
 
-/** Lets statements about topics reach the offsets. Nothing here consumes through SQL. */
+/** Lets statements about topics reach the offsets. No test in this file consumes through SQL. */
 function connect(): void {
   const { topicLogs } = engine.database;
   const access: Pick<TopicAccess, "holdOffsets" | "states" | "topicsChanged"> = {
@@ -60,7 +60,7 @@ function payloadsOf(messages: readonly TopicMessage[]): unknown[] {
   return messages.map(({ payload }) => JSON.parse(payload) as unknown);
 }
 
-test("messages have the cells of the wire, the key as text, and the user who owns the row", async () => {
+test("messages contain wire cells, the key as text, and the user who owns the row", async () => {
   await engine.run(`
     CREATE TABLE app.types (a TEXT, b INT, big BIGINT, price DECIMAL(10, 2), at TIMESTAMP,
       doc JSON, raw BYTES, PRIMARY KEY (a, b));
@@ -101,7 +101,7 @@ test("messages have the cells of the wire, the key as text, and the user who own
   expect(messages[0]?.timestampMs).toBe(clock.nowMs());
 });
 
-test("a condition is asked of the new row, of a delete its last values, and NULL keeps nothing", async () => {
+test("a condition is tested on the new row, or for a delete on its last values, and NULL does not match", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT WHERE size > 5 AND kind = 'a';
@@ -122,7 +122,7 @@ test("a condition is asked of the new row, of a delete its last values, and NULL
   expect(payloadsOf(messages)[1]).toMatchObject({ id: 3, changed: { size: { old: 5, new: 7 } } });
 });
 
-test("a row on which the condition fails is left out, and the topic says so", async () => {
+test("a row on which the condition fails is omitted, and the topic reports this", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT WHERE 10 / size > 2;
@@ -133,7 +133,7 @@ test("a row on which the condition fails is left out, and the topic says so", as
   expect(state?.faults[0]).toStartWith("changes of app.jobs are omitted: ");
 });
 
-test("onNews calls back in the turn of the commit or the next, once for many, and not after its end", async () => {
+test("onNews calls back in the tick of the commit or the next one, once for many commits, and not after its end", async () => {
   await engine.run("CREATE TOPIC app.t; ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT");
   const log = logOf("t");
   let news = 0;
@@ -152,7 +152,7 @@ test("onNews calls back in the turn of the commit or the next, once for many, an
   expect(news).toBe(1);
 });
 
-test("an ALTER TABLE changes no offset that was given out, also after a restart", async () => {
+test("an ALTER TABLE changes no issued offset, even after a restart", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON UPDATE;
@@ -170,7 +170,7 @@ test("an ALTER TABLE changes no offset that was given out, also after a restart"
   expect(await read("t")).toEqual(before);
 });
 
-test("a table that is dropped takes its messages with it, and their offsets stay", async () => {
+test("a dropped table takes its messages with it, but their offsets stay", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT;
@@ -214,7 +214,7 @@ test("messages are kept for the hours of the topic, and history is held for them
   expect((await read("t")).map(({ offset }) => offset)).toEqual([2]);
 });
 
-test("the oldest messages go if a topic has more bytes than it keeps", async () => {
+test("the oldest messages are dropped if a topic has more bytes than it may keep", async () => {
   await engine.run(`
     CREATE TOPIC app.t WITH (RETENTION_BYTES = 100000);
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT;
@@ -231,7 +231,7 @@ test("the oldest messages go if a topic has more bytes than it keeps", async () 
   expect(first).toMatchObject({ offset: earliest, key: String(earliest + 1) });
 });
 
-test("CLEAR TOPIC gives up what was published before, and offsets go on", async () => {
+test("CLEAR TOPIC discards earlier messages, and offsets continue", async () => {
   await engine.run(`
     CREATE TOPIC app.t PARTITIONS 2;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT;
@@ -247,7 +247,7 @@ test("CLEAR TOPIC gives up what was published before, and offsets go on", async 
   expect(messages.map(({ key }) => key)).toEqual(["21"]);
 });
 
-test("a dropped topic leaves no row, and its readers are told", async () => {
+test("a dropped topic leaves no row, and its readers are notified", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT;
@@ -282,7 +282,7 @@ async function tidied(): Promise<void> {
   await topicLogs.looked();
 }
 
-test("a restore gives the same offset to the same change, and continues after it", async () => {
+test("a restore assigns the same offset to the same change, and continues after it", async () => {
   const root = mkdtempSync(join(tmpdir(), "tidemark-backups-"));
   await using restored = await TestEngine.open({
     clock: systemClock,
@@ -330,7 +330,7 @@ async function allOf(namespace: string, name: string): Promise<TopicMessage[]> {
   return messages;
 }
 
-test("rows in a damaged segment are left out, and other messages keep their offsets", async () => {
+test("rows in a damaged segment are omitted, and other messages keep their offsets", async () => {
   await engine.run(`
     CREATE TOPIC app.t;
     ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT;
@@ -357,7 +357,7 @@ test("rows in a damaged segment are left out, and other messages keep their offs
   ]);
 });
 
-test("several holds at once store the same offsets once, and counting waits for the last of them", async () => {
+test("several simultaneous holds store the same offsets once, and counting waits for the last of them", async () => {
   await engine.run("CREATE TOPIC app.t; ALTER TOPIC app.t ADD SOURCE app.jobs ON INSERT");
   await engine.run("INSERT INTO app.jobs VALUES (1, 'a', 1)");
   const log = logOf("t");

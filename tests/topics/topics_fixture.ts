@@ -1,6 +1,6 @@
 /**
- * Topics over a store on a simulated disk, with tables and topics that a test defines as plain
- * data.
+ * Provides topics over a store on a simulated disk, with tables and topics that a test defines as
+ * plain data.
  */
 
 import { silentLog } from "../../src/base/log.ts";
@@ -16,7 +16,7 @@ import type { MemoryManifest } from "../support/memory_manifest.ts";
 import type { SimulatedDisk } from "../support/simulated_disk.ts";
 import { type FixtureParts, openStore, SMALL_MERGES } from "../support/store_fixture.ts";
 
-/** Returns a table with a primary key in its first column, and the columns of the given types. */
+/** Returns a table with a primary key in its first column, and columns of the given types. */
 export function tableEntry(tableId: number, types: readonly DataType[]): TableEntry {
   return {
     tableId,
@@ -71,7 +71,7 @@ export function topicEntry(change: Partial<TopicEntry> & { topicId: number }): T
   };
 }
 
-/** The definitions of a world, which outlive its processes. */
+/** The definitions of a simulation, which outlive its processes. */
 export class Definitions {
   readonly tableEntries: Map<number, TableEntry> = new Map<number, TableEntry>();
   readonly topicEntries: Map<number, TopicEntry> = new Map<number, TopicEntry>();

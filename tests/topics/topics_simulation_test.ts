@@ -1,11 +1,11 @@
 /**
  * Verifies that a change has one offset, whatever happens: the offsets of a partition have no gap,
  * a key stays in its partition, an offset that was seen once refers to the same change after each
- * restart and crash, and every kept message can be read. Method: random commits over two tables
- * with several owners, three topics (partitions, conditions, all operations, three payloads, a
- * source that is dropped and added), flushes, merges, discards, hours that pass, clears, restarts
- * and power losses at random points; a plain list of versions determines what must be read. Each
- * injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * restart and crash, and every kept message can be read. The test makes random commits to two
+ * tables with several owners and three topics (partitions, conditions, all operations, three
+ * payloads, a source that is dropped and added), with flushes, merges, discards, hours that pass,
+ * clears, restarts and power losses at random points. A plain list of versions determines what must
+ * be read. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../src/base/assert.ts";
@@ -37,7 +37,7 @@ const OWNED = 1;
 const SHARED = 2;
 const OWNERS: Readonly<Record<number, readonly number[]>> = { [OWNED]: [1, 2, 3], [SHARED]: [0] };
 
-/** A version that was applied, and its meaning. */
+/** A version that was applied, with its meaning. */
 interface Version {
   readonly tableId: number;
   readonly owner: number;
@@ -320,7 +320,7 @@ class TopicsSimulation {
   }
 }
 
-/** Returns a message's seq in the index. A payload that is only the key contains none. */
+/** Returns a message's seq in the index. A payload that consists of only the key contains none. */
 function seqAt(log: TopicLog, { offset, partition }: TopicMessage): number {
   if (!(log instanceof LocalTopicLog)) throw new Error("the log has an index");
   const page = defined(log.index.pageAt(partition, offset), "a message that was read is kept");
@@ -354,7 +354,7 @@ async function simulate(seed: number): Promise<number> {
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 6, thorough: 60 }) : 1;
 
-test("a change has one offset through flushes, merges, restarts and power losses", async () => {
+test("a change keeps one offset through flushes, merges, restarts and power losses", async () => {
   let readCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1)
     readCount += await simulate(seed);

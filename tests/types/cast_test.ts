@@ -1,6 +1,6 @@
 /**
- * Verifies that each pair of types casts in exactly the contexts that the SQL contract names, and
- * the values are correct.
+ * Verifies that each pair of types can be cast in exactly the contexts that the SQL contract names,
+ * and that the values are correct.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -252,7 +252,7 @@ test("casterFor is undefined if values stay unchanged", () => {
   expect(() => casterFor(TEXT, FILE, "explicit")).toThrow("Cannot cast text to file");
 });
 
-test("a literal that names a moment needs the time of the statement", () => {
+test("a literal that names a moment requires the time of the statement", () => {
   const options = { from: UNKNOWN, to: DATE, mode: "implicit" } as const;
   expect(castValue("today", { ...options, nowMicros: 0 })).toBe(0);
   expect(() => castValue("today", options)).toThrow("now()");

@@ -1,4 +1,6 @@
-/** Verifies that one total order per type, with keys that are equal exactly where values are. */
+/**
+ * Verifies that each type has one total order, and that keys are equal exactly if the values are.
+ */
 import { expect, test } from "bun:test";
 import {
   BIGINT,
@@ -23,7 +25,7 @@ import {
   valueFromText,
 } from "../../src/types/mod.ts";
 
-/** Ascending texts; those in one inner list are equal. */
+/** Ascending texts, of which those in one inner list are equal. */
 const ORDERS: readonly (readonly [DataType, readonly (readonly string[])[]])[] = [
   [BOOLEAN, [["false"], ["true"]]],
   [INT, [["-1"], ["0", "-0"], ["2"], ["10"]]],
@@ -95,13 +97,13 @@ test.each(ORDERS.map(([type, groups]) => [typeName(type), groups, type] as const
   },
 );
 
-test("groupKeyMakerFor is undefined exactly where values are their own keys", () => {
+test("groupKeyMakerFor is undefined exactly if values are their own keys", () => {
   expect(groupKeyMakerFor(INT)).toBeUndefined();
   expect(groupKeyMakerFor(TEXT)).toBeUndefined();
   expect(groupKeyMakerFor(JSONB)?.("1.0")).toBe("1");
 });
 
-test("compareCodePoints orders as UTF-8 bytes do", () => {
+test("compareCodePoints compares as UTF-8 bytes do", () => {
   const texts = ["", "a", "z", "é", "\ud7ff", "\ue000", "\uffff", "😀", "a😀", "a\uffff", "𐀀"];
   for (const left of texts) {
     for (const right of texts) {

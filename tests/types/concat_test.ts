@@ -1,6 +1,6 @@
 /**
- * Verifies that concatenated vectors contain the values of all inputs, whatever their kinds.
- * Method: random values of every type, cut into random parts of random kinds.
+ * Verifies that concatenated vectors contain the values of all inputs, whatever their kinds. The
+ * tests split random values of every type into random parts of random kinds.
  */
 import { expect, test } from "bun:test";
 import { concat, slice, TEXT, type Value, type Vector, valuesOf } from "../../src/types/mod.ts";
@@ -41,7 +41,7 @@ function codes(values: readonly string[], ...rows: readonly number[]): Vector {
   return { kind: "dict", length, codes: Uint8Array.from(rows), values, nulls: undefined };
 }
 
-test("dictionaries become one that contains each text once, and texts stay bytes", () => {
+test("dictionaries become one that contains each string once, and strings stay bytes", () => {
   const both = concat(TEXT, [codes(["ebb", "flow"], 0, 1), codes(["neap", "ebb"], 0, 1, 1)]);
   expect(both).toMatchObject({ kind: "dict", values: ["ebb", "flow", "neap"] });
   const texts: Vector = {
@@ -56,7 +56,7 @@ test("dictionaries become one that contains each text once, and texts stay bytes
   expect(valuesOf(mixed)).toEqual(["spring", "ebb", "flow", "neap", "ebb", "ebb"]);
 });
 
-test("a dictionary may hold NULL", () => {
+test("a dictionary may contain NULL", () => {
   const holed: Vector = {
     kind: "dict",
     length: 2,
@@ -67,7 +67,7 @@ test("a dictionary may hold NULL", () => {
   expect(valuesOf(concat(TEXT, [holed, codes(["flow"], 0)]))).toEqual(["ebb", null, "flow"]);
 });
 
-test("more than 256 and more than 65,536 texts get wider codes", () => {
+test("more than 256 and more than 65,536 strings get wider codes", () => {
   for (const [count, codeBytes] of [
     [200, 2],
     [40_000, 4],

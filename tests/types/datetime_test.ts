@@ -1,6 +1,6 @@
 /**
- * Verifies that the calendar is correct on every day from 4714 BC to the year 9999, and timestamps
- * keep their microseconds on both sides of 2^53.
+ * Verifies that the calendar is correct on every day from 4714 BC to the year 9999, and that
+ * timestamps keep their microseconds on both sides of 2^53.
  */
 import { expect, test } from "bun:test";
 import {
@@ -28,18 +28,18 @@ import {
 } from "../../src/types/mod.ts";
 import { randomFrom, seedOf } from "./random.ts";
 
-/** The days of 4714-11-24 BC and 5874897-12-31, and the last one of a timestamp, in 294246. */
+/** The days of 4714-11-24 BC and 5874897-12-31, and the last day of a timestamp, in 294246. */
 const DATE_MIN = -2_440_588;
 const DATE_MAX: number = daysFromCivil(5_874_897, 12, 31);
 const TIMESTAMP_DAY_MAX: number = daysFromCivil(294_246, 12, 31);
 
-test("civilFromDays walks through every day from 4713 BC to the year 9999 in order", () => {
+test("civilFromDays visits every day from 4713 BC to the year 9999 in order", () => {
   let days = daysFromCivil(-4712, 1, 1);
   let mismatches = 0;
   for (let year = -4712; year <= 9999; year += 1) {
     for (let month = 1; month <= 12; month += 1) {
       const length = daysInMonth(year, month);
-      // The first and the last day of each month bound the days between.
+      // The first and the last day of each month bound the days in between.
       for (const day of [1, length]) {
         const at = days + day - 1;
         const civil = civilFromDays(at);
@@ -102,7 +102,7 @@ test("joinTimestamp carries microseconds beyond a day, and refuses years out of 
   expect(() => joinTimestamp(DATE_MIN, -1)).toThrow("between 4714-11-24 BC and");
 });
 
-test("infinite moments are beyond all others and have no day", () => {
+test("infinite timestamps are beyond all others and have no day", () => {
   expect(isFiniteDate(DATE_INFINITY) || isFiniteDate(DATE_MINUS_INFINITY)).toBe(false);
   expect(dateOfTimestamp(TIMESTAMP_INFINITY)).toBe(DATE_INFINITY);
   expect(timestampOfDate(DATE_MINUS_INFINITY)).toBe(TIMESTAMP_MINUS_INFINITY);
@@ -135,11 +135,11 @@ test.each([
   ["UTC", "2025-07-01T00:00:00Z", 0],
   ["+05:30", "2025-07-01T00:00:00Z", 19_800],
   ["-0800", "2025-07-01T00:00:00Z", -28_800],
-])("offsetSecondsAt(%p, %p) is %p", (name, instant, seconds) => {
+])("offsetSecondsAt(%p, %p) returns %p", (name, instant, seconds) => {
   expect(offsetSecondsAt(zone(name), microsAt(instant))).toBe(seconds);
 });
 
-test("a local time that clocks skip or repeat is read as PostgreSQL reads it", () => {
+test("a local time that clocks skip or repeat is interpreted as in PostgreSQL", () => {
   const berlin = zone("Europe/Berlin");
   expect(offsetSecondsAtLocal(berlin, microsAt("2025-03-30T02:30:00Z"))).toBe(3600);
   expect(offsetSecondsAtLocal(berlin, microsAt("2025-10-26T02:30:00Z"))).toBe(3600);
@@ -147,6 +147,9 @@ test("a local time that clocks skip or repeat is read as PostgreSQL reads it", (
   expect(offsetSecondsAtLocal(berlin, microsAt("2025-03-30T01:30:00Z"))).toBe(3600);
 });
 
-test.each(["Nowhere", "+25", "Europe/Berlin; x", ""])("zoneFromText(%p) is no zone", (text) => {
-  expect(zoneFromText(text)).toBeUndefined();
-});
+test.each(["Nowhere", "+25", "Europe/Berlin; x", ""])(
+  "zoneFromText(%p) returns no zone",
+  (text) => {
+    expect(zoneFromText(text)).toBeUndefined();
+  },
+);

@@ -1,7 +1,7 @@
 /**
- * Verifies that decimals are exact and whole numbers have one form, whatever their size. Method:
- * random operands from both sides of 2^53, checked against bigint arithmetic. To repeat a failure:
- * SEED=<n> bun test tests/types
+ * Verifies that decimals are exact and that whole numbers have one form, whatever their size. The
+ * tests compare random operands from both sides of 2^53 with bigint arithmetic. To repeat a
+ * failure: SEED=<n> bun test tests/types
  */
 import { expect, test } from "bun:test";
 import { decimalFromDouble } from "../../src/types/decimal.ts";
@@ -36,7 +36,7 @@ function randomWhole(random: () => number): Whole {
   return wholeFromBigint(random() < 0.5 ? value : -value);
 }
 
-/** Checks the only allowed form: bigint only beyond 2^53, and never -0. */
+/** Checks the only allowed form: a bigint only beyond 2^53, and never -0. */
 function expectWhole(actual: Whole, expected: bigint, what: string): void {
   const wanted = wholeFromBigint(expected);
   if (!Object.is(actual, wanted)) expect(`${what}: ${actual}`).toBe(`${what}: ${wanted}`);
@@ -49,7 +49,7 @@ function roundedHalfAway(left: bigint, right: bigint): bigint {
   return sign * ((2n * a + b) / (2n * b));
 }
 
-test("whole number arithmetic equals bigint's, in one form", () => {
+test("arithmetic on whole numbers equals that of bigint, in one form", () => {
   const random = randomFrom(seed);
   for (let round = 0; round < 20_000; round += 1) {
     const left = randomWhole(random);
@@ -67,7 +67,7 @@ test("whole number arithmetic equals bigint's, in one form", () => {
   }
 });
 
-test("rescale and truncateScale move the point exactly, rounding half away from zero", () => {
+test("rescale and truncateScale move the point exactly, and rescale rounds half away from zero", () => {
   const random = randomFrom(seed + 1);
   for (let round = 0; round < 20_000; round += 1) {
     const value = randomWhole(random);
@@ -109,7 +109,7 @@ test.each([
   [1230, 2, "12.30"],
   [-1230, 0, "-1230"],
   [10n ** 37n, 38, "0.10000000000000000000000000000000000000"],
-] as const)("textFromDecimal(%p, %p) is %p", (value, scale, text) => {
+] as const)("textFromDecimal(%p, %p) returns %p", (value, scale, text) => {
   expect(textFromDecimal(value, scale)).toBe(text);
 });
 
@@ -122,18 +122,18 @@ test.each([
   ["5.", 10, 1, 50],
   ["1_000", 10, 0, 1000],
   ["+7", 10, 0, 7],
-] as const)("decimalFromText(%p) at (%p,%p) is %p", (text, precision, scale, value) => {
+] as const)("decimalFromText(%p) as (%p,%p) returns %p", (text, precision, scale, value) => {
   expect(decimalFromText(text, precision, scale)).toBe(value);
 });
 
 test.each(["", ".", "1e", "abc", "1__0", "_1", "1.2.3", "0x10", "NaN", "Infinity"])(
-  "digitsFromText(%p) is no number",
+  "digitsFromText(%p) returns no number",
   (text) => {
     expect(digitsFromText(text)).toBeUndefined();
   },
 );
 
-test("fitDecimal refuses a digit too many, at and above the bound", () => {
+test("fitDecimal refuses one digit too many, at and above the bound", () => {
   expect(fitDecimal(999, 3, 0)).toBe(999);
   expect(() => fitDecimal(1000, 3, 0)).toThrow("Cannot represent 1000 as numeric(3,0)");
   expect(() => fitDecimal(-1000, 3, 1)).toThrow("Cannot represent -100.0 as numeric(3,1)");
@@ -141,7 +141,7 @@ test("fitDecimal refuses a digit too many, at and above the bound", () => {
   expect(() => fitDecimal(10n ** 38n, 38, 0)).toThrow("as numeric(38,0)");
 });
 
-test("decimals become the nearest double, doubles their 15 digits", () => {
+test("decimals become the nearest double, and doubles their 15 digits", () => {
   expect(doubleFromDecimal(1, 1)).toBe(0.1);
   expect(doubleFromDecimal(9_007_199_254_740_993n, 0)).toBe(9_007_199_254_740_992);
   expect(doubleFromDecimal(1, 38)).toBe(1e-38);
@@ -173,7 +173,7 @@ test.each([
   expect(literal?.value).toBe(value);
 });
 
-test("hostile digit counts are refused, not computed", () => {
+test("absurd numbers of digits are refused, not computed", () => {
   expect(() => digitsFromText("1e99999999")).toThrow("digits");
   expect(() => digitsFromText("9".repeat(200_000))).toThrow("digits");
 });

@@ -1,6 +1,4 @@
-/**
- * Texts that are decoded when they are read, and not before.
- */
+/** Tests texts that are decoded when they are read, and not earlier. */
 import { expect, test } from "bun:test";
 import {
   deferredTexts,
@@ -38,7 +36,7 @@ test("deferred texts are decoded once, when one of them is read", () => {
   expect(madeCount).toBe(1);
 });
 
-test("some deferred texts are chosen without the others, as long as those are not decoded", () => {
+test("some deferred texts can be selected without the others, as long as those are not decoded", () => {
   const asked: number[][] = [];
   const texts = deferredTexts(4, {
     make: () => TEXTS,
@@ -63,7 +61,7 @@ test("some deferred texts are chosen without the others, as long as those are no
   expect(asked).toHaveLength(askedCount);
 });
 
-test("takeLater takes from other vectors at once", () => {
+test("takeLater selects from other kinds of vectors at once", () => {
   const numbers = vectorFromValues({ kind: "int" }, [1, 2, 3]);
   expect(valuesOf(takeLater(numbers, { rows: Uint32Array.of(2), count: 1 }))).toEqual([3]);
   expect(valuesOf(takeLater(TEXTS, { rows: Uint32Array.of(1), count: 1 }))).toEqual(["bb"]);

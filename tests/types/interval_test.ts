@@ -1,6 +1,6 @@
 /**
- * Verifies that intervals read and write PostgreSQL's forms, and carry fractions over to smaller
- * units as it does.
+ * Verifies that intervals are read and written in PostgreSQL's forms, and that fractions are
+ * carried over to smaller units as in PostgreSQL.
  */
 import { expect, test } from "bun:test";
 import { intervalSpan } from "../../src/types/interval.ts";
@@ -38,7 +38,7 @@ test.each([
   ["1 microsecond", "00:00:00.000001"],
   ["0", "00:00:00"],
   ["@ 1 minute", "00:01:00"],
-])("%p is %p, which reads back", (text, written) => {
+])("%p is read as %p, which is read back", (text, written) => {
   const interval = intervalFromText(text);
   expect(textFromInterval(interval)).toBe(written);
   expect(intervalFromText(written)).toEqual(interval);
@@ -60,12 +60,12 @@ test.each([
   "2025-01-01",
   "1 day ago 2",
   "--1 day",
-])("%p is no interval", (text) => {
+])("%p is not an interval", (text) => {
   expect(() => intervalFromText(text)).toThrow("as an interval");
 });
 
 test.each(["1 day 1 day", "1 hour 02:00", "1-2 3 months", "1 5", "1 day 1 2:03"])(
-  "%p gives a field twice, and is no interval",
+  "%p contains a field twice, and is not an interval",
   (text) => {
     expect(() => intervalFromText(text)).toThrow("as an interval");
   },
@@ -75,7 +75,7 @@ test.each([
   ["P0001-02-03T04:05:06.5", "1 year 2 mons 3 days 04:05:06.5"],
   ["P0001-02-03", "1 year 2 mons 3 days"],
   ["PT10:11:12", "10:11:12"],
-])("%p is %p", (text, written) => {
+])("%p returns %p", (text, written) => {
   expect(textFromInterval(intervalFromText(text))).toBe(written);
 });
 
@@ -89,11 +89,11 @@ test.each([
   ["-26:03:04.56", ["minute"], undefined, "-26:03:00"],
   ["-1.26", ["second"], 1, "-00:00:01.3"],
   ["1.6 seconds", undefined, 0, "00:00:02"],
-] as const)("%p within %p and %p digits is %p", (text, fields, digits, written) => {
+] as const)("%p limited to %p and %p digits is %p", (text, fields, digits, written) => {
   expect(textFromInterval(intervalFromText(text, { fields, digits }))).toBe(written);
 });
 
-test("scaleInterval and divideInterval spill months into days and days into time", () => {
+test("scaleInterval and divideInterval carry months over to days, and days to time", () => {
   const month = intervalFromText("1 month");
   expect(textFromInterval(scaleInterval(month, 1.5))).toBe("1 mon 15 days");
   expect(textFromInterval(divideInterval(month, 7))).toBe("4 days 06:51:25.6896");
@@ -101,7 +101,7 @@ test("scaleInterval and divideInterval spill months into days and days into time
   expect(textFromInterval(divideInterval(intervalFromText("49 months"), 49))).toBe("1 mon");
 });
 
-test("intervals compare by 30 days a month and 24 hours a day", () => {
+test("intervals are compared with 30 days in a month and 24 hours in a day", () => {
   expect(intervalSpan(intervalFromText("1 month"))).toBe(intervalSpan(intervalFromText("30 days")));
   expect(intervalSpan(intervalFromText("1 day"))).toBe(intervalSpan(intervalFromText("24:00")));
   expect(intervalSpan(makeInterval(2_000_000_000, 0, 0))).toBe(
@@ -109,7 +109,7 @@ test("intervals compare by 30 days a month and 24 hours a day", () => {
   );
 });
 
-test("the parts of an interval are bounded", () => {
+test("the parts of an interval are limited", () => {
   expect(() => makeInterval(2 ** 31, 0, 0)).toThrow("Cannot make an interval");
   const largest = makeInterval(2 ** 31 - 1, 0, 0);
   expect(() => addIntervals(largest, largest)).toThrow("Cannot make an interval");

@@ -1,4 +1,7 @@
-/** Verifies that cells are exactly those of the wire contract, and parameters keep every digit. */
+/**
+ * Verifies that cells are exactly as the wire contract specifies, and that parameters keep every
+ * digit.
+ */
 import { expect, test } from "bun:test";
 import {
   BIGINT,
@@ -84,7 +87,7 @@ test.each(
   if (isCellIdentity(type)) expect(cellFromValue(value)).toBe(value);
 });
 
-test("FILE and untyped NULL have words too", () => {
+test("FILE and untyped NULL also have type names", () => {
   expect(dataTypeWord(FILE)).toBe("File");
   expect(dataTypeWord(UNKNOWN)).toBe("Text");
   expect(isCellIdentity(INT)).toBe(true);

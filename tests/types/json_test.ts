@@ -1,6 +1,6 @@
 /**
- * Verifies that JSON text is accepted exactly if JSON.parse accepts it, and JSONB has one canonical
- * form in which equal documents are equal.
+ * Verifies that JSON text is accepted exactly if JSON.parse accepts it, and that JSONB has one
+ * canonical form in which equal documents are equal.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -57,7 +57,7 @@ function randomJson(random: () => number, depth: number): string {
   return `{${space}${members.join(",")}}`;
 }
 
-test("checkJson accepts the same as JSON.parse, also after one character is changed", () => {
+test("checkJson accepts the same text as JSON.parse, even after one character was changed", () => {
   const seed = seedOf();
   const random = randomFrom(seed);
   const characters = '{}[]",:0123456789.-+eEtruefalsn \\u\u0001';
@@ -71,7 +71,7 @@ test("checkJson accepts the same as JSON.parse, also after one character is chan
   }
 });
 
-test("textFromJson of a tree is canonical: reading it again changes nothing", () => {
+test("textFromJson returns canonical text of a tree, which is read back unchanged", () => {
   const random = randomFrom(seedOf() + 1);
   for (let round = 0; round < 3000; round += 1) {
     const text = randomJson(random, 0);
@@ -94,11 +94,11 @@ test.each([
   [" [ ] ", "[]"],
   ["{}", "{}"],
   ["1.0", "1.0"],
-])("canonicalJson(%p) is %p", (text, canonical) => {
+])("canonicalJson(%p) returns %p", (text, canonical) => {
   expect(canonicalJson(text)).toBe(canonical);
 });
 
-test("nesting is bounded at 128 levels", () => {
+test("nesting is limited to 128 levels", () => {
   const nested = (depth: number): string => "[".repeat(depth) + "]".repeat(depth);
   expect(isJson(nested(128))).toBe(true);
   expect(() => {
@@ -110,14 +110,14 @@ test("nesting is bounded at 128 levels", () => {
 });
 
 test.each(['"\\u0000"', '"\\ud800"', "1e99999", "1e-99999"])(
-  "JSONB refuses %p, which JSON keeps",
+  "JSONB refuses %p, which JSON accepts",
   (text) => {
     expect(isJson(text)).toBe(true);
     expect(() => canonicalJson(text)).toThrow(DatabaseError);
   },
 );
 
-test("numbers compare by value, not by digits", () => {
+test("numbers are compared by value, not by digits", () => {
   const order = (left: string, right: string): number =>
     Math.sign(compareJson(jsonTree(left), jsonTree(right)));
   expect(order("1.0", "1")).toBe(0);
@@ -169,7 +169,7 @@ test("members and elements are slices of the text", () => {
   expect(escaped === undefined ? undefined : jsonScalarText(text, escaped)).toBe("-1.5e3");
 });
 
-test("jsonPath follows keys and indexes, from the end too, and stops if there is nothing", () => {
+test("jsonPath follows keys and indexes, even from the end, and stops where nothing exists", () => {
   const text = '{"a":{"b":[1,2,"x"]}}';
   const at = (...path: string[]): string | undefined => {
     const slice = jsonPath(text, path);
@@ -187,7 +187,7 @@ test("textFromJson escapes only characters that JSON must escape", () => {
 });
 
 test.each(["\\u0000", "a\\ud800", "\\udc00\\ud800"])(
-  "jsonScalarText refuses %p, which JSON may hold and a text may not; a cast shows the escapes",
+  "jsonScalarText refuses %p, which JSON may contain but text may not; a cast shows the escapes",
   (escapes) => {
     const text = `"${escapes}"`;
     checkJson(text);
@@ -238,7 +238,7 @@ test.each([
   '{"a\\"b":"\\\\","params":["{\\"params\\":[5.0]}",1.0,"\\\\"],"é":{}}',
   '{"params":null}',
   '{"Params":[1.0],"param":[2.0],"paramsx":[3.0],"\\"params":[4.0]}',
-])("jsonMember of %s is what JSON.parse reads as the member", (text) => {
+])("jsonMember of %s returns what JSON.parse reads as the member", (text) => {
   const { params } = JSON.parse(text) as { params?: unknown };
   const own = jsonMember(text, { start: 0, end: text.length }, "params");
   expect(own && JSON.parse(text.slice(own.start, own.end))).toEqual(params);

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Batch, portableBatch, valueAt } from "../../src/types/mod.ts";
 
-test("the bytes of a file that contain a batch stay where they are", () => {
+test("the bytes of a file that contain a batch stay in place", () => {
   const read = Buffer.from([0, 0, 1, 1, 0, 1, 97, 98, 99]);
   const nulls = read.subarray(0, 3);
   const batch: Batch = {

@@ -1,6 +1,6 @@
 /**
- * Verifies that every type reads the text it writes, reads what PostgreSQL reads, and refuses the
- * rest with the right code.
+ * Verifies that every type reads the text it writes, reads what PostgreSQL reads, and refuses all
+ * other text with the right code.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../src/base/errors.ts";
@@ -181,13 +181,14 @@ test.each(REFUSED.map(([type, text, code]) => [typeName(type), text, code, type]
   },
 );
 
-test("a long text is refused at once, whatever repeats in it", () => {
+test("a long text is refused quickly, whatever it repeats", () => {
   const types = [BOOLEAN, INT, DOUBLE, FLOAT, JSONB, DATE, DATETIME, TIME, UUID, VECTOR];
   const begun = ["", "1.", "P", "{a", '{"', "[", "2025-01-01 00:00:00"];
   for (const type of [...types, INTERVAL, INTS, TEXTS, decimalType(38, 2)]) {
     for (const start of begun) {
       for (const repeated of ["1", " ", "a ", "1 ", "1.", "-", "\\", '",', "1_"]) {
-        // An algorithm that tries every split would need a minute for some of these and so fail.
+        // An algorithm that tries every split would need a minute for some of these texts, and
+        // would thus fail.
         const text = `${start}${repeated.repeat(50_000)}!`;
         expect(() => valueFromText(type, text), typeName(type)).toThrow(DatabaseError);
       }
@@ -195,7 +196,7 @@ test("a long text is refused at once, whatever repeats in it", () => {
   }
 });
 
-test("words that name a moment read the time of the statement", () => {
+test("words that name a moment use the time of the statement", () => {
   const now = 1_735_740_000_000_000;
   const read = (type: DataType, text: string): Value => valueFromText(type, text, now);
   expect(textFromValue(TIMESTAMP, read(TIMESTAMP, "now"))).toBe("2025-01-01 14:00:00");

@@ -1,6 +1,6 @@
 /**
- * Zeros are removed from the end of digits and of fractions, and from nowhere else. A long run of
- * them in the middle is read once.
+ * Verifies that zeros are removed from the end of digits and of fractions, and from nowhere else. A
+ * long run of zeros in the middle is read only once.
  */
 import { expect, test } from "bun:test";
 import { withoutFractionZeros, withoutTrailingZeros } from "../../src/types/mod.ts";
@@ -12,7 +12,7 @@ test.each([
   ["100", "1"],
   ["0010", "001"],
   ["12", "12"],
-])("withoutTrailingZeros(%p) is %p", (digits, kept) => {
+])("withoutTrailingZeros(%p) returns %p", (digits, kept) => {
   expect(withoutTrailingZeros(digits)).toBe(kept);
 });
 
@@ -23,11 +23,11 @@ test.each([
   ["-0.0", "-0"],
   ["10.", "10"],
   ["0.001", "0.001"],
-])("withoutFractionZeros(%p) is %p", (number, kept) => {
+])("withoutFractionZeros(%p) returns %p", (number, kept) => {
   expect(withoutFractionZeros(number)).toBe(kept);
 });
 
-test("withoutTrailingZeros reads digits of a megabyte once", () => {
+test("withoutTrailingZeros reads a megabyte of digits once", () => {
   const digits = `${"0".repeat(1 << 20)}1`;
   expect(withoutTrailingZeros(digits)).toBe(digits);
 });

@@ -1,6 +1,6 @@
 /**
- * A real Chromium for the tests of the admin page, and a page that records every forbidden event:
- * console errors, content security policy violations, and requests to other hosts.
+ * Provides a real Chromium for the tests of the admin page, and a page that records every forbidden
+ * event: console errors, content security policy violations, and requests to other hosts.
  */
 import { readFileSync } from "node:fs";
 import {
@@ -31,7 +31,7 @@ export function launchBrowser(): Promise<Browser> {
       "--disable-background-networking",
       "--no-first-run",
       "--disable-dev-shm-usage",
-      // Fewer processes take less processor time.
+      // Fewer processes use less processor time.
       "--in-process-gpu",
       "--no-zygote",
     ],
@@ -48,7 +48,7 @@ export interface WatchedPage {
   readonly close: () => Promise<void>;
 }
 
-/** A server, or a path below which it is offered. */
+/** A server, or the path under which it is offered. */
 type Served = Pick<ServerProcess, "url">;
 
 /** Opens a server's admin page in its own browser profile. */
@@ -99,9 +99,9 @@ interface WorkbenchOptions {
 }
 
 /**
- * Opens the page with the first administrator logged in and no remembered settings. The workbenches
- * of a server share a profile: a new one would compile the page again and log in again, which takes
- * ten times as long.
+ * Opens the page with the first administrator logged in and without stored settings. The
+ * workbenches of a server share a profile, because a new one would compile the page and log in
+ * again, which takes ten times as long.
  */
 export async function openWorkbench(
   browser: Browser,
@@ -158,7 +158,7 @@ export async function writeSql(page: Page, text: string): Promise<void> {
   }, text);
 }
 
-/** The part of the browser's types that is used here. They are not part of the server's types. */
+/** The part of the browser's types that this file uses. The server's types do not include it. */
 interface BrowserScope {
   readonly DataTransfer: new () => { setData(type: string, text: string): void };
   readonly ClipboardEvent: new (type: string, options: object) => Event;

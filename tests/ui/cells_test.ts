@@ -1,4 +1,4 @@
-/** Cells as text: every wire type, and the extremes of its range. */
+/** Tests cells as text: every wire type, and the extremes of its range. */
 import { expect, test } from "bun:test";
 import type { DataTypeWord } from "../../src/protocol/mod.ts";
 import { cellText, isNumeric, lineText, typeText } from "../../ui/src/cells.ts";
@@ -34,7 +34,7 @@ test.each<[DataTypeWord, unknown, string | undefined]>([
   expect(cellText(cell, type)).toBe(text);
 });
 
-test("types are written as in SQL, and numbers are distinguished from the rest", () => {
+test("types are written as in SQL, and numbers are distinguished from other cells", () => {
   const types: DataTypeWord[] = [
     "BigInt",
     "DateTime",
@@ -45,7 +45,7 @@ test("types are written as in SQL, and numbers are distinguished from the rest",
   expect(types.map(isNumeric)).toEqual([true, false, true, false]);
 });
 
-test("lineText is one line, and no longer than a column could show", () => {
+test("lineText returns one line, no longer than a column can show", () => {
   expect(lineText("a\nb\r\nc\rd\u2028e  f\t")).toBe("a↵b↵c↵d↵e  f\t");
   for (const length of [0, 499, 500, 501]) {
     expect(lineText("x".repeat(length))).toBe("x".repeat(Math.min(length, 500)));

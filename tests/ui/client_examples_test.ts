@@ -1,6 +1,6 @@
 /**
  * Verifies that the examples of docs/client.md work unchanged, except for the server's address: the
- * page and the React hook in a real Chromium, the script in Node.
+ * page and the React hook in a real Chromium, and the script in Node.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -159,7 +159,7 @@ testUnless(chromiumMissing)(
 
 const LOGIN = 'auth: { user: "ada", password: "correct horse 9" }';
 
-/** A token needs no login first, so the socket is requested while React mounts. */
+/** With a token, no login is needed first, so the socket is requested while React mounts. */
 const HOOKS: [string, (hook: string) => string][] = [
   ["compiles, and follows", (hook) => hook],
   ["with a token follows", (hook) => hook.replace(LOGIN, `auth: { token: "${server.token}" }`)],

@@ -1,6 +1,6 @@
 /**
  * Verifies that the editor offers the right names in the right order at the cursor, which is
- * written here as a bar.
+ * written as a bar in these tests.
  */
 import { expect, test } from "bun:test";
 import { completionAt } from "../../ui/src/completion.ts";
@@ -93,7 +93,7 @@ test.each([
   ["SELECT * FROM air.flights o|", "OF"],
   ["SELECT * FROM air.flights ORDER BY delay d|", "DATE"],
   ["SELECT delay fr|", "FROM"],
-])("words of the grammar come first where neither belongs: %s", (marked, expected) => {
+])("grammar keywords come first where a name is not expected: %s", (marked, expected) => {
   expect(labels(marked)).toContain(expected);
   expect(labels(marked)[0]).toBe(labels(marked)[0]?.toUpperCase());
 });
@@ -113,7 +113,7 @@ test("names are written as the grammar requires", () => {
   ]);
 });
 
-test("nothing is offered in strings, comments and numbers, nor unasked without a prefix", () => {
+test("nothing is offered in strings, comments and numbers, or automatically without a prefix", () => {
   for (const marked of ["SELECT 'del|'", "-- del|", "/* del| */ SELECT 1", "SELECT 1de|"]) {
     expect(offered(marked)).toBeNull();
   }

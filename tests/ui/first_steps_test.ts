@@ -91,7 +91,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "live finds the query in a text, and reports a text without one",
+    "live finds the query in a text, and reports a text without a query",
     async () => {
       await server.rows("CREATE TABLE shop.cups (id BIGINT PRIMARY KEY, tea TEXT)");
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -103,7 +103,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
       await live.click();
       await page.locator(".status", { hasText: "Live" }).waitFor();
       await page.locator(".followed", { hasText: "SELECT tea FROM shop.cups" }).waitFor();
-      // Following does not run the text: nothing was inserted.
+      // Following a query does not run the text, so nothing was inserted.
       expect(await server.rows("SELECT count(*) FROM shop.cups")).toEqual([[0]]);
       await runSql(page, "INSERT INTO shop.cups VALUES (2, NULL)");
       await page.getByRole("alert").waitFor();
@@ -130,7 +130,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "a stopped run is not a failure, and the error of a single statement has no number",
+    "a stopped run does not count as a failure, and the error of a single statement has no number",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, "SELECT count(*) FROM generate_series(1, 1000000000)");
@@ -182,7 +182,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "the text survives a reload, and the address can be shared and navigated back, without passwords",
+    "the text survives a reload, and its address can be shared and navigated, without passwords",
     async () => {
       await server.rows("CREATE TABLE shop.links (id BIGINT PRIMARY KEY)");
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -218,7 +218,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
       expect(await until(kept, (text) => text.includes("eve"))).toContain("eve");
       expect(await kept()).not.toContain("secret");
 
-      // Without an address, the editor contains the remembered text.
+      // Without an address, the editor contains the stored text.
       await writeSql(page, "SELECT 'remembered'");
       expect(await until(kept, (text) => text.includes("remembered"))).toContain("remembered");
       await page.goto("about:blank");
@@ -234,10 +234,10 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "tables appear and disappear by themselves, whoever creates or drops them",
+    "tables appear and disappear automatically, whoever creates or drops them",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
-      // Timers then fire when the test says so, and also by themselves.
+      // From here on, timers fire when the test says so, and also by themselves.
       await page.clock.install();
       await page.reload();
       await page.getByRole("button", { name: "Run" }).waitFor();
@@ -257,7 +257,7 @@ describeUnless(chromiumMissing)("the first minutes with the admin page", () => {
   );
 
   test(
-    "a live query with ORDER BY is sorted by the page, as far as it can",
+    "the page sorts a live query with ORDER BY as far as it can",
     async () => {
       await server.rows(
         "CREATE TABLE shop.bids (id BIGINT PRIMARY KEY, who TEXT, cents DECIMAL(8,2)); " +

@@ -1,6 +1,6 @@
 /**
- * The live view's rows and the checks on them: every possible mismatch of a change with the current
- * rows.
+ * Tests the live view's rows and the checks on them: every possible mismatch of a change with the
+ * current rows.
  */
 import { expect, test } from "bun:test";
 import type { LiveEvent } from "../../src/client/mod.ts";
@@ -54,7 +54,7 @@ function texts(model: LiveModel): unknown[] {
   return model.rows().map(({ cells }) => cells[1]);
 }
 
-test("rows are shown newest first; changes keep the position of their row", () => {
+test("rows are shown newest first, and changed rows keep their position", () => {
   const model = modelOf(
     start(),
     rows([row(1, "a", 1), row(2, "b", 2)]),
@@ -65,7 +65,7 @@ test("rows are shown newest first; changes keep the position of their row", () =
   expect(model.counts()).toMatchObject({ rows: 3, changes: 2, missed: 0 });
 });
 
-test("a deleted row is shown a moment longer, and can reappear", () => {
+test("a deleted row is shown a moment longer, and may reappear", () => {
   const gone = change("delete", [], [row(1, "a", 3)]);
   const model = modelOf(start(), rows([row(1, "a", 1), row(2, "b", 2)]), gone);
   expect(texts(model)).toEqual(["b", "a"]);
@@ -93,7 +93,7 @@ test.each([
   expect(model.counts().missed).toBe(1);
 });
 
-test("beyond the rows kept, changes of rows that are not held do not count as missed", () => {
+test("changes of rows beyond the maximum number do not count as missed", () => {
   const model = new LiveModel(2);
   model.apply(start(), 0);
   model.apply(rows([row(1, "a", 1), row(2, "b", 2)]), 0);
@@ -104,7 +104,7 @@ test("beyond the rows kept, changes of rows that are not held do not count as mi
   expect(texts(model)).toEqual(["A", "c"]);
 });
 
-test("a resume keeps the rows and counts the changes it brought; a restart reads the rows again", () => {
+test("a resume keeps the rows and counts its changes, whereas a restart reads the rows again", () => {
   const model = modelOf(start(), rows([row(1, "a", 1)]), { type: "status", status: "ready" });
   model.apply(start(1), 0);
   model.apply(rows([row(1, "b", 2), row(2, "c", 3)], true), 0);
@@ -118,7 +118,7 @@ test("a resume keeps the rows and counts the changes it brought; a restart reads
   expect(model.counts().isRestarted).toBe(true);
 });
 
-test("without a key, each row is its own, and a deletion is found by content", () => {
+test("without a key, all rows are distinct, and a deletion is matched by content", () => {
   const schema = SCHEMA.map(({ data_type, index, name }) => ({ data_type, index, name }));
   const model = modelOf(
     start(undefined, schema),
@@ -130,7 +130,7 @@ test("without a key, each row is its own, and a deletion is found by content", (
   expect(model.counts().missed).toBe(0);
 });
 
-test("latencies are measured at the drawing, and omitted when the page was not visible", () => {
+test("latencies are measured when a change is drawn, and omitted while the page was not visible", () => {
   const model = modelOf(start());
   expect(model.counts().p50).toBeUndefined();
   for (const [index, atMs] of [1010, 1020, 1100].entries()) {

@@ -31,6 +31,6 @@ for (const [statement, sql, order, ...rows] of CASES) {
   });
 }
 
-test("an order of more than columns has no terms", () => {
+test("an order by expressions cannot be applied by the page", () => {
   expect(followedQuery("SELECT x FROM a.t ORDER BY x + 1").order?.terms).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /**
- * Verifies that in results too long for a page, every row can be reached and few are fetched
- * without need.
+ * Verifies that every row can be reached in results too long for a page, and that few rows are
+ * fetched without need.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -8,10 +8,10 @@ import { chromiumMissing, describeUnless } from "../support/requirements.ts";
 import { type ServerProcess, startServer } from "../support/server_process.ts";
 import { launchBrowser, openWorkbench, runSql, TEST_MS_MAX, until } from "./browser.ts";
 
-/** A query with more rows than anyone reads. */
+/** A query with more rows than anyone would read. */
 const ENDLESS = "SELECT n, repeat('x', 1000) FROM generate_series(1, 3000000) AS g (n)";
 
-/** The used part of DOM elements, as the server's types do not include the DOM. */
+/** The part of the DOM types that this test uses. The server's types do not include the DOM. */
 interface Scrolling {
   scrollTop: number;
   readonly scrollHeight: number;
@@ -55,7 +55,7 @@ describeUnless(chromiumMissing)("long results", () => {
     server.rows("SELECT query_id FROM system.queries WHERE sql LIKE '%gener' || 'ate_series%'");
 
   test(
-    "few rows are fetched unasked, more while one scrolls, and all for a file, by one run",
+    "few rows are fetched at first, more while scrolling, and all for a file, in one run",
     async () => {
       await server.rows("CREATE NAMESPACE long; CREATE TABLE long.log (id BIGINT PRIMARY KEY)");
       const { close, faults, page } = await openWorkbench(browser, server);
@@ -86,7 +86,7 @@ describeUnless(chromiumMissing)("long results", () => {
       expect(sent).toHaveLength(1);
       expect(await server.rows("SELECT count(*) FROM long.log")).toEqual([[1]]);
 
-      // A half-read run is ended on the server when the next one begins.
+      // An unfinished run is ended on the server when the next one begins.
       await runSql(page, ENDLESS);
       await page.getByText("1,000 rows loaded").waitFor();
       expect(await until(running, ({ length }) => length === 1)).toHaveLength(1);
@@ -100,7 +100,7 @@ describeUnless(chromiumMissing)("long results", () => {
   );
 
   test(
-    "an unread statement that the server ends is not a failure, and its rows stay",
+    "a statement that the server ends before it was read completely is not a failure, and its rows stay",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, ENDLESS);
@@ -119,7 +119,7 @@ describeUnless(chromiumMissing)("long results", () => {
   );
 
   test(
-    "every row of a table higher than a browser draws can be reached",
+    "every row of a table higher than a browser can draw can be reached",
     async () => {
       const { close, faults, page } = await openWorkbench(browser, server);
       await runSql(page, "SELECT n FROM generate_series(1, 1300000) AS g (n)");

@@ -1,6 +1,6 @@
 /**
- * The log-in page with a provider, as its users experience it: a real Chromium, the real server,
- * and a certified provider on another site.
+ * Tests the login page with a provider, as its users experience it: a real Chromium, the real
+ * server, and a certified provider on another site.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
@@ -53,7 +53,7 @@ describeUnless(chromiumMissing)("the log-in page", () => {
   });
 
   test(
-    "leads through the provider to the workbench, where the session survives a reload",
+    "the login leads through the provider to the workbench, where the session survives a reload",
     async () => {
       await provider.next({ account: "boss" });
       const { close, page } = await openPage(browser, server);
@@ -73,7 +73,7 @@ describeUnless(chromiumMissing)("the log-in page", () => {
   );
 
   test(
-    "says why a log-in failed, once, and that the page is for administrators",
+    "the page explains once why a login failed, and that it is for administrators",
     async () => {
       const { close, page } = await openPage(browser, server);
       const button = page.getByRole("button", { name: "Log in with Example" });

@@ -1,4 +1,7 @@
-/** The statements of the page about rights: what people type cannot become SQL of another kind. */
+/**
+ * Tests the statements that the page creates about rights: what people type cannot become SQL of
+ * another kind.
+ */
 import { expect, test } from "bun:test";
 import {
   createInvitationSql,
@@ -12,7 +15,7 @@ import {
 
 const POLICY = { table: tableSql("chat", "messages"), name: "p", roles: [], using: "", check: "" };
 
-test("createPolicySql writes only the clauses that the command has", () => {
+test("createPolicySql writes only the clauses that the command supports", () => {
   const draft = { ...POLICY, roles: ["user"], using: " a = 1 ", check: "b = 2" };
   expect(createPolicySql({ ...draft, command: "SELECT" })).toBe(
     'CREATE POLICY "p" ON "chat"."messages" FOR SELECT TO user\n  USING (a = 1)',
@@ -25,7 +28,7 @@ test("createPolicySql writes only the clauses that the command has", () => {
   );
 });
 
-test("names and texts are quoted", () => {
+test("names and strings are quoted", () => {
   expect(dropPolicySql('a"; DROP TABLE x', tableSql('s"', "t"))).toBe(
     'DROP POLICY "a""; DROP TABLE x" ON "s"""."t"',
   );

@@ -52,7 +52,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
   }
 
   test(
-    "policies are created, shown and dropped, and a refusal is told",
+    "policies are created, shown and dropped, and a refusal is shown",
     async () => {
       const { close, faults, page } = await openRights();
       const policies = sectionOf(page, "Policies");
@@ -75,7 +75,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
       expect(await server.rows("SELECT policy_name, roles FROM system.policies")).toEqual([
         ["authors", "user"],
       ]);
-      // Another person's change arrives by itself.
+      // Another person's change appears automatically.
       await server.rows("CREATE POLICY all_read ON chat.messages FOR SELECT USING (TRUE)");
       await policies.getByRole("row", { name: /all_read/ }).waitFor();
       await row.getByRole("button", { name: "Drop authors" }).click();
@@ -89,7 +89,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
   );
 
   test(
-    "a service token is created with scopes, its secret is shown once, and it works until dropped",
+    "a service token is created with scopes, its secret is shown once, and it works until it is dropped",
     async () => {
       const { close, faults, page } = await openRights();
       const tokens = sectionOf(page, "Service tokens");
@@ -116,7 +116,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
   );
 
   test(
-    "roles change, invitations come and go, and the state of sign-up is shown",
+    "roles can be changed, invitations created and dropped, and the state of sign-up is shown",
     async () => {
       const { close, faults, page } = await openRights();
       const users = sectionOf(page, "Roles of users");
@@ -154,7 +154,7 @@ describeUnless(chromiumMissing)("the page about rights", () => {
   );
 
   test(
-    "the page keeps to the address and the history, and axe finds nothing on it, also on a telephone",
+    "the page supports its address and the history, and axe finds no fault, even on a telephone",
     async () => {
       const { close, faults, page } = await openRights({ colorScheme: "dark" });
       expect(page.url()).toEndWith("#/rights");

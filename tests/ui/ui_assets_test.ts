@@ -1,5 +1,5 @@
 /**
- * The origin of the page: it is built at the first request, complete, and contains nothing from
+ * Tests how the page is built: at the first request, completely, and without anything from
  * elsewhere.
  */
 import { expect, test } from "bun:test";
@@ -7,7 +7,7 @@ import { defined } from "../../src/base/assert.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { loadUi } from "../../src/ui_assets.ts";
 
-test("the page names assets that exist, for ever, and carries its nonce", async () => {
+test("the page refers to permanent assets that exist, and carries its nonce", async () => {
   const ui = defined(loadUi(silentLog), "the packages of the page are installed");
   const page = await ui.page("n0nce", "/db");
   expect(page).toContain('nonce="n0nce"');
@@ -20,7 +20,7 @@ test("the page names assets that exist, for ever, and carries its nonce", async 
     expect(name).toMatch(/-[a-z0-9]{8}\./);
     // The editor and the grid are loaded later.
     expect(asset.bytes.length).toBeLessThan(300_000);
-    // Parts name one another relatively, so that they load below any path.
+    // Assets refer to one another relatively, so that they load below any path.
     expect(new TextDecoder().decode(asset.bytes)).not.toContain("/ui/");
   }
   expect(await ui.get("nothing.js")).toBeUndefined();

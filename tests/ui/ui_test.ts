@@ -1,6 +1,6 @@
 /**
- * The admin page as its users experience it: the real server process and a real Chromium. Every
- * test ends with a check for console errors, policy violations, and requests to other hosts.
+ * Tests the admin page as its users experience it: the real server process and a real Chromium.
+ * Every test ends with a check for console errors, policy violations, and requests to other hosts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Locator } from "playwright-core";
@@ -27,7 +27,7 @@ async function cellsOf(row: Locator): Promise<string[]> {
   return row.getByRole("gridcell").allInnerTexts();
 }
 
-/** The part of elements that is used here, whose types are not part of the server's types. */
+/** The part of the element types that this test uses. The server's types do not include it. */
 interface Overflowing {
   readonly scrollWidth: number;
   readonly clientWidth: number;
@@ -64,7 +64,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
     openWorkbenchOf(browser, server, options);
 
   test(
-    "setup refuses a weak password next to its field, then leads to the first rows",
+    "setup refuses a weak password next to its field, and then leads to the first rows",
     async () => {
       await using fresh = await startServer({ config: { server: { ui_enabled: true } } });
       const { close, faults, page } = await openPage(browser, fresh);
@@ -113,7 +113,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "log-in refuses a wrong password and a user without rights; a reload keeps the session",
+    "login refuses a wrong password and a user without rights, and a reload keeps the session",
     async () => {
       await server.createUser("bob");
       const { close, faults, page } = await openPage(browser, server);
@@ -141,7 +141,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "results: one tab per statement, NULL, times as text, exact integers, twenty thousand rows",
+    "results show one tab per statement, NULL, times as text, exact integers and twenty thousand rows",
     async () => {
       const values = Array.from({ length: 20_000 }, (_, index) => `(${index + 1})`).join();
       await server.rows("CREATE TABLE shop.numbers (n BIGINT PRIMARY KEY)");
@@ -185,7 +185,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "an error marks its place and keeps what ran before it; names complete",
+    "an error marks its position and keeps what ran before it, and names are completed",
     async () => {
       const { close, faults, page } = await openWorkbench({ colorScheme: "dark" });
       await runSql(
@@ -194,7 +194,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       );
       await page.getByRole("alert").waitFor();
       expect(await page.getByText("line 3, column 8").count()).toBe(1);
-      // Everything was bound before anything ran, so the only trace of it is the marker.
+      // All statements were bound before any ran, so the only trace of the error is the marker.
       expect(await page.locator(".cm-lintRange-error").innerText()).toBe("lable");
       await page.getByRole("button", { name: "Copy error" }).click();
       await page.getByText("Copied").waitFor();
@@ -217,7 +217,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.getByRole("button", { name: "Show items" }).waitFor();
       await page.keyboard.press("ControlOrMeta+a");
       await page.keyboard.type("SELECT * FROM shop.it");
-      // By mouse: the editor ignores keys for a moment after the list has appeared.
+      // The mouse is used because the editor ignores keys for a moment after the list has appeared.
       await page.getByRole("option", { name: "items" }).click();
       await page.keyboard.press("ControlOrMeta+Enter");
       await page.getByRole("tab", { name: "1 · 0 rows" }).waitFor();
@@ -236,7 +236,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "by keyboard the current cell scrolls into view, Enter shows all of it, and no run takes the focus",
+    "by keyboard, the current cell scrolls into view, Enter shows all of it, and no run takes the focus",
     async () => {
       await server.rows("CREATE TABLE shop.wide (id BIGINT PRIMARY KEY, a TEXT, b TEXT, c TEXT)");
       const values = Array.from(
@@ -287,7 +287,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "typed text survives a session that ends, but not a log-out; an old list of tables says so",
+    "typed text survives the end of a session, but not a logout, and an outdated list of tables says so",
     async () => {
       await using own = await startServer({ config: { server: { ui_enabled: true } } });
       await own.setup();
@@ -316,7 +316,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
       await page.getByText("could not be loaded").waitFor({ state: "detached" });
       expect(faults().filter((text) => !text.includes("ERR_FAILED"))).toEqual([]);
 
-      // A log is shown from its end: the newest event is eve's login.
+      // A log is shown from its end, where the newest event is eve's login.
       await page.getByRole("button", { name: "Show audit_log" }).click();
       await page.getByRole("tab", { name: /^1 · \d+ rows$/, selected: true }).waitFor();
       expect((await cellsOf(page.getByRole("row").nth(1))).slice(2, 4)).toEqual(["eve", "login"]);
@@ -332,7 +332,7 @@ describeUnless(chromiumMissing)("the admin page", () => {
   );
 
   test(
-    "live: rows appear, change and disappear; a pause holds them; a cut is resumed without a gap",
+    "live rows appear, change and disappear, a pause holds them, and a lost connection is resumed",
     async () => {
       await server.rows(
         "CREATE TABLE shop.orders (id BIGINT PRIMARY KEY, item TEXT); " +

@@ -1,6 +1,6 @@
 /**
- * EXPORT USER DATA in this process: one moment, one open export, one archive, expiry, KILL, DROP
- * USER, a full disk, and what a stop leaves behind.
+ * Tests EXPORT USER DATA in this process: a single moment, one open export and one archive for each
+ * user, expiry, KILL, DROP USER, a full disk, and what a stop leaves behind.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { readZip, textOf } from "../../support/zip_reader.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** A disk whose free space a test sets. */
+/** A disk whose free space a test determines. */
 class SmallDisk extends ForwardingDisk {
   free: number | undefined;
 
@@ -92,7 +92,7 @@ function filesIn(name: string): string[] {
     .map((entry) => entry.name);
 }
 
-/** Begins an export whose first step has not been done yet. */
+/** Starts an export, and returns before its first step. */
 function begunJob(user: string): Job {
   engine.userId = user;
   const { job } = engine.database.exports.begin(engine.principal);
@@ -101,7 +101,7 @@ function begunJob(user: string): Job {
 }
 
 describe("an export", () => {
-  test("has the user's rows and files, and nothing of others", async () => {
+  test("an export contains the user's rows and files, and nothing of other users", async () => {
     const [jobId, type, status, , , message] = await exportOf("ada");
     expect([type, status]).toEqual(["export", "completed"]);
     expect(message).toMatch(/^4 row\(s\) of 2 table\(s\) and 1 file\(s\), \d+ bytes$/);
@@ -134,19 +134,19 @@ describe("an export", () => {
     }
   });
 
-  test("of a user without rows is an archive that says so", async () => {
+  test("an export of a user without rows is an archive that says so", async () => {
     await engine.run("CREATE USER eve WITH INTERNAL");
     const [jobId] = await exportOf("eve");
     const entries = await archiveOf("eve", jobId);
     expect([...entries.keys()]).toEqual(["export.json"]);
   });
 
-  test("reads every table at one moment, also rows that change while it runs", async () => {
+  test("an export reads every table at one moment, even if rows change while it runs", async () => {
     await as("ada", () =>
       engine.run("INSERT INTO none SELECT i FROM generate_series(1, 500) g(i)"),
     );
     const job = begunJob("ada");
-    // The job takes the first step before the statements run, and the others beside them.
+    // The job takes its first step before the statements run, and the others alongside them.
     await clock.yield();
     await as("ada", () => engine.run("DELETE FROM none WHERE id > 10; DELETE FROM a"));
     await engine.run("STORAGE FLUSH ALL");
@@ -157,7 +157,7 @@ describe("an export", () => {
     expect(await as("ada", () => engine.rows("SELECT count(*) FROM none"))).toEqual([[10]]);
   });
 
-  test("can be read back by COPY", async () => {
+  test("an export can be read back by COPY", async () => {
     const [jobId] = await exportOf("ada");
     const text = textOf(await archiveOf("ada", jobId), "default/s.ndjson");
     await engine.run("CREATE USER TABLE back (v TEXT)");
@@ -176,7 +176,7 @@ describe("an export", () => {
     expect(await as("ada", () => engine.rows("SELECT v FROM back"))).toEqual([["typing"]]);
   });
 
-  test("leaves out rows that have expired", async () => {
+  test("an export omits rows that have expired", async () => {
     clock.advance(3001 * 1000);
     const [jobId] = await exportOf("ada");
     expect([...(await archiveOf("ada", jobId)).keys()]).not.toContain("default/s.ndjson");
@@ -184,7 +184,7 @@ describe("an export", () => {
 });
 
 describe("the archives of a user", () => {
-  test("are one: a new one replaces it", async () => {
+  test("a new archive of a user replaces the previous one", async () => {
     const [first] = await exportOf("ada");
     const [second] = await exportOf("ada");
     expect(second).not.toBe(first);
@@ -197,7 +197,7 @@ describe("the archives of a user", () => {
     );
   });
 
-  test("are listed and readable after a restart", async () => {
+  test("archives are listed and readable after a restart", async () => {
     const [jobId] = await exportOf("ada");
     const createdAt = (await listOf("ada"))[0]?.[2];
     await engine.restart();
@@ -207,7 +207,7 @@ describe("the archives of a user", () => {
     expect((await archiveOf("ada", jobId)).has("default/a.ndjson")).toBe(true);
   });
 
-  test("expire, and are removed within an hour", async () => {
+  test("archives expire, and are removed within an hour", async () => {
     const [jobId] = await exportOf("ada");
     clock.advance(2 * HOUR_MS - 1);
     expect(await listOf("ada")).toHaveLength(1);
@@ -220,7 +220,7 @@ describe("the archives of a user", () => {
     while (filesIn("exports").length > 0) await clock.yield();
   });
 
-  test("belong to their user and to role dba", async () => {
+  test("archives belong to their user and to role dba", async () => {
     const [jobId] = await exportOf("ada");
     const path = { userId: "ada", exportId: String(jobId) };
     const codeFor = (user: string, asked = path): Promise<string> =>
@@ -235,7 +235,7 @@ describe("the archives of a user", () => {
     }
   });
 
-  test("are erased with the account, and its name begins anew", async () => {
+  test("archives are erased with the account, and a new account of the name has none", async () => {
     await exportOf("ada");
     await engine.run("DROP USER ada");
     expect(filesIn("exports")).toHaveLength(1);
@@ -246,7 +246,7 @@ describe("the archives of a user", () => {
 });
 
 describe("an open export", () => {
-  test("is the only one of its user, and goes on", async () => {
+  test("a user can have only one open export, which continues", async () => {
     const job = begunJob("ada");
     const other = begunJob("bob");
     const [jobId, type, status, , , message] = await exportOf("ada");
@@ -256,7 +256,7 @@ describe("an open export", () => {
     expect([job.status, other.status]).toEqual(["completed", "completed"]);
   });
 
-  test("ends by KILL JOB and leaves nothing", async () => {
+  test("an open export ends by KILL JOB and leaves nothing behind", async () => {
     const job = begunJob("ada");
     await engine.run(`KILL JOB '${job.jobId}'`);
     await job.ended;
@@ -267,7 +267,7 @@ describe("an open export", () => {
     expect([...filesIn("exports"), ...filesIn("tmp")]).toEqual([]);
   });
 
-  test("ends when its user is dropped", async () => {
+  test("an open export ends when its user is dropped", async () => {
     const job = begunJob("ada");
     await engine.run("DROP USER ada PURGE");
     await job.ended;
@@ -275,7 +275,7 @@ describe("an open export", () => {
     expect(filesIn("exports")).toEqual([]);
   });
 
-  test("ends with the database, and a start removes what a crash left", async () => {
+  test("an open export ends with the database, and a start removes what a crash left behind", async () => {
     const job = begunJob("ada");
     await engine.database.close();
     expect(job.isEnded).toBe(true);
@@ -284,7 +284,7 @@ describe("an open export", () => {
     expect(filesIn("tmp")).toEqual([]);
   });
 
-  test("fails on a full disk, keeps the previous archive, and says why", async () => {
+  test("an export fails on a full disk, keeps the previous archive, and gives the reason", async () => {
     const [first] = await exportOf("ada");
     disk.free = 100 * 1024 * 1024;
     expect(await as("ada", () => engine.failure("EXPORT USER DATA"))).toBe("DISK_FULL@1");
@@ -296,7 +296,7 @@ describe("an open export", () => {
     expect(filesIn("tmp")).toEqual([]);
   });
 
-  test("fails if a file is damaged", async () => {
+  test("an export fails if a file is damaged", async () => {
     const [path = ""] = await as("ada", async () => engine.storedFiles());
     for (const each of engine.storedFiles()) writeFileSync(each, "other bytes");
     expect(path).not.toBe("");
@@ -304,7 +304,7 @@ describe("an open export", () => {
     expect([...filesIn("exports"), ...filesIn("tmp")]).toEqual([]);
   });
 
-  test("is refused in a transaction", async () => {
+  test("an export is refused in a transaction", async () => {
     const code = await as("ada", () => engine.failure("BEGIN; EXPORT USER DATA; COMMIT"));
     expect(code).toStartWith("INVALID_");
   });

@@ -1,4 +1,6 @@
-/** Archives as other programs read them: contents, names, ZIP64, and a failure in the middle. */
+/**
+ * Tests archives as other programs read them: contents, names, ZIP64, and a failure in the middle.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +23,7 @@ function zipAt(name: string, options: Partial<ZipOptions> = {}): [ZipFile, strin
   return [new ZipFile({ disk: bunDisk, path, timeMs: AT, ...options }), path];
 }
 
-/** More than one piece, which compresses well. */
+/** More than one piece of data that compresses well. */
 const LONG = new TextEncoder().encode("a row that repeats\n".repeat(40_000));
 
 async function writeSample(zip: ZipFile): Promise<void> {
@@ -83,7 +85,7 @@ test("an archive may have more entries than the short form counts", async () => 
   expect([...entries.keys()].at(-1)).toBe("f69999");
 });
 
-test("every damaged byte of a content is found by its checksum", async () => {
+test("the checksum of a file in the archive detects every damaged byte", async () => {
   const [zip, path] = zipAt("c.zip");
   zip.begin("x", { isCompressed: false });
   await zip.write(LONG.subarray(0, 50));
@@ -98,7 +100,7 @@ test("every damaged byte of a content is found by its checksum", async () => {
   }
 });
 
-test("an archive that is given up removes its list, and its path may be removed", async () => {
+test("an abandoned archive removes its list, and its path may be removed", async () => {
   const [zip, path] = zipAt("d.zip", {
     onGrow: (bytes) => {
       if (bytes > 1000) throw new Error("no more");

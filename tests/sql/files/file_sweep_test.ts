@@ -1,4 +1,4 @@
-/** Files that are not named by any retained version of a row are removed, and no others. */
+/** Verifies that exactly the files that no retained version of a row names are removed. */
 import { afterEach, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ function storedFiles(directory: string): string[] {
   );
 }
 
-test("sweepFiles keeps files that a row or the history names, and removes the rest", async () => {
+test("sweepFiles keeps files that a row or the history names, and removes all others", async () => {
   const clock = new ManualClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
@@ -101,7 +101,7 @@ test("isFileLive finds the row of a file by a key of any type", async () => {
   const entries = database.catalog.files();
   expect(entries).toHaveLength(keys.length);
   for (const entry of entries) expect(isFileLive(entry, database), entry.keyJson).toBe(true);
-  // An older server that did not know the form would remove the file.
+  // An older server that did not know this form would remove the file.
   expect(entries.slice(0, 3).map(({ keyJson }) => keyJson)).toEqual([
     '[{"whole":"9223372036854775807"}]',
     '[{"hex":"00ff"}]',
@@ -129,7 +129,7 @@ test("a start removes the files of a table that was dropped while a backup held 
   expect(storedFiles(killed)).toHaveLength(2);
   const again = await open(clock, killed);
   const kept = storedFiles(directory);
-  // The disk removes the others after startup.
+  // The disk removes the other files after startup.
   await until(() => Bun.deepEquals(storedFiles(killed), kept));
   await again.database.close();
 });
@@ -151,7 +151,7 @@ test("sweepFiles keeps the files of rows that cannot be read", async () => {
   await again.database.close();
 });
 
-test("sweepFiles yields to others, and leaves the rest once it is ended", async () => {
+test("sweepFiles yields to other work, and leaves the remaining files once it is ended", async () => {
   const clock = new CountingClock();
   const { database } = await open(clock);
   const { blobs, catalog, store } = database;
@@ -210,7 +210,7 @@ function listFiles({ catalog }: Database, { count, name }: { count: number; name
   catalog.addFiles(Array.from({ length: count }, (_, index) => entryOf(`${name}${1000 + index}`)));
 }
 
-test("DROP TABLE removes very many listed files in slices, and a start continues that", async () => {
+test("DROP TABLE removes a large number of files in slices, and the next start continues", async () => {
   const clock = new CountingClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");
@@ -249,7 +249,7 @@ async function killDrop(database: Database): Promise<void> {
   await run(database, `KILL QUERY '${String(results[0]?.rows?.[0]?.[0])}'`);
 }
 
-test("a killed DROP TABLE leaves the remaining files to the next hour", async () => {
+test("DROP TABLE that is killed leaves the remaining files to the hourly sweep", async () => {
   const clock = new CountingClock();
   const { database, directory } = await open(clock);
   await run(database, "CREATE TABLE doc (id INT PRIMARY KEY, f FILE)");

@@ -1,6 +1,6 @@
 /**
- * Uploads of requests with an idempotency key: listed by the commit of the request, and removed
- * completely if there is no commit.
+ * Tests uploads of requests with an idempotency key: they are listed by the commit of the request,
+ * and removed completely if there is no commit.
  */
 import { afterEach, beforeEach, expect, spyOn, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -58,7 +58,7 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** Sends a request with a key and a file. */
+/** Sends a request with an idempotency key and a file. */
 function ask(sql: string): Promise<SqlResponse> {
   const bytes = new TextEncoder().encode("bytes");
   return engine.ask(sql, {
@@ -71,7 +71,7 @@ const listed = (): string[] => engine.database.catalog.files().map(({ storedName
 const stored = (): (string | undefined)[] =>
   engine.storedFiles().map((path) => path.split("/").at(-1));
 
-test("the commit of the request lists a file, and a repeat adds none", async () => {
+test("the commit of the request lists a file, and a repeated request adds none", async () => {
   disk.gate.resolve();
   expect((await ask(UPDATE)).error).toBeUndefined();
   expect(listed()).toHaveLength(1);
@@ -83,7 +83,7 @@ test("the commit of the request lists a file, and a repeat adds none", async () 
   expect(row).toEqual(["note.txt"]);
 });
 
-test("a long commit lists its file, too", async () => {
+test("a long commit also lists its file", async () => {
   disk.gate.resolve();
   const rows = Array.from({ length: BATCH_ROWS_MAX + 1 }, (_, id) => `(${id + 2}, 1, NULL)`);
   const { error } = await ask(`INSERT INTO doc VALUES (0, 1, FILE('f')), ${rows.join()}`);
@@ -98,7 +98,7 @@ test("an update that matches no row keeps no file", async () => {
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
-test("a request that loses a conflict at its commit leaves nothing", async () => {
+test("a request that loses a conflict at its commit leaves no file", async () => {
   const asked = ask(UPDATE);
   await disk.reached.promise;
   await engine.run("UPDATE doc SET n = 2 WHERE id = 1");
@@ -107,7 +107,7 @@ test("a request that loses a conflict at its commit leaves nothing", async () =>
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
-test("a request whose time is up at its commit leaves nothing", async () => {
+test("a request that exceeds its time limit at its commit leaves no file", async () => {
   const asked = ask(UPDATE);
   await disk.reached.promise;
   clock.advance(6000);
@@ -116,14 +116,14 @@ test("a request whose time is up at its commit leaves nothing", async () => {
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
-test("a statement that fails leaves nothing", async () => {
+test("a statement that fails leaves no file", async () => {
   disk.gate.resolve();
   const { error } = await ask(`${UPDATE} RETURNING 1 / (id - 1)`);
   expect(error?.code).toBe("DIVISION_BY_ZERO");
   expect([listed(), stored()]).toEqual([[], []]);
 });
 
-test("a file stays where it is unknown whether its row is written", async () => {
+test("a file is kept while it is unknown whether its row is written", async () => {
   disk.gate.resolve();
   const durable = spyOn(engine.database.store, "durable").mockImplementation(() =>
     Promise.reject(new DatabaseError("COMMIT_UNKNOWN", "the log failed")),

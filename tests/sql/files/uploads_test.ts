@@ -1,5 +1,6 @@
 /**
- * FILE('part') in INSERT, UPDATE and upserts: all effects or none, on disk and in the file list.
+ * Tests FILE('part') in INSERT, UPDATE and upserts: it takes effect completely or not at all, on
+ * disk and in the file list.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -50,7 +51,7 @@ const REFUSED: readonly (readonly [string, readonly string[], string])[] = [
   ["INSERT INTO nope VALUES (FILE('a'))", ["a"], "TABLE_NOT_FOUND@1"],
 ];
 
-describe("an upload that fails leaves nothing", () => {
+describe("an upload that fails leaves nothing behind", () => {
   test.each(REFUSED)("%s", async (sql, names, failure) => {
     const before = [
       engine.storedFiles(),
@@ -87,7 +88,7 @@ test("an update that matches no row, and an upsert that touches none, keep no fi
   expect(engine.storedFiles()).toEqual(before);
 });
 
-test("a file reads as the uploaded one, by the operators of JSON", async () => {
+test("JSON operators read the properties of an uploaded file", async () => {
   await engine.run("INSERT INTO doc VALUES (5, 1, FILE('x'), FILE('y'))", parts("x", "y"));
   const rows = await engine.rows(
     "SELECT f ->> 'name', g ->> 'mime', (g ->> 'size')::int FROM doc WHERE id = 5",
@@ -95,7 +96,7 @@ test("a file reads as the uploaded one, by the operators of JSON", async () => {
   expect(rows).toEqual([["x.txt", "text/plain", 10]]);
 });
 
-test("a damaged entry in the list of files does not affect uploads and owners of other files", async () => {
+test("a damaged entry in the file list does not affect uploads or owners of other files", async () => {
   await using other = await TestEngine.open();
   await other.run(
     "CREATE TABLE doc (id INT PRIMARY KEY, f FILE); CREATE TABLE gone (id INT PRIMARY KEY)",

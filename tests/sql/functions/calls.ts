@@ -1,5 +1,6 @@
 /**
- * Calls functions, operators and aggregates as the executor does: resolve, cast, evaluate.
+ * Calls functions, operators and aggregates as the executor does: it resolves, casts and evaluates
+ * them.
  */
 import { seqFromUnixMs, unixMsFromSeq } from "../../../src/base/seq.ts";
 import { resolveAggregate } from "../../../src/sql/functions/aggregate/aggregates.ts";
@@ -38,7 +39,7 @@ const NOW_MICROS = 1_735_787_045_678_901;
 
 let snowflake = 1000;
 
-/** A stub for the numbers of sequences, which no function under test takes. */
+/** A substitute for the numbers of sequences, which no function under test takes. */
 const NO_SEQUENCES: SequenceCalls = {
   next: () => 0,
   current: () => 0,

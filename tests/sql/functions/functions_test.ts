@@ -1,6 +1,6 @@
 /**
- * Verifies that every scalar function gives the results of the SQL contract and of PostgreSQL.
- * Method: a table of calls; a function without a case fails the suite.
+ * Verifies that every scalar function gives the results of the SQL contract and of PostgreSQL. The
+ * tests are a table of calls, and a function without a case fails the suite.
  */
 
 import { expect, test } from "bun:test";
@@ -63,7 +63,7 @@ function bytes(value: string): Given {
 }
 
 /**
- * A case: the function, its arguments, the text of the result (null: NULL), and its type if
+ * A case: the function, its arguments, the text of the result (null means NULL), and its type if
  * relevant.
  */
 type Case = readonly [string, readonly Given[], string | null, string?];
@@ -649,7 +649,7 @@ test("every function has a case", () => {
   expect(functionNames().filter((name) => !covered.has(name))).toEqual([]);
 });
 
-test("a NULL argument gives NULL, unless the function sees NULLs", () => {
+test("a NULL argument gives NULL, unless the function handles NULL itself", () => {
   for (const [name, args] of CASES) {
     for (const index of args.keys()) {
       const withNull = args.map((arg, at) => (at === index ? null : arg));
@@ -777,13 +777,13 @@ test.each([
   },
 );
 
-test("to_number looks for the end of a bracket once", () => {
+test("to_number searches for the end of a bracket only once", () => {
   expect(errorCodeOf(() => callFunction("to_number", "<".repeat(500_000), "9"))).toBe(
     "INVALID_VALUE",
   );
 });
 
-test("ids have their forms, and snowflake ids ascend", () => {
+test("ids have their documented forms, and snowflake ids ascend", () => {
   expect(callFunction("ulid").text).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/);
   expect(callFunction("uuid_v7").text).toMatch(
     /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -801,7 +801,7 @@ test("uuid_v7 begins with the milliseconds of the clock", () => {
   expect(Number.parseInt(hex, 16)).toBe(Math.floor(CALL.clockMicros() / 1000));
 });
 
-test("namedForm names the parameters where a function takes named arguments", () => {
+test("namedForm lists the parameters of functions that accept named arguments", () => {
   expect(namedForm("make_interval")?.parameterNames).toEqual([
     "years",
     "months",
@@ -814,7 +814,7 @@ test("namedForm names the parameters where a function takes named arguments", ()
   expect(namedForm("abs")).toBeUndefined();
 });
 
-test("volatility is as the contract says", () => {
+test("the volatility of each function matches the contract", () => {
   const volatilityOf = (name: string): string | undefined =>
     resolveFunction(name, [])?.overload.volatility;
   expect(volatilityOf("now")).toBe("stable");

@@ -1,6 +1,6 @@
 /**
- * Views: what each caller sees of them, which properties are fixed at creation, what depends on
- * them, and that they give no caller access to additional rows.
+ * Tests views: what each caller sees of them, which properties are fixed at creation, and what
+ * depends on them. A view never gives a caller access to additional rows.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -32,7 +32,7 @@ async function as(userId: string, work: () => Promise<void>): Promise<void> {
 }
 
 describe("a view and its reader", () => {
-  test("the rows are the caller's own, whoever made the view and whoever read it before", async () => {
+  test("a view returns the caller's own rows, whoever created it and whoever read it before", async () => {
     const sql = "SELECT b FROM app.v ORDER BY id";
     expect(await engine.rows(sql)).toEqual([["root one"], ["root two"]]);
     await as("alice", async () => {
@@ -45,14 +45,14 @@ describe("a view and its reader", () => {
     expect(await engine.rows("EXECUTE AS 'sam' (SELECT count(*) FROM app.v)")).toEqual([[0]]);
   });
 
-  test("tombstones of others stay hidden through a view", async () => {
+  test("a view does not reveal the tombstones of other users", async () => {
     await engine.run("CREATE VIEW app.dead AS SELECT id FROM app.u WHERE _deleted");
     await engine.run("DELETE FROM app.u WHERE id = 2");
     expect(await engine.rows("SELECT * FROM app.dead")).toEqual([[2]]);
     await as("alice", async () => expect(await engine.rows("SELECT * FROM app.dead")).toEqual([]));
   });
 
-  test("a view grants nothing: each of its tables asks for the rights of the caller", async () => {
+  test("a view grants nothing: the caller needs the rights to each of its tables", async () => {
     await engine.run(
       "CREATE VIEW app.p AS SELECT id FROM app.s; CREATE VIEW app.pp AS TABLE app.p",
     );
@@ -80,7 +80,7 @@ describe("a view and its reader", () => {
     });
   });
 
-  test("CREATE and DROP are for role dba and the owner of the namespace", async () => {
+  test("a view may be created and dropped by role dba and by the owner of the namespace", async () => {
     for (const userId of ["alice", "sam"]) {
       await as(userId, async () => {
         expect(await engine.failure("CREATE VIEW app.n AS SELECT 1")).toBe(
@@ -104,7 +104,7 @@ describe("a view and its reader", () => {
     });
   });
 
-  test("CURRENT_USER, literals and unqualified names keep the meaning of the text", async () => {
+  test("CURRENT_USER, literals and unqualified names keep their meaning within a view", async () => {
     await engine.run("CREATE VIEW app.me AS SELECT CURRENT_USER AS who, 'x' AS lit, 1.5 AS n");
     await engine.run("USE app; CREATE VIEW default.far AS SELECT count(*) AS n FROM s");
     const sql = "SELECT * FROM app.me, default.far";
@@ -113,15 +113,15 @@ describe("a view and its reader", () => {
   });
 });
 
-describe("the state that a view keeps", () => {
-  test("its columns: a new one is hidden, a renamed one has the old name here", async () => {
+describe("properties that a view fixes", () => {
+  test("a view fixes its columns: a new column is hidden, and a renamed one keeps its old name", async () => {
     await engine.run("ALTER TABLE app.u ADD COLUMN d INT DEFAULT 5, RENAME COLUMN b TO bb");
     const [found] = await engine.run("SELECT * FROM app.v WHERE b = 'root one'");
     expect(found?.schema?.map(({ name }) => name)).toEqual(["id", "b", "c"]);
     expect(found?.rows).toEqual([[1, "root one", 1]]);
   });
 
-  test("the columns of a view it reads: OR REPLACE may add to them", async () => {
+  test("a view fixes the columns of the views it reads, to which OR REPLACE may add columns", async () => {
     await engine.run("CREATE VIEW app.w AS SELECT * FROM app.v");
     await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id, b, c, 'new' AS extra FROM app.u");
     expect(await engine.rows("SELECT extra FROM app.v WHERE id = 1")).toEqual([["new"]]);
@@ -129,7 +129,7 @@ describe("the state that a view keeps", () => {
     expect(found?.schema?.map(({ name }) => name)).toEqual(["id", "b", "c"]);
   });
 
-  test("its own columns: OR REPLACE must not drop, rename, move or retype any", async () => {
+  test("OR REPLACE must not drop, rename, move or retype a view's own columns", async () => {
     const message = async (query: string): Promise<string | undefined> => {
       const { error } = await engine.ask(`CREATE OR REPLACE VIEW app.v AS ${query}`);
       expect(error?.code).toBe("INVALID_DEFINITION");
@@ -152,7 +152,7 @@ describe("the state that a view keeps", () => {
     await engine.run("CREATE OR REPLACE VIEW app.v (id, b, c) AS SELECT id, b, c FROM app.u");
   });
 
-  test("the types of views that read it, if the digits of a DECIMAL change", async () => {
+  test("a view fixes the types of views that read it, even the digits of a DECIMAL", async () => {
     await engine.run(
       "CREATE VIEW app.d AS SELECT 1.5 AS n; CREATE VIEW app.e AS SELECT n FROM app.d",
     );
@@ -164,7 +164,7 @@ describe("the state that a view keeps", () => {
     await engine.run("DROP VIEW app.d");
   });
 
-  test("the digits of a DECIMAL that a table or a cast declares, not those of a computed one", async () => {
+  test("a view fixes declared digits of a DECIMAL, but not those of a computed one", async () => {
     await engine.run("CREATE TABLE app.p (id INT PRIMARY KEY, n DECIMAL(10, 2))");
     const outcome = async (from: string, to: string): Promise<string> => {
       await engine.run(`CREATE VIEW app.dv AS SELECT ${from} AS n FROM app.p`);
@@ -203,7 +203,7 @@ describe("the state that a view keeps", () => {
     await engine.run("DROP TABLE app.p");
   });
 
-  test("a plan that was kept follows the view", async () => {
+  test("a cached plan follows changes of a view", async () => {
     const sql = "SELECT * FROM app.v WHERE id = 1";
     await engine.rows(sql);
     await engine.run("CREATE OR REPLACE VIEW app.v AS SELECT id, 'x' AS b, c FROM app.u");
@@ -213,8 +213,8 @@ describe("the state that a view keeps", () => {
   });
 });
 
-describe("the dependents of a view", () => {
-  test("a table, a column and a view that are needed stay, or the views are dropped too", async () => {
+describe("dependents of a view", () => {
+  test("a table, column or view that is needed stays, or the views are dropped too", async () => {
     await engine.run("CREATE VIEW app.w AS SELECT id, (SELECT max(x) FROM app.s) AS m FROM app.v");
     expect(await engine.failure("DROP TABLE app.u")).toBe("DEPENDENT_OBJECTS@1:0");
     expect(await engine.failure("DROP TABLE app.s")).toBe("DEPENDENT_OBJECTS@1:0");
@@ -240,7 +240,7 @@ describe("the dependents of a view", () => {
   });
 });
 
-describe("refusals", () => {
+describe("views that are refused", () => {
   const FAULTS: readonly (readonly [sql: string, failure: string])[] = [
     ["CREATE VIEW app.v AS SELECT 1", "ALREADY_EXISTS@1:12"],
     ["CREATE VIEW app.s AS SELECT 1", "ALREADY_EXISTS@1:12"],
@@ -268,7 +268,7 @@ describe("refusals", () => {
     test(sql, async () => expect(await engine.failure(sql)).toBe(failure));
   }
 
-  test("a fault within a view is reported at its name in the request", async () => {
+  test("a fault within a view is reported at the view's name in the request", async () => {
     await engine.run("CREATE VIEW app.two AS SELECT (SELECT id FROM app.u) AS one");
     expect(await engine.failure("SELECT one FROM app.two")).toStartWith("CARDINALITY_VIOLATION@1");
   });
@@ -294,7 +294,7 @@ describe("refusals", () => {
     await engine.run("DROP VIEW app.r3 CASCADE; DROP VIEW app.r1");
   });
 
-  test("views that double one another end at a limit, not in memory", async () => {
+  test("views that double one another are refused at a limit, before memory runs out", async () => {
     await engine.run("CREATE VIEW app.d0 AS SELECT id FROM app.s");
     for (let i = 1; i <= 7; i += 1) {
       await engine.run(
@@ -306,7 +306,7 @@ describe("refusals", () => {
     expect(await engine.failure(tooMany)).toStartWith("LIMIT_EXCEEDED@1");
   });
 
-  test("views nested too deep end at a limit", async () => {
+  test("views that are nested too deeply are refused at a limit", async () => {
     await engine.run("CREATE VIEW app.n1 AS SELECT 1 AS a");
     let failure = "";
     for (let i = 2; i <= 40 && failure === ""; i += 1) {
@@ -320,7 +320,7 @@ describe("refusals", () => {
 describe("a view over a long list", () => {
   const numbers = Array.from({ length: 5000 }, (_, index) => index);
 
-  test("has the rows of its query", async () => {
+  test("a view over a long list has the rows of its query", async () => {
     const inList = `SELECT id FROM app.s WHERE id IN (${numbers.join(", ")}) ORDER BY id`;
     const inArray = `SELECT id FROM app.s WHERE id = ANY (ARRAY[${numbers.join(", ")}]) ORDER BY id`;
     const ofValues = `VALUES ${numbers.map((number) => `(${number})`).join(", ")}`;

@@ -1,6 +1,6 @@
 /**
- * The audit log: all events are kept, in order, across a restart and DROP USER, within the log's
- * bounds, and without any user's literals.
+ * Tests the audit log: all events are kept in order, across a restart and DROP USER, within the
+ * size limits of the log, and without any literals of users.
  */
 import { expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -31,7 +31,7 @@ async function as<T>(engine: TestEngine, userId: string, work: () => Promise<T>)
   }
 }
 
-test("statements that change rights leave an event, whether they succeed or not", async () => {
+test("statements that change rights are recorded, whether they succeed or not", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app; CREATE USER ann WITH PASSWORD 'Correct-horse-9'");
   await engine.run("CREATE TABLE t (id INT PRIMARY KEY)", { namespace: "app" });
@@ -66,7 +66,7 @@ test("statements that change rights leave an event, whether they succeed or not"
   ]);
 });
 
-test("an event says from where, when and which statement, without literals", async () => {
+test("an event records its origin, time and statement, without literals", async () => {
   await using engine = await TestEngine.open();
   const sql = "CREATE USER eve WITH PASSWORD 'Secret-horse-9' EMAIL 'eve@example.org'";
   await engine.run(sql, { origin: ORIGIN });
@@ -85,7 +85,7 @@ test("an event says from where, when and which statement, without literals", asy
   expect(String(row[4])).not.toMatch(/Secret|example/);
 });
 
-test("an event says from where though its client has left before the end", async () => {
+test("an event records its origin even if the client disconnects before the end", async () => {
   await using engine = await TestEngine.open();
   let hasLeft = false;
   const origin = {
@@ -100,7 +100,7 @@ test("an event says from where though its client has left before the end", async
   expect(await engine.rows("SELECT ip_address FROM system.audit_log")).toEqual([[ORIGIN.address]]);
 });
 
-test("only administrators read it, and no user writes it", async () => {
+test("only administrators can read the audit log, and no user can write to it", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE service");
   await as(engine, "ann", async () => {
@@ -109,7 +109,7 @@ test("only administrators read it, and no user writes it", async () => {
   expect(await engine.failure("DELETE FROM system.audit_log")).toStartWith("READ_ONLY_OBJECT");
 });
 
-test("a full ring forgets its oldest, and logins crowd out no change", async () => {
+test("a full ring drops its oldest events, and logins do not displace changes", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
   const { audit, store } = auditOf(engine);
@@ -129,7 +129,7 @@ test("a full ring forgets its oldest, and logins crowd out no change", async () 
   expect(next.rows()[1]?.[2]).toBe("x4");
 });
 
-test("a statement is not too long to be noted where rows are short", async () => {
+test("a statement of any length is recorded even if rows must be short", async () => {
   await using engine = await TestEngine.open({ config: "limits.max_row_bytes = 1024" });
   const columns = Array.from({ length: 100 }, (_, i) => `a_column_with_a_long_name_${i} TEXT`);
   const name = "t".repeat(63);
@@ -146,7 +146,7 @@ test("a statement is not too long to be noted where rows are short", async () =>
   ]);
 });
 
-test("an event that damage keeps out of the table goes to the log of the server", async () => {
+test("an event that damage keeps out of the table is written to the server log", async () => {
   const damage = new CorruptionError("/data/1.seg", 0, "its checksum does not match");
   for (const trouble of [damage, new DiskError("EIO", "/data/1.seg", "read")]) {
     await using engine = await TestEngine.open();
@@ -161,7 +161,7 @@ test("an event that damage keeps out of the table goes to the log of the server"
   }
 });
 
-test("a statement that is still allowed while the disk is nearly full leaves its event", async () => {
+test("a statement that is still allowed on a nearly full disk is recorded", async () => {
   let freeBytes = 1e12;
   const disk: Disk = { ...bunDisk, freeBytes: () => freeBytes };
   const clock = new ManualClock();
@@ -178,7 +178,7 @@ test("a statement that is still allowed while the disk is nearly full leaves its
   ]);
 });
 
-test("refused statements crowd out no change", async () => {
+test("refused statements do not displace changes", async () => {
   await using engine = await TestEngine.open();
   await engine.run("CREATE NAMESPACE app");
   const { audit } = auditOf(engine);

@@ -1,11 +1,11 @@
 /**
- * The tables that are in no catalog: a store that is opened without the definition of one loses its
- * rows.
+ * Tests the tables that are not in the catalog. A store that is opened without the definition of
+ * one would lose its rows.
  */
 import { expect, test } from "bun:test";
 import { OWN_TABLES, ownTables } from "../../../src/sql/mod.ts";
 
-test("ownTables defines each of OWN_TABLES, under its id and name", () => {
+test("ownTables defines each of OWN_TABLES with its id and name", () => {
   const defined = ownTables({ answersTtlMs: 60_000 }).map(({ name, tableId }) => ({
     tableId,
     name,

@@ -1,6 +1,6 @@
 /**
- * Trees without the parts that comparisons must ignore: positions, source texts and absent members,
- * and secrets if one of the trees was printed.
+ * Creates trees without the parts that comparisons must ignore: positions, source texts and absent
+ * members, and secrets if one of the trees was printed.
  */
 
 /** The text that a printed statement contains in place of a secret. */

@@ -1,6 +1,6 @@
 /**
- * Verifies that a statement that contains too many instances of a construct is refused at the first
- * one over the limit, with a message that names the construct.
+ * Verifies that a statement with too many instances of a construct is refused at the first one over
+ * the limit, with a message that names the construct.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -133,7 +133,7 @@ test.each([
 });
 
 describe("a text of many statements", () => {
-  test("is refused above the limit, and each statement is counted separately", () => {
+  test("a text of many statements is refused above the limit, and each statement is counted separately", () => {
     expect(parseStatements("SELECT 1;".repeat(STATEMENTS_MAX))).toHaveLength(STATEMENTS_MAX);
     const error = refusalOf("SELECT 1;".repeat(STATEMENTS_MAX + 1));
     expect(error.code).toBe("LIMIT_EXCEEDED");

@@ -1,6 +1,6 @@
 /**
- * Statements that were not written for the parser: the statements of the other tests, and the
- * statements that the PostgreSQL comparison campaign generates.
+ * Collects statements that were not written for the parser: the statements of the other tests, and
+ * those that the PostgreSQL comparison campaign generates.
  */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

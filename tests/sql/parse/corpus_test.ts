@@ -1,8 +1,8 @@
 /**
- * Verifies that the parser reads statements that were not written for it as its two judges do, and
- * a printed statement parses back to its tree.
+ * Verifies that the parser reads statements that were not written for it in the same way as its two
+ * oracles, and that a printed statement parses back to its tree.
  *
- * The allowed differences between the parsers are listed here, with the reasons.
+ * The allowed differences between the parsers are listed in this file, with the reasons.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -25,13 +25,13 @@ const TIMEOUT_MS = 60_000;
 // The maximum length of texts for the library, whose time grows much faster than the text.
 const LIBRARY_LENGTH_MAX = 90;
 const LIBRARY_LEAST = amountOf({ usual: 400, thorough: 2500 });
-// The corpora that the library does not read, because both repeat their forms with other names and
-// values.
+// The corpora that are not sent to the library, because both repeat their forms with other names
+// and values.
 const LIBRARY_REPEATED: ReadonlySet<string> = new Set(["slt", "written cases"]);
 const LIBRARY_ONE_OF = 4;
 
 /**
- * Statements that Tidemark reads but PostgreSQL does not, identified by words that only Tidemark
+ * Statements that Tidemark accepts but PostgreSQL does not, identified by words that only Tidemark
  * has.
  */
 const OWN: readonly RegExp[] = [
@@ -52,7 +52,7 @@ const OWN: readonly RegExp[] = [
   /\bFLUSH_POLICY=/,
 ];
 
-/** A long run of EXCEPT is read as one EXCEPT of a union. */
+/** A long run of EXCEPT is parsed as one EXCEPT of a union. */
 const LONG_EXCEPT = /(?:\bEXCEPT (?:ALL )?SELECT \d+ ){9}/;
 
 /** Statements that PostgreSQL refuses in its grammar, but Tidemark refuses while binding. */
@@ -101,7 +101,7 @@ const OTHERWISE: readonly { readonly of: RegExp; readonly because: string }[] = 
   },
 ];
 
-/** Statements that the library reads incorrectly; `library_oracle_test.ts` says how. */
+/** Statements that the library parses incorrectly; `library_oracle_test.ts` explains how. */
 const LIBRARY_FAULTS: readonly { readonly of: RegExp; readonly because: string }[] = [
   { of: /^(?:CREATE|ALTER) SEQUENCE\b/, because: "it forgets the order of options" },
   {
@@ -140,7 +140,7 @@ const library = compared.flatMap(([of, texts]) =>
 );
 
 test.each(compared)(
-  "parseStatements, of %s reads and means what PostgreSQL does",
+  "parseStatements reads %s with the same meaning as PostgreSQL",
   (_, texts) => {
     let count = 0;
     for (const text of texts) {
@@ -163,7 +163,7 @@ test.each(compared)(
 );
 
 test.each(compared)(
-  "statementToSql, what is printed of %s parses to its tree",
+  "statementToSql prints %s so that it parses to the same tree",
   (_, texts) => {
     for (const text of texts) {
       const statements = statementsOrRefusal(text);
@@ -176,7 +176,7 @@ test.each(compared)(
 );
 
 test(
-  "parseStatements, has the tree of pgsql-ast-parser",
+  "parseStatements returns the same tree as pgsql-ast-parser",
   () => {
     let count = 0;
     for (const text of new Set(library)) {
@@ -192,7 +192,7 @@ test(
   TIMEOUT_MS,
 );
 
-test("the lists of what may differ hold nothing that no statement needs", () => {
+test("every listed difference is needed by some statement", () => {
   const texts = sources.flatMap(([, of]) => of);
   const known = [...OTHERWISE, ...LIBRARY_FAULTS].map(({ of }) => of);
   for (const of of [...OWN, ...REFUSED_LATER, ...known]) {

@@ -16,7 +16,7 @@ function errorOf(parse: () => unknown): DatabaseError {
   throw new Error("the text parses");
 }
 
-test.each(["0x", "0b", "0o"])("a number of a million digits behind %s is refused", (radix) => {
+test.each(["0x", "0b", "0o"])("a number of a million digits after %s is refused", (radix) => {
   const text = `SELECT ${radix}${"1".repeat(1_000_000)}`;
   const error = errorOf(() => parseStatements(text));
   expect(error.code).toBe("INVALID_SQL");
@@ -79,7 +79,7 @@ test.each([
   expect(error.message).not.toContain("geheim");
 });
 
-test("parseStatements, an error counts the statements before it", () => {
+test("parseStatements counts the statements before an error", () => {
   const error = errorOf(() => parseStatements("SELECT 1;; SELECT 2; SELEC 3"));
   expect(error.statementIndex).toBe(2);
   expect(error.position).toBe(21);
@@ -87,7 +87,7 @@ test("parseStatements, an error counts the statements before it", () => {
 });
 
 test.each(["", "  ", ";;", "-- none", "/* none */ ;"])(
-  "parseStatements, %j is EMPTY_SQL",
+  "parseStatements refuses %j with EMPTY_SQL",
   (text) => {
     expect(errorOf(() => parseStatements(text)).code).toBe("EMPTY_SQL");
   },
@@ -108,7 +108,7 @@ test.each([
   expect(error.statementIndex).toBe(0);
 });
 
-test("parseStatements, a fault inside EXECUTE AS is the fault of the statement inside", () => {
+test("parseStatements reports a fault inside EXECUTE AS as that of the inner statement", () => {
   const error = errorOf(() => parseStatements("EXECUTE AS USER 'u' (SELECT 1 FORM t)"));
   expect(error.code).toBe("INVALID_SQL");
   expect(error.hint).toBe("did you mean FROM?");
@@ -186,7 +186,7 @@ test.each([
   expect(error.position).toBeGreaterThanOrEqual(10);
 });
 
-test("parseExpression, takes one whole expression", () => {
+test("parseExpression accepts one complete expression", () => {
   const error = errorOf(() => parseExpression("1 + 1, 2"));
   expect(error.code).toBe("INVALID_SQL");
   expect(error.position).toBe(5);

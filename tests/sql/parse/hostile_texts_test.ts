@@ -1,4 +1,7 @@
-/** Verifies that any text, however large, deep or broken, either parses or fails as it should. */
+/**
+ * Verifies that any text, however large, deep or broken, either parses or fails with the right
+ * error.
+ */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import {
@@ -61,22 +64,19 @@ test.each([
   ["IS NULL", "SELECT a", " IS NULL"],
   ["zones", "SELECT a", " AT TIME ZONE 'UTC'"],
   ["JSON paths", "SELECT a", "->'b'"],
-])(
-  "parseStatements, a chain of 10,000 %s is INVALID_SQL, one of 5,000 is fine",
-  (_, head, link) => {
-    expect(errorOf(head + link.repeat(DEEP)).code).toBe("INVALID_SQL");
-    expect(parseStatements(head + link.repeat(5000)).length).toBe(1);
-  },
-);
+])("parseStatements refuses a chain of 10,000 %s, but accepts one of 5,000", (_, head, link) => {
+  expect(errorOf(head + link.repeat(DEEP)).code).toBe("INVALID_SQL");
+  expect(parseStatements(head + link.repeat(5000)).length).toBe(1);
+});
 
-test("parseStatements, a chain of 5,000 that takes turns is INVALID_SQL, one of 900 is fine", () => {
+test("parseStatements refuses a chain of 5,000 alternating operations, but accepts one of 900", () => {
   const turns = " UNION ALL SELECT 1 EXCEPT SELECT 1";
   expect(errorOf(`SELECT 1${turns.repeat(2500)}`).code).toBe("INVALID_SQL");
   expect(parseStatements(`SELECT 1${turns.repeat(450)}`).length).toBe(1);
 });
 
 test.each(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL"])(
-  "parseStatements, 5,000 queries joined by %s make a shallow tree in their order",
+  "parseStatements builds a shallow tree from 5,000 queries joined by %s, in order",
   (word) => {
     const queries = Array.from({ length: 5000 }, (_, index) => `SELECT ${index}`);
     const text = `${queries.join(` ${word} `)} LIMIT 7`;
@@ -94,7 +94,7 @@ test.each(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL"])(
   },
 );
 
-test("parseStatements, a chain of several set operations associates to the left", () => {
+test("parseStatements associates a chain of several set operations to the left", () => {
   const [statement] = parseStatements(
     `SELECT 0${" UNION ALL SELECT 1".repeat(40)} EXCEPT SELECT 2 UNION SELECT 3 INTERSECT SELECT 4`,
   );
@@ -105,16 +105,16 @@ test("parseStatements, a chain of several set operations associates to the left"
   });
 });
 
-test("parseStatements, chains inside parentheses add up", () => {
+test("parseStatements adds up chains inside parentheses", () => {
   const chain = (inner: string): string => `(${inner}${" + 1".repeat(2400)})`;
   expect(parseStatements(`SELECT ${chain(chain("1"))}`).length).toBe(1);
   expect(errorOf(`SELECT ${chain(chain(chain("1")))}`).code).toBe("INVALID_SQL");
-  // The sizes of adjacent constructs do not add up.
+  // The sizes of adjacent constructs are not added up.
   const list = Array.from({ length: 20 }, () => `f(${chain("1")})`).join(", ");
   expect(parseStatements(`SELECT ${list}`).length).toBe(1);
 });
 
-test("parseStatements, 10,000 conditions joined by OR make a shallow tree in their order", () => {
+test("parseStatements builds a shallow tree from 10,000 conditions joined by OR, in order", () => {
   const conditions = Array.from({ length: DEEP }, (_, index) => `a = ${index}`);
   const [statement] = parseStatements(`SELECT 1 WHERE ${conditions.join(" OR ")}`);
   const where = statement?.type === "select" ? statement.where : undefined;
@@ -125,14 +125,14 @@ test("parseStatements, 10,000 conditions joined by OR make a shallow tree in the
   expect(depth).toBeLessThan(20);
 });
 
-test("parseStatements, nesting up to the limit is fine", () => {
+test("parseStatements accepts nesting up to the limit", () => {
   expect(parseStatements(`SELECT ${"(".repeat(128)}1${")".repeat(128)}`).length).toBe(1);
   const error = errorOf(`SELECT ${"(".repeat(129)}1${")".repeat(129)}`);
   expect(error.message).toContain("nests deeper than 128");
   expect(error.position).toBe("SELECT ".length + 128);
 });
 
-test("parseStatements, the size of a text counts its bytes", () => {
+test("parseStatements measures the size of a text in bytes", () => {
   const limits = { ...PARSE_LIMITS, sqlBytesMax: 20 };
   expect(parseStatements("SELECT '€€€'  ", limits).length).toBe(1);
   const error = errorOf("SELECT '€€€€'", limits);
@@ -140,14 +140,14 @@ test("parseStatements, the size of a text counts its bytes", () => {
   expect(error.message).toContain("21 bytes");
 });
 
-test("parseStatements, texts of a mebibyte are fine", () => {
+test("parseStatements accepts texts of a mebibyte", () => {
   const string = "x".repeat(1024 * 1024 - 20);
   expect(parseStatements(`SELECT '${string}'`).length).toBe(1);
   const list = Array.from({ length: 150_000 }, (_, index) => index % 1000).join(",");
   expect(parseStatements(`SELECT a IN (${list})`).length).toBe(1);
 });
 
-test("parseRequest, counts parameters and refuses those beyond the limit", () => {
+test("parseRequest counts parameters and refuses those beyond the limit", () => {
   expect(parseRequest("SELECT $2; SELECT $7 LIMIT $1").parameterCount).toBe(7);
   expect(parseRequest("SELECT 1").parameterCount).toBe(0);
   for (const text of ["SELECT $0", "SELECT $32768", "SELECT $99999999999999999999"]) {
@@ -157,7 +157,7 @@ test("parseRequest, counts parameters and refuses those beyond the limit", () =>
   }
 });
 
-/** Returns statements with faults: pieces cut, duplicated, swapped or replaced. */
+/** Returns statements with faults: parts are cut, duplicated, swapped or replaced. */
 function mutate(random: SeededRandom, text: string): string {
   const pieces = text.split(/(?<=\s)|(?=[(),;'".])/);
   for (let count = random.between(1, 3); count > 0; count--) {
@@ -204,7 +204,7 @@ function mutate(random: SeededRandom, text: string): string {
 
 const STATEMENTS = amountOf({ usual: 800, thorough: 4000 });
 
-test("parseStatements, broken statements fail with a DatabaseError or parse and print", () => {
+test("parseStatements either throws a DatabaseError for a broken statement, or parses and prints it", () => {
   const random = new SeededRandom(31);
   const generator = new StatementGenerator(random, "tidemark");
   let failed = 0;
@@ -229,7 +229,7 @@ test("parseStatements, broken statements fail with a DatabaseError or parse and 
   expect(failed).toBeGreaterThan(STATEMENTS / 4);
 });
 
-test("parseStatements, random characters never break it", () => {
+test("parseStatements withstands random characters", () => {
   const random = new SeededRandom(32);
   const alphabet = Array.from("SELECT abc 123 '\"$()[],;.:+-*/<>=~!@#%^&|?\\\n\u00e9\u{1f600}\0");
   for (let count = 0; count < 4000; count++) {

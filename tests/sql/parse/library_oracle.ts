@@ -1,6 +1,6 @@
 /**
- * pgsql-ast-parser as a judge of trees: its tree and ours, each without the parts that the other
- * does not have.
+ * Uses pgsql-ast-parser as an oracle for trees: its tree and ours are compared without the parts
+ * that only one of them has.
  */
 import { parse } from "pgsql-ast-parser";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
@@ -22,7 +22,7 @@ export function treeForLibrary(text: string): Json {
     const { star: _star, text: _text, ...rest } = node;
     switch (node["type"]) {
       case "set":
-        // This node is an assignment. A SET statement has a variable instead.
+        // This node is an assignment; a SET statement has a variable instead.
         return "column" in rest ? without(rest, "type") : { ...rest, set: setValue(rest["set"]) };
       case "parameter":
         return without(rest, "index");
@@ -72,7 +72,7 @@ function bitsAsCast({ bits }: JsonObject): Json {
   return { type: "cast", operand: { type: "string", value: bits ?? null }, to: { name: "b" } };
 }
 
-/** Returns the library's tree without its nulls, in our terms where they differ. */
+/** Returns the library's tree without nulls, converted to our form where the two differ. */
 export function libraryTree(text: string): Json {
   return rewrite(bare(parse(text)), (node) => {
     const kept = Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null));

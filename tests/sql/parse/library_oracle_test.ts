@@ -1,20 +1,22 @@
 /**
- * Verifies that the tree is the same as pgsql-ast-parser's. On every statement that both read, the
- * two trees are equal once literals are brought to one form and the differences that `ast.ts` names
- * are undone.
+ * Verifies that the tree is the same as pgsql-ast-parser's. For every statement that both can
+ * parse, the two trees are equal once literals have a common form and the differences that `ast.ts`
+ * lists are removed.
  *
- * The generated statements avoid these faults of the library (12.0.2). In these cases PostgreSQL
- * itself judges our tree, in `postgres_oracle_test.ts`:
+ * The generated statements avoid these faults of the library (12.0.2). In these cases,
+ * `postgres_oracle_test.ts` compares our tree with PostgreSQL itself:
  *
- * - chains of UNION lean to the right, ORDER BY and LIMIT after them belong to the last block;
- * - `a = b IS NULL` is `a = (b IS NULL)`, and comparisons chain;
- * - `-1::int` casts the negative number, `- 1` is an operator and `-1` is not;
- * - integers beyond 2^53 are rounded, `1e3` is the number 1 named e3, `0xff` is 0 named xff;
- * - VALUES as a value and CASE with some operands are "ambiguous" and refused;
- * - SET (a, b) = (SELECT …), several FROM items of UPDATE, `AS keyword` are refused;
+ * - chains of UNION associate to the right, and ORDER BY and LIMIT after them belong to the last
+ *   block;
+ * - `a = b IS NULL` is parsed as `a = (b IS NULL)`, and comparisons can be chained;
+ * - `-1::int` casts the negative number, and `- 1` is an operator but `-1` is not;
+ * - integers beyond 2^53 are rounded, `1e3` is the number 1 with the alias e3, and `0xff` is 0 with
+ *   the alias xff;
+ * - VALUES as a value and CASE with some operands are refused as "ambiguous";
+ * - SET (a, b) = (SELECT …), several FROM items of UPDATE, and `AS keyword` are refused;
  * - `||` binds as tightly as `+`;
  * - `SET x TO a, b` has tokens in its tree;
- * - WITH RECURSIVE has one entry, whose column list is not kept.
+ * - WITH RECURSIVE has one entry, whose column list is lost.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -26,7 +28,7 @@ const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
 // The maximum length of a text. The library's time grows much faster than the text.
 const TEXT_LENGTH_MAX = 110;
 
-test("parseStatements, generated statements have the tree of pgsql-ast-parser", () => {
+test("parseStatements returns the tree of pgsql-ast-parser for generated statements", () => {
   const generator = new StatementGenerator(new SeededRandom(20_260_101), "library");
   let compared = 0;
   let refused = 0;

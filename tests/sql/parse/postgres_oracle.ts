@@ -1,6 +1,6 @@
 /**
- * PostgreSQL's own parser (libpg-query) as a judge: it must produce the same tree for a text and
- * for our printer's text of our tree.
+ * Uses PostgreSQL's own parser (libpg-query) as an oracle: it must produce the same tree for a text
+ * and for the text that our printer creates from our tree.
  */
 import { loadModule, parseSync } from "libpg-query";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -10,15 +10,15 @@ import { statementToSql } from "../../../src/sql/parse/print/print.ts";
 await loadModule();
 
 const LEFT_OUT = /location|_len$|_start$|_end$|^row_format$/;
-/** All trees use few names, so each name is examined once. */
+/** All trees use only a few names, so each name is examined once. */
 const leftOut = new Map<string, boolean>();
 
 // A bit of frameOptions that records whether BETWEEN was written.
 const FRAMEOPTION_BETWEEN = 0x10;
 
 /**
- * Returns PostgreSQL's tree without positions. Where a construct has two forms, the choice is left
- * out: `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
+ * Returns PostgreSQL's tree without positions. If a construct has two forms, the choice is ignored:
+ * `ROW(a, b)` or `(a, b)`, a frame with or without BETWEEN.
  */
 export function postgresTree(text: string): string {
   return JSON.stringify(parseSync(text), (key, value: unknown) => {

@@ -1,7 +1,7 @@
 /**
- * Verifies that Tidemark reads every text that PostgreSQL reads, with the same meaning.
- * PostgreSQL's own parser (libpg-query) is the judge: it must produce the same tree for a text and
- * for our printer's text of our tree.
+ * Verifies that Tidemark parses every text that PostgreSQL parses, with the same meaning.
+ * PostgreSQL's own parser (libpg-query) must produce the same tree for a text and for the text that
+ * our printer creates from our tree.
  */
 import { expect, test } from "bun:test";
 import { SeededRandom } from "../../support/seeded_random.ts";
@@ -17,7 +17,7 @@ import { StatementGenerator } from "./statement_generator.ts";
 const STATEMENTS = amountOf({ usual: 400, thorough: 2000 });
 const EXPRESSIONS = amountOf({ usual: 800, thorough: 4000 });
 
-test("parseStatements, generated statements mean what they mean to PostgreSQL", () => {
+test("parseStatements reads generated statements with the same meaning as PostgreSQL", () => {
   const generator = new StatementGenerator(new SeededRandom(11), "postgres");
   for (let count = 0; count < STATEMENTS; ) {
     const text = generator.statement();
@@ -28,14 +28,14 @@ test("parseStatements, generated statements mean what they mean to PostgreSQL", 
   }
 });
 
-test("parseExpression, precedence is that of PostgreSQL", () => {
+test("parseExpression has the operator precedence of PostgreSQL", () => {
   const generator = new StatementGenerator(new SeededRandom(12), "postgres");
   let compared = 0;
   while (compared < EXPRESSIONS) {
     const text = `SELECT ${generator.flatExpression()}`;
     const expected = postgresTreeIfRead(text);
     if (expected === undefined) {
-      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, but the SQL contract does not.
+      // Only chains differ: PostgreSQL refuses `a IS NULL IS NULL`, but the SQL contract allows it.
       const isRefused = refuses(text);
       expect([text, isRefused || text.split(" IS ").length > 2]).toEqual([text, true]);
       continue;

@@ -1,4 +1,4 @@
-/** Verifies that a printed tree parses to the same tree, and secrets are never printed. */
+/** Verifies that a printed tree parses to the same tree, and that secrets are never printed. */
 import { expect, test } from "bun:test";
 import { parseExpression, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { expressionToSql, statementToSql } from "../../../src/sql/parse/print/print.ts";
@@ -13,7 +13,7 @@ function printed(text: string): string {
 
 const STATEMENTS = amountOf({ usual: 600, thorough: 3000 });
 
-test("statementToSql, generated statements parse back to their tree", () => {
+test("statementToSql prints generated statements so that they parse back to their tree", () => {
   const generator = new StatementGenerator(new SeededRandom(21), "tidemark");
   for (let count = 0; count < STATEMENTS; count++) {
     const text = generator.statement();
@@ -75,7 +75,7 @@ test.each([
   expect(bare(parseExpression(expected))).toEqual(bare(tree));
 });
 
-test("statementToSql, hides passwords, credentials and secrets", () => {
+test("statementToSql hides passwords, credentials and secrets", () => {
   const [user, change, storage, webhook, altered] = parseStatements(
     "CREATE USER u PASSWORD 'secret1' EMAIL 'e'; ALTER USER u SET PASSWORD 'secret2';" +
       "CREATE STORAGE s TYPE s3 BUCKET 'b' CREDENTIALS '{\"key\":\"secret3\"}';" +
@@ -90,7 +90,7 @@ test("statementToSql, hides passwords, credentials and secrets", () => {
   );
 });
 
-test("statementToSql, long VALUES lists are restored unchanged", () => {
+test("statementToSql restores long VALUES lists unchanged", () => {
   const rows = Array.from({ length: 40 }, (_, row) => `(${row}, 'it''s', -1.50, NULL, DEFAULT)`);
   const text = `INSERT INTO t VALUES ${rows.join(", ")}`;
   const [statement] = parseStatements(text);

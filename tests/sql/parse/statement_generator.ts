@@ -1,5 +1,5 @@
 /**
- * Random statements as text, following the SQL contract's grammar.
+ * Generates random statements as text, following the grammar in the SQL contract.
  *
  * There are three dialects, each a subset of the next: statements that pgsql-ast-parser reads
  * without a known fault, those that PostgreSQL reads, and all of Tidemark's.
@@ -48,7 +48,7 @@ export class StatementGenerator {
     return this.#nested(() => this.#expression());
   }
 
-  /** Returns operators without parentheses: their precedence determines the tree. */
+  /** Returns operators without parentheses, so that their precedence determines the tree. */
   flatExpression(): string {
     const { pick, chance } = this.#tools();
     const operand = (): string =>

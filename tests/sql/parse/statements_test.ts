@@ -1,4 +1,4 @@
-/** Verifies that every statement form of the grammar gives the node that `ast.ts` promises. */
+/** Verifies that every statement form of the grammar produces the node that `ast.ts` describes. */
 import { expect, test } from "bun:test";
 import { parseRequest, parseStatements } from "../../../src/sql/parse/parser.ts";
 import { literalPosition, literalText } from "../../../src/sql/parse/text/literal_list.ts";
@@ -703,7 +703,7 @@ test.each<[string, Tree]>([
   expect(treeOf(text)).toEqual(expected);
 });
 
-test("parseStatements, splits at semicolons and skips empty statements", () => {
+test("parseStatements splits at semicolons and skips empty statements", () => {
   const text = ";; SELECT 1;\nSELECT 'a;b' /* ; */ -- ;\n ;; ";
   const ranges = parseStatements(text).map(({ _location }) =>
     text.slice(_location.start, _location.end),
@@ -711,7 +711,7 @@ test("parseStatements, splits at semicolons and skips empty statements", () => {
   expect(ranges).toEqual(["SELECT 1", "SELECT 'a;b'"]);
 });
 
-test("parseStatements, keeps the texts that the catalog stores", () => {
+test("parseStatements keeps the texts that the catalog stores", () => {
   const [create, view, subscribe, subscribeTable] = parseStatements(
     "CREATE TABLE t (a INT DEFAULT (1 + 2) CHECK ( a > 0 )); CREATE VIEW v AS SELECT 1 ;" +
       "SUBSCRIBE TO SELECT a FROM t OPTIONS (from = 1); SUBSCRIBE TO n.t WHERE a;",
@@ -728,7 +728,7 @@ test("parseStatements, keeps the texts that the catalog stores", () => {
   );
 });
 
-test("parseStatements, every node knows its position", () => {
+test("parseStatements records the position of every node", () => {
   const text = "SELECT a.b, (1 + x) * 2 FROM n.t AS k WHERE f(y) = 'z'";
   const [node] = parseStatements(text);
   const found: string[] = [];
@@ -749,7 +749,7 @@ test("parseStatements, every node knows its position", () => {
   }
 });
 
-test("parseStatements, long VALUES lists become one compact node with exact cells", () => {
+test("parseStatements turns long VALUES lists into one compact node with exact cells", () => {
   const rows = Array.from({ length: 33 }, (_, row) => `(${row}, -1.50, E'a\\n')`).join(",");
   const [statement] = parseStatements(`INSERT INTO t VALUES ${rows}, (NULL, TRUE, DEFAULT)`);
   const values = statement?.type === "insert" ? statement.insert : undefined;
@@ -785,7 +785,7 @@ test.each([
   expect(read).toEqual(texts);
 });
 
-test("parseRequest reads a list from the UTF-8 that it is given", () => {
+test("parseRequest reads a list from the UTF-8 that the caller supplies", () => {
   const list = Array.from({ length: 40 }, (_, row) => `(${row}, 'a', '${row}')`).join(", ");
   const text = `INSERT INTO t VALUES ${list}`;
   const padded = Buffer.from(`  ${text}  `);
@@ -793,7 +793,7 @@ test("parseRequest reads a list from the UTF-8 that it is given", () => {
   expect(bare(statements)).toEqual(bare(parseRequest(text).statements));
 });
 
-test("literalValuesToRows, gives what an ordinary list gives", () => {
+test("literalValuesToRows returns the same rows as an ordinary list", () => {
   const rows = Array.from({ length: 40 }, (_, row) => `(${row}, -1.50, 'a', NULL, TRUE, DEFAULT)`);
   const [long] = parseStatements(`INSERT INTO t VALUES ${rows.join(", ")}`);
   const [short] = parseStatements(`VALUES ${rows.join(", ")}`);

@@ -1,12 +1,12 @@
 /**
- * Other systems differ in whether an option that takes a single word takes it as a word or as a
- * string. Both forms are accepted and mean the same.
+ * Verifies that an option that takes a single word accepts it both bare and as a string, with the
+ * same meaning, because other systems differ in this respect.
  */
 import { expect, test } from "bun:test";
 import { parseStatements } from "../../../src/sql/parse/parser.ts";
 import { bare } from "./bare.ts";
 
-/** Statements whose words between two `§` are tried both bare and in quotes. */
+/** Statements in which the words between two `§` are tried both bare and in quotes. */
 const ALIKE: readonly string[] = [
   "CREATE USER §ada§ WITH PASSWORD 'p' ROLE §dba§",
   "CREATE USER IF NOT EXISTS §ada§ INTERNAL ROLE §service§ EMAIL 'a@b'",

@@ -1,9 +1,12 @@
-/** The bound for a search by key: the number of keys in a plan, whatever the size of the table. */
+/**
+ * Tests the limit for a search by key: the number of keys in a plan, whatever the size of the
+ * table.
+ */
 import { expect, test } from "bun:test";
 import type { TableEntry } from "../../../src/catalog/mod.ts";
 import { areFewKeys } from "../../../src/sql/plan/access.ts";
 
-test("areFewKeys refuses more keys than can be held, however large the table is", () => {
+test("areFewKeys refuses more keys than fit into memory, however large the table is", () => {
   const table = { kind: "shared" } as TableEntry;
   const rowCount = (): number => 1e9;
   expect(areFewKeys({ rowCount, table }, 65_536)).toBe(true);

@@ -1,8 +1,8 @@
 /**
- * Verifies that indexes over expressions and over a part of the rows find rows, refuse duplicates,
- * and never change a result. Method: the plans and the rows that they read, statements over two
- * tables with the same rows of which one has indexes, and each place where a key is computed:
- * memory, files, transactions, a later build, a restart.
+ * Verifies that indexes over expressions and partial indexes find rows, refuse duplicates, and
+ * never change a result. The tests examine plans and the number of rows that they read, and compare
+ * statements over two tables with the same rows, of which only one has indexes. Keys are computed
+ * in each place: memory, files, transactions, a later build and a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -55,7 +55,7 @@ async function messageOf(of: TestEngine, sql: string): Promise<string> {
   return error === undefined ? "none" : `${error.code}: ${error.message}`;
 }
 
-/** Expects the rows of the table without indexes. Returns them. */
+/** Compares the rows with those of the table without indexes, and returns them. */
 async function requireSame(
   sql: string,
   params: Parameters = [],
@@ -65,7 +65,7 @@ async function requireSame(
   return found;
 }
 
-describe("rows are found", () => {
+describe("rows that an index on an expression finds", () => {
   test.each<[string, string, number, Parameters?]>([
     ["lower(email) = 'e5'", "jobs_lower (lower(email) = 'e5')", 1],
     ["lower(email) = $1 AND n = 5", "jobs_lower (lower(email) = 'e5' AND n = 5)", 1, ["e5"]],
@@ -117,7 +117,7 @@ describe("rows are found", () => {
     await requireSame(`SELECT id FROM jobs WHERE ${condition} ORDER BY id`, params);
   });
 
-  test("in the order of an expression, and of a part of the rows", async () => {
+  test("rows are found in the order of an expression, and of a partial index", async () => {
     for (const [sql, rowsMax] of [
       ["SELECT id FROM jobs ORDER BY lower(email) LIMIT 5", 10],
       ["SELECT id FROM jobs ORDER BY lower(email) DESC, n DESC LIMIT 5", 40],
@@ -134,7 +134,7 @@ describe("rows are found", () => {
     }
   });
 
-  test("by joins and changes", async () => {
+  test("rows are found by joins and changes", async () => {
     const join =
       "SELECT j.id FROM jobs j JOIN (VALUES ('e5'), ('e6')) v (e) ON lower(j.email) = v.e ORDER BY 1";
     await requireSame(join);
@@ -146,7 +146,7 @@ describe("rows are found", () => {
   });
 });
 
-test("duplicates are refused among the rows of the index only", async () => {
+test("duplicates are refused only among the rows in the index", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE u (id INT PRIMARY KEY, email TEXT, gone TIMESTAMP);" +
@@ -179,7 +179,7 @@ test("duplicates are refused among the rows of the index only", async () => {
   ]);
 });
 
-test("ON CONFLICT names expressions and conditions", async () => {
+test("ON CONFLICT may name expressions and conditions", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE u (id INT PRIMARY KEY, email TEXT, k JSONB, state TEXT, v INT DEFAULT 0);" +
@@ -219,7 +219,7 @@ test("ON CONFLICT names expressions and conditions", async () => {
   }
 });
 
-test("a key that cannot be computed refuses its row, and the build", async () => {
+test("a key that cannot be computed makes its row, or the build of the index, fail", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run("CREATE TABLE d (id INT PRIMARY KEY, v INT); INSERT INTO d VALUES (1, 5), (2, 0)");
   expect(await messageOf(own, "CREATE INDEX d_part ON d ((100 / v))")).toStartWith(
@@ -257,7 +257,7 @@ test.each([
   expect(await messageOf(engine, `CREATE INDEX refused ON jobs (${part})`)).toContain(named);
 });
 
-test("definitions of the columns that an index reads", async () => {
+test("columns that an index reads are protected in definitions", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE t (id INT PRIMARY KEY, a TEXT, b INT, c INT);" +

@@ -1,7 +1,7 @@
 /**
  * Verifies that conditions, orders and joins read a table through its secondary indexes, and give
- * the same results as a scan. Method: the plans and the rows that they read, and random statements
- * over two tables with the same rows, of which one has indexes.
+ * the same results as a scan. The tests examine plans and the number of rows that they read, and
+ * compare random statements over two tables with the same rows, of which only one has indexes.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -107,14 +107,14 @@ describe("rows are found by an index", () => {
     expect(found).toEqual(await engine.rows(sql.replace("posts", "plain"), { params }));
   });
 
-  test("not by a primary key that is NULL", async () => {
+  test("rows are not looked up by a primary key that is NULL", async () => {
     for (const condition of ["id IS NULL", "id IS NULL AND n = 3", "id IS NULL OR id = 7"]) {
       const sql = `SELECT id FROM posts WHERE ${condition}`;
       expect(await engine.rows(sql)).toEqual(await engine.rows(sql.replace("posts", "plain")));
     }
   });
 
-  test("not if they are many, nor for NULL, nor if a value cannot be computed", async () => {
+  test("rows are not looked up if they are many, or for NULL, or for a value that cannot be computed", async () => {
     const many = await planOf("SELECT id FROM posts WHERE n > 3");
     expect(many).toMatch(/Index Scan .*; rows: 19\d\d\d; .*segments read: 1/);
     expect(await planOf("SELECT id FROM posts WHERE email = NULL")).toContain("never");
@@ -127,7 +127,7 @@ describe("rows are found by an index", () => {
     expect(await engine.rows(failing("id < 0 AND"), { params: [0] })).toEqual([]);
   });
 
-  test("also by changes", async () => {
+  test("changes also find rows through an index", async () => {
     for (const [change, back] of [
       [
         "UPDATE posts SET note = 'y' WHERE email = 'e8'",
@@ -148,7 +148,7 @@ describe("rows are found by an index", () => {
     await engine.run("UPDATE posts SET note = 'x1' WHERE id = 37");
   });
 
-  test("among the rows of the caller", async () => {
+  test("rows of the caller are found through an index", async () => {
     const plan = await planOf("SELECT id FROM mine WHERE email = 'e5'");
     expect(plan).toContain("index: mine_email_key");
     expect(mostRows(plan)).toBe(1);
@@ -218,7 +218,7 @@ describe("the minimum and maximum are the first values in the order of an index"
   });
 });
 
-test("rows in the order of _seq are sorted if an index finds them, and else read in that order", async () => {
+test("rows in the order of _seq are sorted if an index finds them, and otherwise read in that order", async () => {
   const few = "SELECT id FROM posts WHERE email IN ('e90', 'e9', 'e70') ORDER BY _seq LIMIT 2";
   expect(await planOf(few)).toContain("Index Scan");
   expect(await engine.rows(few)).toEqual([[9], [70]]);
@@ -228,7 +228,7 @@ test("rows in the order of _seq are sorted if an index finds them, and else read
   expect(await engine.rows(many)).toEqual(await engine.rows(many.replace("posts", "plain")));
 });
 
-describe("joins look up few rows by an index", () => {
+describe("joins look up few rows through an index", () => {
   test.each([
     "SELECT posts.id FROM few JOIN posts ON posts.email = few.email",
     "SELECT few.id, posts.id FROM few LEFT JOIN posts ON posts.email = few.email",
@@ -246,7 +246,7 @@ describe("joins look up few rows by an index", () => {
     );
   });
 
-  test("and correlated queries do for each row", async () => {
+  test("correlated queries look up rows through an index for each outer row", async () => {
     for (const sql of [
       "SELECT few.id, (SELECT posts.id FROM posts WHERE posts.email = few.email) FROM few",
       "SELECT few.id, x.ts FROM few, LATERAL (SELECT ts FROM posts WHERE posts.room = few.room ORDER BY ts DESC LIMIT 1) x",
@@ -260,7 +260,7 @@ describe("joins look up few rows by an index", () => {
   });
 });
 
-test("an index that is defined or dropped between two runs is used from then on", async () => {
+test("an index that is created or dropped between two runs takes effect at once", async () => {
   const sql = "SELECT id FROM plain WHERE note = 'only'";
   await engine.run("INSERT INTO plain (id, note) VALUES (91000, 'only')");
   expect(await planOf(sql)).toContain("Table Scan");
@@ -274,7 +274,7 @@ test("an index that is defined or dropped between two runs is used from then on"
   await engine.run("DELETE FROM plain WHERE id = 91000");
 });
 
-test("a transaction finds the rows that it has written through an index", async () => {
+test("a transaction finds its own rows through an index", async () => {
   const results = await engine.run(
     "BEGIN; INSERT INTO posts (id, email, room, ts) VALUES (95001, 'mine', 3, '2020-01-01');" +
       "UPDATE posts SET email = 'moved' WHERE id = 11; DELETE FROM posts WHERE email = 'e12';" +
@@ -288,7 +288,7 @@ test("a transaction finds the rows that it has written through an index", async 
 
 const ROUNDS = amountOf({ usual: 25, thorough: 400 });
 
-test("random conditions and orders give the same as without indexes", async () => {
+test("random conditions and orders give the same results as without indexes", async () => {
   const random = new SeededRandom(33);
   const day = (): string => `'2026-01-0${random.between(1, 5)} ${random.between(10, 23)}:00'`;
   const comparison = (): string => random.pick(["<", "<=", ">", ">=", "="]);

@@ -1,8 +1,8 @@
 /**
  * Verifies that inverted indexes find the rows of text search, LIKE, similarity, JSONB and arrays,
- * and never change a result. Method: the plans and the rows that they read, and random statements
- * over two tables with the same rows, of which one has indexes, in memory, in files, after merges
- * and after a restart.
+ * and never change a result. The tests examine plans and the number of rows that they read, and
+ * compare random statements over two tables with the same rows, of which only one has indexes, in
+ * memory, in files, after merges and after a restart.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -51,7 +51,7 @@ function mostRows(plan: string): number {
   return Math.max(...Array.from(plan.matchAll(/; rows: (\d+)/g), ([, rows]) => Number(rows)));
 }
 
-/** Expects the rows of the table without indexes. Returns their number. */
+/** Compares the rows with those of the table without indexes, and returns their number. */
 async function requireSame(condition: string): Promise<number> {
   const sql = `SELECT id FROM docs WHERE ${condition} ORDER BY id`;
   const found = await engine.rows(sql);
@@ -59,7 +59,7 @@ async function requireSame(condition: string): Promise<number> {
   return found.length;
 }
 
-describe("rows are found", () => {
+describe("rows that an inverted index finds", () => {
   test.each<[condition: string, index: string, rowsMax: number]>([
     [
       "to_tsvector('english', body) @@ to_tsquery('english', 'rewritten')",
@@ -130,7 +130,7 @@ describe("rows are found", () => {
     await requireSame(condition);
   });
 
-  test("by several indexes for an OR", async () => {
+  test("rows are found by several indexes for an OR", async () => {
     for (const [condition, index, rowsMax] of [
       [
         "words @@ 'w5' OR tags && ARRAY['t9']",
@@ -146,7 +146,7 @@ describe("rows are found", () => {
   });
 });
 
-describe("results stay those of a table without indexes", () => {
+describe("results equal those of a table without indexes", () => {
   const words = ["cat", "hat", "tree", "running", "runs", "blue sky", "100%", "Zoë"];
 
   function randomRow(random: SeededRandom, id: number): string {
@@ -184,7 +184,7 @@ describe("results stay those of a table without indexes", () => {
     return random.chance(0.3) ? `(${one} OR ${randomCondition(random)})` : one;
   }
 
-  test("through changes, flushes, merges, restarts and transactions", async () => {
+  test("results stay the same through changes, flushes, merges, restarts and transactions", async () => {
     await using own = await TestEngine.open({ clock: systemClock });
     await own.run(`CREATE TABLE docs ${COLUMNS}; CREATE TABLE plain ${COLUMNS}; ${INDEXES}`);
     const random = new SeededRandom(11);
@@ -219,7 +219,7 @@ describe("results stay those of a table without indexes", () => {
   });
 });
 
-test("rows of each user are found apart", async () => {
+test("the rows of each user are found separately", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE USER TABLE notes (id INT PRIMARY KEY, body TEXT); CREATE INDEX ON notes USING gin (body gin_trgm_ops);" +
@@ -234,7 +234,7 @@ test("rows of each user are found apart", async () => {
   expect(await own.rows(his)).toEqual([[11]]);
 });
 
-test("definitions", async () => {
+test("definitions of inverted indexes", async () => {
   await using own = await TestEngine.open({ clock: systemClock });
   await own.run(
     "CREATE TABLE d (id INT PRIMARY KEY, body TEXT, data JSONB, list INT[], raw JSON, words TSVECTOR);" +
@@ -280,7 +280,7 @@ test.each([
   expect(error?.message).toContain(message);
 });
 
-test("a unique inverted index, and its classes in a sorted index, are refused by name", async () => {
+test("a unique inverted index, and its operator classes in a sorted index, are refused by name", async () => {
   for (const [sql, code, named] of [
     ["CREATE UNIQUE INDEX ON docs USING gin (words)", "INVALID_DEFINITION", "is not unique"],
     ["CREATE INDEX ON docs (body gin_trgm_ops)", "UNSUPPORTED_FEATURE", "gin_trgm_ops"],

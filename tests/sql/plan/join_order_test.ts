@@ -1,4 +1,4 @@
-/** How joins are planned: in which order, by which keys, and when EXISTS becomes a join. */
+/** Tests how joins are planned: in which order, by which keys, and when EXISTS becomes a join. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { bestTree, type JoinTree } from "../../../src/sql/plan/join_order.ts";
@@ -37,7 +37,7 @@ describe("the order of joins", () => {
     expect(await rowsOf(`SELECT count(*) ${PRODUCT}`)).toEqual([[714]]);
   });
 
-  test("the smaller side is held, whatever the text says", async () => {
+  test("the smaller side is materialised, whatever the order in the text", async () => {
     for (const from of ["makers JOIN lines USING (m)", "lines JOIN makers USING (m)"]) {
       const lines = (await planText(`SELECT * FROM ${from}`)).split("\n");
       const tables = lines.flatMap((line) => /Table Scan on \w+\.(\w+)/.exec(line)?.[1] ?? []);
@@ -45,7 +45,7 @@ describe("the order of joins", () => {
     }
   });
 
-  test("a condition that all branches of an OR share is a key", async () => {
+  test("a condition that all branches of an OR share becomes a key", async () => {
     const sql =
       "SELECT count(*) FROM parts, lines WHERE (parts.p = lines.p AND kind = 'k1' AND lines.m = 1)" +
       " OR (parts.p = lines.p AND kind = 'k2' AND lines.m = 2)";
@@ -55,13 +55,13 @@ describe("the order of joins", () => {
     expect(await rowsOf(sql)).toEqual(await rowsOf(`SELECT ${apart("k1", 1)} + ${apart("k2", 2)}`));
   });
 
-  test("a condition that is never true reads nothing", async () => {
+  test("a condition that is never true reads no rows", async () => {
     const sql = "SELECT count(*), max(lines.id) FROM parts, makers, lines WHERE false";
     expect(await planText(sql)).not.toContain("Table Scan");
     expect(await rowsOf(sql)).toEqual([[0, null]]);
   });
 
-  test("a plan is made again when a table has grown", async () => {
+  test("a plan is made again after a table has grown", async () => {
     await engine.run("CREATE TABLE g1 (a INT PRIMARY KEY); CREATE TABLE g2 (a INT PRIMARY KEY)");
     const sql = "SELECT count(*) FROM g1 JOIN g2 USING (a)";
     expect(await rowsOf(sql)).toEqual([[0]]);
@@ -81,7 +81,7 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
     1995,
   ],
   ["EXISTS (SELECT 1 FROM makers WHERE m = nullif(parts.p, 5) AND name <> kind)", "semi", 1999],
-  // A condition on the inner rows alone, or on a key, may fail.
+  // A condition on only the inner rows, or on a key, may fail.
   [
     "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.day > '2024-01-07' AND l.m < parts.p)",
     "semi",
@@ -110,8 +110,8 @@ const EXISTENCES: readonly (readonly [condition: string, form: string, count: nu
   ],
 ];
 
-describe("EXISTS", () => {
-  test.each([...EXISTENCES])("%s is a %s join", async (condition, form, count) => {
+describe("EXISTS as a join", () => {
+  test.each([...EXISTENCES])("%s becomes a %s join", async (condition, form, count) => {
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
     // The subquery evaluates rows that match no equality, and conditions outside WHERE.
     const asked = `SELECT sum(CASE WHEN ${condition} THEN 1 ELSE 0 END) FROM parts`;
@@ -120,7 +120,7 @@ describe("EXISTS", () => {
     expect(await rowsOf(sql)).toEqual([[count]]);
   });
 
-  test("asks an outer row for its key only where the rest of what is asked of it holds", async () => {
+  test("EXISTS computes the key of an outer row only where the remaining conditions on that row hold", async () => {
     const keyed = (divisor: string): string =>
       `EXISTS (SELECT 1 FROM lines l WHERE parts.p > 9 AND l.p = 2000 / (${divisor}) AND l.m > parts.p % 7)`;
     const asked = keyed("CASE WHEN parts.p > 9 THEN parts.p / 9 END");
@@ -133,7 +133,7 @@ describe("EXISTS", () => {
     expect(await rowsOf(sql.replace("EXISTS", "NOT EXISTS"))).toEqual([[2000 - count]]);
   });
 
-  test("an error of an inner row is raised only for an outer row", async () => {
+  test("EXISTS raises an error of an inner row only for an outer row", async () => {
     const condition =
       "EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p AND 1 / (l.id - 1) > 0)";
     const sql = `SELECT count(*) FROM parts WHERE ${condition}`;
@@ -145,7 +145,7 @@ describe("EXISTS", () => {
     ).toEqual([[0]]);
   });
 
-  test("is the same join with parameters", async () => {
+  test("EXISTS becomes the same join with parameters", async () => {
     const sql =
       "SELECT count(*) FROM parts WHERE EXISTS (SELECT 1 FROM lines l WHERE l.p = parts.p AND l.m <> parts.p AND l.day > $1 AND l.id > $2::numeric)";
     const params = ["2024-01-07", 1000];
@@ -156,14 +156,14 @@ describe("EXISTS", () => {
     expect(await rowsOf(asked)).toEqual(result?.rows);
   });
 
-  test("stays a subquery where text of both sides is computed for a pair", async () => {
+  test("EXISTS stays a subquery if text of both sides is computed for each pair", async () => {
     const sql =
       "SELECT count(*) FROM parts WHERE EXISTS (SELECT 1 FROM makers WHERE m = p AND repeat(name, p) LIKE kind || '%')";
     expect(await planText(sql)).not.toContain("semi");
     expect(await rowsOf(sql)).toEqual([[0]]);
   });
 
-  test("stays a subquery where few rows look one up by its key each", async () => {
+  test("EXISTS stays a subquery if few rows each look one up by its key", async () => {
     const sql =
       "SELECT p FROM parts WHERE p = 5 AND EXISTS (SELECT 1 FROM lines l WHERE l.id = parts.p AND l.m >= parts.p)";
     expect(await planText(sql)).not.toContain("semi");
@@ -175,7 +175,7 @@ function leavesOf(tree: JoinTree): number[] {
   return tree.kind === "leaf" ? [tree.index] : [...leavesOf(tree.left), ...leavesOf(tree.right)];
 }
 
-test("a chain of many tables, written in any order, makes no product", async () => {
+test("a chain of many tables, written in any order, creates no cross product", async () => {
   const numbers = Array.from({ length: 24 }, (_, i) => i);
   const tables = numbers.map((i) => `lines t${(i * 7) % 24}`).join(", ");
   const links = numbers.slice(1).map((i) => `t${i}.id = t${i - 1}.p`);
@@ -185,7 +185,7 @@ test("a chain of many tables, written in any order, makes no product", async () 
 });
 
 describe("bestTree", () => {
-  test("streams the largest relation past the others", () => {
+  test("bestTree streams the largest relation past the others", () => {
     const edges = [
       { left: 0, right: 2, share: 1 / 100 },
       { left: 1, right: 2, share: 1 / 50 },
@@ -194,13 +194,13 @@ describe("bestTree", () => {
     expect(leavesOf(tree)[0]).toBe(2);
   });
 
-  test("has every relation once, connected or not", () => {
+  test("bestTree contains every relation once, connected or not", () => {
     const tree = bestTree({ rows: [5, 6, 7, 8], edges: [{ left: 0, right: 3, share: 0.1 }] });
     expect(leavesOf(tree).toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3]);
   });
 
-  test("joins those of many relations that share a condition, from the smallest on", () => {
-    // A chain whose links are far apart in the text, with one relation that no condition joins.
+  test("bestTree joins many relations that share a condition, starting with the smallest", () => {
+    // A chain whose links are far apart in the text, and one relation that no condition joins.
     const chain = Array.from({ length: 40 }, (_, i) => (i * 17) % 40);
     const edges = chain.slice(1).map((right, i) => ({ left: chain[i] ?? 0, right, share: 0.1 }));
     const rows = Array.from({ length: 41 }, (_, i) => (i === 20 ? 1 : 10));

@@ -1,7 +1,8 @@
 /**
  * Verifies that a primary key of several columns finds rows by its first columns, and in its order,
- * as an index does. Method: pages of two tables with the same rows, of which one has no such key,
- * through memory, files, merges and a restart, and the number of rows that a page reads.
+ * as an index does. The tests compare pages of two tables with the same rows, of which only one has
+ * such a key, through memory, files, merges and a restart, and check the number of rows that a page
+ * reads.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -44,7 +45,7 @@ function pages(table: string): Promise<readonly (readonly (readonly unknown[])[]
   );
 }
 
-test("pages are those of a table without the key, and read few rows", async () => {
+test("pages equal those of a table without the key, and read few rows", async () => {
   const expected = await pages("plain");
   expect(expected.every(({ length }) => length > 3)).toBe(true);
   for (const step of [
@@ -66,14 +67,14 @@ test("pages are those of a table without the key, and read few rows", async () =
   }
 });
 
-test("the first column joins few rows", async () => {
+test("the first column of the key joins few rows", async () => {
   const join =
     "SELECT k.id FROM (VALUES (4, 'n7'), (5, 'n8')) w (t, n) JOIN $T k ON k.tenant = w.t AND k.name = w.n ORDER BY 1";
   const found = await engine.rows(join.replace("$T", "keyed"));
   expect(found).toEqual(await engine.rows(join.replace("$T", "plain")));
 });
 
-test("the order is no index of the catalog", async () => {
+test("the order of the key is not an index in the catalog", async () => {
   const listed = "SELECT index_name FROM system.indexes WHERE table_name = 'keyed'";
   expect(await engine.rows(listed)).toEqual([["keyed_pkey"]]);
   expect((await engine.ask("DROP INDEX keyed_pkey")).error?.code).toBe("OBJECT_NOT_FOUND");

@@ -1,7 +1,7 @@
 /**
  * Verifies that a statement reads nothing if no row is wanted, joins columns that are equal through
- * other columns, and computes LATERAL rows next to the rows that they read. Method: the tests check
- * plans; the results are compared with PostgreSQL in `tests/sql/cases/planned.slt`.
+ * other columns, and computes LATERAL rows next to the rows that they read. The tests check plans;
+ * `tests/sql/cases/planned.slt` compares the results with PostgreSQL.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -27,7 +27,7 @@ async function planOf(sql: string, params: Parameters = []): Promise<string> {
   return rows.join("\n");
 }
 
-describe("a condition that no row satisfies", () => {
+describe("conditions that no row satisfies", () => {
   test.each([
     "1 = 0",
     "NULL",
@@ -71,7 +71,7 @@ describe("a condition that no row satisfies", () => {
     expect(await engine.rows(`SELECT count(*) FROM t WHERE ${condition}`)).toEqual([[0]]);
   });
 
-  test("of a join or of groups skips reading rows that can have no partner or group", async () => {
+  test("an unsatisfiable condition skips the rows that can have no match or group", async () => {
     expect(await planOf("SELECT * FROM t JOIN d ON 1 = 0")).not.toContain("Scan");
     expect(await planOf("SELECT g FROM t GROUP BY g HAVING 1 = 0")).not.toContain("Scan");
     const open = await planOf("SELECT count(*) FROM t LEFT JOIN d ON t.g = d.g AND false");
@@ -79,7 +79,7 @@ describe("a condition that no row satisfies", () => {
     expect(open).not.toContain("default.d");
   });
 
-  test("that depends on the values of a run is evaluated once, before anything is read", async () => {
+  test("a condition that depends on parameters is evaluated once, before any row is read", async () => {
     for (const [condition, params] of [
       ["$1", [false]],
       ["$1 = 1", [0]],
@@ -95,14 +95,14 @@ describe("a condition that no row satisfies", () => {
     ]);
   });
 
-  test("that cannot be computed fails when a row evaluates it", async () => {
+  test("a condition that cannot be computed fails when a row evaluates it", async () => {
     expect(await engine.failure("SELECT * FROM t WHERE 1 / 0 = 1")).toStartWith("DIVISION_BY_ZERO");
     expect(await engine.rows("SELECT * FROM t WHERE v < 0 AND 1 / 0 = 1")).toEqual([]);
   });
 });
 
 describe("columns that are equal through others", () => {
-  test("join six readers of a WITH entry without a cross product", async () => {
+  test("equal columns join six readers of a WITH entry without a cross product", async () => {
     const entry = "WITH c AS (SELECT id, g, v FROM t WHERE v > 5)";
     const readers = "c c1, c c2, c c3, c c4, c c5, c c6";
     const conditions = [2, 3, 4, 5, 6].map((n) => `c1.id = c${n}.id`).join(" AND ");
@@ -115,7 +115,7 @@ describe("columns that are equal through others", () => {
     ).toEqual([[4995]]);
   });
 
-  test("are read by the constant that one of them equals", async () => {
+  test("equal columns are read by the constant that one of them equals", async () => {
     const sql =
       "SELECT count(*) FROM t a JOIN t b USING (id) JOIN t c ON c.id = b.id WHERE a.id = 7";
     const plan = await planOf(sql);
@@ -126,7 +126,7 @@ describe("columns that are equal through others", () => {
     expect(listed.match(/Key Lookup .* key: any of 3;/g)).toHaveLength(2);
   });
 
-  test("are also compared within a relation", async () => {
+  test("equal columns are also compared within a relation", async () => {
     const plan = await planOf("SELECT count(*) FROM t, d WHERE t.g = d.g AND t.v = d.g");
     expect(plan).toContain("Filter  (filter: g = v;");
     expect(await engine.rows("SELECT count(*) FROM t, d WHERE t.g = d.g AND t.v = d.g")).toEqual([
@@ -151,7 +151,7 @@ describe("LATERAL rows of expressions", () => {
     expect(plan).toContain(shown);
   });
 
-  test("stay a lateral join if rows may be missing", async () => {
+  test("LATERAL rows stay a lateral join if rows may be missing", async () => {
     expect(
       await planOf("SELECT count(*) FROM t LEFT JOIN LATERAL (VALUES (t.v)) x(y) ON y > 5"),
     ).toContain("Lateral Join");
@@ -159,7 +159,7 @@ describe("LATERAL rows of expressions", () => {
 });
 
 describe("LATERAL aggregates", () => {
-  // A subquery in the condition keeps the query from being grouped.
+  // A subquery in the condition prevents the query from being grouped.
   const hidden = (sql: string): string => sql.replaceAll("= d.g", "+ 0 * (SELECT 1) = d.g");
 
   test.each([

@@ -1,6 +1,6 @@
 /**
- * EXPLAIN and EXPLAIN ANALYZE: the tree and its access paths. No caller learns more than its rights
- * allow.
+ * Tests EXPLAIN and EXPLAIN ANALYZE: the tree and its access paths. No caller learns more than its
+ * rights allow.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -42,7 +42,7 @@ async function nodesOf(sql: string, options?: string): Promise<PlanNode[]> {
 }
 
 describe("EXPLAIN", () => {
-  test("a node that reads shows how, and a node that only works on others does not", async () => {
+  test("a node that reads a table shows how, and other nodes do not", async () => {
     const nodes = await nodesOf(
       "SELECT x, count(*) FROM t WHERE a > 5 GROUP BY x ORDER BY 2 LIMIT 3",
     );
@@ -57,7 +57,7 @@ describe("EXPLAIN", () => {
     expect(nodes.map(({ node }) => node)).toContain("Aggregate");
   });
 
-  test("an order by what is not selected is shown as what it is", async () => {
+  test("an order by an expression that is not selected is shown as the expression", async () => {
     const keysOf = async (sql: string): Promise<unknown[]> =>
       (await nodesOf(sql)).flatMap(({ keys }) => (keys === undefined ? [] : [keys]));
 
@@ -70,7 +70,7 @@ describe("EXPLAIN", () => {
     expect(await keysOf("SELECT a AS n FROM t ORDER BY n")).toEqual(["n"]);
   });
 
-  test("a name that needs quotes has them", async () => {
+  test("a name that needs quotes is quoted", async () => {
     await engine.run('CREATE TABLE q (id INT PRIMARY KEY, "a = 1 OR b" INT, "select" TEXT)');
     const [, filter, scan] = await nodesOf(
       `SELECT id FROM q WHERE "a = 1 OR b" = 3 AND "select" = 'it''s'`,
@@ -105,7 +105,7 @@ describe("EXPLAIN", () => {
     });
   }
 
-  test("joins, subqueries, entries of WITH and views are in the tree", async () => {
+  test("joins, subqueries, WITH entries and views are part of the tree", async () => {
     const words = async (sql: string): Promise<string[]> =>
       (await nodesOf(sql)).map(({ node }) => node);
     expect(await words("SELECT 1 FROM t a JOIN t b ON a.a = b.b")).toEqual([
@@ -124,7 +124,7 @@ describe("EXPLAIN", () => {
     expect((await nodesOf("SELECT * FROM v")).at(-1)).toMatchObject({ access: "key" });
   });
 
-  test("a chain of UNION compares its rows once", async () => {
+  test("a chain of UNION compares its rows only once", async () => {
     const sets = async (sql: string): Promise<string[]> =>
       (await nodesOf(sql)).map(({ node }) => node).filter((node) => /^(?:Un|Inter)/.test(node));
     const [a, b] = ["SELECT a FROM t", "SELECT b FROM t"];
@@ -156,13 +156,13 @@ describe("EXPLAIN", () => {
     );
   });
 
-  test("VERBOSE names the columns that go up", async () => {
+  test("VERBOSE lists the output columns of each node", async () => {
     const plan = await planOf("SELECT a, x AS y FROM t", "VERBOSE, FORMAT JSON");
     expect(plan["output"]).toEqual(["a", "y"]);
     expect(plan.children[0]?.["output"]).toEqual(["a", "x"]);
   });
 
-  test("without ANALYZE, nothing runs", async () => {
+  test("nothing runs without ANALYZE", async () => {
     await engine.rows("EXPLAIN DELETE FROM u");
     await engine.rows("EXPLAIN INSERT INTO u VALUES (9, 'x')");
     await engine.rows("EXPLAIN SELECT 1 / 0, PG_TYPEOF(1)");
@@ -187,7 +187,7 @@ describe("EXPLAIN", () => {
     expect(inner).toMatchObject({ node: "Key Lookup", loops: 2, rows: 2 });
   });
 
-  test("ANALYZE shows durations with three decimals, as every response does", async () => {
+  test("ANALYZE shows durations with three decimals, like every response", async () => {
     for (const sql of ["SELECT a FROM t WHERE b > 2", "UPDATE u SET x = x WHERE id = 1"]) {
       const text = (await engine.rows(`EXPLAIN ANALYZE ${sql}`)).join("\n");
       const [[json] = []] = await engine.rows(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`);
@@ -201,7 +201,7 @@ describe("EXPLAIN", () => {
     }
   });
 
-  test("ANALYZE runs a change, within a transaction as part of it", async () => {
+  test("ANALYZE runs a change, as part of the transaction if there is one", async () => {
     const insert = "EXPLAIN (ANALYZE, FORMAT JSON) INSERT INTO u VALUES (3, 'three')";
     await engine.run(`BEGIN; ${insert}; ROLLBACK`);
     expect(await engine.rows("SELECT count(*) FROM u")).toEqual([[2]]);
@@ -212,7 +212,7 @@ describe("EXPLAIN", () => {
     expect(await engine.failure(text)).toBe("DIVISION_BY_ZERO@1");
   });
 
-  test("it counts the rows of the caller's own scope only, and is for role dba", async () => {
+  test("ANALYZE counts only rows that the caller may read, and requires role dba", async () => {
     engine.userId = "dora";
     try {
       const plan = await nodesOf("SELECT * FROM u", "ANALYZE, FORMAT JSON");
@@ -230,7 +230,7 @@ describe("EXPLAIN", () => {
     }
   });
 
-  test("check: true binds and authorises, and runs nothing", async () => {
+  test("EXPLAIN in check mode binds and authorises, but runs nothing", async () => {
     const checked = async (sql: string): Promise<unknown> =>
       (await engine.run(sql, { check: true })).map(({ message, rowCount, schema }) => [
         message,
@@ -273,7 +273,7 @@ describe("EXPLAIN EXECUTE AS", () => {
     return (await engine.rows(sql)).join("\n");
   }
 
-  test("shows the conditions of the policies that apply to the user as filters", async () => {
+  test("EXPLAIN EXECUTE AS shows the policy conditions that apply to the user as filters", async () => {
     const query = "SELECT body FROM posts WHERE id < 50";
     const own = await linesOf(`EXPLAIN ${query}`);
     expect(own).not.toContain("author");
@@ -284,7 +284,7 @@ describe("EXPLAIN EXECUTE AS", () => {
     expect(change).toMatch(/author = current_user\(\)/i);
   });
 
-  test("shows a policy by membership as a part of the plan", async () => {
+  test("EXPLAIN EXECUTE AS shows a policy by membership as a part of the plan", async () => {
     await engine.run(
       "ALTER POLICY readers ON posts USING (EXISTS (SELECT 1 FROM members m WHERE m.room = room AND m.member = CURRENT_USER()))",
     );
@@ -296,7 +296,7 @@ describe("EXPLAIN EXECUTE AS", () => {
     expect(key).toContain("members");
   });
 
-  test("ANALYZE runs the statement with the rights of the user", async () => {
+  test("EXPLAIN ANALYZE EXECUTE AS runs the statement with the rights of the user", async () => {
     const query = "SELECT body FROM posts";
     const [[json] = []] = await engine.rows(
       `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE AS USER 'dan' (${query})`,
@@ -311,7 +311,7 @@ describe("EXPLAIN EXECUTE AS", () => {
     );
   });
 
-  test.each(["dan", "sam"])("is refused to %s, as EXPLAIN is", async (user) => {
+  test.each(["dan", "sam"])("EXPLAIN EXECUTE AS is refused to %s, as EXPLAIN is", async (user) => {
     engine.userId = user;
     try {
       const failure = await engine.failure(
@@ -323,7 +323,7 @@ describe("EXPLAIN EXECUTE AS", () => {
     }
   });
 
-  test("is audited as EXECUTE AS", async () => {
+  test("EXPLAIN EXECUTE AS is audited like EXECUTE AS", async () => {
     await engine.run("EXPLAIN EXECUTE AS USER 'dan' (SELECT count(*) FROM posts WHERE id = 77)");
     const rows = await engine.rows(
       "SELECT DISTINCT actor_user_id, target FROM system.audit_log WHERE action = 'execute as' AND outcome = 'ok'",

@@ -1,6 +1,6 @@
 /**
- * Verifies that subscribers share a group exactly if every message to them is the same, and a query
- * is refused if its plan cannot guarantee correct messages.
+ * Verifies that subscribers share a group exactly if every message to them is the same, and that a
+ * query is refused if its plan cannot guarantee correct messages.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -44,7 +44,7 @@ function fingerprints(sql: string): string[] {
 }
 
 test.each(["SELECT * FROM news", "SELECT * FROM news WHERE who = 'current_user'"])(
-  "planLive, %s: all callers share one group",
+  "planLive puts all callers into one group: %s",
   (sql) => {
     const [ofAnn, ofBob] = fingerprints(sql);
     expect(ofAnn).toBe(ofBob as string);
@@ -61,7 +61,7 @@ test.each([
   expect(ofAnn).not.toBe(ofBob as string);
 });
 
-test("planLive: a fingerprint is short however long the parameters are, and distinguishes them", () => {
+test("planLive creates a fingerprint that is short and distinguishes parameters", () => {
   const sql = "SELECT * FROM news WHERE who = $1";
   const fingerprintOf = (who: string): string =>
     database.sql.planLive(subscriber("ann", 2), { sql, params: [who] }).fingerprint;
@@ -81,7 +81,7 @@ test.each([
   expect(pace !== undefined).toBe(hasPace);
 });
 
-test("planLive: a row whose text is a word that is another time later fails", () => {
+test("planLive refuses a comparison with a word whose time would change", () => {
   const sql = "SELECT id FROM news WHERE who::TIMESTAMP > '2026-01-31'";
   const { columnIds, filter } = database.sql.planLive(subscriber("ann", 2), { sql, params: [] });
   const evaluate = (who: string): unknown =>
@@ -92,14 +92,14 @@ test("planLive: a row whose text is a word that is another time later fails", ()
   );
 });
 
-test("planLive: what a plan evaluated before does not count against it", () => {
+test("planLive does not charge earlier evaluations to a plan", () => {
   const sql = "SELECT id FROM news WHERE repeat(who, 1000000) = 'x'";
   const { columnIds, filter, pace } = database.sql.planLive(subscriber("ann", 2), {
     sql,
     params: [],
   });
   expect(pace?.rows.rowsMax).toBe(1);
-  // Each call makes 2 MB; one evaluation may make 256 MiB.
+  // Each call produces 2 MB, and one evaluation may produce 256 MiB.
   const columns = columnIds.map(() => vectorFromValues(TEXT, ["a"]));
   for (let round = 0; round < 200; round += 1) {
     expect(filter?.evaluate({ rowCount: 1, columns }).length).toBe(1);
@@ -178,7 +178,7 @@ test.each([
   });
 });
 
-test("planLive: a parameter that the text does not name is refused", () => {
+test("planLive refuses a parameter that the text does not use", () => {
   expect(refusal("SELECT id FROM news WHERE who = $2", ["a", "b"])).toMatchObject({
     code: "INVALID_PARAMETER",
     message: "Cannot bind $1: the text uses a higher parameter, but not this one",
@@ -190,7 +190,7 @@ test.each([
   ["SELECT id AS _deleted FROM news WHERE id > 1", "_deleted"],
   ["SELECT who, at AS _row_seq FROM ticks", "_row_seq"],
   ["SELECT who AS _deleted FROM ticks", "_deleted"],
-] as const)("planLive, %s: %s is what a deletion says", (sql, name) => {
+] as const)("planLive, %s: %s is what a deletion contains", (sql, name) => {
   expect(refusal(sql)).toMatchObject({
     code: "INVALID_SQL",
     message: `Cannot subscribe to a query with an alias that hides column "${name}"`,
@@ -200,14 +200,14 @@ test.each([
 test.each([
   "SELECT id, _deleted FROM news WHERE NOT _deleted",
   "SELECT id, who AS _row_seq FROM news",
-])("planLive, %s: nothing is hidden", (sql) => {
+])("planLive hides nothing: %s", (sql) => {
   expect(refusal(sql)).toBeUndefined();
 });
 
-/** The clock advances at each check, so that a second ends after a certain number of parts. */
+/** The clock advances at each check, so that a second ends after a certain number of checks. */
 const LONG_QUERY = `SELECT id FROM t WHERE ${Array.from({ length: 10_000 }, (_, i) => `id > ${i}`).join(" AND ")}`;
 
-test("planLive: planning ends with the time that a request may take", async () => {
+test("planLive stops at the time limit of the request", async () => {
   const config = "performance.request_timeout = 1";
   await using engine = await TestEngine.open({ clock: new HastyClock(), config });
   await engine.run("CREATE SHARED TABLE t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')");
@@ -219,7 +219,7 @@ test("planLive: planning ends with the time that a request may take", async () =
 });
 
 test.each(["SUBSCRIBE TO", "EXPLAIN SUBSCRIBE TO", "CREATE VIEW long AS"])(
-  "%s a long query ends with the time of its request",
+  "%s stops a long query at the time limit of its request",
   async (before) => {
     await using engine = await TestEngine.open({ clock: new HastyClock() });
     await engine.run("CREATE SHARED TABLE t (id INT PRIMARY KEY) WITH (ACCESS_LEVEL = 'PUBLIC')");
@@ -230,7 +230,7 @@ test.each(["SUBSCRIBE TO", "EXPLAIN SUBSCRIBE TO", "CREATE VIEW long AS"])(
   },
 );
 
-test("planLive: planning ends between two constants that its rows are compared with", async () => {
+test("planLive may stop between two constants with which rows are compared", async () => {
   const config = "performance.request_timeout = 1";
   await using engine = await TestEngine.open({ clock: new HastyClock(), config });
   await engine.run(

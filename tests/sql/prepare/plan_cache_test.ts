@@ -1,5 +1,5 @@
 /**
- * A plan is reused only if the text has the same meaning as before.
+ * Verifies that a plan is reused only if the text has the same meaning as before.
  *
  * Every statement runs alone, through the cache, and within a longer text, without the cache. Both
  * results must be the same, whatever ran before.
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => engine[Symbol.asyncDispose]());
 
-/** Returns the result of the fast path, and checks that the slow path agrees. */
+/** Returns the result of the fast path, and checks that the general path agrees. */
 async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   const alone = await engine.ask(sql, parts);
   const inText = await engine.ask(`BEGIN; ${sql}; COMMIT`, parts);
@@ -29,7 +29,7 @@ async function answer(sql: string, parts: RequestParts = {}): Promise<unknown> {
   return shown(alone, 0);
 }
 
-test("literals of other values and other types in one text", async () => {
+test("a text with literals of other values and types has its own result", async () => {
   const wanted: readonly (readonly [string, unknown])[] = [
     ["1", [[1, "Int"]]],
     ["2147483648", [[2147483648, "BigInt"]]],
@@ -49,7 +49,7 @@ test("literals of other values and other types in one text", async () => {
   }
 });
 
-test("equal literals that are one expression, and ones that are not", async () => {
+test("equal literals may or may not be one expression", async () => {
   const sql = (a: number, b: number): string =>
     `SELECT id + ${a}, count(*) FROM a.t GROUP BY id + ${b} ORDER BY id + ${b}`;
   expect(await answer(sql(1, 1))).toEqual([
@@ -88,14 +88,14 @@ test("ordinals, LIMIT, scales of casts and lengths of types are not plain litera
   expect(await answer("SELECT INTERVAL '2 days'")).toEqual([["2 days"]]);
 });
 
-test("names of outputs do not come from lifted literals", async () => {
+test("names of output columns do not come from lifted literals", async () => {
   for (const literal of ["1", "'x'", "2.5"]) {
     const [entry] = await engine.run(`SELECT ${literal}`);
     expect(entry?.schema?.[0]?.name).toBe("?column?");
   }
 });
 
-test("parameters of other types in one text", async () => {
+test("a text with parameters of other types has its own result", async () => {
   const sql = "SELECT v FROM a.t WHERE id = $1";
   expect(await answer(sql, { params: [1] })).toEqual([["one"]]);
   expect(await answer(sql, { params: ["2"] })).toEqual([["two"]]);
@@ -107,7 +107,7 @@ test("parameters of other types in one text", async () => {
   expect(await answer(sql, { params: [1] })).toEqual([["one"]]);
 });
 
-test("parameters must be as many as the text names", async () => {
+test("the number of parameters must match the text", async () => {
   for (const params of [[], [1, 2]]) {
     expect(await answer("SELECT v FROM a.t WHERE id = $1", { params })).toBe("INVALID_PARAMETER");
   }
@@ -117,7 +117,7 @@ test("parameters must be as many as the text names", async () => {
   );
 });
 
-test("one text in other namespaces", async () => {
+test("a text in another namespace has its own result", async () => {
   const sql = "SELECT v FROM t WHERE id = '1'";
   expect(await answer(sql, { namespace: "a" })).toEqual([["one"]]);
   expect(await answer(sql, { namespace: "b" })).toEqual([[100]]);
@@ -126,7 +126,7 @@ test("one text in other namespaces", async () => {
   expect(await answer(sql, { namespace: "a" })).toEqual([["one"]]);
 });
 
-test("one text of other callers: rights and rows are those of each", async () => {
+test("a text of another caller has that caller's rights and rows", async () => {
   const shared = "SELECT count(*) FROM a.t";
   const own = "SELECT v FROM a.u WHERE id = 1";
   await engine.run("INSERT INTO a.u VALUES (1, 'of root')");
@@ -142,7 +142,7 @@ test("one text of other callers: rights and rows are those of each", async () =>
   engine.userId = "root";
 });
 
-test("one text before and after its table changes", async () => {
+test("a text after a change of its table has a new result", async () => {
   await engine.run("CREATE TABLE a.d (id INT PRIMARY KEY, v INT); INSERT INTO a.d VALUES (1, 1)");
   expect(await answer("SELECT v FROM a.d")).toEqual([[1]]);
   expect(await answer("SELECT id, v FROM a.d WHERE v = 1")).toEqual([[1, 1]]);
@@ -158,7 +158,7 @@ test("one text before and after its table changes", async () => {
   expect(await answer("SELECT v FROM a.d")).toEqual([[true]]);
 });
 
-test("long lists of values say what short ones say", async () => {
+test("long lists of values have the same meaning as short ones", async () => {
   await engine.run(
     "CREATE TABLE a.l (id INT PRIMARY KEY, s SMALLINT DEFAULT 7, m DECIMAL(6,2), d DATE, v VARCHAR(4), b BOOLEAN)",
   );
@@ -183,7 +183,7 @@ test("long lists of values say what short ones say", async () => {
   }
 });
 
-test("a DECIMAL compared with FLOAT becomes the nearest FLOAT, a DOUBLE does not", async () => {
+test("a DECIMAL compared with FLOAT becomes the nearest FLOAT, but one compared with DOUBLE does not", async () => {
   const compared = (number: string): Promise<unknown> =>
     answer(`SELECT 0.1::real = ${number}, id FROM a.t WHERE id = 1`);
   expect(await compared("0.1")).toEqual([[true, 1]]);
@@ -194,7 +194,7 @@ test("a DECIMAL compared with FLOAT becomes the nearest FLOAT, a DOUBLE does not
   expect(await compared("0.1::float8")).toEqual([[false, 1]]);
 });
 
-test("literals that decide the digits of a result", async () => {
+test("literals that determine the digits of a result are not lifted", async () => {
   const sql =
     "VALUES (round(42.4382, 2), trunc(42.4382, 1), trim_scale(1.500), to_number('12.345', '99.999'))";
   expect(await answer(sql)).toEqual([["42.44", "42.4", "1.5", "12.345"]]);

@@ -1,6 +1,6 @@
 /**
- * Statements in a reader over rows that only the event loop has: system views, rows staged by the
- * transaction, and ids. Results are the same as on the event loop, and arrive in pieces.
+ * Tests statements in a reader over rows that only the event loop has: system views, rows staged by
+ * the transaction, and ids. Results are the same as on the event loop, and arrive in pieces.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** The number of rows, more than one answer contains. */
+/** More rows than one answer contains. */
 const MANY = 1300;
 
 describe("a statement in a reader has the same result as on the event loop", () => {
@@ -77,7 +77,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
     await all(sql);
   });
 
-  test("over system views as each caller sees them", async () => {
+  test("a reader sees system views as each caller sees them", async () => {
     for (const engine of [here, elsewhere, divided]) engine.userId = "ann";
     expect(await all("SELECT user_id, role FROM system.my_account")).toEqual([["ann", "user"]]);
     for (const engine of [here, elsewhere, divided]) {
@@ -86,7 +86,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
     }
   });
 
-  test("over a view that is left before its end, again and again", async () => {
+  test("a reader may repeatedly leave a view before its end", async () => {
     const sql =
       "SELECT t.id, (SELECT s.column_name FROM system.columns s WHERE s.ordinal > t.n LIMIT 1) FROM a.t WHERE id < 40 ORDER BY 1";
     await all(sql);
@@ -120,7 +120,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
     await all(`${WRITES} ${sql}; SELECT id, n, s FROM a.t ORDER BY id; ROLLBACK`);
   });
 
-  test("over what a transaction has staged, once it is committed", async () => {
+  test("a reader sees the staged rows of a transaction once they are committed", async () => {
     await all(`${WRITES} UPDATE a.t SET n = n + 1; COMMIT; SELECT id, n, s FROM a.t ORDER BY _seq`);
   });
 
@@ -134,7 +134,7 @@ describe("a statement in a reader has the same result as on the event loop", () 
   });
 });
 
-test("staged rows of a table that was dropped in the meantime are read to their end", async () => {
+test("staged rows of a table that was dropped in the meantime are read to the end", async () => {
   const readers = new HeldReaders();
   await using engine = await TestEngine.open({ heldReaders: readers, readsElsewhere: true });
   await engine.run(
@@ -165,7 +165,7 @@ describe("ids in a reader", () => {
     return (await engine.rows(sql)).map(([id]) => Number(id));
   }
 
-  test("ascend in each statement, and from one to the next, also across a restart", async () => {
+  test("ids ascend in each statement, and from one to the next, even across a restart", async () => {
     const ids: number[] = [];
     for (const restarts of [false, true, false]) {
       if (restarts) await engine.restart();
@@ -177,7 +177,7 @@ describe("ids in a reader", () => {
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   });
 
-  test("are written by a change that takes them", async () => {
+  test("ids are written by the change that takes them", async () => {
     await engine.run("UPDATE t SET v = snowflake_id()");
     await engine.run("INSERT INTO t SELECT id + 10000, snowflake_id() FROM t");
     expect(await engine.rows("SELECT count(*), count(DISTINCT v), min(v) > 0 FROM t")).toEqual([
@@ -214,7 +214,7 @@ describe("JobAnswers", () => {
     return lengths;
   }
 
-  test("cuts a portion that is long or heavy, and joins short ones", () => {
+  test("JobAnswers splits a portion that is long or large, and joins short ones", () => {
     const row = ["a", "b"];
     const long = over(() => [Array.from({ length: 1100 }, () => row)]);
     expect(lengthsOf(long)).toEqual([512, 512, 76]);
@@ -224,11 +224,11 @@ describe("JobAnswers", () => {
     expect(lengthsOf(over(() => []))).toEqual([]);
   });
 
-  test("returns the requested columns", () => {
+  test("JobAnswers returns the requested columns", () => {
     expect(over(() => [[["a", "b", "c"]]]).answer(question)).toEqual([["b"]]);
   });
 
-  test("returns parts in between while rows come slowly", () => {
+  test("JobAnswers returns parts while rows arrive slowly", () => {
     const slow = over(function* () {
       for (let step = 0; step < 3; step += 1) {
         clock.advance(2);
@@ -238,7 +238,7 @@ describe("JobAnswers", () => {
     expect(lengthsOf(slow)).toEqual([0, 1, 0]);
   });
 
-  test("releases readings that are abandoned, and all at the end", () => {
+  test("JobAnswers releases scans that are abandoned, and all of them at the end", () => {
     let open = 0;
     const answers = over(function* () {
       open += 1;
@@ -257,7 +257,7 @@ describe("JobAnswers", () => {
     expect(open).toBe(0);
   });
 
-  test("returns staged rows as a scan shows them", () => {
+  test("JobAnswers returns staged rows as a scan does", () => {
     const staged: ReturnType<JobAnswersOptions["stagedOf"]> = [
       ["kept", { row: [1, "new"], isDeleted: false, stored: [1, "old"] }],
       ["gone", { row: [2, "new"], isDeleted: true, stored: [2, "old"] }],
@@ -273,7 +273,7 @@ describe("JobAnswers", () => {
     expect(answers.answer(about)).toBeUndefined();
   });
 
-  test("returns as many ids as requested, and fails if they cannot be reserved", () => {
+  test("JobAnswers returns as many ids as requested, and fails if they cannot be reserved", () => {
     const answers = new JobAnswers(options);
     expect(answers.answer({ kind: "ids", count: 3 })).toEqual([7, 7, 7]);
     const full = new JobAnswers({

@@ -128,15 +128,15 @@ const READS: readonly string[] = [
   "SELECT count(*) FROM (SELECT s FROM d.t LIMIT 9) AS few",
 ];
 
-/** Halves and quarters have the same sum as doubles in any order. */
+/** Halves and quarters have the same sum in any order of addition. */
 const VALUES = `SELECT g, nullif(g * 7 % 13, 5), nullif((g * 31 % 97) * 90071992547409::BIGINT, 0),
   CASE WHEN g % 11 = 3 THEN NULL ELSE ((g * 37 % 1009) * 123456789012.25)::DECIMAL(30,2) END,
   (g * 17 % 64) / 4.0, CASE WHEN g % 9 < 2 THEN NULL ELSE chr(97 + g % 5) || g % 3 END,
   nullif(g % 4, 1) > 1, TIMESTAMP '2026-01-01' + (g * 53 % 1000) * INTERVAL '1 hour',
   DATE '2026-01-01' + g * 13 % 300 FROM generate_series`;
 
-describe("readers that divide a query return what the event loop returns", () => {
-  test("over random changes", async () => {
+describe("readers that divide a query return the same as the event loop", () => {
+  test("divided queries return the same after random changes", async () => {
     await change(`CREATE NAMESPACE d; CREATE TABLE d.t (id INT PRIMARY KEY, n INT, big BIGINT,
       exact DECIMAL(30,2), x DOUBLE, s TEXT, b BOOLEAN, t TIMESTAMP, d DATE)
       WITH (TYPE = 'SHARED')`);
@@ -156,7 +156,7 @@ describe("readers that divide a query return what the event loop returns", () =>
     }
   });
 
-  test("and leave a reader to a query that finds none free", async () => {
+  test("divided queries leave a reader to a query that finds none free", async () => {
     await change("CREATE TABLE d.many (id INT PRIMARY KEY) WITH (TYPE = 'SHARED')");
     await change("INSERT INTO d.many SELECT g FROM generate_series(1, 5000) AS v(g)");
     const before = divided.database.readerCounts()?.queries ?? 0;

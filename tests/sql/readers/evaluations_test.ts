@@ -1,6 +1,6 @@
 /**
- * Queries in VALUES, ON CONFLICT and RETURNING of a change: a reader runs them once they take long.
- * Each has the same result as on the event loop, which stays free in the meantime.
+ * Tests queries in VALUES, ON CONFLICT and RETURNING of a change, which a reader runs once they
+ * take long. Each has the same result as on the event loop, which stays free in the meantime.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -21,7 +21,7 @@ function file(name: string): RequestParts {
   return { files: new Map([[name, { name: `${name}.txt`, mime: "text/plain", bytes }]]) };
 }
 
-describe("the result is that of the event loop", () => {
+describe("evaluations in a reader have the result of the event loop", () => {
   let here: TestEngine;
   let elsewhere: TestEngine;
 
@@ -64,7 +64,7 @@ describe("the result is that of the event loop", () => {
     "UPDATE e.t SET v = u.n FROM e.u WHERE u.id = t.id RETURNING t.id, u.n, (SELECT max(id) FROM e.t o WHERE o.v = u.n)",
     "DELETE FROM e.t WHERE id > 5000 RETURNING id, (SELECT count(*) FROM e.t o WHERE o.id >= t.id), ARRAY(SELECT n FROM e.u WHERE n < 4 ORDER BY n)",
     "DELETE FROM e.k WHERE n = 1 RETURNING (SELECT count(*) FROM e.k)",
-    // `_seq` is that of the new version, but the query still reads the former rows.
+    // `_seq` is that of the new version, but the query still reads the earlier rows.
     "UPDATE e.t SET v = 3 WHERE id BETWEEN 10 AND 500 RETURNING id, (SELECT count(*) FROM e.t o WHERE o._seq < t._seq), _seq IS NULL, _deleted",
     "INSERT INTO e.t VALUES (1, 90, 'up'), (-9, 1, 'new') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u), s = excluded.s || (SELECT max(o.s) FROM e.t o WHERE o.v = t.v) RETURNING id, v, s, _seq IS NULL",
     "INSERT INTO e.t SELECT id + 2, 50, NULL FROM e.t ON CONFLICT (id) DO UPDATE SET v = (SELECT max(n) FROM e.u WHERE u.id = excluded.id - 2), s = DEFAULT WHERE EXISTS (SELECT FROM e.u WHERE u.id = t.id) RETURNING id, v, s, (SELECT sum(v) FROM e.t)",
@@ -96,7 +96,7 @@ describe("the result is that of the event loop", () => {
     "EXPLAIN INSERT INTO e.u VALUES ((SELECT 5000), 1, NULL) RETURNING (SELECT count(*) FROM e.u)",
   ])("%s", (sql) => both(sql));
 
-  test("with files", async () => {
+  test("a change with files has the same result", async () => {
     const insert = "INSERT INTO e.u VALUES (-1, (SELECT count(*) FROM e.t), FILE('a'))";
     await both(`${insert} RETURNING id, n, (SELECT max(id) FROM e.u)`, file("a"));
     await both(insert, file("a"));
@@ -162,7 +162,7 @@ const FORMS: readonly (readonly [string, string, RequestParts?])[] = [
   ],
 ];
 
-describe("the event loop is free", () => {
+describe("the event loop stays free", () => {
   let engine: TestEngine;
 
   beforeAll(async () => {
@@ -177,25 +177,31 @@ describe("the event loop is free", () => {
       "SELECT count(*), sum(v), max(_seq) FROM e.t UNION ALL SELECT count(*), 0, 0 FROM e.u",
     );
 
-  test.each(FORMS)("for KILL, beside %s", async (_name, sql, parts = {}) => {
-    const before = await state();
-    const ended: Promise<SqlResponse> = engine.ask(sql, parts);
-    const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
-    const [queryId] = (await engine.rows(running)).flat();
-    await engine.run(`KILL QUERY '${String(queryId)}'`);
-    expect((await ended).error?.code).toBe("CANCELLED");
-    expect(await state()).toEqual(before);
-    expect(engine.storedFiles()).toEqual([]);
-  });
+  test.each(FORMS)(
+    "the event loop stays free for KILL, next to %s",
+    async (_name, sql, parts = {}) => {
+      const before = await state();
+      const ended: Promise<SqlResponse> = engine.ask(sql, parts);
+      const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
+      const [queryId] = (await engine.rows(running)).flat();
+      await engine.run(`KILL QUERY '${String(queryId)}'`);
+      expect((await ended).error?.code).toBe("CANCELLED");
+      expect(await state()).toEqual(before);
+      expect(engine.storedFiles()).toEqual([]);
+    },
+  );
 
-  test.each(FORMS)("and %s ends in time", async (_name, sql, parts = {}) => {
-    const before = await state();
-    const { error } = await engine.ask(sql, { ...parts, timeoutMs: 30 });
-    expect(error?.code).toBe("STATEMENT_TIMEOUT");
-    expect(await state()).toEqual(before);
-  });
+  test.each(FORMS)(
+    "the event loop stays free, and %s ends at its time limit",
+    async (_name, sql, parts = {}) => {
+      const before = await state();
+      const { error } = await engine.ask(sql, { ...parts, timeoutMs: 30 });
+      expect(error?.code).toBe("STATEMENT_TIMEOUT");
+      expect(await state()).toEqual(before);
+    },
+  );
 
-  test("the only reader is free again", async () => {
+  test("the only reader is free again afterwards", async () => {
     const rows = await engine.rows(
       "UPDATE e.t SET v = 9 WHERE id < 3 RETURNING id, (SELECT count(*) FROM generate_series(1, 300000) g WHERE g % 7 = t.id)",
     );
@@ -207,11 +213,11 @@ describe("the event loop is free", () => {
   });
 });
 
-describe("a reader", () => {
+describe("a reader that fails", () => {
   const upsert =
     "INSERT INTO e.t VALUES (1, 5, 'x') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM e.u) + t.v RETURNING v, (SELECT count(*) FROM e.t)";
 
-  test("that ends before it returns ends the change, which has written nothing", async () => {
+  test("a reader that exits early ends the change, which has written nothing", async () => {
     const heldReaders = new HeldReaders();
     await using engine = await TestEngine.open({ heldReaders, readsElsewhere: true });
     await engine.run(SETUP);
@@ -226,7 +232,7 @@ describe("a reader", () => {
     expect(await engine.rows(upsert)).toEqual([[301, 900]]);
   });
 
-  test("that cannot start leaves the change to the event loop", async () => {
+  test("a reader that cannot start leaves the change to the event loop", async () => {
     const heldReaders = new HeldReaders();
     heldReaders.isRefusing = true;
     await using engine = await TestEngine.open({ heldReaders, readsElsewhere: true });
@@ -237,7 +243,7 @@ describe("a reader", () => {
     expect(await engine.rows(upsert)).toEqual([[601, 900]]);
   });
 
-  test("evaluates rows again that were changed in the meantime", async () => {
+  test("a reader evaluates rows again that were changed in the meantime", async () => {
     const heldReaders = new HeldReaders();
     await using engine = await TestEngine.open({ heldReaders, readsElsewhere: true });
     await engine.run(SETUP);

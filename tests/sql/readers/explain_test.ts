@@ -1,6 +1,6 @@
 /**
- * EXPLAIN ANALYZE in readers: it runs where the statement would run, and shows the same figures for
- * each node as on the event loop, except for work that readers repeat.
+ * Tests EXPLAIN ANALYZE in readers: it runs where the statement would run, and shows the same
+ * figures for each node as on the event loop, except for work that readers repeat.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -19,7 +19,7 @@ interface PlanNode {
   readonly [detail: string]: unknown;
 }
 
-/** The number of rows, so that each reader has more than one row group. */
+/** So many rows that each reader has more than one row group. */
 const ROWS = 1000;
 
 let here: TestEngine;
@@ -63,7 +63,7 @@ function flat(node: PlanNode): PlanNode[] {
   return [node, ...node.children.flatMap(flat)];
 }
 
-/** Returns the name, rows and loops of each node, and the rows that were read and spilled. */
+/** Returns the name, rows and loops of each node, and the number of rows read and spilled. */
 function measured(plan: PlanNode): unknown[] {
   return flat(plan).map(({ loops, node, rows, segments_read: read, spilled_bytes: spilled }) => [
     node,
@@ -89,7 +89,7 @@ const STATEMENTS: readonly string[] = [
 
 describe("EXPLAIN ANALYZE", () => {
   for (const sql of STATEMENTS) {
-    test(`in a reader shows the same for each node as on the event loop: ${sql}`, async () => {
+    test(`EXPLAIN ANALYZE shows the same in a reader as on the event loop: ${sql}`, async () => {
       const expected = await planIn(here, sql);
       const before = readers.jobCount;
       const actual = await planIn(elsewhere, sql);
@@ -99,7 +99,7 @@ describe("EXPLAIN ANALYZE", () => {
     });
   }
 
-  test("says as text where the statement ran", async () => {
+  test("EXPLAIN ANALYZE as text shows where the statement ran", async () => {
     const sql = "EXPLAIN ANALYZE SELECT sum(v) FROM t";
     expect((await here.rows(sql)).at(-1)).toEqual(["Readers: 0"]);
     const [last] = (await elsewhere.rows(sql)).at(-1) ?? [];
@@ -107,7 +107,7 @@ describe("EXPLAIN ANALYZE", () => {
     expect((await elsewhere.rows(sql.replace("ANALYZE ", ""))).flat().join()).not.toInclude("Read");
   });
 
-  test("says how long the statement waited", async () => {
+  test("EXPLAIN ANALYZE shows how long the statement waited", async () => {
     readers.hold();
     const first = elsewhere.ask("SELECT max(v) FROM t");
     await until(() => elsewhere.database.readerCounts()?.busy === 1);
@@ -125,7 +125,7 @@ describe("EXPLAIN ANALYZE", () => {
     );
   });
 
-  test("shows the plan to which the statement is bound when it begins", async () => {
+  test("EXPLAIN ANALYZE shows the plan that the statement uses when it begins", async () => {
     await elsewhere.run("CREATE TABLE later (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED')");
     readers.hold();
     const first = elsewhere.ask("SELECT max(v) FROM t");
@@ -142,7 +142,7 @@ describe("EXPLAIN ANALYZE", () => {
     await elsewhere.run("DROP VIEW later; DELETE FROM k WHERE id >= 100");
   });
 
-  test("of a divided query sums over the readers", async () => {
+  test("EXPLAIN ANALYZE of a divided query adds up the readers", async () => {
     const rows = 2 * ROWS;
     const grouped = flat(await planIn(divided, "SELECT g, sum(v) FROM t WHERE v > 0 GROUP BY g"));
     expect(grouped[0]?.readers).toHaveLength(3);
@@ -166,7 +166,7 @@ describe("EXPLAIN ANALYZE", () => {
     }
   });
 
-  test("of a divided query counts the time of the parts for all nodes above them", async () => {
+  test("EXPLAIN ANALYZE of a divided query adds the time of the parts to all nodes above them", async () => {
     const [root, ...below] = flat(
       await planIn(divided, "SELECT sum(n) FROM (SELECT g, count(*) AS n FROM t GROUP BY g) AS x"),
     );
@@ -174,9 +174,9 @@ describe("EXPLAIN ANALYZE", () => {
     expect(Number(root?.["ms"])).toBeGreaterThanOrEqual(Math.max(...ms));
   });
 
-  test("discards a plan on which the readers no longer agree", async () => {
+  test("EXPLAIN ANALYZE discards a plan on which the readers no longer agree", async () => {
     const plan = await planIn(divided, "SELECT DISTINCT id FROM t");
-    // The parts of the wide query yield more rows than are gathered, so it is restarted in one
+    // The parts of the wide query produce more rows than are gathered, so it is restarted in one
     // reader.
     const wide = await planIn(divided, "SELECT DISTINCT id, repeat('x', 100) AS x FROM t");
     expect(plan.readers?.length).toBe(3);

@@ -1,6 +1,6 @@
 /**
- * Statements that begin on the event loop. A test advances the clock so that a time slice is over
- * at the first check.
+ * Tests statements that begin on the event loop. Each test advances the clock so that a time slice
+ * is over at the first check.
  */
 import { expect, test } from "bun:test";
 import { HeldReaders } from "../../support/held_readers.ts";
@@ -8,7 +8,7 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 class RunningClock extends ManualClock {
-  /** The time that a clock check takes, in milliseconds. */
+  /** The time that a check of the clock takes, in milliseconds. */
   msPerLook = 0;
   #passedMs = 0;
 
@@ -18,7 +18,7 @@ class RunningClock extends ManualClock {
   }
 }
 
-test("a statement begins in a reader if it took long in one, not if only its first turn did", async () => {
+test("a statement begins in a reader if it took long in one, but not if only its first time slice did", async () => {
   const clock = new RunningClock();
   const readers = new HeldReaders();
   await using engine = await TestEngine.open({
@@ -47,6 +47,6 @@ test("a statement begins in a reader if it took long in one, not if only its fir
   expect(await jobs(quick)).toBe(0);
   expect(await jobs({ here: 10, there: 10 })).toBe(1);
   expect(await jobs(quick)).toBe(1);
-  // The query was quick in the reader.
+  // The query was fast in the reader.
   expect(await jobs(quick)).toBe(0);
 });

@@ -1,7 +1,7 @@
 /**
- * Statements that read versions that merges have moved to history: in a transaction that is older
- * than the changes, and if `_deleted` selects deleted rows; on the event loop, in a reader, divided
- * over several, and in threads.
+ * Tests statements that read versions that merges have moved to history: in a transaction that is
+ * older than the changes, and if `_deleted` selects deleted rows; on the event loop, in a reader,
+ * divided among several readers, and in threads.
  */
 import { expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -14,8 +14,8 @@ const FILL = `CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (TYPE = 'SHARED');
   INSERT INTO t SELECT g, g FROM generate_series(1, ${ROWS}) AS x(g); STORAGE FLUSH TABLE t`;
 
 /**
- * Changes that update or delete most rows, and insert some of the deleted ones again, not all of
- * them by a merge.
+ * Changes that update or delete most rows, and insert some of the deleted ones again. A merge does
+ * not cover all of them.
  */
 const CHANGES = [
   "UPDATE t SET v = -v WHERE id % 3 = 0",
@@ -39,7 +39,7 @@ const PLACES: readonly (readonly [string, EngineOptions])[] = [
 ];
 
 for (const [place, options] of PLACES) {
-  test(`a transaction ${place} reads the state of its beginning`, async () => {
+  test(`a transaction ${place} reads the state at its beginning`, async () => {
     const clock = new ManualClock();
     await using engine = await TestEngine.open({ clock, ...options });
     await engine.run(FILL);
@@ -68,7 +68,7 @@ for (const [place, options] of PLACES) {
     expect((await changing).error?.code).toBe("SERIALIZATION_FAILURE");
   });
 
-  test(`deleted rows are found ${place}, except those whose key came back`, async () => {
+  test(`deleted rows are found ${place}, except those whose key was inserted again`, async () => {
     await using engine = await TestEngine.open(options);
     await engine.run(FILL);
     for (const sql of CHANGES) await engine.run(sql);

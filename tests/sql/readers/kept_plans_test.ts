@@ -1,5 +1,5 @@
 /**
- * Verifies that a reader keeps the newest plans, bounded by their number and by the length of their
+ * Verifies that a reader keeps the newest plans, limited by their number and by the length of their
  * texts.
  */
 import { expect, test } from "bun:test";
@@ -21,7 +21,7 @@ test("KeptPlans keeps the newest 200 short plans", () => {
   expect(kept(plans)).toEqual(Array.from({ length: 200 }, (_, i) => 50 + i));
 });
 
-test("KeptPlans forgets the oldest plans beyond 512 Ki characters, and always keeps the newest", () => {
+test("KeptPlans drops the oldest plans beyond 512 Ki characters, but always keeps the newest", () => {
   const plans = new KeptPlans<string>();
   for (let number = 0; number < 10; number += 1) plans.add(number, "p", statementOf(100 * 1024));
   expect(kept(plans)).toEqual([5, 6, 7, 8, 9]);

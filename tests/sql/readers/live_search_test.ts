@@ -1,7 +1,7 @@
 /**
  * Verifies that a snapshot whose rows a reader finds equals the result of a SELECT at its boundary,
- * from memtables and segments alike, whatever is written, flushed or altered while it is read.
- * Method: a database whose readers run in this thread and take every search.
+ * from memtables and segments alike, whatever is written, flushed or altered while it is read. The
+ * readers of the test database run on this thread and take every search.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -104,21 +104,24 @@ const FILTERS: readonly (readonly [string, string, ...string[]])[] = [
   ["f.own", "id < 10 OR n = 49"],
 ];
 
-test.each(FILTERS)("FROM %s WHERE %s: a reader finds the rows of a SELECT", async (...filter) => {
-  const [from, where, ...params] = filter;
-  const sql = `SELECT * FROM ${from} WHERE ${where}`;
-  const expected = await run(`${sql} ORDER BY _seq`, ROOT, params);
-  for (const batchSize of [37, 10_000]) {
-    const before = queriesInReaders();
-    const following = follow(sql, { batch_size: batchSize }, { params });
-    expect(await following.readOn()).toEqual(expected);
-    expect(queriesInReaders()).toBeGreaterThan(before);
-    following.subscription.close();
-    const last = follow(sql, { batch_size: batchSize, last_rows: 40 }, { params });
-    expect(await last.readOn()).toEqual(expected.slice(-40));
-    last.subscription.close();
-  }
-});
+test.each(FILTERS)(
+  "FROM %s WHERE %s: a reader finds the same rows as a SELECT",
+  async (...filter) => {
+    const [from, where, ...params] = filter;
+    const sql = `SELECT * FROM ${from} WHERE ${where}`;
+    const expected = await run(`${sql} ORDER BY _seq`, ROOT, params);
+    for (const batchSize of [37, 10_000]) {
+      const before = queriesInReaders();
+      const following = follow(sql, { batch_size: batchSize }, { params });
+      expect(await following.readOn()).toEqual(expected);
+      expect(queriesInReaders()).toBeGreaterThan(before);
+      following.subscription.close();
+      const last = follow(sql, { batch_size: batchSize, last_rows: 40 }, { params });
+      expect(await last.readOn()).toEqual(expected.slice(-40));
+      last.subscription.close();
+    }
+  },
+);
 
 test("a filter on _deleted stays on the event loop, and finds no deleted row", async () => {
   const expected = await run(
@@ -131,7 +134,7 @@ test("a filter on _deleted stays on the event loop, and finds no deleted row", a
   following.subscription.close();
 });
 
-test("fields are computed over the rows that a reader has found", async () => {
+test("fields are computed for the rows that a reader has found", async () => {
   const following = follow("SELECT id, upper(room) AS loud, 100 / n AS part FROM f.t WHERE n > 40");
   const expected = await run(
     "SELECT id, upper(room) AS loud, 100 / n AS part, _seq FROM f.t WHERE n > 40 ORDER BY _seq",
@@ -140,7 +143,7 @@ test("fields are computed over the rows that a reader has found", async () => {
   following.subscription.close();
 });
 
-test("for each user, a reader finds their own rows of a USER table", async () => {
+test("a reader finds only the user's own rows of a USER table", async () => {
   const following = follow("SELECT id, body FROM f.own WHERE n < 3", {}, { as: ANN });
   expect(await following.readOn()).toMatchObject([{ id: 1, body: "of ann" }]);
   following.subscription.close();
@@ -202,7 +205,7 @@ test("an error of a filter in a reader is reported as on the event loop", async 
   ]);
 });
 
-test("searches that end in any way leave their turns to those that wait", async () => {
+test("searches that end in any way pass their turn to waiting ones", async () => {
   const expected = await run("SELECT id, n, _seq FROM f.t WHERE n = 9 ORDER BY _seq");
   const sql = "SELECT id, n FROM f.t WHERE n = 9";
   const failing = "SELECT id FROM f.t WHERE 100 / (n - 7) > 3";

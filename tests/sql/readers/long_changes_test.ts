@@ -1,6 +1,7 @@
 /**
- * Changes whose rows a reader reads while others write, end the change, or fail to write: each is
- * one commit or nothing, and the reader is correct about later changes.
+ * Tests changes whose rows a reader reads while other requests write or end the change, or while
+ * its write fails. Each change is one commit or nothing, and the reader sees later changes
+ * correctly.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { bunDisk } from "../../../src/base/bun_disk.ts";
@@ -9,7 +10,7 @@ import type { SqlResponse } from "../../../src/sql/mod.ts";
 import { FullDisk } from "../../support/full_disk.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
-/** The number of rows, more than are staged in a tick. */
+/** More rows than are staged in a tick. */
 const ROWS = 20_000;
 
 let disk: FullDisk;
@@ -49,8 +50,8 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a transaction", "BEGIN; UPDATE t SET v = v + 1; INSERT INTO u SELECT * FROM t; COMMIT"],
 ];
 
-describe("ended", () => {
-  test.each(CHANGES)("by KILL, %s has changed nothing", async (_name, sql) => {
+describe("changes that are ended", () => {
+  test.each(CHANGES)("after KILL, %s has changed nothing", async (_name, sql) => {
     const long = begin(sql);
     const running = "SELECT query_id FROM system.queries WHERE sql NOT LIKE '%system.queries%'";
     const [queryId] = (await engine.rows(running)).flat();
@@ -65,7 +66,7 @@ describe("ended", () => {
     expect(await totals()).toEqual([ROWS, String(3 * 8999)]);
   });
 
-  test.each(CHANGES)("at the end of its time, %s has changed nothing", async (_name, sql) => {
+  test.each(CHANGES)("at its time limit, %s has changed nothing", async (_name, sql) => {
     const { error } = await engine.ask(sql, { timeoutMs: 5 });
     expect(error?.code).toBe("STATEMENT_TIMEOUT");
     expect([await totals(), await totals("u")]).toEqual([
@@ -75,8 +76,8 @@ describe("ended", () => {
   });
 });
 
-describe("while others write", () => {
-  test("its own rows, it runs again on the new ones", async () => {
+describe("concurrent writes during a change", () => {
+  test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await Promise.all([
       engine.run("INSERT INTO t VALUES (5, 1000) ON CONFLICT (id) DO UPDATE SET v = excluded.v"),
@@ -87,7 +88,7 @@ describe("while others write", () => {
     expect(await totals()).toEqual([ROWS + 1, String(ROWS + 1 + 1000 + 5)]);
   });
 
-  test("one of its rows again and again, both succeed", async () => {
+  test("two changes that repeatedly write the same row both succeed", async () => {
     const long = begin("UPDATE t SET v = v + 1000000");
     let count = 0;
     while (!long.isOver()) {
@@ -100,7 +101,7 @@ describe("while others write", () => {
     expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1_000_000 + count]]);
   });
 
-  test("rows of a transaction, it is told so", async () => {
+  test("a change in a transaction fails if others write its rows", async () => {
     const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
     await systemClock.yield();
     await engine.run("INSERT INTO t VALUES (5, 1) ON CONFLICT (id) DO UPDATE SET v = 1000");
@@ -109,7 +110,7 @@ describe("while others write", () => {
   });
 });
 
-test("rows that are rolled back are in no change, and later ones are as written", async () => {
+test("rows that were rolled back appear in no change, and later ones as written", async () => {
   disk.isFull = true;
   const lost = begin("INSERT INTO t VALUES (-1, 100, 'lost', 12345678901234567890.12)");
   const copied = begin("INSERT INTO u SELECT * FROM t");

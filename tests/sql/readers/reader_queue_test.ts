@@ -1,6 +1,6 @@
 /**
- * Verifies that whatever users send, and however long it runs, the queue is fair to each of them.
- * Method: readers, users and run times are random, and the order is compared with the rules.
+ * Verifies that the queue is fair to every user, whatever users send and however long it runs. The
+ * tests choose readers, users and run times at random, and compare the order with the rules.
  */
 import { describe, expect, test } from "bun:test";
 import { ReaderQueue } from "../../../src/sql/readers/reader_queue.ts";
@@ -31,7 +31,7 @@ class Readers {
     return statement;
   }
 
-  /** Ends the statement that began first, or the statement at a position. */
+  /** Ends the statement that began first, or the one at a position. */
   end(at = 0): void {
     const [ended] = this.atWork.splice(at, 1);
     if (ended === undefined) throw new Error("No statement is at work");
@@ -60,7 +60,7 @@ function users(statements: readonly Statement[]): string {
 }
 
 describe("ReaderQueue", () => {
-  test("takes statements of one user in the order of their arrival", () => {
+  test("ReaderQueue takes the statements of one user in the order of arrival", () => {
     const readers = new Readers(1);
     const sent = [1, 2, 3, 4].map(() => readers.send("a"));
     for (let end = 0; end < 4; end += 1) readers.end();
@@ -68,7 +68,7 @@ describe("ReaderQueue", () => {
     expect([readers.queue.length, readers.queue.first()]).toEqual([0, undefined]);
   });
 
-  test.each([1, 2, 5])("gives a new user the next free of %i readers", (count) => {
+  test.each([1, 2, 5])("ReaderQueue gives a new user the next free one of %i readers", (count) => {
     const readers = new Readers(count);
     for (let number = 0; number < 1000; number += 1) readers.send("a");
     readers.end();
@@ -77,14 +77,14 @@ describe("ReaderQueue", () => {
     expect(readers.begun.at(-1)).toEqual(other);
   });
 
-  test("gives users turns, whatever each of them has sent", () => {
+  test("ReaderQueue serves users in turn, however much each has sent", () => {
     const readers = new Readers(1);
     for (const userId of "aaaaaaabbcbc") readers.send(userId);
     while (readers.atWork.length > 0) readers.end();
     expect(users(readers.begun)).toBe("abcabcabaaaa");
   });
 
-  test("gives a user with fewer readers at work the next one", () => {
+  test("ReaderQueue gives the next reader to the user with fewer busy ones", () => {
     const readers = new Readers(3);
     for (const userId of "aaaabbb") readers.send(userId);
     expect(users(readers.atWork)).toBe("aaa");
@@ -96,7 +96,7 @@ describe("ReaderQueue", () => {
     expect(users(readers.atWork)).toBe("aba");
   });
 
-  test("leaves out a statement that waits no longer", () => {
+  test("ReaderQueue skips a statement that no longer waits", () => {
     const readers = new Readers(1);
     const [, second] = [1, 2, 3].map(() => readers.send("a"));
     if (second !== undefined) readers.queue.remove(second);
@@ -105,7 +105,7 @@ describe("ReaderQueue", () => {
     expect(() => second !== undefined && readers.queue.remove(second)).toThrow("leaves the queue");
   });
 
-  test("over random statements serves the users that the rules name, and denies no user a turn", () => {
+  test("ReaderQueue serves random statements by the rules, and no user starves", () => {
     for (let seed = 1; seed <= 40; seed += 1) {
       const random = new SeededRandom(seed);
       const below = (count: number): number => Math.floor(random.unit() * count);
@@ -132,7 +132,7 @@ describe("ReaderQueue", () => {
           expect(Math.min(...ofUser.map(({ number }) => number))).toBe(served.number);
           overtaken.delete(served.userId);
           const passed = [...overtaken].filter(([userId]) => before.get(userId) === 0);
-          // Each other user overtakes a user without a reader at most once.
+          // Every other user overtakes a user without a reader at most once.
           for (const [, others] of passed) expect(others).not.toContain(served.userId);
           for (const [, others] of passed) others.push(served.userId);
         }

@@ -41,14 +41,14 @@ async function change(sql: string): Promise<void> {
   await elsewhere.run(sql);
 }
 
-/** Values of every type, including those outside shared memory. */
+/** Values of every type, including those that are not in shared memory. */
 const VALUES = `SELECT g, g % 7, g * 1.5, 'text ' || g, g % 3 = 0, g + 9007199254740993::BIGINT,
   (g * 123456789012345.12)::DECIMAL(30,2), TIMESTAMP '2026-01-01' + g * INTERVAL '1 hour',
   DATE '2026-01-01' + g, ('{"g":' || g || '}')::JSONB, decode(lpad(to_hex(g), 8, '0'), 'hex'),
   ('[' || g || ',0.5]')::EMBEDDING(2), CASE WHEN g % 5 = 0 THEN NULL ELSE g::TEXT END
   FROM generate_series`;
 
-/** Literal rows, enough to be read from the text without a tree. */
+/** Enough literal rows to be read from the text without a tree. */
 const LITERALS: string = Array.from({ length: 300 }, (_, i) => `(${i - 5}, 'né ${i}')`).join(", ");
 
 const READS = [
@@ -71,8 +71,8 @@ const READS = [
   "SELECT id, CASE WHEN id < 400 THEN 1 ELSE snowflake_id() END > 0 FROM r.t ORDER BY id",
 ] as const;
 
-describe("a reader returns what the event loop returns", () => {
-  test("over rows in memory, in segments, replaced and deleted ones", async () => {
+describe("a reader returns the same result as the event loop", () => {
+  test("a reader returns the same for rows in memory and in segments, including replaced and deleted ones", async () => {
     await change(`CREATE NAMESPACE r; CREATE TABLE r.t (id INT PRIMARY KEY, k INT, x DOUBLE, s TEXT,
       b BOOLEAN, big BIGINT, exact DECIMAL(30,2), t TIMESTAMP, d DATE, j JSONB, raw BYTES,
       near EMBEDDING(2), maybe TEXT) WITH (TYPE = 'SHARED')`);
@@ -99,7 +99,7 @@ describe("a reader returns what the event loop returns", () => {
     }
   });
 
-  test("over random changes", async () => {
+  test("a reader returns the same after random changes", async () => {
     const random = new SeededRandom(29);
     await change("CREATE TABLE r.n (id INT PRIMARY KEY, v BIGINT, s TEXT) WITH (TYPE = 'SHARED')");
     const below = (count: number): number => Math.floor(random.unit() * count);
@@ -119,7 +119,7 @@ describe("a reader returns what the event loop returns", () => {
     }
   });
 
-  test("for the rows of one user", async () => {
+  test("a reader returns the same for the rows of one user", async () => {
     await change("CREATE USER ann WITH PASSWORD 'correct horse 1' ROLE user");
     await change("CREATE TABLE r.own (id INT PRIMARY KEY, v TEXT) WITH (TYPE = 'USER')");
     for (const userId of ["ann", "root"]) {
@@ -135,7 +135,7 @@ describe("a reader returns what the event loop returns", () => {
     }
   });
 
-  test("if ids are taken only after many rows", async () => {
+  test("a reader returns the same if ids are taken only after many rows", async () => {
     await change(`CREATE TABLE r.many (id INT PRIMARY KEY, v INT, s TEXT CHECK (s <> 'bad'))
       WITH (TYPE = 'SHARED'); INSERT INTO r.many SELECT g, 0, 'x' FROM generate_series(1, 20000) AS x(g)`);
     const rows = await both(
@@ -144,7 +144,7 @@ describe("a reader returns what the event loop returns", () => {
     expect(rows).toHaveLength(20_000);
   });
 
-  test("in a transaction, before and after it has written", async () => {
+  test("a reader returns the same in a transaction, before and after it has written", async () => {
     await both(
       "BEGIN; SELECT count(*) FROM r.own; INSERT INTO r.own VALUES (99, 'x'); SELECT count(*) FROM r.own; ROLLBACK",
     );
@@ -171,7 +171,7 @@ const CHANGES = [
   "INSERT INTO r.c VALUES ((SELECT max(id) + 1 FROM r.c), (SELECT count(*) FROM r.k), 'x') RETURNING id, v",
   "DELETE FROM r.k WHERE n < 4",
   "INSERT INTO r.k SELECT n + 10, s FROM r.k RETURNING n",
-  // Each of these fails at the first faulty row.
+  // Each of these changes fails at the first faulty row.
   "INSERT INTO r.c SELECT CASE WHEN id = 8000 THEN NULL ELSE id + 900000 END, 1, s FROM r.c",
   "INSERT INTO r.c SELECT id + 700000 / (id - 8500), 1, s FROM r.c WHERE id > 3",
   "INSERT INTO r.c SELECT id + 400000, 1, CASE WHEN id < 5000 THEN 'x' ELSE 'bad' END FROM r.c",
@@ -194,7 +194,7 @@ describe("a change whose rows a reader reads is the same", () => {
     await both("SELECT n, s FROM r.k ORDER BY _seq");
   }
 
-  test("and so are those of a query in VALUES", async () => {
+  test("a change with a query in VALUES is the same", async () => {
     const before = elsewhere.database.readerCounts()?.queries ?? 0;
     await elsewhere.run(
       "BEGIN; INSERT INTO r.c VALUES ((SELECT -1 - count(*) FROM r.c), 0, 'x'); ROLLBACK",
@@ -202,14 +202,14 @@ describe("a change whose rows a reader reads is the same", () => {
     expect(elsewhere.database.readerCounts()?.queries).toBe(before + 1);
   });
 
-  test("one after the other", async () => {
+  test("changes in succession are the same", async () => {
     for (const sql of CHANGES) {
       await both(sql);
       await sameRows();
     }
   });
 
-  test("in any order, between flushes and merges", async () => {
+  test("changes in any order, between flushes and merges, are the same", async () => {
     const random = new SeededRandom(292);
     const steps = [...CHANGES, "STORAGE FLUSH TABLE r.c", "STORAGE COMPACT TABLE r.c"];
     for (let step = 0; step < 30; step += 1) {
@@ -219,7 +219,7 @@ describe("a change whose rows a reader reads is the same", () => {
   });
 });
 
-test("a reader reads at an older snapshot after a newer one, and continues", async () => {
+test("a reader can use an older snapshot after a newer one, and continues", async () => {
   const clock = new ManualClock();
   await using engine = await TestEngine.open({
     clock,

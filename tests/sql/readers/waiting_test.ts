@@ -1,6 +1,6 @@
 /**
- * Statements that wait for a reader: their order, the rows that they read once they begin, and the
- * events that end their wait. The only reader is held until a test releases it.
+ * Tests statements that wait for a reader: their order, the rows that they read once they begin,
+ * and the events that end their wait. The only reader is occupied until a test releases it.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type LogFields, silentLog } from "../../../src/base/log.ts";
@@ -87,7 +87,7 @@ async function queryId(like: string): Promise<string> {
 }
 
 describe("statements that find no reader free", () => {
-  test("come in turn by user, those of one user as they arrived", async () => {
+  test("waiting statements run in turn by user, and those of one user in the order of arrival", async () => {
     readers.hold();
     const answers = [
       ...[1, 2, 3].map((at) => send(SUM, { name: `root${at}` })),
@@ -101,7 +101,7 @@ describe("statements that find no reader free", () => {
     expect(counts()).toEqual({ waiting: 0, waited: 5 });
   });
 
-  test("read the newest state when they begin, in a transaction that of its beginning", async () => {
+  test("waiting statements read the newest state when they begin, or that of their transaction", async () => {
     const first = await busy();
     const query = send(SUM);
     const inTransaction = send(`BEGIN READ ONLY; ${SUM}; COMMIT`);
@@ -115,7 +115,7 @@ describe("statements that find no reader free", () => {
     expect((await change).results[0]?.rowCount).toBe(3);
   });
 
-  test("are bound again if a definition has changed", async () => {
+  test("waiting statements are bound again if a definition has changed", async () => {
     const first = await busy();
     const statements = [
       send("SELECT v, id FROM t ORDER BY id"),
@@ -145,8 +145,8 @@ describe("statements that find no reader free", () => {
   });
 });
 
-describe("a wait is ended", () => {
-  test("by KILL", async () => {
+describe("events that end a wait", () => {
+  test("KILL ends a wait", async () => {
     const first = await busy();
     const killed = [send("SELECT max(v) FROM t"), send("UPDATE t SET v = 0")];
     await until(() => counts().waiting === 2);
@@ -159,7 +159,7 @@ describe("a wait is ended", () => {
     expect(rowsOf(await first.answer)).toEqual([[30]]);
   });
 
-  test("by its deadline, at that moment", async () => {
+  test("a deadline ends a wait exactly at that moment", async () => {
     const first = await busy();
     const late = send("SELECT max(v) FROM t", { timeoutMs: 700 });
     await until(() => counts().waiting === 1);
@@ -172,7 +172,7 @@ describe("a wait is ended", () => {
     await first.answer;
   });
 
-  test("by a client that leaves", async () => {
+  test("a client that disconnects ends a wait", async () => {
     const first = await busy();
     let leave: (() => void) | undefined;
     const left = send(SUM, { reader: { onLeave: (callback) => (leave = callback) } });
@@ -183,7 +183,7 @@ describe("a wait is ended", () => {
     await first.answer;
   });
 
-  test("by the end of the server", async () => {
+  test("the end of the server ends a wait", async () => {
     const first = await busy();
     const waiting = send("SELECT max(v) FROM t");
     await until(() => counts().waiting === 1);
@@ -227,7 +227,7 @@ test("statements run on the event loop if no reader starts, with one warning", a
   expect(readers.jobCount).toBe(1);
 });
 
-test("statements wait for a reader that starts slowly, also after one that was ended", async () => {
+test("statements wait for a reader that starts slowly, even after another one was ended", async () => {
   readers.isHoldingStarts = true;
   readers.hold();
   const first = send(SUM, { timeoutMs: 100 });
@@ -235,7 +235,7 @@ test("statements wait for a reader that starts slowly, also after one that was e
   clock.advance(200);
   expect((await first).error?.code).toBe("STATEMENT_TIMEOUT");
   const next = send(SUM);
-  // After this time, a reader that has not started counts as hung.
+  // The time after which a reader that has not started counts as hung.
   clock.advance(10_000);
   expect([counts().waiting, warnings]).toEqual([1, []]);
   readers.release();
@@ -243,7 +243,7 @@ test("statements wait for a reader that starts slowly, also after one that was e
   expect(readers.jobCount).toBe(2);
 });
 
-test("statements that waited run on the event loop once no more readers can be opened", async () => {
+test("waiting statements run on the event loop once no more readers can be opened", async () => {
   const first = await busy();
   const waiting = send("SELECT max(v) FROM t");
   await until(() => counts().waiting === 1);
@@ -263,7 +263,7 @@ test("a query that lists the running statements does not wait for them", async (
   await until(() => engine.database.readerCounts()?.busy === 2);
   const another = engine.rows("SELECT count(*) FROM system.tables");
   await until(() => counts().waiting === 2);
-  // Every user may read this view, so it is not read in a reader of its own.
+  // Every user may read this view, so it is not read in a separate reader.
   const own = send("SELECT count(*) FROM system.my_jobs");
   await until(() => counts().waiting === 3);
   readers.release();
@@ -273,7 +273,7 @@ test("a query that lists the running statements does not wait for them", async (
   expect(engine.database.readerCounts()).toMatchObject({ open: 2, busy: 0, waiting: 0 });
 });
 
-test("only this many statements of one user wait", async () => {
+test("only a limited number of statements of one user wait", async () => {
   const first = await busy();
   const sent = Array.from({ length: WAITING_PER_USER_MAX }, () => send(SUM, { userId: "ann" }));
   await until(() => counts().waiting === WAITING_PER_USER_MAX);

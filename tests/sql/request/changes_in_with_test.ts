@@ -1,7 +1,7 @@
 /**
- * WITH that changes rows: owners, transactions, foreign keys, long statements and refusals, with
- * rows that are read on the event loop and in a reader. The cases of `changes_in_with.slt` have the
- * results of PostgreSQL.
+ * Tests WITH that changes rows: owners, transactions, foreign keys, long statements and refusals,
+ * with rows that are read on the event loop and in a reader. The cases in `changes_in_with.slt`
+ * have the results of PostgreSQL.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { BATCH_ROWS_MAX } from "../../../src/base/limits.ts";
@@ -35,7 +35,7 @@ describe.each([
   });
   afterAll(() => engine[Symbol.asyncDispose]());
 
-  test("all changes are one commit, and the last_seq is that of the commit", async () => {
+  test("all changes in WITH are one commit, and last_seq is that of the commit", async () => {
     const [moved] = await engine.run(MOVE);
     expect(moved).toMatchObject({ rowCount: 2, rows: [[1], [2]] });
     const seqs = await engine.rows("SELECT _seq FROM moved ORDER BY id");
@@ -43,14 +43,14 @@ describe.each([
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
   });
 
-  test("a failure in any part leaves every table as it was", async () => {
+  test("a failure in any part leaves every table unchanged", async () => {
     await engine.run("INSERT INTO moved VALUES (2, 0)");
     expect(await engine.failure(MOVE)).toStartWith("DUPLICATE_KEY");
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[2]]);
     expect(await engine.rows("SELECT id FROM moved")).toEqual([[2]]);
   });
 
-  test("more rows than one tick writes are one commit, too", async () => {
+  test("changes in WITH of more rows than fit into one tick are also one commit", async () => {
     const rowCount = 2 * BATCH_ROWS_MAX + 10;
     await engine.run(`INSERT INTO t SELECT i, i FROM generate_series(3, ${rowCount}) AS g (i)`);
     const sums = await engine.rows(
@@ -61,7 +61,7 @@ describe.each([
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
   });
 
-  test("a long query behind WITH returns all its rows", async () => {
+  test("a long query after WITH returns all its rows", async () => {
     const rows = await engine.rows(
       "WITH gone AS (DELETE FROM t RETURNING v) SELECT g.i, gone.v FROM gone, generate_series(1, 9000) AS g (i)",
     );
@@ -77,13 +77,13 @@ describe.each([
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[2]]);
   });
 
-  test("a savepoint undoes all parts", async () => {
+  test("a rollback to a savepoint undoes all parts", async () => {
     await engine.run(`BEGIN; SAVEPOINT s; ${MOVE}; ROLLBACK TO s; COMMIT`);
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[2]]);
     expect(await engine.rows("SELECT count(*) FROM moved")).toEqual([[0]]);
   });
 
-  test("each user changes rows of their own in a USER table", async () => {
+  test("each user changes only their own rows in a USER table", async () => {
     await engine.run("EXECUTE AS USER 'bob' (INSERT INTO notes VALUES (1, 'his'))");
     await engine.run("INSERT INTO notes VALUES (1, 'mine')");
     const deleted = "WITH gone AS (DELETE FROM notes RETURNING body) SELECT body FROM gone";
@@ -91,7 +91,7 @@ describe.each([
     expect(await engine.rows(deleted)).toEqual([["mine"]]);
   });
 
-  test("a user who may not write the table of one part is refused", async () => {
+  test("a user who may not write to the table of one part is refused", async () => {
     expect(await engine.failure(`EXECUTE AS USER 'bob' (${MOVE})`)).toStartWith("TABLE_NOT_FOUND");
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[2]]);
   });
@@ -103,7 +103,7 @@ describe.each([
     expect(await engine.rows("SELECT * FROM late")).toEqual([[1, 7, expect.any(Number), false]]);
   });
 
-  test("a prepared statement with parameters may be one of several parts", async () => {
+  test("a prepared statement with parameters may have several parts", async () => {
     const rows = await engine.rows(
       "WITH up AS (UPDATE t SET v = v + $1 WHERE id = $2 RETURNING v) SELECT v FROM up",
       { params: [5, 2] },
@@ -164,7 +164,7 @@ describe.each([
     ]);
   });
 
-  test("a part that returns no rows is read by the next one", async () => {
+  test("a part that returns no rows can be read by the next one", async () => {
     const rows = await engine.rows(
       "WITH none AS (DELETE FROM t WHERE id > 100 RETURNING id), all_set AS (UPDATE t SET v = 0 WHERE id NOT IN (SELECT id FROM none) RETURNING id)" +
         " SELECT (SELECT count(*) FROM none), (SELECT count(*) FROM all_set)",
@@ -173,7 +173,7 @@ describe.each([
   });
 });
 
-describe("the reader of the parts", () => {
+describe("the reader of a statement with changes in WITH", () => {
   const setUp = async (heldReaders: HeldReaders): Promise<TestEngine> => {
     const own = await TestEngine.open({ heldReaders, readsElsewhere: true });
     await own.run(
@@ -183,7 +183,7 @@ describe("the reader of the parts", () => {
     return own;
   };
 
-  test("is one for the whole statement, which runs again if a row was changed meanwhile", async () => {
+  test("one reader serves the whole statement, which runs again if a row was changed meanwhile", async () => {
     const heldReaders = new HeldReaders();
     await using own = await setUp(heldReaders);
     const { jobCount } = heldReaders;
@@ -201,7 +201,7 @@ describe("the reader of the parts", () => {
     expect(await own.rows("SELECT count(*) FROM t")).toEqual([[0]]);
   });
 
-  test("that ends early ends the statement, which has changed nothing", async () => {
+  test("a reader that exits early ends the statement, which has changed nothing", async () => {
     const heldReaders = new HeldReaders();
     await using own = await setUp(heldReaders);
     const { jobCount } = heldReaders;
@@ -214,7 +214,7 @@ describe("the reader of the parts", () => {
     expect(await own.rows("SELECT count(*) FROM t")).toEqual([[2]]);
   });
 
-  test("that cannot start leaves the statement to the event loop", async () => {
+  test("a reader that cannot start leaves the statement to the event loop", async () => {
     const heldReaders = new HeldReaders();
     await using own = await setUp(heldReaders);
     heldReaders.isRefusing = true;

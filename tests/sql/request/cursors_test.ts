@@ -1,5 +1,6 @@
 /**
- * DECLARE, FETCH, MOVE and CLOSE: every direction, the life of a cursor, its bound, and its rights.
+ * Tests DECLARE, FETCH, MOVE and CLOSE: every direction, the lifetime of a cursor, its limits, and
+ * its rights.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -18,7 +19,7 @@ afterAll(() => engine[Symbol.asyncDispose]());
 
 const DECLARED = "DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY id";
 
-/** Returns the ids that each statement yields; the message of one without rows. */
+/** Returns the ids that each statement yields, or the message of a statement without rows. */
 async function fetched(...statements: readonly string[]): Promise<unknown[]> {
   const results = await engine.run(`BEGIN; ${DECLARED}; ${statements.join("; ")}; COMMIT`);
   return results
@@ -26,12 +27,12 @@ async function fetched(...statements: readonly string[]): Promise<unknown[]> {
     .map(({ message, rows }) => (rows === undefined ? message : rows.map(([id]) => id)));
 }
 
-test("FETCH goes on from row to row, and past the last one", async () => {
+test("FETCH continues from row to row, and past the last one", async () => {
   const steps = ["FETCH c", "FETCH NEXT FROM c", "FETCH 2 IN c", "FETCH c", "FETCH c"];
   expect(await fetched(...steps)).toEqual([[1], [2], [3, 4], [], []]);
 });
 
-test("FETCH goes backward from any place, and before the first row", async () => {
+test("FETCH moves backward from any position, and before the first row", async () => {
   const steps = ["FETCH ALL c", "FETCH PRIOR c", "FETCH BACKWARD 2 c", "FETCH BACKWARD ALL c"];
   expect(await fetched(...steps)).toEqual([[1, 2, 3, 4], [4], [3, 2], [1]]);
   expect(await fetched("FETCH PRIOR c", "FETCH c", "FETCH -1 c", "FETCH c")).toEqual([
@@ -42,7 +43,7 @@ test("FETCH goes backward from any place, and before the first row", async () =>
   ]);
 });
 
-test("FETCH finds a row by its place", async () => {
+test("FETCH finds a row by its position", async () => {
   const steps = [
     "FETCH LAST c",
     "FETCH FIRST c",
@@ -80,14 +81,14 @@ test("MOVE counts the rows over which it moves", async () => {
   ]);
 });
 
-test("a word of a direction may be the name of a cursor", async () => {
+test("the word for a direction may be the name of a cursor", async () => {
   const text =
     "BEGIN; DECLARE next CURSOR FOR SELECT 1; DECLARE prior CURSOR FOR SELECT 2; FETCH next; FETCH prior; FETCH FROM next; CLOSE ALL; COMMIT";
   const rows = (await engine.run(text)).map((result) => result.rows);
   expect(rows.slice(3, 6)).toEqual([[[1]], [[2]], []]);
 });
 
-test("a cursor has the rows of its declaration, with the columns of its query", async () => {
+test("a cursor has the rows at the time of its declaration, with the columns of its query", async () => {
   const [, , , found] = await engine.run(
     "BEGIN; DECLARE c CURSOR FOR SELECT id, v AS name FROM t WHERE id > $1 ORDER BY id DESC; UPDATE t SET v = 'z' WHERE id = 4; FETCH ALL c; UPDATE t SET v = 'd' WHERE id = 4; COMMIT",
     { params: [2] },
@@ -108,7 +109,7 @@ test("a cursor ends with its transaction, and one WITH HOLD with the request", a
   expect(await engine.failure(`BEGIN; ${held}; ROLLBACK; FETCH h`)).toStartWith("OBJECT_NOT_FOUND");
 });
 
-test("a cursor ends when the transaction returns to a savepoint before it", async () => {
+test("a cursor ends when the transaction returns to a savepoint before its declaration", async () => {
   const text = `BEGIN; DECLARE a CURSOR FOR SELECT 7; SAVEPOINT s; ${DECLARED}; ROLLBACK TO s`;
   expect(await engine.rows(`${text}; FETCH a; COMMIT`)).toEqual([]);
   const results = await engine.run(`${text}; FETCH a; COMMIT`);
@@ -148,14 +149,14 @@ test.each([
   expect(await engine.failure(sql)).toBe(failure);
 });
 
-test("NO SCROLL allows every move forward", async () => {
+test("NO SCROLL allows every forward movement", async () => {
   const text =
     "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT id FROM t ORDER BY id; FETCH c; FETCH ABSOLUTE 3 c; FETCH ALL c; COMMIT";
   const rows = (await engine.run(text)).map((result) => result.rows);
   expect(rows.slice(2, 5)).toEqual([[[1]], [[3]], [[4]]]);
 });
 
-test("DECLARE takes the rights of its query", async () => {
+test("DECLARE requires the rights of its query", async () => {
   engine.userId = "sam";
   try {
     const sql = "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM secret";

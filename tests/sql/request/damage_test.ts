@@ -1,4 +1,4 @@
-/** The response to a request whose statement encounters disk damage. */
+/** Tests the response to a request whose statement encounters damage on disk. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
 import { join } from "node:path";
@@ -24,8 +24,8 @@ afterEach(async () => {
   await engine[Symbol.asyncDispose]();
 });
 
-// Covers the first statement that encounters the damage, and later ones that reach a quarantined
-// segment.
+// Covers both the first statement that encounters the damage, and later ones that reach a
+// quarantined segment.
 test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   "damage that %s meets is an error of its statement, and those before it have ended",
   async (query) => {
@@ -41,7 +41,7 @@ test.each(["SELECT count(*) FROM hurt", "SELECT * FROM hurt WHERE id = 1"])(
   },
 );
 
-test("SHOW STATS of a damaged table shows what is known, and SHOW MANIFEST that it is damaged", async () => {
+test("SHOW STATS of a damaged table shows what is known, and SHOW MANIFEST shows the damage", async () => {
   for (let time = 1; time <= 2; time += 1) {
     const [stats = []] = await engine.rows("SHOW STATS FOR TABLE hurt");
     const [name, , , rows, , segments, bytes] = stats;

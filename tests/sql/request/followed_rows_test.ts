@@ -1,7 +1,7 @@
 /**
- * Evaluations of followed queries at earlier seqs: they return the rows that the query had at that
- * seq, on the event loop and in readers, through keys, indexes and orders, or report that history
- * is gone.
+ * Tests the evaluation of maintained queries at earlier seqs: it returns the rows that the query
+ * had at that seq, on the event loop and in readers, through keys, indexes and orders, or reports
+ * that the history is gone.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -37,7 +37,7 @@ function plansOf(engine: TestEngine): ResultPlan[] {
 }
 
 for (const [place, options] of PLACES) {
-  test(`an evaluation ${place} at an earlier seq has the rows of that seq`, async () => {
+  test(`an evaluation ${place} at an earlier seq returns the rows of that seq`, async () => {
     await using engine = await TestEngine.open({ clock: new ManualClock(), ...options });
     await engine.run(
       "CREATE NAMESPACE app; USE app; CREATE TABLE rooms (id INT PRIMARY KEY, name TEXT);" +
@@ -73,7 +73,7 @@ for (const [place, options] of PLACES) {
   });
 }
 
-test("an evaluation whose history is gone is refused", async () => {
+test("an evaluation is refused if its history is gone", async () => {
   const clock = new ManualClock();
   await using engine = await TestEngine.open({ clock });
   await engine.run(

@@ -1,6 +1,6 @@
 /**
- * Requests with a key: each runs once, completely, for its user, for a limited time, and across a
- * restart.
+ * Tests requests with an idempotency key: each runs once, completely, for its user, for a limited
+ * time, and across a restart.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -37,7 +37,7 @@ function ask(sql: string, key: string, digest = sql): Promise<SqlResponse> {
 
 const count = async () => (await engine.rows("SELECT count(*) FROM t"))[0]?.[0];
 
-test("a repeat gets the first response, whatever happened since", async () => {
+test("a repeated request gets the first response, whatever happened since", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t SELECT id + 1, v FROM t RETURNING id, v, 1.5::decimal(3,2), 'x'";
   const first = await ask(sql, key);
@@ -66,7 +66,7 @@ test("all statements of a text are one transaction", async () => {
   ]);
 });
 
-test("BEGIN … COMMIT in the text returns its last_seq again", async () => {
+test("a repeated BEGIN … COMMIT returns the same last_seq", async () => {
   const key = freshKey();
   const text = "BEGIN; INSERT INTO t VALUES (2, 1); COMMIT";
   const first = await ask(text, key);
@@ -77,7 +77,7 @@ test("BEGIN … COMMIT in the text returns its last_seq again", async () => {
   expect((await ask("BEGIN; SELECT 1; COMMIT", reading)).results[2]?.lastSeq).toBeNull();
 });
 
-test("without BEGIN, the last change has the last_seq, also when the response is repeated", async () => {
+test("without BEGIN, the last change has the last_seq, even in a repeated response", async () => {
   const key = freshKey();
   const text = "INSERT INTO t VALUES (2, 1); DELETE FROM t WHERE id = 9; SELECT 1";
   const first = await ask(text, key);
@@ -92,7 +92,7 @@ test("without BEGIN, the last change has the last_seq, also when the response is
   expect(none.map(({ lastSeq }) => lastSeq)).toEqual([null, null]);
 });
 
-test("another body is refused, another user's key is another key", async () => {
+test("a key with a different body is refused, and another user's key is independent", async () => {
   const key = freshKey();
   await ask("INSERT INTO t VALUES (2, 1)", key);
   const { error, results } = await ask("INSERT INTO t VALUES (3, 1)", key);
@@ -103,7 +103,7 @@ test("another body is refused, another user's key is another key", async () => {
   expect([other.error, other.isReplayed, await count()]).toEqual([undefined, undefined, 3]);
 });
 
-test("a repeat while the first runs waits for it", async () => {
+test("a request that is repeated while the first one runs waits for it", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t VALUES (2, 1)";
   const [first, second, other] = await Promise.all([
@@ -135,7 +135,7 @@ test("records survive a restart, from the log and from a segment", async () => {
   expect(await ask(sql, key)).toEqual({ ...first, isReplayed: true });
 });
 
-test("after its time a key is as new, and expired records are removed", async () => {
+test("an expired key can be used again, and its record is removed", async () => {
   const key = freshKey();
   await ask("INSERT INTO t VALUES (2, 1)", key);
   clock.advance(599_000);
@@ -147,7 +147,7 @@ test("after its time a key is as new, and expired records are removed", async ()
   expect(engine.database.store.liveRowCount(0xffff_ffff, owner)).toBe(2);
 });
 
-/** Returns the record segments once the store has had time to drop some of them. */
+/** Returns the segments of records once the store has had time to drop some of them. */
 async function segmentsOfRecords(wanted: number): Promise<string[]> {
   const directory = join(engine.dataPath, "segments", "4294967295");
   const listed = (): string[] => readdirSync(directory).filter((name) => name.endsWith(".seg"));
@@ -155,7 +155,7 @@ async function segmentsOfRecords(wanted: number): Promise<string[]> {
   return listed().map((name) => join(directory, name));
 }
 
-test("records of an owner who never returns are removed nevertheless", async () => {
+test("records of an owner who never returns are also removed", async () => {
   for (let made = 0; made < 40; made += 1) await ask("UPDATE t SET v = v + 1", freshKey());
   await engine.database.store.flush(0xffff_ffff);
   expect((await segmentsOfRecords(1)).length).toBeGreaterThan(0);
@@ -165,7 +165,7 @@ test("records of an owner who never returns are removed nevertheless", async () 
   expect(await segmentsOfRecords(0)).toEqual([]);
 });
 
-test("damaged records refuse the users who may need them, but no longer than they would live", async () => {
+test("damaged records block the users who may need them, but only for the lifetime of the records", async () => {
   const key = freshKey();
   const sql = "INSERT INTO t VALUES (2, 1)";
   await ask(sql, key);
@@ -187,7 +187,7 @@ test("damaged records refuse the users who may need them, but no longer than the
   expect((await ask(sql, key)).isReplayed).toBe(true);
 });
 
-test("a long response is kept as its counts", async () => {
+test("a long response is recorded as row counts", async () => {
   const key = freshKey();
   const sql = "UPDATE t SET v = v + 1 RETURNING repeat('x', 1100000)";
   const [first] = (await ask(sql, key)).results;
@@ -217,7 +217,7 @@ test("a request that changes no row leaves no record, and runs again", async () 
   expect(recordCount()).toBe(before);
 });
 
-test("a request that would exceed the limit on a user's records is refused and undone", async () => {
+test("a request that would exceed a user's limit for records is refused and rolled back", async () => {
   await using other = await TestEngine.open({
     clock,
     config: "[limits]\nidempotency_bytes_per_user = 3000000",

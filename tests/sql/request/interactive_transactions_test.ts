@@ -1,6 +1,6 @@
 /**
- * Transactions that span requests: their snapshot and own writes, who may use them, how they end,
- * and the state after their end.
+ * Tests transactions that span requests: their snapshot and own writes, who may use them, how they
+ * end, and the state after their end.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Principal } from "../../../src/auth/mod.ts";
@@ -70,7 +70,7 @@ const all = (): Promise<readonly (readonly unknown[])[]> =>
   engine.rows("SELECT id, v FROM t ORDER BY id");
 
 describe("a transaction that spans requests", () => {
-  test("reads its snapshot and its own writes, and commits them together", async () => {
+  test("a spanning transaction reads its snapshot and its own writes, and commits them together", async () => {
     const id = opened();
     await engine.run("UPDATE t SET v = 11 WHERE id = 1", within(id));
     await engine.run("INSERT INTO t VALUES (4, 40)");
@@ -90,7 +90,7 @@ describe("a transaction that spans requests", () => {
     expect(await engine.rows("SELECT id FROM t ORDER BY id")).toEqual([[1], [2], [3], [4], [5]]);
   });
 
-  test("is undone by ROLLBACK, as a call or as a statement", async () => {
+  test("a spanning transaction is undone by ROLLBACK, as a call or as a statement", async () => {
     for (const undo of [
       (id: string) => end(id, "ROLLBACK"),
       (id: string) => engine.run("ROLLBACK", within(id)),
@@ -103,7 +103,7 @@ describe("a transaction that spans requests", () => {
     }
   });
 
-  test("may be ended by COMMIT in a text, after which statements are on their own", async () => {
+  test("a spanning transaction may end with COMMIT in a text, whose later statements run alone", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     await engine.run("COMMIT; DELETE FROM t WHERE id = 2", within(id));
@@ -111,7 +111,7 @@ describe("a transaction that spans requests", () => {
     expect(await engine.failure("SELECT 1", within(id))).toStartWith("TRANSACTION_NOT_FOUND");
   });
 
-  test("loses against an earlier commit of the same row, and nothing of it stays", async () => {
+  test("a spanning transaction loses against an earlier commit of the same row, and leaves nothing", async () => {
     const id = opened();
     await engine.run("UPDATE t SET v = 11 WHERE id = 1; DELETE FROM t WHERE id = 2", within(id));
     await engine.run("UPDATE t SET v = 12 WHERE id = 1");
@@ -124,7 +124,7 @@ describe("a transaction that spans requests", () => {
     expect(engine.database.sql.transaction(engine.principal, id).state).toBe("rolled back");
   });
 
-  test("keeps the time of its beginning", async () => {
+  test("a spanning transaction keeps the time of its beginning", async () => {
     const id = opened();
     const first = await engine.rows("SELECT NOW()", within(id));
     clock.advance(5000);
@@ -132,7 +132,7 @@ describe("a transaction that spans requests", () => {
     await end(id, "ROLLBACK");
   });
 
-  test("looks up names in its namespace, unless a request names another", async () => {
+  test("a spanning transaction looks up names in its namespace, unless a request names another", async () => {
     const id = opened({ namespace: "n" });
     await engine.run("INSERT INTO t VALUES (7)", within(id));
     expect(await engine.rows("SELECT id FROM t", within(id))).toEqual([[7]]);
@@ -141,7 +141,7 @@ describe("a transaction that spans requests", () => {
     await end(id, "ROLLBACK");
   });
 
-  test("refuses changes if it is read only, and definitions always", async () => {
+  test("a spanning transaction refuses definitions, and also changes if it is read-only", async () => {
     const id = opened({ isReadOnly: true });
     expect(await engine.failure("DELETE FROM t", within(id))).toStartWith("INVALID_OPERATION");
     await end(id, "ROLLBACK");
@@ -152,7 +152,7 @@ describe("a transaction that spans requests", () => {
     await end(other, "ROLLBACK");
   });
 
-  test("runs its requests one after another, in the order of their arrival", async () => {
+  test("a spanning transaction runs its requests one after another, in the order of arrival", async () => {
     const id = opened();
     const results = await Promise.all(
       Array.from({ length: 20 }, () =>
@@ -166,7 +166,7 @@ describe("a transaction that spans requests", () => {
     expect(await engine.rows("SELECT v FROM t WHERE id = 1")).toEqual([[30]]);
   });
 
-  test("does not take part in checks", async () => {
+  test("a spanning transaction cannot be used in check mode", async () => {
     const id = opened();
     const check = within(id, { check: true });
     expect(await engine.failure("SELECT nothing FROM t", check)).toStartWith("COLUMN_NOT_FOUND");
@@ -178,7 +178,7 @@ describe("a transaction that spans requests", () => {
 });
 
 describe("a failed statement of a transaction", () => {
-  test("leaves only ROLLBACK", async () => {
+  test("a failed statement of a transaction leaves only ROLLBACK", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     expect(await engine.failure("SELECT 1 / 0", within(id))).toStartWith("DIVISION_BY_ZERO");
@@ -191,7 +191,7 @@ describe("a failed statement of a transaction", () => {
     expect(await codeOf(() => end(id, "COMMIT"))).toBe("TRANSACTION_NOT_FOUND");
   });
 
-  test("is undone by ROLLBACK TO an earlier savepoint", async () => {
+  test("a failed statement is undone by ROLLBACK TO an earlier savepoint", async () => {
     const id = opened();
     await engine.run("UPDATE t SET v = 11 WHERE id = 1; SAVEPOINT a", within(id));
     await engine.run("UPDATE t SET v = 21 WHERE id = 2", within(id));
@@ -209,7 +209,7 @@ describe("a failed statement of a transaction", () => {
     ]);
   });
 
-  test("counts even if it cannot be parsed", async () => {
+  test("a failed statement counts even if it cannot be parsed", async () => {
     const id = opened();
     expect(await engine.failure("SELEC 1", within(id))).toStartWith("INVALID_SQL");
     expect(await engine.failure("SELECT 1", within(id))).toStartWith("TRANSACTION_FAILED");
@@ -217,7 +217,7 @@ describe("a failed statement of a transaction", () => {
   });
 });
 
-describe("a transaction is unknown", () => {
+describe("a transaction that is unknown", () => {
   const failures = async (id: string): Promise<readonly string[]> => [
     await engine.failure("SELECT 1", within(id)),
     await codeOf(() => end(id, "COMMIT")),
@@ -229,7 +229,7 @@ describe("a transaction is unknown", () => {
     ...Array.from({ length: 3 }, () => "TRANSACTION_NOT_FOUND"),
   ];
 
-  test("to another user, in the words for one that never was", async () => {
+  test("a transaction is unknown to another user, as if it had never existed", async () => {
     const id = opened();
     engine.userId = "sam";
     expect(await failures(id)).toEqual(NOT_FOUND);
@@ -238,7 +238,7 @@ describe("a transaction is unknown", () => {
     expect(await messageOf(id)).toBe((await messageOf("tx_none")) ?? "");
   });
 
-  test("to another session of the same user", async () => {
+  test("a transaction is unknown to another session of the same user", async () => {
     const id = opened();
     const other: Principal = { ...engine.principal, sessionId: "other" };
     const request = { sql: "SELECT 1", params: [], transaction: id };
@@ -246,7 +246,7 @@ describe("a transaction is unknown", () => {
     expect(error?.code).toBe("TRANSACTION_NOT_FOUND");
   });
 
-  test("after its session, its user's rights or its user have ended", async () => {
+  test("a transaction is unknown after its session, its user's rights or its user have ended", async () => {
     await engine.run("CREATE USER kim WITH PASSWORD 'Correct-horse-9' ROLE service");
     for (const sql of ["ALTER USER kim SET ROLE user", "DROP USER kim"]) {
       engine.userId = "kim";
@@ -265,7 +265,7 @@ describe("a transaction is unknown", () => {
     }
   });
 
-  test("after a while without a request, and the message says so", async () => {
+  test("a transaction ends after a time without requests, and the message says so", async () => {
     const id = opened();
     await engine.run("DELETE FROM t", within(id));
     clock.advance(59_000);
@@ -278,7 +278,7 @@ describe("a transaction is unknown", () => {
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[3]]);
   });
 
-  test("after its time is over, however busy it is", async () => {
+  test("a transaction ends at its time limit, however busy it is", async () => {
     const id = opened({ timeoutMs: 100_000 });
     for (let round = 0; round < 3; round += 1) {
       await engine.run("SELECT 1", within(id));
@@ -289,7 +289,7 @@ describe("a transaction is unknown", () => {
     expect(error?.message).toEndWith("it was rolled back because it was open for 100 s");
   });
 
-  test("after a restart, with nothing of it left", async () => {
+  test("a transaction is unknown after a restart, and nothing of it remains", async () => {
     const id = opened();
     await engine.run("DELETE FROM t", within(id));
     await engine.restart();
@@ -299,7 +299,7 @@ describe("a transaction is unknown", () => {
 });
 
 describe("KILL TRANSACTION", () => {
-  test("ends one that is listed in system.transactions", async () => {
+  test("KILL TRANSACTION ends a transaction that system.transactions lists", async () => {
     const id = opened({ isReadOnly: false });
     await engine.run("UPDATE t SET v = 0; SELECT 1", within(id));
     clock.advance(1500);
@@ -316,7 +316,7 @@ describe("KILL TRANSACTION", () => {
     expect(await all()).toHaveLength(3);
   });
 
-  test("cancels the statement that runs, and then nothing is left", async () => {
+  test("KILL TRANSACTION cancels the running statement, and leaves nothing", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     const sleeping = engine.ask("SELECT PG_SLEEP(30)", within(id));
@@ -331,7 +331,7 @@ describe("KILL TRANSACTION", () => {
     expect(await engine.failure("SELECT 1", within(id))).toStartWith("TRANSACTION_NOT_FOUND");
   });
 
-  test("needs role dba", async () => {
+  test("KILL TRANSACTION requires role dba", async () => {
     const id = opened();
     engine.userId = "sam";
     expect(await engine.failure(`KILL TRANSACTION '${id}'`)).toStartWith("PERMISSION_DENIED");
@@ -341,8 +341,8 @@ describe("KILL TRANSACTION", () => {
   });
 });
 
-describe("the end of a transaction may be asked for again", () => {
-  test("by the same call, in this process", async () => {
+describe("the outcome of a transaction can be requested again", () => {
+  test("the outcome can be requested by the same call, in this process", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     const { lastSeq } = await end(id, "COMMIT");
@@ -354,7 +354,7 @@ describe("the end of a transaction may be asked for again", () => {
     expect(await codeOf(() => end(other, "COMMIT"))).toBe("TRANSACTION_NOT_FOUND");
   });
 
-  test("by a key, after a restart too", async () => {
+  test("the outcome can be requested by a key, even after a restart", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     const { lastSeq } = await end(id, "COMMIT", "order-17");
@@ -365,14 +365,14 @@ describe("the end of a transaction may be asked for again", () => {
     expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[2]]);
   });
 
-  test("while the first call still runs", async () => {
+  test("the outcome can be requested while the first call is still running", async () => {
     const id = opened();
     await engine.run("DELETE FROM t WHERE id = 1", within(id));
     const [first, second] = await Promise.all([end(id, "COMMIT"), end(id, "COMMIT")]);
     expect(second).toEqual(first);
   });
 
-  test("but a key belongs to the COMMIT alone", async () => {
+  test("a key belongs only to its COMMIT", async () => {
     const id = opened();
     const idempotency = { key: "k", digest: "d" };
     for (const sql of ["DELETE FROM t", "DELETE FROM t; COMMIT"]) {
@@ -383,7 +383,7 @@ describe("the end of a transaction may be asked for again", () => {
 });
 
 describe("open transactions are limited", () => {
-  test("by user and in all", async () => {
+  test("open transactions are limited for each user and in total", async () => {
     const first = opened();
     opened();
     opened();
@@ -396,7 +396,7 @@ describe("open transactions are limited", () => {
     opened();
   });
 
-  test("in the bytes that they stage, which are free again at their end", async () => {
+  test("staged bytes are limited, and free again after the end of a transaction", async () => {
     const id = opened();
     const rows = Array.from({ length: 400 }, (_, index) => `(${index + 100}, ${index})`).join();
     await engine.run(`INSERT INTO t VALUES ${rows}`, within(id));
@@ -409,10 +409,10 @@ describe("open transactions are limited", () => {
   });
 });
 
-describe("a statement that comes again in a transaction", () => {
+describe("a statement that is repeated in a transaction", () => {
   const text = "SELECT * FROM p WHERE id = $1";
 
-  test("is run by its plan, with the definitions and parameters of each run", async () => {
+  test("a repeated statement uses its plan, with the definitions and parameters of each run", async () => {
     await engine.run("DROP TABLE IF EXISTS p; CREATE TABLE p (id INT PRIMARY KEY, v TEXT)");
     await engine.run("INSERT INTO p VALUES (1, 'a'), (2, 'b')");
     const id = opened();
@@ -422,7 +422,7 @@ describe("a statement that comes again in a transaction", () => {
         .then(([row]) => row?.filter((cell) => typeof cell !== "boolean").slice(0, 2) ?? []);
     expect(await read(1)).toEqual([1, "a"]);
     expect(await read(2)).toEqual([2, "b"]);
-    // Another type of the parameter has a plan of its own.
+    // A parameter of another type has a separate plan.
     expect(await read("2")).toEqual([2, "b"]);
     await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [2, "c"] }));
     await engine.run("UPDATE p SET v = $2 WHERE id = $1", within(id, { params: [1, "d"] }));
@@ -435,7 +435,7 @@ describe("a statement that comes again in a transaction", () => {
     await end(id, "ROLLBACK");
   });
 
-  test("needs the rights of each caller", async () => {
+  test("a repeated statement requires the rights of each caller", async () => {
     const read = "SELECT count(*) FROM system.users WHERE user_id = $1";
     const mine = opened();
     await engine.run(read, within(mine, { params: ["root"] }));
@@ -448,7 +448,7 @@ describe("a statement that comes again in a transaction", () => {
     await end(mine, "ROLLBACK");
   });
 
-  test("keeps its faults, and EXECUTE its own statement", async () => {
+  test("a repeated statement keeps its errors, and EXECUTE its own statement", async () => {
     const id = opened();
     for (let round = 0; round < 2; round += 1) {
       const gap = await engine.ask("SELECT $2::int", within(opened(), { params: [1, 2] }));

@@ -1,6 +1,6 @@
 /**
- * SELECT … FOR UPDATE and its variants: which commits fail because of rows that the transaction has
- * only read, which transactions exclude each other, and which queries may lock.
+ * Tests SELECT … FOR UPDATE and its variants: which commits fail because of rows that the
+ * transaction has only read, which transactions exclude each other, and which queries may lock.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -41,27 +41,30 @@ function opened(): Tx {
   };
 }
 
-describe("a row that was locked and then changed by another commit fails the commit", () => {
-  test.each(["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"])("FOR %s", async (strength) => {
-    for (const change of ["UPDATE t SET v = 11 WHERE id = 1", "DELETE FROM t WHERE id = 1"]) {
-      const one = opened();
-      expect(await one.sql(`SELECT v FROM t WHERE id = 1 FOR ${strength}`)).toEqual([[10]]);
-      await one.sql("INSERT INTO c VALUES (1, 1)");
-      await engine.run(change);
-      expect(await one.sql("COMMIT")).toBe("SERIALIZATION_FAILURE");
-      expect(await engine.rows("SELECT count(*) FROM c")).toEqual([[0]]);
-      await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 10)");
-    }
-  });
+describe("a row that was locked and then changed by another commit makes the commit fail", () => {
+  test.each(["UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"])(
+    "FOR %s makes the commit fail",
+    async (strength) => {
+      for (const change of ["UPDATE t SET v = 11 WHERE id = 1", "DELETE FROM t WHERE id = 1"]) {
+        const one = opened();
+        expect(await one.sql(`SELECT v FROM t WHERE id = 1 FOR ${strength}`)).toEqual([[10]]);
+        await one.sql("INSERT INTO c VALUES (1, 1)");
+        await engine.run(change);
+        expect(await one.sql("COMMIT")).toBe("SERIALIZATION_FAILURE");
+        expect(await engine.rows("SELECT count(*) FROM c")).toEqual([[0]]);
+        await engine.run("DELETE FROM t; INSERT INTO t VALUES (1, 10)");
+      }
+    },
+  );
 
-  test("also without a write of its own, and of a USER table with a key of several columns", async () => {
+  test("a locked row counts even without a write, and in a USER table with a key of several columns", async () => {
     const one = opened();
     expect(await one.sql("SELECT k FROM u FOR UPDATE")).toEqual([["a"]]);
     await engine.run("DELETE FROM u; INSERT INTO u VALUES (1, 'a')");
     expect(await one.sql("COMMIT")).toBe("SERIALIZATION_FAILURE");
   });
 
-  test("but rows beside it do not, nor does the transaction itself", async () => {
+  test("other rows, and changes by the transaction itself, do not make the commit fail", async () => {
     const one = opened();
     await one.sql("SELECT v FROM t WHERE id = 1 FOR UPDATE; UPDATE t SET v = 11 WHERE id = 1");
     expect(await one.sql("SELECT v FROM t WHERE id = 1 FOR UPDATE")).toEqual([[11]]);
@@ -70,7 +73,7 @@ describe("a row that was locked and then changed by another commit fails the com
     expect(await engine.rows("SELECT v FROM t ORDER BY id")).toEqual([[11], [21], [30]]);
   });
 
-  test("within one request", async () => {
+  test("a locked row counts within one request", async () => {
     const text = "BEGIN; SELECT id FROM t FOR UPDATE; UPDATE t SET v = 0 WHERE id = 1; COMMIT";
     expect((await engine.run(text))[1]?.rows).toEqual([[1], [2], [3]]);
   });
@@ -95,7 +98,7 @@ describe("transactions that lock the same row", () => {
     for (const each of [one, two, three]) await each.sql("ROLLBACK");
   });
 
-  test("share a queue with SKIP LOCKED: each takes another row, under LIMIT too", async () => {
+  test("transactions share a queue with SKIP LOCKED: each takes a different row, even with LIMIT", async () => {
     const next = "SELECT id FROM t ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
     const workers = [opened(), opened(), opened(), opened()];
     const taken: unknown[] = [];
@@ -106,7 +109,7 @@ describe("transactions that lock the same row", () => {
     for (const each of workers) await each.sql("DELETE FROM c; COMMIT");
   });
 
-  test("cannot skew their writes: the lock of a commit counts for older snapshots", async () => {
+  test("locks prevent write skew, because the lock of a commit counts for older snapshots", async () => {
     const [one, two] = [opened(), opened()];
     await one.sql("SELECT id FROM t WHERE id = 1 FOR UPDATE; INSERT INTO c VALUES (1, 1)");
     expect(await one.sql("COMMIT")).toBe("done");
@@ -117,7 +120,7 @@ describe("transactions that lock the same row", () => {
     await three.sql("ROLLBACK");
   });
 
-  test("are free again once a failed statement has ended one of them", async () => {
+  test("locks are released once a failed statement has ended their transaction", async () => {
     const [one, two] = [opened(), opened()];
     await one.sql("SELECT id FROM t FOR UPDATE");
     expect(await one.sql("SELECT 1 / 0")).toBe("DIVISION_BY_ZERO");
@@ -140,7 +143,7 @@ test("OF names the tables whose rows are locked", async () => {
   for (const each of [one, two]) await each.sql("ROLLBACK");
 });
 
-test("outside a transaction, rows are read as without the clause", async () => {
+test("outside a transaction, the clause has no effect", async () => {
   expect(await engine.rows("SELECT *, v + 1 FROM t WHERE id = 1 FOR UPDATE")).toHaveLength(1);
   const [plain] = await engine.run("SELECT * FROM t WHERE id = 1");
   const [locking] = await engine.run("SELECT * FROM t WHERE id = 1 FOR UPDATE");
@@ -173,7 +176,7 @@ test.each([
   expect(await engine.failure(sql)).toStartWith(failure);
 });
 
-test("locking rows needs the right to write them", async () => {
+test("locking rows requires the right to write them", async () => {
   engine.userId = "kim";
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[3]]);
   expect(await engine.failure("SELECT id FROM t FOR SHARE")).toStartWith("PERMISSION_DENIED");

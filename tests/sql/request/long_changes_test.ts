@@ -1,6 +1,6 @@
 /**
- * Changes that take more than a tick of the event loop: each is one commit or nothing, whatever
- * others write in the meantime, and can be ended.
+ * Tests changes that take more than a tick of the event loop: each is one commit or nothing,
+ * whatever others write in the meantime, and can be ended.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
@@ -11,7 +11,7 @@ import { HastyClock } from "../../support/hasty_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 import { until } from "../../support/until.ts";
 
-/** The number of rows, more than fit in a time slice. */
+/** More rows than fit into a time slice. */
 const ROWS = 20_000;
 
 let engine: TestEngine;
@@ -83,9 +83,9 @@ const CHANGES: readonly (readonly [string, string])[] = [
   ["a VALUES list", listed(ROWS)],
 ];
 
-describe("killed", () => {
+describe("killed changes", () => {
   for (const [name, sql] of CHANGES) {
-    test(`${name} has changed nothing`, async () => {
+    test(`the killed change ${name} has changed nothing`, async () => {
       const long = begin(sql);
       await killTheOther();
       expect(await errorCodeOf(long)).toBe("CANCELLED");
@@ -99,7 +99,7 @@ describe("killed", () => {
   }
 });
 
-describe("to its end", () => {
+describe("completed changes", () => {
   test.each([
     ["UPDATE", "UPDATE t SET v = v + 1", [ROWS, String(ROWS)], [0, null]],
     ["UPDATE … FROM", CHANGES[1]?.[1] ?? "", [ROWS, String(ROWS)], [0, null]],
@@ -117,20 +117,20 @@ describe("to its end", () => {
     expect([await totals(), await totals("u")]).toEqual([t, u]);
   });
 
-  test("RETURNING returns each row with the _seq that it has", async () => {
+  test("RETURNING returns each row with its final _seq", async () => {
     const returned = await engine.rows("UPDATE t SET v = v + id RETURNING id, v, _seq");
     expect(returned).toHaveLength(ROWS);
     expect(returned).toEqual([...(await engine.rows("SELECT id, v, _seq FROM t ORDER BY _seq"))]);
   });
 
-  test("it is one commit", async () => {
+  test("a long change is one commit", async () => {
     const [result] = (await engine.run("UPDATE t SET v = 1")) as [StatementResult];
     expect(result.rowCount).toBe(ROWS);
     expect(await engine.rows("SELECT MAX(_seq) FROM t")).toEqual([[result.lastSeq]]);
   });
 });
 
-/** A value in each form of a column, by row number. */
+/** Returns a value for each form of column, from the row number. */
 const VALUES = [
   ["BIGINT", "CASE WHEN g % 3 = 0 THEN 9007199254740993 + g ELSE g END"],
   ["DOUBLE", "CASE WHEN g % 7 = 0 THEN NULL ELSE g * 0.5::double END"],
@@ -143,7 +143,7 @@ const VALUES = [
   ["TEXT", "'the same'"],
 ] as const;
 
-describe("by columns", () => {
+describe("changes by columns", () => {
   const names = VALUES.map((_, at) => `c${at}`);
   const shown = names.map((name) => `${name}::text`).join(", ");
   const made = (g: string): string =>
@@ -151,7 +151,7 @@ describe("by columns", () => {
   const rowsOf = (from: string): Promise<readonly unknown[]> =>
     engine.rows(`SELECT id, ${shown} FROM ${from} ORDER BY id`);
   const expectRows = async (expected: readonly unknown[], from = "m"): Promise<void> => {
-    // Printing the differences between so many rows would take minutes.
+    // If the assertion printed the differences between so many rows, it would take minutes.
     expect(JSON.stringify(await rowsOf(from)) === JSON.stringify(expected)).toBe(true);
   };
 
@@ -166,7 +166,7 @@ describe("by columns", () => {
     );
   });
 
-  test("each type is stored as it was, also after a restart and in a segment", async () => {
+  test("each type is stored unchanged, even after a restart and in a segment", async () => {
     const expected = await engine.rows(
       `SELECT g, ${made("g")} FROM generate_series(1, ${ROWS}) g ORDER BY 1`,
     );
@@ -178,7 +178,7 @@ describe("by columns", () => {
     expect(await engine.rows("SELECT DISTINCT d FROM m")).toEqual([["given1"]]);
   });
 
-  test("an UPDATE changes the named values, and no row that stays as it is", async () => {
+  test("an UPDATE changes the named values, and no row that would stay the same", async () => {
     const before = await engine.rows("SELECT id, _seq FROM m WHERE id % 3 > 0 ORDER BY id");
     const sets = names.map((name, at) => {
       const [type, value] = VALUES[at] ?? VALUES[0];
@@ -197,7 +197,7 @@ describe("by columns", () => {
     await expectRows(expected);
   });
 
-  test("a DELETE leaves its keys free, and the last values in the history", async () => {
+  test("a DELETE frees its keys, and moves the last values to history", async () => {
     await engine.run("DELETE FROM m WHERE id % 2 = 0");
     expect(await engine.rows("SELECT count(*), min(id) FROM m")).toEqual([[ROWS / 2, 1]]);
     await engine.run(
@@ -208,7 +208,7 @@ describe("by columns", () => {
     expect(await engine.rows(counted)).toEqual([[ROWS, ROWS / 2]]);
   });
 
-  test("a table without a key", async () => {
+  test("a table without a key can be changed", async () => {
     await engine.run(
       `DROP TABLE IF EXISTS k; CREATE STREAM TABLE k (a INT, b TEXT) WITH (TTL_SECONDS = 3600); INSERT INTO k SELECT g % 10, 'b' FROM generate_series(1, ${ROWS}) g;` +
         "DELETE FROM k WHERE a > 0",
@@ -230,7 +230,7 @@ describe("by columns", () => {
   });
 });
 
-describe("refused in the middle", () => {
+describe("a change that is refused in the middle leaves nothing", () => {
   test.each([
     [
       "a duplicate",
@@ -269,8 +269,8 @@ describe("refused in the middle", () => {
   });
 });
 
-describe("while others write", () => {
-  test("its own rows, it runs again on the new ones", async () => {
+describe("concurrent writes during a long change", () => {
+  test("a change runs again on the new rows if others write its rows", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     // A short statement runs in the tick in which it is sent.
     await Promise.all([
@@ -282,7 +282,7 @@ describe("while others write", () => {
     expect(await totals()).toEqual([ROWS - 1, String(ROWS - 1 + 1000)]);
   });
 
-  test("other rows and other tables, it continues", async () => {
+  test("a change continues if others write other rows and other tables", async () => {
     const long = begin("UPDATE t SET v = v + 1 WHERE id > 10");
     await Promise.all([
       engine.run("UPDATE t SET v = 100 WHERE id = 5"),
@@ -292,7 +292,7 @@ describe("while others write", () => {
     expect(await totals()).toEqual([ROWS, String(ROWS - 10 + 100)]);
   });
 
-  test("one of its rows again and again, both succeed", async () => {
+  test("two changes that repeatedly write the same row both succeed", async () => {
     const long = begin("UPDATE t SET v = v + 1000000");
     let count = 0;
     while (!long.isOver()) {
@@ -304,7 +304,7 @@ describe("while others write", () => {
     expect(await engine.rows("SELECT v FROM t WHERE id = 5")).toEqual([[1_000_000 + count]]);
   });
 
-  test("a key that it inserts, it is a duplicate, and for an upsert it is not", async () => {
+  test("a key that others insert meanwhile is a duplicate for INSERT, but not for an upsert", async () => {
     const select = `SELECT g, 1 FROM generate_series(1, ${ROWS}) g`;
     const long = begin(`INSERT INTO u ${select}`);
     await engine.run("INSERT INTO u VALUES (9, 9)");
@@ -322,7 +322,7 @@ describe("while others write", () => {
     ]);
   });
 
-  test("rows of a transaction, it is told so", async () => {
+  test("a change in a transaction fails if others write its rows", async () => {
     const long = begin("BEGIN; UPDATE t SET v = v + 1; COMMIT");
     await systemClock.yield();
     await engine.run("UPDATE t SET v = 1000 WHERE id = 5");
@@ -330,7 +330,7 @@ describe("while others write", () => {
     expect(await totals()).toEqual([ROWS, "1000"]);
   });
 
-  test("and alter its table, it runs on the altered one", async () => {
+  test("a change of a table that is altered meanwhile runs on the altered table", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("ALTER TABLE t ADD COLUMN w INT DEFAULT 3");
     expect(await errorCodeOf(long)).toBeUndefined();
@@ -339,7 +339,7 @@ describe("while others write", () => {
     ]);
   });
 
-  test("and drop its table, it is told so", async () => {
+  test("a change of a table that is dropped meanwhile fails", async () => {
     const long = begin("UPDATE t SET v = v + 1");
     await engine.run("DROP TABLE t");
     expect((await long.ended).error).toMatchObject({
@@ -349,7 +349,7 @@ describe("while others write", () => {
   });
 });
 
-describe("ended at its second turn, it releases what it reads", () => {
+describe("a change that ends at its second time slice releases its files", () => {
   let hasty: TestEngine;
 
   beforeEach(async () => {
@@ -391,8 +391,8 @@ describe("ended at its second turn, it releases what it reads", () => {
     "UPDATE read SET v = v + 1",
     "DELETE FROM read",
     "INSERT INTO written SELECT id + 1 FROM read",
-  ])("by the end of its time: %s", async (sql) => {
-    // Some of these time out before the first time slice, some in later ones.
+  ])("the time limit ends a change: %s", async (sql) => {
+    // Some of these changes time out before the first time slice, and some in later ones.
     for (let timeoutMs = 1; timeoutMs <= 201; timeoutMs += 20) {
       const { error } = await hasty.ask(`BEGIN; ${sql}; ROLLBACK`, { timeoutMs });
       if (error === undefined) break;

@@ -1,6 +1,4 @@
-/**
- * PREPARE, EXECUTE and DEALLOCATE within one text.
- */
+/** Tests PREPARE, EXECUTE and DEALLOCATE within one text. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
 
@@ -26,7 +24,7 @@ test("a prepared statement runs with each list of values", async () => {
   expect(await engine.rows("SELECT count(*) FROM people")).toEqual([[3]]);
 });
 
-test("a parameter may be anywhere, several times, and takes the declared type", async () => {
+test("a parameter may occur anywhere and several times, and has its declared type", async () => {
   const text =
     "PREPARE p (bigint) AS SELECT $1, pg_typeof($1), ARRAY[$1, $1 + 1], (SELECT max(x) FROM (VALUES ($1)) AS v (x)); EXECUTE p (7)";
   const [row] = await engine.printed(text);
@@ -34,12 +32,12 @@ test("a parameter may be anywhere, several times, and takes the declared type", 
   expect(await engine.rows("PREPARE q AS SELECT 'x'; EXECUTE q")).toEqual([["x"]]);
 });
 
-test("a name is free again after DEALLOCATE", async () => {
+test("a name can be used again after DEALLOCATE", async () => {
   const text = "PREPARE p AS SELECT 1; DEALLOCATE PREPARE p; PREPARE p AS SELECT 2; EXECUTE p";
   expect(await engine.rows(text)).toEqual([[2]]);
 });
 
-test("EXECUTE runs in the transaction around it", async () => {
+test("EXECUTE runs in the enclosing transaction", async () => {
   await engine.run(
     "PREPARE put AS INSERT INTO people VALUES ($1, 'gone'); BEGIN; EXECUTE put (50); ROLLBACK",
   );
@@ -66,18 +64,18 @@ test.each([
   expect(await engine.rows("SELECT * FROM people WHERE id = 99")).toEqual([]);
 });
 
-test("a value that its type does not hold fails at EXECUTE", async () => {
+test("a value that does not fit the declared type fails at EXECUTE", async () => {
   const text = "PREPARE p (int) AS SELECT $1; EXECUTE p ('x')";
   expect(await engine.failure(text)).toBe("INVALID_VALUE@2:41");
 });
 
-test("the parameters of a request are none of a prepared statement", async () => {
+test("a prepared statement cannot use the parameters of the request", async () => {
   const parts = { params: [1] };
   const text = "BEGIN; PREPARE p AS SELECT $1 + $2; SELECT $1; EXECUTE p (5, 6); COMMIT";
   expect((await engine.run(text, parts))[3]?.rows).toEqual([[11]]);
 });
 
-test("a short text does not stand for any number of long statements", async () => {
+test("a short text cannot run any number of long prepared statements", async () => {
   const long = `PREPARE p AS SELECT '${"x".repeat(100_000)}'`;
   const { error } = await engine.ask(`${long}${"; EXECUTE p".repeat(400)}`);
   expect(error).toMatchObject({ code: "INVALID_SQL", hint: "send several requests" });

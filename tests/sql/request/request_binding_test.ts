@@ -1,5 +1,5 @@
 /**
- * Statements with so many rows that binding them takes more than a tick of the event loop.
+ * Tests statements with so many rows that binding them takes more than a tick of the event loop.
  */
 import { expect, test } from "bun:test";
 import { HastyClock } from "../../support/hasty_clock.ts";
@@ -25,7 +25,7 @@ async function openTable(clock: HastyClock): Promise<TestEngine> {
   return engine;
 }
 
-test("RequestBinding.bind of many rows yields to others, and reports the fault of the last", async () => {
+test("RequestBinding.bind yields to other work, and reports the fault of the last of many rows", async () => {
   const clock = new HastyClock();
   await using engine = await openTable(clock);
   const sql = insertOf("(-1, lower('a'), 'x')");
@@ -36,7 +36,7 @@ test("RequestBinding.bind of many rows yields to others, and reports the fault o
   expect(await engine.rows("SELECT count(*) FROM t")).toEqual([[0]]);
 });
 
-test("RequestBinding.bind of many rows: each is written as it stands, and DEFAULT by its column", async () => {
+test("RequestBinding.bind binds each of many rows as written, and DEFAULT by its column", async () => {
   await using engine = await openTable(new HastyClock());
   await engine.run("ALTER TABLE t ADD COLUMN d INT DEFAULT 7");
   await engine.run(insertOf("(-1, DEFAULT, upper('last'))"));
@@ -51,7 +51,7 @@ test("RequestBinding.bind of many rows: each is written as it stands, and DEFAUL
   expect(await engine.failure(insertOf("(-2, 1 / 0, 'x')"))).toStartWith("DUPLICATE_KEY@1");
 });
 
-test("RequestBinding.renewed binds statements again that a definition has changed between two steps", async () => {
+test("RequestBinding.renewed binds statements again if a definition has changed between two steps", async () => {
   const clock = new HastyClock();
   await using engine = await openTable(clock);
   let altered: Promise<unknown> | undefined;
@@ -67,7 +67,7 @@ test("RequestBinding.renewed binds statements again that a definition has change
   expect(await engine.rows("SELECT count(w) FROM t")).toEqual([[0]]);
 });
 
-test("RequestBinding.renew of many rows yields to others, if an earlier statement created the table", async () => {
+test("RequestBinding.renew of many rows yields, if an earlier statement created the table", async () => {
   const clock = new HastyClock();
   await using engine = await TestEngine.open({ clock, config: UNTIMED });
   const made = "CREATE TABLE t (id INT PRIMARY KEY, v INT, x TEXT);";

@@ -1,6 +1,6 @@
 /**
- * SET and SHOW: which settings last for the rest of a request and which for its transaction, which
- * values are accepted, and that a statement gets no more time than SET gave it.
+ * Tests SET and SHOW: which settings last for the rest of a request and which for its transaction,
+ * and which values are accepted. A statement gets no more time than SET allowed.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { type Clock, systemClock } from "../../../src/base/clock.ts";
@@ -8,7 +8,8 @@ import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
 
 /**
- * A clock that advances by a millisecond at each check, so that work takes time however fast it is.
+ * A clock that advances by a millisecond at each check, so that all work takes time, however fast
+ * it is.
  */
 function tickingClock(): Clock & { elapsedMs: number } {
   const start = new ManualClock();
@@ -41,7 +42,7 @@ async function shownAfter(sql: string, name: string): Promise<unknown> {
   return (await engine.rows(`${sql}; SHOW ${name}`))[0]?.[1];
 }
 
-test("SET lasts for the rest of the request, and not for the next", async () => {
+test("SET lasts for the rest of the request, but not for the next one", async () => {
   const [set] = await engine.run("SET application_name = 'shop'");
   expect(set).toMatchObject({ rowCount: 0, message: 'Setting application_name set to "shop"' });
 
@@ -124,7 +125,7 @@ test.each([
   expect(await engine.failure(sql)).toBe(failure);
 });
 
-test("a long value that cannot be set is refused at once, with the beginning of it", async () => {
+test("a long invalid value of a setting is refused at once, and the error shows its beginning", async () => {
   const text = `1${" ".repeat(500_000)}x`;
   for (const name of ["statement_timeout", "timezone"]) {
     const { error } = await engine.ask(`SET ${name} = '${text}'`);
@@ -134,14 +135,14 @@ test("a long value that cannot be set is refused at once, with the beginning of 
   }
 });
 
-test("a value that cannot be set is found before anything of the text runs", async () => {
+test("an invalid value of a setting is found before the text runs", async () => {
   await engine.run("CREATE NAMESPACE app; CREATE TABLE app.t (id INT PRIMARY KEY)");
   const text = "INSERT INTO app.t VALUES (1); SET timezone = 'Mars'";
   expect(await engine.failure(text)).toBe("INVALID_OPTION@2:30");
   expect(await engine.rows("SELECT * FROM app.t")).toEqual([]);
 });
 
-test("SET and SHOW of what a request sets are for everybody, the configuration is not", async () => {
+test("all users may SET and SHOW their settings, but not see the configuration", async () => {
   await engine.run("CREATE USER kim INTERNAL ROLE user");
   for (const sql of ["SET timezone = 'UTC'", "SHOW timezone", "RESET ALL", "SHOW server_version"]) {
     for (const userId of ["kim", "sam", "dora"]) {
@@ -156,7 +157,7 @@ test("SET and SHOW of what a request sets are for everybody, the configuration i
   expect(await engine.rows("SHOW limits.max_sql_bytes")).toHaveLength(1);
 });
 
-test("the beginning of a dump runs as it is, and changes the namespace only if told to", async () => {
+test("the beginning of a dump runs unchanged, and changes the namespace only if told to", async () => {
   await engine.run("CREATE NAMESPACE dump; CREATE TABLE dump.t (id INT PRIMARY KEY)");
   const preamble = [
     "SET statement_timeout = 0",
@@ -180,7 +181,7 @@ test("the beginning of a dump runs as it is, and changes the namespace only if t
   expect(await engine.rows(entered)).toEqual([[0]]);
 });
 
-test("current_setting returns what SHOW shows, with what SET has changed", async () => {
+test("current_setting returns the same as SHOW, including what SET has changed", async () => {
   const [version] = await engine.rows("SHOW server_version");
   expect(await engine.rows("SELECT current_setting('server_version')")).toEqual([[version?.[1]]]);
   const changed = "SET application_name = 'x'; SELECT current_setting('APPLICATION_NAME')";
@@ -232,7 +233,7 @@ test("a DEFAULT reads the settings of the request that inserts", async () => {
   expect(await engine.rows("SELECT count(*) FROM noted")).toEqual([[1]]);
 });
 
-test("a setting of a program ends with its request, a local one with its transaction", async () => {
+test("a custom setting ends with its request, and a local one with its transaction", async () => {
   const read = "SELECT current_setting('app.id', true)";
   expect(await engine.rows(`SELECT set_config('app.id', '1', false); ${read}`)).toEqual([["1"]]);
   expect(await engine.rows(read)).toEqual([[null]]);
@@ -243,7 +244,7 @@ test("a setting of a program ends with its request, a local one with its transac
   expect(await engine.rows(undone)).toEqual([[null]]);
 });
 
-test("a request has a limited number of own settings", async () => {
+test("a request may have a limited number of custom settings", async () => {
   const each = "SELECT count(set_config('app.n' || n, 'x', false)) FROM generate_series(1, 200) n";
   expect(await engine.failure(each)).toBe("INVALID_OPTION@1");
 });
@@ -255,7 +256,7 @@ test("a live query reads no settings", async () => {
   expect(error?.code).toBe("UNSUPPORTED_FEATURE");
 });
 
-test("COMMIT keeps what SET changed and ends what SET LOCAL did, ROLLBACK undoes both", async () => {
+test("COMMIT keeps SET and ends SET LOCAL, whereas ROLLBACK undoes both", async () => {
   const change =
     "SET application_name = 'a'; BEGIN; SET application_name = 'b'; SET LOCAL application_name = 'c'";
   expect(await shownAfter(change, "application_name; COMMIT")).toBeUndefined();
@@ -265,7 +266,7 @@ test("COMMIT keeps what SET changed and ends what SET LOCAL did, ROLLBACK undoes
   expect(await shownAfter(`${change}; ROLLBACK`, "application_name")).toBe("a");
 });
 
-test("SHOW ALL lists every setting, and the ones that SET can change", async () => {
+test("SHOW ALL lists every setting, and marks those that SET can change", async () => {
   const shown = await engine.rows("SET statement_timeout = 7; SHOW ALL");
   const settings = await engine.rows(
     "SELECT name, value, description, category FROM system.settings",
@@ -283,7 +284,7 @@ test("SHOW ALL lists every setting, and the ones that SET can change", async () 
   expect(await engine.failure("SHOW nothing")).toBe("OBJECT_NOT_FOUND@1:0");
 });
 
-test("a statement ends at the time of SET, and the request at its own", async () => {
+test("a statement ends at the time set by SET, and the request at its own limit", async () => {
   const endless = "SELECT count(*) FROM generate_series(1, 1000000000)";
   const start = clock.elapsedMs;
   expect(await engine.failure(`SET statement_timeout = 40; SELECT 1; ${endless}`)).toBe(

@@ -1,6 +1,6 @@
 /**
- * The state that a transaction keeps between its requests, and that ROLLBACK TO restores: SET
- * CONSTRAINTS, row locks and claims of foreign keys. Prepared statements stay.
+ * Tests the state that a transaction keeps between its requests and that ROLLBACK TO restores: SET
+ * CONSTRAINTS, row locks and claims of foreign keys. Prepared statements remain.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -58,7 +58,7 @@ test("ROLLBACK TO releases the row locks since the savepoint", async () => {
   await engine.run("COMMIT", first);
 });
 
-test("ROLLBACK TO gives a stronger lock back for the one before", async () => {
+test("ROLLBACK TO replaces a stronger lock by the previous one", async () => {
   const first = opened();
   await engine.run("SELECT id FROM t WHERE id = 1 FOR SHARE; SAVEPOINT s", first);
   await engine.run(`${LOCK}; ROLLBACK TO s`, first);
@@ -68,7 +68,7 @@ test("ROLLBACK TO gives a stronger lock back for the one before", async () => {
   expect(await engine.failure(LOCK, opened())).toBe("LOCK_NOT_AVAILABLE@1:0");
 });
 
-test("a parent that only undone rows refer to may be deleted by others", async () => {
+test("others may delete a parent to which only undone rows refer", async () => {
   const first = opened();
   await engine.run(
     "INSERT INTO child VALUES (1, 2); SAVEPOINT s; INSERT INTO child VALUES (2, 1); ROLLBACK TO s",
@@ -79,7 +79,7 @@ test("a parent that only undone rows refer to may be deleted by others", async (
   expect(await engine.rows("SELECT id FROM child")).toEqual([[1]]);
 });
 
-test("a statement is prepared in one request and executed in later ones", async () => {
+test("a statement may be prepared in one request and executed in later ones", async () => {
   const within = opened();
   await engine.run("PREPARE put (int, int) AS INSERT INTO t VALUES ($1, $2)", within);
   await engine.run("EXECUTE put (3, 30)", within);
@@ -100,7 +100,7 @@ test("prepared statements belong to their transaction, and survive ROLLBACK TO",
   expect(await engine.failure("PREPARE one AS SELECT 2", within)).toBe("ALREADY_EXISTS@1:8");
 });
 
-test("the texts of prepared statements are bounded", async () => {
+test("the total length of prepared statements is limited", async () => {
   const within = opened();
   const long = `SELECT '${"x".repeat(3000)}'`;
   await engine.run(`PREPARE a AS ${long}`, within);

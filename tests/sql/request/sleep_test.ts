@@ -1,6 +1,6 @@
 /**
- * PG_SLEEP: it takes its own time and delays no other request, is allowed only in certain places,
- * and can be ended.
+ * Tests PG_SLEEP: it takes the requested time and delays no other request, is allowed only in
+ * certain places, and can be ended.
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { SqlResponse } from "../../../src/sql/mod.ts";
@@ -20,7 +20,7 @@ afterEach(() => engine[Symbol.asyncDispose]());
 
 const RUNNING = "SELECT query_id, state FROM system.queries WHERE sql ILIKE 'SELECT pg_sl%'";
 
-/** Sends a request, and returns once it sleeps. `now` says whether it has ended. */
+/** Sends a request, and returns once it sleeps. `now` tells whether it has ended. */
 async function asleep(
   sql: string,
   parts: RequestParts = {},
@@ -39,7 +39,8 @@ async function asleep(
 }
 
 /**
- * Returns the response to a statement that sleeps this often for this long, and not a moment less.
+ * Returns the response to a statement that sleeps this often for this long, after checking that it
+ * did not end early.
  */
 async function afterSleeps(
   sql: string,
@@ -57,12 +58,12 @@ async function afterSleeps(
   return results.at(-1)?.rows ?? [];
 }
 
-describe("PG_SLEEP takes its time", () => {
-  test("and gives an empty text", async () => {
+describe("PG_SLEEP takes the requested time", () => {
+  test("PG_SLEEP returns an empty string", async () => {
     expect(await afterSleeps("SELECT PG_SLEEP(1.5)", { ms: 1500, times: 1 })).toEqual([[""]]);
   });
 
-  test("once for each row, whatever stands beside it", async () => {
+  test("PG_SLEEP sleeps once for each row, whatever else the statement computes", async () => {
     const rows = await afterSleeps(
       "SELECT g, pg_sleep(g) FROM generate_series(2, 4) g WHERE g > 2",
       {
@@ -114,12 +115,12 @@ describe("PG_SLEEP takes its time", () => {
     expect(await afterSleeps(sql, { ms: 1000, times })).toEqual(expected.map((row) => [...row]));
   });
 
-  test("and none for NULL, nothing and less", async () => {
+  test("PG_SLEEP does not sleep for NULL, zero and negative numbers", async () => {
     const sql = "SELECT pg_sleep(NULL), pg_sleep(0), pg_sleep(-1), pg_sleep($1)";
     expect(await engine.rows(sql, { params: [0] })).toEqual([[null, "", "", ""]]);
   });
 
-  test("while others get their responses", async () => {
+  test("PG_SLEEP lets other requests proceed", async () => {
     await engine.run("CREATE TABLE t (id INT PRIMARY KEY)");
     const { answer } = await asleep("SELECT pg_sleep(60) FROM generate_series(1, 2)");
     await engine.run("INSERT INTO t VALUES (1)");
@@ -134,7 +135,7 @@ describe("PG_SLEEP in a transaction", () => {
     await engine.run("CREATE TABLE kv (a INT PRIMARY KEY, v INT); INSERT INTO kv VALUES (2, 30)");
   });
 
-  test("gives others time for a conflict, in which the first committer wins", async () => {
+  test("PG_SLEEP in a transaction allows a conflict, in which the first committer wins", async () => {
     const text = "BEGIN; UPDATE kv SET v = v + 1 WHERE a = 2; SELECT PG_SLEEP(0.5); COMMIT";
     const { answer } = await asleep(text);
     await engine.run("UPDATE kv SET v = 99 WHERE a = 2");
@@ -143,7 +144,7 @@ describe("PG_SLEEP in a transaction", () => {
     expect(await engine.rows("SELECT v FROM kv")).toEqual([[99]]);
   });
 
-  test("does not move what the transaction sees", async () => {
+  test("PG_SLEEP in a transaction does not change its snapshot", async () => {
     const count = "SELECT count(*) FROM kv";
     const { answer } = await asleep(`BEGIN; ${count}; SELECT PG_SLEEP(0.5); ${count}; COMMIT`);
     await engine.run("INSERT INTO kv VALUES (4, 0)");
@@ -155,8 +156,8 @@ describe("PG_SLEEP in a transaction", () => {
   });
 });
 
-describe("PG_SLEEP ends", () => {
-  test("with KILL QUERY, at once", async () => {
+describe("PG_SLEEP ends early", () => {
+  test("PG_SLEEP ends at once with KILL QUERY", async () => {
     const { answer } = await asleep("SELECT pg_sleep(3000)");
     const [running] = await engine.rows(RUNNING);
     expect(running?.[1]).toBe("running");
@@ -164,13 +165,13 @@ describe("PG_SLEEP ends", () => {
     expect((await answer).error?.code).toBe("CANCELLED");
   });
 
-  test("when the server stops", async () => {
+  test("PG_SLEEP ends when the server stops", async () => {
     const { answer } = await asleep("SELECT pg_sleep(3000)");
     engine.database.sql.shutDown();
     expect((await answer).error?.code).toBe("SHUTTING_DOWN");
   });
 
-  test("when its reader leaves, also below EXPLAIN ANALYZE", async () => {
+  test("PG_SLEEP ends when its reader leaves, even below EXPLAIN ANALYZE", async () => {
     for (const explain of ["", "EXPLAIN ANALYZE "]) {
       let leave = (): void => undefined;
       const reader = { onLeave: (callback: () => void) => void (leave = callback) };
@@ -180,7 +181,7 @@ describe("PG_SLEEP ends", () => {
     }
   });
 
-  test("when the time of its statement is up", async () => {
+  test("PG_SLEEP ends at the time limit of its statement", async () => {
     const { answer, hasEnded } = await asleep("SELECT pg_sleep(3000)", { timeoutMs: 2000 });
     clock.advance(1999);
     expect(await hasEnded()).toBe(false);
@@ -188,13 +189,13 @@ describe("PG_SLEEP ends", () => {
     expect((await answer).error?.code).toBe("STATEMENT_TIMEOUT");
   });
 
-  test("when the time of its transaction is up", async () => {
+  test("PG_SLEEP ends at the time limit of its transaction", async () => {
     const { answer } = await asleep("BEGIN; SELECT pg_sleep(3000); COMMIT");
     clock.advance(100_001);
     expect((await answer).error?.code).toBe("TRANSACTION_LIMIT");
   });
 
-  test("after an hour of a request without a time, whatever it calls", async () => {
+  test("PG_SLEEP ends after an hour in a request without a time limit", async () => {
     expect(await engine.failure("SELECT pg_sleep(3601)")).toBe("LIMIT_EXCEEDED@1");
     const { answer, hasEnded } = await asleep("SELECT pg_sleep(2000) FROM generate_series(1, 9)");
     clock.advance(2_000_000);
@@ -206,7 +207,7 @@ describe("PG_SLEEP ends", () => {
 });
 
 describe("PG_SLEEP is refused", () => {
-  test("below role service, by the role of EXECUTE AS, and through a view", async () => {
+  test("PG_SLEEP is refused below role service, by the role of EXECUTE AS, and through a view", async () => {
     await engine.run(
       "CREATE USER ann WITH PASSWORD 'Correct-horse-9'; CREATE NAMESPACE app;" +
         "CREATE VIEW app.naps AS SELECT pg_sleep(0) AS nap",
@@ -240,7 +241,7 @@ describe("PG_SLEEP is refused", () => {
     expect(error?.hint).toMatch(/SELECT PG_SLEEP|select list/);
   });
 
-  test("with other arguments", async () => {
+  test("PG_SLEEP is refused with other arguments", async () => {
     for (const call of ["pg_sleep()", "pg_sleep(1, 2)", "pg_sleep(DATE '2025-01-01')"]) {
       expect(await engine.failure(`SELECT ${call}`), call).toBe("FUNCTION_NOT_FOUND@1:7");
     }

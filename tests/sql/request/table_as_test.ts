@@ -1,6 +1,6 @@
 /**
- * CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table. A failure leaves no
- * trace of the table.
+ * Tests CREATE TABLE … AS and SELECT … INTO: the columns and rows of the new table. A failure
+ * leaves no trace of the table.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -27,7 +27,7 @@ const columnsOf = (table: string): Promise<readonly (readonly unknown[])[]> =>
     `SELECT column_name, data_type FROM system.columns WHERE table_name = '${table}' ORDER BY ordinal`,
   );
 
-test("CREATE TABLE AS takes names, types and rows of its query", async () => {
+test("CREATE TABLE AS uses the names, types and rows of its query", async () => {
   const [result] = await engine.run(
     "CREATE TABLE app.copy AS SELECT *, 'x' AS word, NULL AS nothing, n * 2 AS twice FROM app.source WHERE id < 3",
   );
@@ -54,7 +54,7 @@ test("CREATE TABLE AS takes names, types and rows of its query", async () => {
   }
 });
 
-test("names, options, WITH NO DATA, IF NOT EXISTS and parameters", async () => {
+test("CREATE TABLE AS accepts names, options, WITH NO DATA, IF NOT EXISTS and parameters", async () => {
   await engine.run(
     "CREATE USER TABLE IF NOT EXISTS app.named (a, b) WITH (FLUSH_POLICY = 'rows:10') AS VALUES (1, 'x', TRUE) WITH DATA",
   );
@@ -81,7 +81,7 @@ test("names, options, WITH NO DATA, IF NOT EXISTS and parameters", async () => {
   expect(await engine.rows("SELECT b FROM app.second ORDER BY b")).toEqual([[2], [7]]);
 });
 
-test("SELECT INTO is CREATE TABLE AS", async () => {
+test("SELECT INTO is equivalent to CREATE TABLE AS", async () => {
   const texts = [
     "SELECT id, t INTO app.into1 FROM app.source WHERE id < 3",
     "WITH s AS (SELECT id, t FROM app.source) SELECT * INTO TABLE app.into2 FROM s WHERE id < 3",

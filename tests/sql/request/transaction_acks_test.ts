@@ -1,7 +1,7 @@
 /**
- * ACK between BEGIN and COMMIT: the acknowledgement is written by the commit, once.
+ * Tests ACK between BEGIN and COMMIT: the commit writes the acknowledgement exactly once.
  *
- * The topics model writes its acknowledgements to a test table, so that a test sees whether they
+ * The topics model writes its acknowledgements to a test table, so that a test can see whether they
  * are in the commit.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
@@ -47,8 +47,8 @@ afterEach(async () => {
 });
 
 /**
- * Runs a text that sleeps between ACK and COMMIT, with other work in the meantime. Returns its
- * failure.
+ * Runs a text that sleeps between ACK and COMMIT, with other work in the meantime. Returns the
+ * error of the text.
  */
 async function failureOf(sql: string, meanwhile: () => Promise<void>): Promise<string | undefined> {
   const { timerCount } = clock;
@@ -89,7 +89,7 @@ test("a rollback, a failure and the end of the request leave the messages unackn
   expect(isAcked(0)).toBe(false);
 });
 
-test("a message that is acknowledged already fails the transaction, and its effect is not repeated", async () => {
+test("a message that was already acknowledged makes the transaction fail, and its effect is not repeated", async () => {
   const text =
     "BEGIN; INSERT INTO effects (id) VALUES ($1); ACK feed GROUP 'g' OFFSETS (0, 1); COMMIT";
   await engine.run(text, { params: [1] });
@@ -104,7 +104,7 @@ test("a message that is acknowledged already fails the transaction, and its effe
   expect(await engine.rows("SELECT id FROM effects")).toEqual([[1]]);
 });
 
-test("a message that another consumer acknowledges between ACK and COMMIT fails the commit", async () => {
+test("a message that another consumer acknowledges between ACK and COMMIT makes the commit fail", async () => {
   const failure = await failureOf(
     "BEGIN; INSERT INTO effects VALUES (1, 'x'); ACK feed GROUP 'g' OFFSETS (0); SELECT PG_SLEEP(1); COMMIT",
     async () => {
@@ -117,7 +117,7 @@ test("a message that another consumer acknowledges between ACK and COMMIT fails 
   expect(await engine.rows("SELECT id FROM effects")).toEqual([[2]]);
 });
 
-test("consumers of one group do not conflict: the row of the group is made at the commit", async () => {
+test("consumers of one group do not conflict, because the row of the group is written at the commit", async () => {
   const failure = await failureOf(
     "BEGIN; SELECT count(*) FROM effects; INSERT INTO effects VALUES (1, 'x'); ACK feed GROUP 'g' OFFSETS (0); SELECT PG_SLEEP(1); COMMIT",
     async () => {
@@ -132,7 +132,7 @@ test("consumers of one group do not conflict: the row of the group is made at th
   expect(await engine.rows("SELECT n FROM acks")).toEqual([[2]]);
 });
 
-test("a conflict of rows undoes the acknowledgement with them", async () => {
+test("a conflict of rows also undoes the acknowledgement", async () => {
   await engine.run("INSERT INTO effects VALUES (1, 'old')");
   const failure = await failureOf(
     "BEGIN; UPDATE effects SET note = 'mine' WHERE id = 1; ACK feed GROUP 'g' OFFSETS (0); SELECT PG_SLEEP(1); COMMIT",
@@ -145,7 +145,7 @@ test("a conflict of rows undoes the acknowledgement with them", async () => {
   expect(await engine.rows("SELECT * FROM acks")).toEqual([]);
 });
 
-test("several ACKs of a group are one, in one form", async () => {
+test("several ACKs of a group count as one if they have the same form", async () => {
   await engine.run(
     "BEGIN; ACK feed GROUP 'g' OFFSETS (3); ACK feed GROUP 'g' OFFSETS (1, 0); ACK feed GROUP 'h' UPTO OFFSET 1; ACK feed GROUP 'h' UPTO OFFSET 0; COMMIT",
   );
@@ -164,7 +164,7 @@ test("a transaction that only reads acknowledges nothing", async () => {
   ).toStartWith("INVALID_OPERATION@2");
 });
 
-test("a topic that is dropped between ACK and COMMIT fails the commit", async () => {
+test("a topic that is dropped between ACK and COMMIT makes the commit fail", async () => {
   const failure = await failureOf(
     "BEGIN; INSERT INTO effects VALUES (1, 'x'); ACK feed GROUP 'g' OFFSETS (0); SELECT PG_SLEEP(1); COMMIT",
     async () => {
@@ -175,7 +175,7 @@ test("a topic that is dropped between ACK and COMMIT fails the commit", async ()
   expect(await engine.rows("SELECT * FROM effects")).toEqual([]);
 });
 
-test("a long transaction acknowledges with its commit as well", async () => {
+test("a long transaction also acknowledges with its commit", async () => {
   const rows = Array.from({ length: BATCH_ROWS_MAX + 1 }, (_, id) => `(${id}, 'x')`).join(", ");
   await engine.run(
     `BEGIN; INSERT INTO effects VALUES ${rows}; ACK feed GROUP 'g' OFFSETS (0); COMMIT`,
@@ -191,7 +191,7 @@ test("a long transaction acknowledges with its commit as well", async () => {
   expect(await engine.rows("SELECT count(*) FROM effects WHERE note = 'y'")).toEqual([[0]]);
 });
 
-test("a request with an idempotency key acknowledges once, and gets the same response as before", async () => {
+test("a request with an idempotency key acknowledges once, and a repeat gets the same response", async () => {
   const idempotency = { key: "m0", digest: "d" };
   const text = "BEGIN; INSERT INTO effects VALUES (1, 'x'); ACK feed GROUP 'g' OFFSETS (0); COMMIT";
   const first = await engine.ask(text, { idempotency });

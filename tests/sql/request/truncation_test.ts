@@ -1,5 +1,5 @@
 /**
- * TRUNCATE: which rows it deletes, the numbers of the tables' columns, and its rights. Several
+ * Tests TRUNCATE: which rows it deletes, its effect on numbered columns, and its rights. Several
  * tables are emptied together.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
@@ -26,7 +26,7 @@ beforeEach(async () => {
 const counts = async (): Promise<unknown> =>
   (await engine.rows("SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b)"))[0];
 
-test("TRUNCATE deletes all rows, of several tables in one commit", async () => {
+test("TRUNCATE deletes all rows of several tables in one commit", async () => {
   const [one] = await engine.run("TRUNCATE a");
   expect(one).toMatchObject({
     rowCount: 0,
@@ -49,7 +49,7 @@ test("TRUNCATE is undone with its transaction", async () => {
   expect(await engine.rows("SELECT id FROM a")).toEqual([[7]]);
 });
 
-test("TRUNCATE continues the numbers of a table, unless told to restart them", async () => {
+test("TRUNCATE continues the numbering of a table, unless it is told to restart", async () => {
   const next = async (): Promise<unknown> =>
     (await engine.rows("INSERT INTO a (v) VALUES (0) RETURNING id"))[0]?.[0];
   await engine.run("TRUNCATE a RESTART IDENTITY");
@@ -64,7 +64,7 @@ test("TRUNCATE continues the numbers of a table, unless told to restart them", a
   expect(await counts()).toEqual([1, 0]);
 });
 
-test("TRUNCATE of a USER table deletes the caller's rows, and needs the right to write", async () => {
+test("TRUNCATE of a USER table deletes the caller's rows, and requires the right to write", async () => {
   await engine.run("INSERT INTO u VALUES (1)");
   engine.userId = "kim";
   await engine.run("INSERT INTO u VALUES (1), (2)");
@@ -81,19 +81,19 @@ test.each([
   ["TRUNCATE a RESTART", "INVALID_SQL@1"],
   ["TRUNCATE a,", "INVALID_SQL@1"],
   ["BEGIN READ ONLY; TRUNCATE a; COMMIT", "INVALID_OPERATION@2"],
-])("%s is refused, and no row goes", async (sql, failure) => {
+])("%s is refused, and no row is deleted", async (sql, failure) => {
   expect(await engine.failure(sql)).toStartWith(failure);
   expect(await counts()).toEqual([2, 1]);
 });
 
-test("TRUNCATE of a table that the same text creates", async () => {
+test("TRUNCATE works on a table that the same text creates", async () => {
   await engine.run(
     "CREATE TABLE fresh (id INT PRIMARY KEY); INSERT INTO fresh VALUES (1); TRUNCATE fresh",
   );
   expect(await engine.rows("SELECT count(*) FROM fresh")).toEqual([[0]]);
 });
 
-test("TRUNCATE of a table to which others refer takes them along, or is refused", async () => {
+test("TRUNCATE of a table to which others refer also empties these, or is refused", async () => {
   await engine.run(
     "CREATE TABLE p (id INT PRIMARY KEY, up INT REFERENCES p); CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p ON DELETE CASCADE);" +
       "CREATE TABLE g (id INT PRIMARY KEY, c INT REFERENCES c)",
@@ -119,7 +119,7 @@ test("TRUNCATE of a table to which others refer takes them along, or is refused"
   expect(await left()).toEqual([0, 0, 0]);
 });
 
-test("ALTER TABLE ONLY changes the table, since no table inherits from it", async () => {
+test("ALTER TABLE ONLY changes the table, because no table inherits from it", async () => {
   await engine.run(
     "ALTER TABLE ONLY b ADD COLUMN w INT; ALTER TABLE IF EXISTS ONLY b DROP COLUMN w",
   );

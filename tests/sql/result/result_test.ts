@@ -1,7 +1,7 @@
 /**
- * Verifies that cells are the values of their rows, whatever form a column has, and the strings of
- * a batch are decoded together. Method: columns of both forms side by side, and a column that
- * counts the accesses to its bytes.
+ * Verifies that cells are the values of their rows, whatever form a column has, and that the
+ * strings of a batch are decoded together. The tests use columns of both forms side by side, and a
+ * column that counts the accesses to its bytes.
  */
 import { expect, test } from "bun:test";
 import { CellRows } from "../../../src/sql/result/result.ts";

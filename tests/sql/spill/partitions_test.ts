@@ -1,7 +1,7 @@
 /**
- * Rows on disk, partitioned by key: a partition returns its rows in their original order, although
- * each batch contains few of them; the rows are read in large pieces however small the batches
- * were; and damage to any byte is noticed.
+ * Tests rows on disk that are partitioned by key. A partition returns its rows in their original
+ * order, although each batch contains only a few of them, and the rows are read in large pieces
+ * however small the batches were. Damage to any byte is detected.
  */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
@@ -52,21 +52,24 @@ function rowsOf(partitions: Partitions, partition: number): number[] {
   return rows;
 }
 
-test.each([1, 7, 100, 1000])("all rows come back in their order, batches of %d", (rowsPerBatch) => {
-  const { partitions } = opened();
-  addRows(partitions, 14_000, rowsPerBatch);
-  const seen: number[] = [];
-  for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
-    const rows = rowsOf(partitions, partition);
-    expect(rows.length).toBe(partitions.rowCountOf(partition));
-    expect(rows).toEqual(rows.toSorted((a, b) => a - b));
-    expect(rowsOf(partitions, partition)).toEqual(rows);
-    seen.push(...rows);
-  }
-  expect(seen.length).toBe(14_000);
-  expect(new Set(seen).size).toBe(14_000);
-  partitions.close();
-});
+test.each([1, 7, 100, 1000])(
+  "all rows are returned in order, with batches of %d",
+  (rowsPerBatch) => {
+    const { partitions } = opened();
+    addRows(partitions, 14_000, rowsPerBatch);
+    const seen: number[] = [];
+    for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
+      const rows = rowsOf(partitions, partition);
+      expect(rows.length).toBe(partitions.rowCountOf(partition));
+      expect(rows).toEqual(rows.toSorted((a, b) => a - b));
+      expect(rowsOf(partitions, partition)).toEqual(rows);
+      seen.push(...rows);
+    }
+    expect(seen.length).toBe(14_000);
+    expect(new Set(seen).size).toBe(14_000);
+    partitions.close();
+  },
+);
 
 test("a partition of many batches is read in few pieces", () => {
   const { disk, partitions } = opened();
@@ -78,7 +81,7 @@ test("a partition of many batches is read in few pieces", () => {
   partitions.close();
 });
 
-test("damage to any byte is noticed", () => {
+test("damage to any byte is detected", () => {
   const { disk, partitions } = opened();
   addRows(partitions, 120, 40);
   for (let partition = 0; partition < PARTITION_COUNT; partition += 1)

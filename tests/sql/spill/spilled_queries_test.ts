@@ -1,6 +1,6 @@
 /**
- * Statements that need more than their memory: they have the same result as with enough memory,
- * report the bytes that they wrote, and leave no file, even if they fail.
+ * Tests statements that need more than their memory. They have the same result as with enough
+ * memory, report the bytes that they wrote, and leave no file behind, even if they fail.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
@@ -65,7 +65,7 @@ async function opened(config: string): Promise<TestEngine> {
   return engine;
 }
 
-/** Reads a long response as it arrives, so that its rows need not fit in memory. */
+/** Reads a long response as it arrives, so that its rows need not fit into memory. */
 async function answer(engine: TestEngine, sql: string): Promise<SqlResponse> {
   const first = await engine.ask(sql, { reader: { onLeave: () => undefined } });
   return first.stream === undefined ? first : await whole(first.stream);
@@ -146,7 +146,7 @@ const UNORDERED: readonly string[] = [
   "WITH c AS (SELECT id, s, j FROM t) SELECT a.id, b.s FROM c a JOIN c b ON a.id = b.id + 1",
 ];
 
-/** Statements of which each has one kind of operator that writes rows. */
+/** Statements that each contain one kind of operator that writes rows to disk. */
 const ANALYZED: readonly string[] = [
   "SELECT id, b, s FROM t ORDER BY b DESC",
   "SELECT DISTINCT s, k FROM t",
@@ -168,21 +168,21 @@ async function spilledRows(sql: string): Promise<readonly (readonly unknown[])[]
 }
 
 describe("a statement beyond its memory", () => {
-  test.each(ORDERED)("returns rows in the same order: %s", async (sql) => {
+  test.each(ORDERED)("a spilled statement returns rows in the same order: %s", async (sql) => {
     expect(await spilledRows(sql)).toEqual(await rowsOf(large, sql));
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test.each(UNORDERED)("returns the same rows: %s", async (sql) => {
+  test.each(UNORDERED)("a spilled statement returns the same rows: %s", async (sql) => {
     expect(sorted(await spilledRows(sql))).toEqual(sorted(await rowsOf(large, sql)));
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test.each(ANALYZED)("reports how much it wrote: %s", async (sql) => {
+  test.each(ANALYZED)("a spilled statement reports how much it wrote: %s", async (sql) => {
     expect(await spilledBytes(small, sql)).toBeGreaterThan(0);
   });
 
-  test("keeps equal rows in their original order", async () => {
+  test("a spilled sort keeps equal rows in their original order", async () => {
     const sql = "SELECT k, id, s, j FROM (SELECT * FROM t ORDER BY id) q ORDER BY k % 3";
     const rows = await rowsOf(small, sql);
     expect(rows).toEqual(await rowsOf(large, sql));
@@ -228,11 +228,11 @@ test(`random queries have the same result with little memory as with much (seed 
   expect(temporaryFiles(small)).toEqual([]);
 });
 
-describe("files of a statement", () => {
+describe("temporary files of a statement", () => {
   const sql =
     "SELECT n, repeat('x', 50) AS t FROM generate_series(1, 5000000) g(n) ORDER BY n % 1000, n";
 
-  test("are removed when it is killed", async () => {
+  test("temporary files are removed when the statement is killed", async () => {
     await using threaded = await TestEngine.open({
       clock: systemClock,
       config: `performance.query_memory_bytes = ${MIB}`,
@@ -248,12 +248,12 @@ describe("files of a statement", () => {
     await until(() => temporaryFiles(threaded).length === 0);
   });
 
-  test("are removed when its time is up", async () => {
+  test("temporary files are removed when the statement exceeds its time limit", async () => {
     expect(await small.failure(sql, { timeoutMs: 300 })).toBe("STATEMENT_TIMEOUT@1");
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test("are removed when it fails after it has written", async () => {
+  test("temporary files are removed when the statement fails after it has written", async () => {
     const failing =
       "SELECT 1 / (n - 1) FROM (SELECT n, repeat('x', 50) AS t FROM generate_series(1, 60000) g(n) ORDER BY t, n DESC OFFSET 0) q";
     expect(await small.failure(`SELECT count(*) FROM (${failing} ORDER BY 1) p`)).toBe(
@@ -262,7 +262,7 @@ describe("files of a statement", () => {
     expect(temporaryFiles(small)).toEqual([]);
   });
 
-  test("are limited", async () => {
+  test("temporary files are limited in size", async () => {
     const limited = await TestEngine.open({
       clock: systemClock,
       config: `performance.query_memory_bytes = ${MIB}\nperformance.query_temporary_bytes = ${8 * MIB}`,
@@ -276,7 +276,7 @@ describe("files of a statement", () => {
     await limited[Symbol.asyncDispose]();
   });
 
-  test("of a process that died are removed at the next start", async () => {
+  test("temporary files of a process that died are removed at the next start", async () => {
     const left = join(small.dataPath, "tmp", "spill.999999");
     await Bun.write(left, "rows");
     await small.restart();

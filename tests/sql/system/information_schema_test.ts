@@ -1,4 +1,4 @@
-/** The information_schema views over a large catalog: each piece of work stays small. */
+/** Tests the information_schema views over a large catalog: each piece of work stays small. */
 import { expect, test } from "bun:test";
 import { informationSchema } from "../../../src/sql/system/information_schema.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -19,7 +19,7 @@ test("the columns of many tables are listed in small portions, in order", async 
   expect(Math.max(...portions.map((rows) => rows.length))).toBeLessThanOrEqual(1024);
   const listed = portions.flat().map((row) => [row[2], row[4]]);
   const wide = listed.filter(([name]) => typeof name === "string" && name.startsWith("wide_"));
-  // The two columns that every stored table has follow the declared ones.
+  // The two system columns of every stored table follow the declared ones.
   const expected = Array.from({ length: TABLES }, (_, table) =>
     Array.from({ length: COLUMNS + 3 }, (__, i) => [`wide_${table}`, i + 1]),
   ).flat();

@@ -1,6 +1,6 @@
 /**
- * SHOW MANIFEST and SHOW STATS FOR TABLE: which rows are in segments and which are not, for the
- * rows of each user.
+ * Tests SHOW MANIFEST and SHOW STATS FOR TABLE: which of each user's rows are in segments and which
+ * are not.
  */
 import { expect, test } from "bun:test";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -16,7 +16,7 @@ async function rowsOf(
   return rows;
 }
 
-test("SHOW MANIFEST and SHOW STATS count the caller's flushed rows, and no rows of others", async () => {
+test("SHOW MANIFEST and SHOW STATS count only the caller's flushed rows", async () => {
   await using engine = await TestEngine.open();
   for (const sql of [
     "CREATE USER ann WITH PASSWORD 'Correct-horse-9'",

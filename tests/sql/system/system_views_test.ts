@@ -1,6 +1,6 @@
 /**
- * The catalogs that are read with SELECT: their columns match the contract, and they contain the
- * rows that the caller may see.
+ * Tests the system views that are read with SELECT: their columns match the contract, and they
+ * contain the rows that the caller may see.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { StatementResult } from "../../../src/sql/mod.ts";
@@ -32,8 +32,8 @@ async function as<T>(userId: string, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Every view with its columns in order. The letters mean: t TEXT, i INT, b BIGINT, d DOUBLE, B
- * BOOLEAN, z TIMESTAMPTZ, j JSON.
+ * Every view with its columns in order. The letters stand for types: t TEXT, i INT, b BIGINT, d
+ * DOUBLE, B BOOLEAN, z TIMESTAMPTZ, j JSON.
  */
 const LIVE =
   "live_id, connection_id, subscription_id, namespace_id, table_name, user_id, query, options j, " +
@@ -174,7 +174,7 @@ test.each(Object.entries(VIEWS))("%s has its columns, with their types", async (
   expect(columnsOf(found)).toBe(columns);
 });
 
-test("these are all of the views", async () => {
+test("the table in this test lists all system views", async () => {
   const rows = await engine.rows(
     "SELECT table_schema || '.' || table_name FROM information_schema.tables " +
       "WHERE table_type = 'SYSTEM VIEW'",
@@ -208,7 +208,7 @@ test.each(Object.entries(SHOWN))("%s has its columns, with their types", async (
   expect(columnsOf(found)).toBe(columns);
 });
 
-test("system.users says how an account authenticates and how its logins fare", async () => {
+test("system.users shows how an account authenticates, and its recent failed logins", async () => {
   await engine.run(`CREATE USER oda OAUTH '{"subject":"7","provider":"idp"}'`);
   const caller = { address: "203.0.113.7", isLocal: true };
   const attempt = { user: "ann", password: "wrong" };
@@ -290,7 +290,7 @@ test("tables, views and their constraints are listed", async () => {
   ]);
 });
 
-test("system.my_files has the files of the caller, system.files those of all", async () => {
+test("system.my_files lists the files of the caller, and system.files all files", async () => {
   const bytes = new Uint8Array([1, 2, 3]);
   const files = new Map([["a", { name: "a.bin", mime: "application/octet-stream", bytes }]]);
   await as("ann", () => engine.run("INSERT INTO app.f VALUES (1, FILE('a'))", { files }));
@@ -301,7 +301,7 @@ test("system.my_files has the files of the caller, system.files those of all", a
   expect(await engine.rows(mine.replace("my_files", "files"))).toEqual(shown);
 });
 
-test("a user sees what it may read, and of system its own views only", async () => {
+test("a user sees the tables that they may read, and only their own rows of system views", async () => {
   await as("ann", async () => {
     const seen = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'app'";
     expect(await engine.rows(seen)).toEqual([["f"]]);
@@ -314,7 +314,7 @@ test("a user sees what it may read, and of system its own views only", async () 
   });
 });
 
-test("a missing system view is named, with a similar one that may be read", async () => {
+test("a missing system view is reported by name, with a similar one that may be read", async () => {
   const hintOf = async (name: string): Promise<unknown> => {
     const { error } = await engine.ask(`SELECT * FROM ${name}`);
     expect([error?.code, error?.message]).toEqual([
@@ -331,7 +331,7 @@ test("a missing system view is named, with a similar one that may be read", asyn
   await as("ann", async () => expect(await hintOf("system.user")).toBe(list));
 });
 
-test("SHOW STORAGES has the path for callers who may read system.storages", async () => {
+test("SHOW STORAGES shows paths to callers who may read system.storages", async () => {
   const path = "SELECT base_directory FROM system.storages";
   const [[known] = []] = await engine.rows(path);
   const shown = async (): Promise<unknown> => (await engine.rows("SHOW STORAGES"))[0]?.[4];
@@ -339,7 +339,7 @@ test("SHOW STORAGES has the path for callers who may read system.storages", asyn
   await as("ann", async () => expect(await shown()).toBeNull());
 });
 
-test("system.stats counts what there is, and system.logs has the newest lines", async () => {
+test("system.stats shows counters, and system.logs the newest lines", async () => {
   await engine.run("CREATE USER quinn WITH INTERNAL");
   const stats = new Map(
     (await engine.rows("SELECT metric_name, metric_value FROM system.stats")).map(
@@ -366,7 +366,7 @@ test("system.stats counts what there is, and system.logs has the newest lines", 
   });
 });
 
-test("system.memory has the memory part by part, with its limits", async () => {
+test("system.memory lists the memory of each part of the server, with its limits", async () => {
   await engine.run("CREATE SHARED TABLE app.held (id INT PRIMARY KEY, text TEXT)");
   const used = async (): Promise<Map<unknown, readonly unknown[]>> => {
     const rows = await engine.rows("SELECT part, used_bytes, allowed_bytes FROM system.memory");
@@ -396,7 +396,7 @@ test("system.memory has the memory part by part, with its limits", async () => {
   });
 });
 
-test("system.stats counts its seconds from the opening, whenever the first statement comes", async () => {
+test("system.stats counts seconds from the opening of the database, not from the first statement", async () => {
   const clock = new ManualClock();
   await using quiet = await TestEngine.open({ clock });
   clock.advance(90_000);
@@ -407,7 +407,7 @@ test("system.stats counts its seconds from the opening, whenever the first state
   ).toEqual([["90.000"]]);
 });
 
-test("every node_id is the one of the configuration", async () => {
+test("every node_id is the configured one", async () => {
   const config = "cluster.node_bits = 3\ncluster.node_id = 5";
   await using node = await TestEngine.open({ config });
   await node.run("CREATE TABLE t (id INT PRIMARY KEY); STORAGE FLUSH TABLE t");
@@ -423,7 +423,7 @@ test("every node_id is the one of the configuration", async () => {
   ).toEqual([["5"]]);
 });
 
-test("the digits that a time column keeps are part of its type, as they are of its values", async () => {
+test("the number of fraction digits of a time column is part of its type", async () => {
   await engine.run(`CREATE TABLE app.times (id INT PRIMARY KEY, a TIMESTAMP(3), b TIMESTAMPTZ(0),
     c TIME(2), d TIMESTAMP)`);
 

@@ -1,6 +1,6 @@
 /**
- * DROP USER … PURGE and the erasure of dropped accounts: all data of one owner is removed and no
- * data of other owners, and an interrupted erasure is completed later.
+ * Tests DROP USER … PURGE and the erasure of dropped accounts: all data of one owner is removed and
+ * no data of other owners, and an interrupted erasure is completed later.
  */
 
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
@@ -18,15 +18,15 @@ const DAY_MS = 86_400_000;
 const TABLES = ["a", "b", "s"] as const;
 
 /**
- * The time limit of a test. Advancing by a month fires the timers of every minute in it, which
- * takes a busy machine seconds.
+ * The time limit of a test. Advancing the clock by a month fires the timers of every minute in it,
+ * which takes a busy machine several seconds.
  */
 const TEST_MS_MAX = 60_000;
 
-/** The maximum number of steps, more than a statement needs up to its first pause. */
+/** More steps than a statement needs up to its first pause. */
 const STEPS_MAX = 10_000;
 
-/** The beginning of the text of every row whose message becomes a dead letter. */
+/** The beginning of the text in every row whose message becomes a dead letter. */
 const SECRET = "word of ";
 
 let engine: TestEngine;
@@ -123,13 +123,13 @@ function filesHave(text: string): boolean {
   return readdirSync(folder).some((name) => readFileSync(join(folder, name)).includes(text));
 }
 
-/** Waits for every job. */
+/** Waits for all jobs to end. */
 async function jobsEnded(): Promise<void> {
   await Promise.all(engine.database.jobs.all().map(({ ended }) => ended));
 }
 
 describe("PURGE", () => {
-  test("deletes letters that name the user and were written before letters had owners", async () => {
+  test("PURGE deletes dead letters that name the user and were written before dead letters had owners", async () => {
     await engine.run(
       "CREATE TOPIC dead; CREATE TOPIC work WITH (MAX_DELIVERIES = 1, DEAD_LETTER = 'default.dead')",
     );
@@ -156,7 +156,7 @@ describe("PURGE", () => {
     expect(store.liveRowCount(tableId, 0)).toBe(2);
   });
 
-  test("erases rows, history and files of the user, and of no other", async () => {
+  test("PURGE erases the rows, history and files of the user, and of no other user", async () => {
     const ada = ownerOf("ada");
     const before = await contentsOf("bob");
     expect(tablesOf(ada)).toEqual([...TABLES]);
@@ -184,7 +184,7 @@ describe("PURGE", () => {
     ).toEqual([[null, false, null]]);
   });
 
-  test("erases the dead letters of the user, and the others keep their offsets", async () => {
+  test("PURGE erases the dead letters of the user, and the others keep their offsets", async () => {
     await fillDeadLetters("ada", "bob", "ada");
     expect(await deadLetters()).toEqual([
       [0, "ada"],
@@ -200,13 +200,13 @@ describe("PURGE", () => {
     expect(await deadLetters()).toEqual([[1, "bob"]]);
   });
 
-  test("a message that dies while its account is erased leaves no dead letter", async () => {
+  test("PURGE leaves no dead letter of a message that fails while its account is erased", async () => {
     await fillDeadLetters("bob");
     const { store } = engine.database;
     await as("ada", () => engine.run("INSERT INTO b VALUES (200, 'last')"));
     const read = "CONSUME FROM work GROUP 'g' FROM EARLIEST NO ACK";
     expect(await engine.rows(read)).toHaveLength(1);
-    // An erasure has begun, and has not reached the source table.
+    // An erasure has begun, but has not reached the source table.
     await store.erase(DEAD_LETTERS_TABLE.tableId, ownerOf("ada"));
     clock.advance(DAY_MS);
     expect(await engine.rows(read)).toEqual([]);
@@ -216,7 +216,7 @@ describe("PURGE", () => {
     expect(await engine.rows(acked)).toEqual([[1]]);
   });
 
-  test("erases all tables other than a damaged one, and then reports the damage", async () => {
+  test("PURGE erases all tables except a damaged one, and then reports the damage", async () => {
     const { catalog } = engine.database;
     const ada = ownerOf("ada");
     const { tableId = 0 } = catalog.table("default", "a") ?? {};
@@ -243,7 +243,7 @@ describe("PURGE", () => {
     expect(engine.database.catalog.erasures()).toEqual([]);
   });
 
-  test("returns no job if there is no such user, and refuses what DROP USER refuses", async () => {
+  test("PURGE returns no job if the user does not exist, and refuses what DROP USER refuses", async () => {
     expect((await engine.run("DROP USER IF EXISTS nobody PURGE"))[0]?.message).toBe(
       "User nobody does not exist",
     );
@@ -255,20 +255,20 @@ describe("PURGE", () => {
     expect(tablesOf(ownerOf("ada"))).toEqual([...TABLES]);
   });
 
-  test("continues after a stop in the middle", async () => {
+  test("PURGE continues after a stop in the middle", async () => {
     const ada = ownerOf("ada");
     await fillDeadLetters("ada", "bob");
     const before = await contentsOf("bob");
     const dropped = engine.run("DROP USER ada PURGE");
     let found: Job | undefined;
-    // The job is listed before it first yields, and may have ended after that.
+    // The job is listed before it first yields, and may have ended by now.
     for (let step = 0; found === undefined && step < STEPS_MAX; step += 1) {
       await Promise.resolve();
       found = engine.database.jobs.all().find(({ kind }) => kind === "purge");
     }
     const job = defined(found, "the erasure is listed");
     expect(job.isEnded).toBe(false);
-    // Closing the database does this, and so does KILL JOB.
+    // Closing the database stops the job, and so does KILL JOB.
     job.isCancelled = true;
     await dropped;
     expect(job.status).toBe("cancelled");
@@ -289,7 +289,7 @@ describe("PURGE", () => {
 
 describe("DROP USER", () => {
   test(
-    "keeps the rows unreadable for 30 days, then erases them",
+    "DROP USER keeps the rows unreadable for 30 days, and then erases them",
     async () => {
       const ada = ownerOf("ada");
       await engine.run("DROP USER ada");
@@ -307,7 +307,7 @@ describe("DROP USER", () => {
     TEST_MS_MAX,
   );
 
-  test("is completed by a new account of the name, which starts empty", async () => {
+  test("DROP USER is completed by a new account of the name, which starts empty", async () => {
     const ada = ownerOf("ada");
     await engine.run("DROP USER ada");
     await engine.run("CREATE USER ada WITH INTERNAL");
@@ -317,7 +317,7 @@ describe("DROP USER", () => {
   });
 });
 
-test("a kill while an erasure runs leaves the user complete, or continues it", async () => {
+test("a kill during an erasure leaves the user complete, or continues the erasure", async () => {
   await using server = await startReadyServer();
   await server.sql("CREATE USER TABLE n (id INT PRIMARY KEY, v TEXT)");
   const token = await server.createUser("eve");

@@ -1,6 +1,6 @@
 /**
- * Shared STREAM tables: rows are deleted when they are as old as TTL_SECONDS, and only these rows.
- * Otherwise the tables are SHARED tables, with their keys, changes and transactions.
+ * Tests shared STREAM tables: rows are deleted when they are as old as TTL_SECONDS, and only these
+ * rows. Otherwise, the tables are SHARED tables, with keys, changes and transactions.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, truncateSync } from "node:fs";
@@ -22,13 +22,13 @@ beforeEach(async () => {
 });
 afterEach(() => engine[Symbol.asyncDispose]());
 
-/** Lets time pass, and everything that is due run. */
+/** Lets time pass, and runs all work that is due. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms);
   await settled();
 }
 
-/** Runs all ready work, including the disk's. */
+/** Runs all ready work, including that of the disk. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   await engine.database.store.durable(engine.database.store.appliedSeq);
@@ -56,7 +56,7 @@ test("a row stays for TTL_SECONDS, and is deleted within the next second", async
   expect(await engine.rows("SELECT id FROM s WHERE _deleted ORDER BY id")).toEqual([[1], [2]]);
 });
 
-test("a row that is changed begins to age again", async () => {
+test("a row that is changed starts to age again", async () => {
   await engine.run("INSERT INTO s VALUES (1, 'a'), (2, 'b')");
   await pass(8000);
   await engine.run("INSERT INTO s VALUES (1, 'c') ON CONFLICT (id) DO UPDATE SET v = EXCLUDED.v");
@@ -76,7 +76,7 @@ test("a change in a transaction conflicts with the deletion of its row", async (
   expect(await ids()).toEqual([1]);
 });
 
-test("more rows than fit one commit are deleted, and no young one", async () => {
+test("more rows than fit into one commit are deleted, and no younger row", async () => {
   await engine.run("INSERT INTO s SELECT i, 'old' FROM generate_series(1, 1700) g(i)");
   await engine.run("STORAGE FLUSH TABLE s");
   await pass(6000);
@@ -98,7 +98,7 @@ test("rows that expired while the database was closed are gone soon after it ope
   await untilLeft([]);
 });
 
-test("a changed TTL holds for the rows that are there, and brings none back", async () => {
+test("a changed TTL applies to existing rows, and restores no deleted row", async () => {
   await engine.run("INSERT INTO s VALUES (1, 'a')");
   await pass(5000);
   await engine.run("INSERT INTO s VALUES (2, 'b')");
@@ -112,7 +112,7 @@ test("a changed TTL holds for the rows that are there, and brings none back", as
   await untilLeft([]);
 });
 
-test("damage in one table does not keep the rows of another", async () => {
+test("damage in one table does not delay the expiry of other tables", async () => {
   await engine.run(
     "CREATE STREAM TABLE other (id INT PRIMARY KEY) WITH (TTL_SECONDS = 10, ACCESS_LEVEL = 'PUBLIC')",
   );
@@ -138,7 +138,7 @@ test("DROP TABLE ends the expiry of its rows", async () => {
   expect(await ids()).toEqual([7]);
 });
 
-test("a shared STREAM table is shown as a STREAM table with its access level", async () => {
+test("a shared STREAM table is listed as a STREAM table with its access level", async () => {
   await engine.run(
     "CREATE TABLE t (id INT PRIMARY KEY, who TEXT) WITH (TYPE = 'STREAM', TTL_SECONDS = 5, OWNER_COLUMN = 'who')",
   );

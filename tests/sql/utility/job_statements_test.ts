@@ -1,6 +1,4 @@
-/**
- * STORAGE FLUSH and COMPACT: a row for each table, with a report of the work.
- */
+/** Tests STORAGE FLUSH and COMPACT: they return a row for each table, with a report of the work. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
 import { TestEngine } from "../../support/sql_engine.ts";
@@ -30,7 +28,7 @@ async function jobs(sql: string): Promise<unknown[]> {
   ]);
 }
 
-test("COMPACT merges flushed rows, and has nothing to do after that", async () => {
+test("COMPACT merges flushed rows, and has nothing left to do afterwards", async () => {
   const nothing = ["CO", "compact", "skipped", "a.t", "nothing to compact"];
   expect(await jobs("STORAGE COMPACT TABLE a.t")).toEqual([nothing]);
   for (const id of [1, 2, 3]) {
@@ -49,7 +47,7 @@ test("COMPACT merges flushed rows, and has nothing to do after that", async () =
   ]);
 });
 
-test("ALL means every table, or those of a namespace", async () => {
+test("ALL means every table, or every table of a namespace", async () => {
   const tables = async (sql: string): Promise<unknown[]> =>
     (await jobs(sql)).map((row) => (row as unknown[])[3]);
   expect(await tables("STORAGE COMPACT ALL")).toEqual(["a.t", "a.u", "b.t"]);
@@ -80,7 +78,7 @@ async function listed(where: string): Promise<readonly (readonly unknown[])[]> {
   );
 }
 
-test("system.jobs shows requested jobs and automatic ones", async () => {
+test("system.jobs lists requested jobs and automatic ones", async () => {
   await engine.run("CREATE SHARED TABLE a.seen (id INT PRIMARY KEY) WITH (FLUSH_POLICY='rows:2')");
   await engine.run("INSERT INTO a.seen VALUES (1); STORAGE FLUSH TABLE a.seen");
   await engine.run("INSERT INTO a.seen VALUES (2), (3)");
@@ -97,19 +95,19 @@ test("system.jobs shows requested jobs and automatic ones", async () => {
   ).toEqual(await engine.rows("SELECT count(*) FROM system.jobs WHERE created_by = 'root'"));
 });
 
-test("KILL JOB takes the id of a job that has not ended", async () => {
+test("KILL JOB accepts the id of a job that has not ended", async () => {
   const [[id] = []] = await engine.rows("STORAGE FLUSH TABLE a.t");
   expect(await engine.failure(`KILL JOB '${String(id)}'`)).toBe("INVALID_OPERATION@1:0");
   expect(await engine.failure("KILL JOB 'none'")).toBe("OBJECT_NOT_FOUND@1:0");
 });
 
-test("a job that was killed ends as cancelled, and the rows are flushed later", async () => {
+test("a killed job ends as cancelled, and its rows are flushed later", async () => {
   const { database } = engine;
   const table = database.catalog.table("a", "t");
   if (table === undefined) throw new Error("there is no table");
   await engine.run("INSERT INTO a.t VALUES (1000, 'x')");
   const flushing = engine.run("STORAGE FLUSH TABLE a.t");
-  // The statement is bound first. Its job exists a few ticks later.
+  // The statement is bound first, so its job exists only a few ticks later.
   let job = database.jobs.openOf("flush", table.tableId);
   while (job === undefined) {
     await new Promise((done) => setImmediate(done));
@@ -118,7 +116,7 @@ test("a job that was killed ends as cancelled, and the rows are flushed later", 
   await engine.run(`KILL JOB '${job.jobId}'`);
   const [entry] = await flushing;
   const status = entry?.rows?.[0]?.[2];
-  // The kill may come too late. The job shows which came first.
+  // The kill may come too late. The state of the job shows which event came first.
   const unflushed = database.store.stats(table.tableId).unflushedVersions;
   expect([status, unflushed]).toEqual(status === "cancelled" ? ["cancelled", 1] : ["completed", 0]);
   expect(await engine.rows("SELECT v FROM a.t WHERE id = 1000")).toEqual([["x"]]);

@@ -1,6 +1,6 @@
 /**
- * CONSUME, ACK, KILL CONSUMER and the system views of topics: their requests to the topics layer,
- * their results, and their refusals.
+ * Tests CONSUME, ACK, KILL CONSUMER and the system views of topics: their requests to the topics
+ * layer, their results, and their refusals.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { ManualClock } from "../../support/manual_clock.ts";
@@ -63,7 +63,7 @@ test("CONSUME without a group returns messages and acknowledges nothing", async 
   ).toHaveLength(1);
 });
 
-test("CONSUME for a group acknowledges what it returns, unless NO ACK", async () => {
+test("CONSUME for a group acknowledges the messages that it returns, except with NO ACK", async () => {
   for (let count = 0; count < 5; count += 1) topics.publish(topicId);
   const offsets = async (sql: string, params: readonly (string | number)[] = []) =>
     (await engine.rows(sql, { params })).map(([, , offset]) => offset);
@@ -144,7 +144,7 @@ test.each<[string, string, (string | number | boolean | null)[]?]>([
   expect(topics.openAcks).toBe(0);
 });
 
-test("limits.max_result_rows bounds the messages of one CONSUME", async () => {
+test("limits.max_result_rows limits the messages of one CONSUME", async () => {
   await using small = await TestEngine.open({ config: "[limits]\nmax_result_rows = 3" });
   const model = new ModelTopics();
   small.database.topics = model;
@@ -157,7 +157,7 @@ test("limits.max_result_rows bounds the messages of one CONSUME", async () => {
   );
 });
 
-test("a check of CONSUME and ACK names faults and does nothing", async () => {
+test("check mode of CONSUME and ACK reports faults, but has no effect", async () => {
   topics.publish(topicId);
   const [checked] = await engine.run("ACK app.feed GROUP 'g' UPTO OFFSET 0", { check: true });
   expect(checked?.message).toBe("checked");
@@ -167,7 +167,7 @@ test("a check of CONSUME and ACK names faults and does nothing", async () => {
   );
 });
 
-test("the system views show topics, groups and consumers, which KILL CONSUMER ends", async () => {
+test("the system views list topics, groups and consumers, which KILL CONSUMER ends", async () => {
   for (let count = 0; count < 3; count += 1) topics.publish(topicId);
   await engine.run("CONSUME FROM app.feed GROUP 'g' FROM EARLIEST LIMIT 2");
   const [topic] = await engine.rows(`
@@ -193,7 +193,7 @@ test("the system views show topics, groups and consumers, which KILL CONSUMER en
   expect(await engine.rows("SELECT * FROM system.topic_consumers")).toEqual([]);
 });
 
-test("CONSUME ends at its time limit, and with KILL QUERY, and tells the topics layer", async () => {
+test("CONSUME ends at its time limit and with KILL QUERY, and notifies the topics layer", async () => {
   const clock = new ManualClock();
   await using own = await TestEngine.open({ clock });
   const model = new ModelTopics();

@@ -1,6 +1,6 @@
 /**
- * An interrupted flush leaves nothing behind that harms the next one, and publishes nothing that a
- * crash could still partly undo.
+ * Verifies that an interrupted flush leaves nothing behind that harms the next one, and publishes
+ * nothing that a crash could still partly undo.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile } from "../../../src/base/disk.ts";
@@ -64,7 +64,7 @@ const CHANGED = [
   [1, "c"],
 ];
 
-test("the remains of a failed flush are removed after a hold, but nothing that its retry published", async () => {
+test("after a hold, the remains of a failed flush are removed, but nothing that its retry published", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await changedSince(disk, manifest);
@@ -78,10 +78,10 @@ test("the remains of a failed flush are removed after a hold, but nothing that i
   expect(await liveRows(disk, manifest.restart())).toEqual(CHANGED);
 });
 
-// Verifies that files that the manifest may list are kept. Method: the catalog reports that a write
-// failed but has made it nevertheless, as after an error during its commit. The next start finds
-// what is on its disk.
-test("files that may or may not be published stay until the next start", async () => {
+// Verifies that files that the manifest may list are kept. The catalog reports that a write failed
+// although it succeeded, as after an error during its commit. The next start finds what is on its
+// disk.
+test("files that may or may not have been published stay until the next start", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await changedSince(disk, manifest);
@@ -101,7 +101,7 @@ test("files that may or may not be published stay until the next start", async (
   expect(await liveRows(disk, onDisk?.restart() ?? manifest)).toEqual(CHANGED);
 });
 
-test("a catalog that accepts nothing more is not offered a segment every few seconds", async () => {
+test("a catalog that accepts no more changes is not offered a segment every few seconds", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -123,7 +123,7 @@ test("a catalog that accepts nothing more is not offered a segment every few sec
   await store.close();
 });
 
-test("for a broken catalog neither a flush nor a merge writes a segment", async () => {
+test("neither a flush nor a merge writes a segment while the catalog is broken", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();
@@ -187,7 +187,7 @@ class SlowLogDisk extends SimulatedDisk {
   }
 }
 
-test("in relaxed mode a flush waits for the log, so that a power cut takes commits whole", async () => {
+test("in relaxed mode, a flush waits for the log, so that a power loss keeps or loses commits as a whole", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();
   const options = { durability: "relaxed" } as const;
@@ -218,9 +218,10 @@ test("in relaxed mode a flush waits for the log, so that a power cut takes commi
   await store.close();
 });
 
-// Verifies that the last row of a table is not the end of its commit. Method: the commit continues
-// in the next log file, whose sync hangs, while the first one was synced when the log rolled.
-test("in relaxed mode a flush waits for the whole of a commit that spans log files", async () => {
+// Verifies that a flush does not take the last row of a table for the end of its commit. The commit
+// continues in the next log file, whose sync hangs, while the first one was synced when the log
+// moved on.
+test("in relaxed mode, a flush waits for a whole commit that spans log files", async () => {
   const disk = new SlowLogDisk();
   const manifest = new MemoryManifest();
   const options = { durability: "relaxed" } as const;
@@ -246,7 +247,7 @@ test("in relaxed mode a flush waits for the whole of a commit that spans log fil
   await store.close();
 });
 
-test("a flush that joins another is a job that has begun, and ends with it", async () => {
+test("a flush that joins another is a job that has already begun, and ends with it", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[1, "a"]]);
   const jobs = new JobList(new ManualClock());

@@ -1,6 +1,6 @@
 /**
- * The job that bounds the size of history: it yields to other work, runs one check at a time, and
- * checks rarely where nothing can be discarded.
+ * Tests the job that limits the size of history: it yields to other work, runs one check at a time,
+ * and checks rarely where nothing can be discarded.
  */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
@@ -51,7 +51,7 @@ async function openWithHistory(): Promise<Opened> {
   return { clock, disk, manifest, store };
 }
 
-test("boundHistory yields to others, never runs two checks at once, and waits where nothing can be discarded", async () => {
+test("boundHistory yields to other work, never runs two checks at once, and waits where nothing can be discarded", async () => {
   const { clock, store } = await openWithHistory();
   store.boundHistory();
   store.boundHistory();
@@ -72,7 +72,7 @@ test("boundHistory yields to others, never runs two checks at once, and waits wh
   await store.close();
 });
 
-test("boundHistory ends when its store closes", async () => {
+test("boundHistory ends when its store is closed", async () => {
   const { clock, store } = await openWithHistory();
   clock.advance(2 * HOUR_MS);
   store.boundHistory();
@@ -81,7 +81,7 @@ test("boundHistory ends when its store closes", async () => {
   expect(clock.yieldCount).toBeLessThan(PAUSES);
 });
 
-test("boundHistory reports a deletion vector that cannot be opened, and looks again", async () => {
+test("boundHistory reports a deletion vector that cannot be opened, and tries again", async () => {
   const { clock, disk, manifest, store } = await openWithHistory();
   for (const { tableId } of TABLES) await store.flush(tableId);
   await store.close();

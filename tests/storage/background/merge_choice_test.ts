@@ -1,6 +1,6 @@
 /**
- * Verifies that whatever the size of flushes, a table has few segments, and large ones are copied
- * only a few times.
+ * Verifies that a table has few segments whatever the size of flushes, and that large segments are
+ * copied only a few times.
  */
 import { expect, test } from "bun:test";
 import {
@@ -19,7 +19,7 @@ const MERGED_ROWS_MAX = MERGE_BOUNDS.rowsMax;
 const ROW_BYTES = 40;
 
 /**
- * Returns the properties of segments of these sizes that the choice reads; those at `damaged` are
+ * Returns the properties of segments with these sizes that the choice reads; those at `damaged` are
  * quarantined.
  */
 function tableOf(
@@ -77,11 +77,14 @@ function repeated(count: number, flushRows: number): number[] {
 
 test.each([
   1000, 4097, 10_000, 32_769, 64_000, 100_000, 250_000, 262_145, 640_000, 1_500_000, 2_000_000,
-])("segmentsToMerge leaves few segments of 50 million rows, in flushes of %d", (flushRows) => {
-  const { copies, segments } = grown([flushRows]);
-  expect(segments.length).toBeLessThanOrEqual(32);
-  expect(copies).toBeLessThanOrEqual(7);
-});
+])(
+  "segmentsToMerge leaves few segments of 50 million rows after flushes of %d rows",
+  (flushRows) => {
+    const { copies, segments } = grown([flushRows]);
+    expect(segments.length).toBeLessThanOrEqual(32);
+    expect(copies).toBeLessThanOrEqual(7);
+  },
+);
 
 test.each([
   ["a load and a trickle", [999_999, ...repeated(24, 3000)]],
@@ -109,7 +112,7 @@ test.each([
   [30_000, 300],
   [3_000_000, 20],
 ])(
-  "segmentsToMerge makes no file too large of rows of %d bytes, in flushes of %d",
+  "segmentsToMerge creates no file that is too large, with rows of %d bytes and flushes of %d",
   (rowBytes, flushRows) => {
     const rows = 100_000_000_000 / rowBytes;
     const { copies, segments } = grown([flushRows], { rowBytes, rows });
@@ -118,7 +121,7 @@ test.each([
   },
 );
 
-test("runsWithin makes runs that each fit one file", () => {
+test("runsWithin returns runs that each fit into one file", () => {
   const rowBytes = 10_000;
   const { segments } = tableOf(repeated(30, 50_000), { rowBytes });
   const runs = runsWithin(segments, MERGE_BOUNDS);
@@ -128,7 +131,7 @@ test("runsWithin makes runs that each fit one file", () => {
   expect(Math.max(...runBytes)).toBeLessThanOrEqual(MERGE_BOUNDS.bytesMax);
 });
 
-test("segmentsToMerge takes fewer than eight when they fill a segment and each is at most half", () => {
+test("segmentsToMerge selects fewer than eight segments if they fill one and each is at most half", () => {
   expect(chosen(Array.from({ length: 5 }, () => 800_000))).toBeUndefined();
   expect(chosen(Array.from({ length: 6 }, () => 800_000))).toHaveLength(5);
   expect(chosen([2_000_000, 2_000_000, 2_000_000])).toEqual([2_000_000, 2_000_000]);
@@ -136,28 +139,28 @@ test("segmentsToMerge takes fewer than eight when they fill a segment and each i
   expect(chosen([4_000_000, 100_000, 4_000_000])).toBeUndefined();
 });
 
-test("segmentsToMerge leaves a large segment alone while little has come after it", () => {
+test("segmentsToMerge leaves a large segment alone while few rows have followed it", () => {
   const large = 1_000_000;
   expect(chosen([large, ...Array.from({ length: 7 }, () => 5000)])).toBeUndefined();
   expect(chosen([large, ...Array.from({ length: 8 }, () => 5000)])).toHaveLength(8);
   expect(chosen([large, ...Array.from({ length: 7 }, () => 150_000)])).toHaveLength(8);
-  // For the smallest segments, their neighbours do not matter.
+  // The neighbours of the smallest segments do not matter.
   const tiny = repeated(7, 1);
   expect(chosen([4000, ...tiny])).toHaveLength(8);
-  // The rows of a small segment may be wide, however.
+  // The rows of a small segment may be large, however.
   expect(chosen([4000, ...tiny], 10_000)).toBeUndefined();
   expect(chosen([4000, ...tiny, 1], 10_000)).toEqual([...tiny, 1]);
   expect(chosen([4000, ...repeated(7, 600)], 10_000)).toHaveLength(8);
 });
 
-test("segmentsToMerge takes the segments between two that stay unchanged, once", () => {
+test("segmentsToMerge selects the segments between two unchanged ones once", () => {
   expect(chosen([3_000_000, 5, 900_000, 3_000_000])).toEqual([5, 900_000]);
   expect(chosen([5, 900_000, 3_000_000])).toEqual([5, 900_000]);
   expect(chosen([3_000_000, 5, 900_000])).toBeUndefined();
   expect(chosen([3_000_000, 900_005, 3_000_000])).toBeUndefined();
 });
 
-test("segmentsToMerge leaves quarantined segments out, and merges the segments between two of them", () => {
+test("segmentsToMerge omits quarantined segments, and merges the segments between two of them", () => {
   const eight = repeated(8, 5000);
   expect(segmentsToMerge(tableOf(eight), MERGE_BOUNDS)).toHaveLength(8);
   const between = tableOf([...eight, 5000], { damaged: [0, 4] });

@@ -1,4 +1,4 @@
-/** The rows that a merge takes, their order, and how many at a time. */
+/** Tests which rows a merge keeps, their order, and how many it processes at a time. */
 import { expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
 import { portions } from "../../../src/storage/background/merge_order.ts";
@@ -81,7 +81,7 @@ function taken(
   return { rows, lengths, newRows, stretchCount, discardedCount, pastCount };
 }
 
-/** Decides by the plain form of the rule whether a row is kept. */
+/** Decides by a plain form of the rule whether a row is kept. */
 function plainFate(
   { isDeleted, owner, row, seq, source }: Version & { source: number; row: number },
   limits: HistoryLimits,
@@ -95,7 +95,7 @@ function plainFate(
   return obsoleteSince <= limits.settledSeq ? "past" : "current";
 }
 
-/** Returns adjacent sources: the seqs of each are above those of the preceding one. */
+/** Returns adjacent sources, each with seqs above those of the preceding one. */
 function randomSources(random: SeededRandom, sourceCount: number, ownersMax: number): Version[][] {
   return Array.from({ length: sourceCount }, (_, source) => {
     const owners = Array.from({ length: 1 + random.below(400) }, () => random.below(ownersMax));
@@ -122,10 +122,10 @@ function readersOf(sources: readonly (readonly Version[])[]): ReturnType<typeof 
   );
 }
 
-// Verifies that every row that is kept is taken once, into its output, by owner and then by seq,
-// and newRows gives its position among the current ones. Method: random owners, replacements, times
-// to live and retention floors, compared with a sort of all rows.
-test("rows are taken in ascending order of owner and seq, each into its output or none", () => {
+// Verifies that every row that is kept goes once into its output, by owner and then by seq, and
+// that newRows gives its position among the current ones. The test compares random owners,
+// replacements, times to live and retention floors with a sort of all rows.
+test("rows are merged in ascending order of owner and seq, each into its output or none", () => {
   const random = new SeededRandom(5);
   for (let round = 0; round < 60; round += 1) {
     const sources = randomSources(random, 1 + random.below(9), 1 + random.below(200));
@@ -174,9 +174,9 @@ test("rows are taken in ascending order of owner and seq, each into its output o
 });
 
 // Verifies that the history of many segments with overlapping seqs is returned as if it were one,
-// without the versions that are obsolete by the retention floor. Method: each version of a random
-// table lies in a random segment.
-test("rows of history are merged by seq, without those that are obsolete by the retention floor", () => {
+// without the versions that are obsolete by the retention floor. The test puts each version of a
+// random table into a random segment.
+test("rows of history are merged by seq, without versions obsolete by the retention floor", () => {
   const random = new SeededRandom(6);
   for (let round = 0; round < 60; round += 1) {
     const sourceCount = 1 + random.below(6);
@@ -218,7 +218,7 @@ test("rows of history are merged by seq, without those that are obsolete by the 
   }
 });
 
-test("rows of many owners are read as one stretch per source, and a portion is a row group", () => {
+test("rows of many owners are read as one range per source, and a portion is a row group", () => {
   const sourceRows = 50_000;
   const sources = [0, 1, 2].map((source) =>
     Array.from({ length: sourceRows }, (_, row) => ({
@@ -234,7 +234,7 @@ test("rows of many owners are read as one stretch per source, and a portion is a
   for (const reader of readers) reader.close();
 });
 
-/** Returns a segment of one owner with texts of these lengths, in units of 125,000 characters. */
+/** Returns a segment of one owner with strings of these lengths, in units of 125,000 characters. */
 function textSegmentOf(
   lengths: readonly number[],
   firstSeq: number,
@@ -253,9 +253,9 @@ function textSegmentOf(
   );
 }
 
-// Verifies that a merge holds few bytes at a time. Method: texts that fill some groups of 8 MiB,
-// one that exceeds a group alone, and a source of short texts after them.
-test("portions end where they have many bytes, and keep the order", () => {
+// Verifies that a merge holds few bytes at a time. The test uses strings that fill some groups of 8
+// MiB, one string that exceeds a group, and a source of short strings after them.
+test("portions end when they have many bytes, and keep the order", () => {
   const lengths = [
     Array.from({ length: 15 }, () => 6),
     [...Array.from({ length: 4 }, () => 6), 90, 0, 0, 90],
@@ -266,15 +266,15 @@ test("portions end where they have many bytes, and keep the order", () => {
   expect(rows.map(({ source, row }) => [source, row])).toEqual(
     lengths.flatMap((segment, source) => segment.map((_, row) => [source, row])),
   );
-  // A group has 67 units: 11 texts of 6, then 4 + 4 of 6, and each text of 90 alone.
+  // A group has 67 units: 11 strings of 6, then 4 + 4 of 6, and each string of 90 alone.
   expect(rowCounts).toEqual([11, 8, 1, 2, 1, 4]);
   for (const reader of readers) reader.close();
 });
 
-// Verifies that the bound on bytes also holds for rows that are large at the beginning of all
-// sources, although their groups are not. Method: long texts of the first owner of each source,
-// before many short ones of the next.
-test("portions weigh the rows that they take, not the groups of those", () => {
+// Verifies that the limit on bytes also holds for rows that are large at the beginning of all
+// sources, although their groups are not. The test puts long strings of the first owner of each
+// source before many short ones of the next.
+test("portions count the bytes of their own rows, not of the groups of these rows", () => {
   const perSource = 20_000;
   const readers = [0, 1, 2, 3].map((source) =>
     segmentOf(
@@ -294,7 +294,7 @@ test("portions weigh the rows that they take, not the groups of those", () => {
     ),
   );
   const { lengths, rows } = taken(readers, TEXT, KEEPS_ALL);
-  // A group has 13 texts of 625,000 bytes, and there are 40 texts.
+  // A group has 13 strings of 625,000 bytes, and there are 40 strings.
   expect(lengths.slice(0, 3)).toEqual([13, 13, 13]);
   expect(rows.length).toBe(4 * perSource);
   for (const reader of readers) reader.close();

@@ -1,5 +1,6 @@
 /**
- * Merging keeps every version, whatever is written or read in the meantime, and despite crashes.
+ * Verifies that merging preserves every version, whatever is written or read in the meantime, and
+ * despite crashes.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
@@ -31,14 +32,15 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns how many segments have current versions: a merge leaves one of them, and one of history.
+ * Returns how many segments contain current versions. A merge leaves one of them, and one of
+ * history.
  */
 function currentCount(store: LocalStore): number {
   return store.segments().filter(({ kind }) => kind === "current").length;
 }
 
 /**
- * Writes seven segments of rows of two owners that replace one another, and an eighth in memory.
+ * Writes seven segments with rows of two owners that replace one another, and an eighth in memory.
  */
 async function almostDue(store: LocalStore): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
@@ -80,7 +82,7 @@ test("eight flushed segments become one, and every earlier seq reads as before",
   await again.close();
 });
 
-/** A clock that records the largest number of replacements that were noted in one tick. */
+/** A clock that records the largest number of replacements that were recorded in one tick. */
 class NotingClock extends HastyClock {
   mostPerTurn = 0;
   noted = 0;
@@ -93,7 +95,7 @@ class NotingClock extends HastyClock {
 }
 
 /**
- * Returns how many replacements one tick of a merge carries over, for two segments of 50,000 rows.
+ * Returns how many replacements a merge of two segments of 50,000 rows carries over in one tick.
  */
 async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promise<number> {
   const clock = new NotingClock();
@@ -119,11 +121,11 @@ async function mostReplacedAtOnce({ isMerging }: { isMerging: boolean }): Promis
   return clock.mostPerTurn;
 }
 
-test("a merge takes along the replaced rows of its segments over many turns", async () => {
+test("a merge carries over the replaced rows of its segments in many ticks", async () => {
   expect(await mostReplacedAtOnce({ isMerging: false })).toBeWithin(1, 40_000);
 });
 
-test("a merge carries over in steps the rows that a large commit replaces in the meantime", async () => {
+test("a merge carries over in steps the rows that a large commit replaces meanwhile", async () => {
   expect(await mostReplacedAtOnce({ isMerging: true })).toBeWithin(1, 40_000);
 });
 
@@ -212,7 +214,7 @@ test("a crash before any operation of a merge changes nothing", async () => {
   }
 });
 
-test("a disk that fails once, anywhere in a merge, changes nothing, and the merge is done later", async () => {
+test("a merge in which the disk fails once at any point changes nothing, and is done later", async () => {
   for (let nth = 1, isPast = false; !isPast; nth += 3) {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
@@ -222,7 +224,7 @@ test("a disk that fails once, anywhere in a merge, changes nothing, and the merg
     const code = nth % 2 === 0 ? "EIO" : "ENOSPC";
     let count = 0;
     disk.faultPlan = (operation, path) => {
-      // A segment that the disk cannot read counts as damage, which another test covers.
+      // A segment that the disk cannot read counts as damaged, which another test covers.
       const counts = !["read", "map"].includes(operation) && !path.endsWith(".wal");
       if (!counts || (operation === "open" && path.includes("/segments/"))) return undefined;
       count += 1;
@@ -249,7 +251,7 @@ test("a disk that fails once, anywhere in a merge, changes nothing, and the merg
   }
 });
 
-test("a scan that was opened before a merge reads on from the files that the merge replaced", async () => {
+test("a scan that was opened before a merge continues with the files that the merge replaced", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE] });
   await almostDue(store);
@@ -267,7 +269,7 @@ test("a scan that was opened before a merge reads on from the files that the mer
   await store.close();
 });
 
-/** Starts each merge when the test requests it. */
+/** Starts each merge when the test asks for it. */
 class HeldMerges extends InThreadWork {
   readonly #held: (() => void)[] = [];
 
@@ -294,7 +296,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   const store = await openStore({ disk, manifest, clock, segmentWork, definitions: [TABLE] });
   await almostDue(store);
   await store.flush(1);
-  // The sources' deletion vectors have already been copied, and contain none of this.
+  // The deletion vectors of the sources have already been copied, without any of this.
   await commit(store, 1, "update", [[7, "while merged"]], 1);
   await commit(store, 1, "delete", [[7, "7"]], 2);
   await store.flush(1);
@@ -305,7 +307,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   await settled();
   expect(currentCount(store)).toBe(2);
   expect(everything(store)).toEqual(before);
-  // The merged segment has the deletion vector that the merge has written.
+  // The merged segment has the deletion vector that the merge wrote.
   const merged = manifest.load().segments.find(({ segmentId }) => segmentId === 9);
   expect([merged?.deletionGeneration, merged?.deletionHash?.generation]).toEqual([1, 1]);
   const left = { disk: disk.crash({ keep: "none" }), manifest: manifest.restart() };
@@ -315,7 +317,7 @@ test("a table is flushed while it is merged, and the changes of both survive a c
   await again.close();
 });
 
-test("a flush that failed during a merge is tried again, and the merge after the next flush", async () => {
+test("a flush that failed during a merge is repeated, and the merge after the next flush", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const segmentWork = new HeldMerges({ disk, clock });
@@ -340,8 +342,8 @@ test("a flush that failed during a merge is tried again, and the merge after the
   await store.close();
 });
 
-// Verifies that rows that must stay hidden do not become live again, although no vector records
-// their replacements. Method: the middle one of three segments cannot be read for a moment during
+// Verifies that rows that must stay hidden do not become live again, although no deletion vector
+// records their replacements. The middle one of three segments cannot be read for a moment during
 // startup.
 test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () => {
   const disk = new SimulatedDisk();
@@ -361,8 +363,8 @@ test("COMPACT leaves a quarantined segment unchanged, wherever it is", async () 
     path.endsWith("/2.seg") ? { code: "EIO" as const } : undefined;
   const kept = manifest.restart();
   const again = await openStore({ disk, manifest: kept, definitions: [TABLE] });
-  // The log contained the replacements of its rows, and the flush removes the log: the quarantine
-  // is permanent.
+  // The log contained the replacements of its rows, and the flush removes the log, so the
+  // quarantine is permanent.
   await again.flush(1);
   disk.faultPlan = undefined;
   const listed = kept.load().segments.find(({ segmentId }) => segmentId === 2);
@@ -405,14 +407,14 @@ test("an owner whose only row in memory was refused is erased", async () => {
   await store.close();
 });
 
-test("an erasure in a store that has closed ends, and erases nothing", async () => {
+test("an erasure in a closed store ends without erasing anything", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[1, "row"]], 7);
   await store.close();
   expect(await store.erase(1, 7)).toBe(0);
 });
 
-/** Flips bits of a segment. A second call restores them. */
+/** Flips bits in a segment. A second call restores them. */
 function flip(disk: SimulatedDisk, name: string): void {
   for (let at = 70; at < 400; at += 8) disk.damage(`${DATA_PATH}/segments/1/${name}`, at);
 }
@@ -430,7 +432,7 @@ test("an erasure that encounters damage fails, and does not count as done", asyn
   const again = await openStore({ disk, manifest: kept, clock, definitions: [TABLE], segmentWork });
   const erasing = again.erase(1, 7).catch(String);
   await settled();
-  // A reader finds the damage during the merge, for which the file is intact.
+  // A reader finds the damage during the merge, for which the file was intact.
   flip(disk, "1.seg");
   expect(() => readRows(again, TABLE, { owner: 7 })).toThrow();
   flip(disk, "1.seg");
@@ -439,7 +441,7 @@ test("an erasure that encounters damage fails, and does not count as done", asyn
   await again.close();
 });
 
-test("a damaged deletion vector prevents the discard of history only in its segment", async () => {
+test("a damaged deletion vector prevents history from being discarded only in its segment", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const clock = new ManualClock();

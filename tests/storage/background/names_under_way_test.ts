@@ -1,6 +1,6 @@
 /**
- * While a flush or a merge waits for the names of its new files to become durable, no other work
- * waits for them: rows are changed, and tables dropped, in between.
+ * Verifies that no other work waits while a flush or a merge waits for the names of its new files
+ * to become durable: rows are changed, and tables dropped, in between.
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -23,14 +23,14 @@ const SEGMENTS = `${DATA_PATH}/segments/1`;
 const SEGMENT_OF = { flush: "1.seg", compact: "3.seg" } as const;
 
 /**
- * A disk that, once shut, syncs directories only when a test requests it. No caller may wait for
+ * A disk that, once stopped, syncs directories only when a test asks for it. No caller may wait for
  * one synchronously.
  */
 class GatedDisk extends ForwardingDisk {
   isShut = false;
   readonly reached: PromiseWithResolvers<void> = Promise.withResolvers<void>();
   readonly opened: PromiseWithResolvers<void> = Promise.withResolvers<void>();
-  /** Paths of pending segments whose writes did not wait for the disk. */
+  /** Paths of unpublished segments whose writes did not wait for the disk. */
   readonly delayed: string[] = [];
 
   override open(path: string, options: OpenOptions): DiskFile {
@@ -65,8 +65,8 @@ async function opened(disk: GatedDisk, manifest: MemoryManifest): Promise<LocalS
   return store;
 }
 
-describe.each(["flush", "compact"] as const)("in a %s", (work) => {
-  /** Starts the work, and returns when its names are being synced. */
+describe.each(["flush", "compact"] as const)("during a %s", (work) => {
+  /** Starts the work, and returns while its names are being synced. */
   async function begun(): Promise<{
     disk: GatedDisk;
     manifest: MemoryManifest;
@@ -88,7 +88,7 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
 
   const rowsOf = (store: LocalStore): unknown => readRows(store, TABLE).map(([, ...row]) => row);
 
-  test("rows that are changed in the meantime stay changed, there and after a restart", async () => {
+  test("rows that change while file names are synced stay changed, even after a restart", async () => {
     const { disk, ended, manifest, store } = await begun();
     await commit(store, 1, "update", [[1, "c"]]);
     await commit(store, 1, "delete", [[2, null]]);
@@ -103,7 +103,7 @@ describe.each(["flush", "compact"] as const)("in a %s", (work) => {
     expect(rowsOf(await opened(disk, manifest.restart()))).toEqual([[1, "c"]]);
   });
 
-  test("a table that is dropped in the meantime leaves no file", async () => {
+  test("a table that is dropped while file names are synced leaves no file", async () => {
     const { disk, ended, store } = await begun();
     store.dropTable(1);
     disk.opened.resolve();

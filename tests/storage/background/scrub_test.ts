@@ -1,4 +1,7 @@
-/** Segments are read for damage once a week, whether or not anything else reads them. */
+/**
+ * Verifies that segments are read once a week to find damage, whether or not anything else reads
+ * them.
+ */
 import { expect, test } from "bun:test";
 import { HOUR_MS } from "../../../src/base/clock.ts";
 import { dataPathsOf } from "../../../src/storage/files.ts";
@@ -30,7 +33,8 @@ interface World {
 }
 
 /**
- * Returns three segments of one table, the first with a deletion vector, and one of another table.
+ * Returns three segments of one table, the first with a deletion vector, and one segment of another
+ * table.
  */
 async function world(): Promise<World> {
   const clock = new ManualClock();
@@ -59,7 +63,7 @@ async function pass(
     clock.advance(HOUR_MS);
     store.scrub();
     await Promise.all(jobs.all().map(({ ended }) => ended));
-    // A scrub ends a little later than its job.
+    // A scrub ends slightly later than its job.
     await clock.yield();
     after();
   }
@@ -91,14 +95,14 @@ test("every segment is read within a week, each in its hour", async () => {
 });
 
 test.each(["1.seg", "1.1.dv"])(
-  "damage of %s is found, and only its segment is removed",
+  "damage to %s is found, and only its segment is removed",
   async (name) => {
     const all = await world();
     const { disk, store } = all;
     disk.damage(`${PATHS.segments}/1/${name}`, 40);
     await pass(PERIOD_HOURS, all);
     const statuses = store.segments().map(({ segmentId, status }) => `${segmentId} ${status}`);
-    // A vector that is in memory is intact, and is written again.
+    // A deletion vector in memory is intact, and is written again.
     const first = name === "1.seg" ? "1 quarantined" : "1 live";
     expect(statuses).toEqual([first, "2 live", "3 live", "4 live"]);
     expect(readRows(store, OTHER).length).toBe(1);
@@ -124,7 +128,7 @@ test("hours without a scrub are made up for, and a clock that is set back does n
   await all.store.close();
 });
 
-test("a server that runs only by day, and not at weekends, reads segments whose turn is at night", async () => {
+test("a server that runs only in the daytime and not at weekends also reads segments due at night", async () => {
   const { clock, disk, manifest, store } = await world();
   await store.close();
   const hourOfWeek = (): number => Math.floor(clock.nowMs() / HOUR_MS) % WEEK_HOURS;
@@ -149,7 +153,7 @@ test("a server that runs only by day, and not at weekends, reads segments whose 
   expect(read.size).toBe(4);
 });
 
-test("a segment that cannot be opened does not keep the others from being read, and fails its job", async () => {
+test("a segment that cannot be opened does not keep others from being read, but fails its job", async () => {
   const all = await world();
   const { clock, disk, jobs, store } = all;
   clock.advance(WEEK_HOURS * HOUR_MS);
@@ -166,7 +170,7 @@ test("a segment that cannot be opened does not keep the others from being read, 
   await store.close();
 });
 
-test("a scrub that is killed, or whose store closes, reads no further", async () => {
+test("a scrub that is killed, or whose store is closed, stops reading", async () => {
   for (const how of ["killed", "closed"]) {
     const all = await world();
     const { clock, disk, jobs, store } = all;

@@ -1,6 +1,6 @@
 /**
- * Merges separate current versions from history: where each version goes, how a crash or a
- * concurrent replacement affects it, and when the separation is due.
+ * Tests how merges separate current versions from history: where each version goes, how a crash or
+ * a concurrent replacement affects it, and when the separation is due.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, LocalStoreOptions } from "../../../src/storage/mod.ts";
@@ -57,7 +57,7 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Returns everything except the position; a tombstone that nothing replaced looks as it does in
+ * Returns everything except the position. A tombstone that nothing replaced looks as it does in
  * history.
  */
 function contentOf({ isDeleted, owner, prev, replacedBy, seq, value }: StoredVersion): unknown {
@@ -90,7 +90,7 @@ async function filled(store: LocalStore): Promise<void> {
   await store.flush(1);
 }
 
-test("a merge moves the versions that are over for good, each with the seq that replaced it", async () => {
+test("a merge moves obsolete versions to history, each with the seq that replaced it", async () => {
   const opened = new Opened();
   const store = await opened.open();
   await filled(store);
@@ -107,7 +107,7 @@ test("a merge moves the versions that are over for good, each with the seq that 
   await store.close();
 });
 
-test("versions that were replaced above the flushed seq stay current, and move with the next merge", async () => {
+test("versions replaced above the flushed seq stay current, and move with the next merge", async () => {
   const opened = new Opened();
   const store = await opened.open();
   await filled(store);
@@ -134,7 +134,7 @@ test("rows that are replaced while they are merged stay current with their repla
   }
   opened.disk.holdsSyncs = false;
   await commit(store, 1, "delete", [[8, null]]);
-  // This key has a tombstone that goes to history.
+  // This key has a tombstone that moves to history.
   await commit(store, 1, "insert", [[3, "again"]]);
   const [flushed] = [store.flush(1)];
   opened.disk.releaseSyncs();
@@ -155,7 +155,7 @@ test("rows that are replaced while they are merged stay current with their repla
   await again.close();
 });
 
-test("a segment without current versions becomes history alone", async () => {
+test("a segment without current versions becomes history as a whole", async () => {
   const opened = new Opened();
   const store = await opened.open();
   const keys = [1, 2, 3];
@@ -178,7 +178,7 @@ test("a segment without current versions becomes history alone", async () => {
   await store.close();
 });
 
-test("history ends at the retention floor, a whole file without another, and low watermarks say so", async () => {
+test("history ends at the retention floor, and low watermarks reflect this", async () => {
   const opened = new Opened();
   const store = await opened.open();
   await filled(store);
@@ -215,7 +215,7 @@ test("history segments count where history takes too much space, and the oldest 
   await store.close();
 });
 
-test("damage in a history segment refuses readers who need it, and no others", async () => {
+test("damage in a history segment is reported only to readers that need it", async () => {
   const opened = new Opened();
   const store = await opened.open();
   await filled(store);
@@ -246,7 +246,7 @@ test("damage in a history segment refuses readers who need it, and no others", a
   await again.close();
 });
 
-test("COMPACT merges history, and discards the part that is obsolete by the retention floor", async () => {
+test("COMPACT merges history, and discards the part below the retention floor", async () => {
   const opened = new Opened();
   const store = await opened.open();
   await filled(store);
@@ -262,7 +262,7 @@ test("COMPACT merges history, and discards the part that is obsolete by the rete
   await store.close();
 });
 
-test("an erased owner is gone from history, too", async () => {
+test("an erased owner also disappears from history", async () => {
   const opened = new Opened();
   const store = await opened.open();
   for (const owner of [1, 2]) {
@@ -277,7 +277,7 @@ test("an erased owner is gone from history, too", async () => {
   await store.close();
 });
 
-test("a crash before any operation of a merge that splits history loses and doubles no version", async () => {
+test("a crash during a merge that splits history neither loses nor duplicates versions", async () => {
   const versionsOf = (opened: Opened): unknown[] =>
     opened.versions().map(({ owner, prev, seq }) => ({ owner, prev, seq }));
   let crashes = 0;
@@ -311,7 +311,7 @@ test("a crash before any operation of a merge that splits history loses and doub
   expect(crashes).toBeGreaterThan(10);
 });
 
-test("a segment is separated once three tenths of it are over for good, and history is merged", async () => {
+test("a segment is separated once three tenths of it are obsolete, and history is merged", async () => {
   const opened = new Opened();
   const mergeBounds = {
     fanIn: 4,

@@ -1,6 +1,6 @@
 /**
- * The consistency of segments of current versions with those of history: no fault is found in files
- * that a store wrote, whatever happened to it, and each injected fault is found.
+ * Tests the consistency check between segments of current versions and those of history: it finds
+ * no fault in files that a store wrote, whatever happened to it, and finds each injected fault.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/check/check_history_test.ts
  */
@@ -93,7 +93,7 @@ async function written(random: SeededRandom, steps: number): Promise<Directory> 
   return { disk, manifest };
 }
 
-test("nothing is found in files that a store writes", async () => {
+test("the check finds nothing in files that a store writes", async () => {
   const random = new SeededRandom(seedOf(7));
   for (let round = 0; round < amountOf({ usual: 4, thorough: 20 }); round += 1) {
     const directory = await written(random, 300);
@@ -113,7 +113,8 @@ interface Row {
 }
 
 /**
- * For two owners, key 1 is updated, 2 is deleted and 3 stays. All replaced versions are in history.
+ * Updates key 1, deletes key 2 and keeps key 3, for two owners. All replaced versions are in
+ * history.
  */
 async function small(): Promise<Directory & { current: SegmentEntry; history: SegmentEntry }> {
   const disk = new SimulatedDisk();
@@ -160,7 +161,7 @@ function rowsOf(disk: SimulatedDisk, entry: SegmentEntry): Row[] {
   return rows;
 }
 
-/** Replaces a segment by one with other rows, intact in every byte. */
+/** Replaces a segment by one with other rows, in which every byte is valid. */
 function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: readonly Row[]): void {
   const all = rows.toSorted((a, b) => a.owner - b.owner || a.seq - b.seq);
   const numbers = (of: (row: Row) => number): Float64Array => Float64Array.from(all, of);
@@ -209,9 +210,9 @@ function rewrite({ disk, manifest }: Directory, entry: SegmentEntry, rows: reado
   manifest.publish({ changeSegments: [changed] });
 }
 
-// A merge that mistakes a current row for a replaced one would leave this.
+// A merge that mistook a current row for a replaced one would leave this.
 test.each(["the next one", "the flushed one"])(
-  "a row that is current and lies in history, as if replaced by %s, is found",
+  "the check finds a current row in history, as if replaced by %s",
   async (what) => {
     const directory = await small();
     const { current, disk, history, manifest } = directory;
@@ -235,7 +236,7 @@ test.each(["the next one", "the flushed one"])(
   },
 );
 
-test("an owner whose history a merge has skipped is found", async () => {
+test("the check finds an owner whose history a merge has skipped", async () => {
   const directory = await small();
   const { disk, history } = directory;
   rewrite(
@@ -250,7 +251,7 @@ test("an owner whose history a merge has skipped is found", async () => {
   expect(damaged).toEqual([]);
 });
 
-test("versions discarded by the low watermark of their owner are not missed", async () => {
+test("the check does not miss versions discarded by the low watermark of their owner", async () => {
   const directory = await small();
   const { disk, history, manifest } = directory;
   rewrite(
@@ -265,7 +266,7 @@ test("versions discarded by the low watermark of their owner are not missed", as
 });
 
 test.each(["highestReplacingSeq", "lowestReplacingSeq"] as const)(
-  "a %s that is one too low is found",
+  "the check finds a %s that is one too low",
   async (bound) => {
     const directory = await small();
     const { history, manifest } = directory;
@@ -278,7 +279,7 @@ test.each(["highestReplacingSeq", "lowestReplacingSeq"] as const)(
   },
 );
 
-test("history of which nothing is listed is found", async () => {
+test("the check finds unlisted history", async () => {
   const { disk, manifest, current, history } = await small();
   manifest.publish({ removeSegmentIds: [history.segmentId] });
   const live = defined(
@@ -292,7 +293,7 @@ test("history of which nothing is listed is found", async () => {
   );
 });
 
-test("a version that lies in two segments is found", async () => {
+test("the check finds a version that is in two segments", async () => {
   const directory = await small();
   const { current, disk, history } = directory;
   const [doubled] = rowsOf(disk, history);
@@ -301,7 +302,7 @@ test("a version that lies in two segments is found", async () => {
   expect(what).toContainEqual(expect.stringMatching(/is in segment \d+ as well$/));
 });
 
-test("a seq of a replacement that is one off, or above the flushed one, is found", async () => {
+test("the check finds a seq of a replacement that is off by one, or above the flushed seq", async () => {
   for (const change of [1, -1, 2 ** 40]) {
     const directory = await small();
     const { disk, history } = directory;
@@ -320,7 +321,7 @@ test("a seq of a replacement that is one off, or above the flushed one, is found
   }
 });
 
-test("a deletion vector that lacks a replacement is found by comparison with history", async () => {
+test("the check finds a deletion vector that lacks a replacement, by comparison with history", async () => {
   const directory = await small();
   const { disk, manifest } = directory;
   const options = { definitions: [TABLE] };

@@ -1,6 +1,6 @@
 /**
- * A columnar write has the same effect as one by rows: in the log byte for byte, and in the columns
- * of a memtable. A store accepts and refuses the same writes in both forms.
+ * Verifies that a columnar write has the same effect as one by rows: in the log byte for byte, and
+ * in the columns of a memtable. A store accepts and refuses the same writes in both forms.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -95,7 +95,7 @@ function encoded(
   return groups;
 }
 
-test("addBatch writes the same as addRow, also when a commit is split", () => {
+test("addBatch writes the same as addRow, even if a commit is split", () => {
   const random = new SeededRandom(11);
   const rows = Array.from({ length: ROWS }, (): Row => TYPES.map((it) => valueOf(it, random)));
   const columns = TYPES.map((type, at) =>
@@ -116,7 +116,10 @@ test("addBatch writes the same as addRow, also when a commit is split", () => {
   expect(byRows.length).toBeGreaterThan(1);
 });
 
-/** Types that are written column by column: numbers and texts, of every distinguished length. */
+/**
+ * Types that are written column by column: numbers and texts of every length that is handled
+ * differently.
+ */
 const PLAIN_TYPES: readonly DataType[] = [BIGINT, INT, DOUBLE, TEXT, TEXT];
 const PLAIN_COLUMNS = COLUMNS.slice(0, PLAIN_TYPES.length);
 const LENGTHS = [0, 1, 16, 17, 127, 128, 300, 16_383, 16_384, 20_000];
@@ -171,7 +174,7 @@ test.each([
   expect(byColumns).toEqual(byRows);
 });
 
-test("addBatch refuses a row of numbers and texts that is too large, and no smaller one", () => {
+test("addBatch refuses a row of numbers and texts only if it is too large", () => {
   const bytes = 4096 - 1 - 1 - 2;
   const one = Float64Array.of(1);
   const write: TableWrite = { tableId: 7, owner: 9, operation: "insert", rows: [] };
@@ -253,7 +256,7 @@ test.each(KEYED)(
     const refusals = new Set<string>();
     let next = 1;
     for (let round = 0; round < 120; round += 1) {
-      // Most ids are above all others, and the rest lie among them. Some occur twice, or are too
+      // Most ids are above all others, and the rest are among them. Some occur twice, or are too
       // large.
       const from = random.chance(0.6) ? next : random.below(next + 1);
       const step = random.between(1, 3);

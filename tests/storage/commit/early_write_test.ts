@@ -1,8 +1,8 @@
 /**
- * Writes that begin as soon as the disk is free: a large columnar commit is written in its own
- * tick, before its values are in the memtable. Commits that waited for a sync are written before
- * the writers of that sync get their responses. Either kind is rolled back or acknowledged like any
- * other.
+ * Tests writes that begin as soon as the disk is free. A large columnar commit is written in its
+ * own tick, before its values are in the memtable. Commits that waited for a sync are written
+ * before the writers of that sync get their responses. Both kinds are rolled back or acknowledged
+ * like any other commit.
  */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
@@ -23,9 +23,9 @@ import {
 
 const TABLE = defineTable(1, [INT, TEXT]);
 const TEXT_OF_ROW = "x".repeat(200);
-/** The size of a log file that has space for all early writes of a test. */
+/** The size of a log file with space for all early writes of a test. */
 const ONE_FILE = { walSegmentBytes: 1_048_576 };
-/** The number of rows of more than 200 bytes that exceeds the threshold of an early write. */
+/** A number of rows of more than 200 bytes that exceeds the threshold of an early write. */
 const LARGE = 200;
 
 function rowsFrom(first: number, count: number): Row[] {
@@ -48,7 +48,7 @@ function expectInOrder(disk: RecordingDisk, events: readonly number[]): void {
   expect(events.includes(-1)).toBe(false);
 }
 
-test("a large batch is written before its writer continues, a small one with its group", async () => {
+test("a large batch is written before its writer continues, and a small one with its group", async () => {
   const disk = new RecordingDisk(new SimulatedDisk());
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   const small = insert(store, rowsFrom(0, 1));
@@ -133,7 +133,7 @@ test.each([
   },
 );
 
-test("a full disk takes a batch back that was written early, and everything after it", async () => {
+test("a full disk rolls back a batch that was written early, and everything after it", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const store = await openStore({ disk, manifest, definitions: [TABLE], options: ONE_FILE });
@@ -163,7 +163,7 @@ test("a full disk takes a batch back that was written early, and everything afte
   await Promise.all([store.close(), again.close()]);
 });
 
-test("an early write that fails otherwise is fatal: no writer is told that it was refused", async () => {
+test("any other failure of an early write is fatal, and no writer is told that it was refused", async () => {
   const disk = new SimulatedDisk();
   let fatal: unknown;
   const onFatal = (cause: unknown): void => {
@@ -184,7 +184,7 @@ test("an early write that fails otherwise is fatal: no writer is told that it wa
   await store.close();
 });
 
-test("closing waits for the refusal of an early write", async () => {
+test("close waits for the refusal of an early write", async () => {
   const disk = new SimulatedDisk();
   const store = await openStore({ disk, definitions: [TABLE], options: ONE_FILE });
   disk.faultPlan = (operation, path) =>

@@ -1,6 +1,6 @@
 /**
- * A commit that is prepared over many ticks: the effects of concurrent work, and the state after a
- * crash. Large commits bring their own memtable, so some here have one row more than fits.
+ * Tests a commit that is prepared over many ticks: the effects of concurrent work, and the state
+ * after a crash. Large commits bring their own memtable, so some tests use one more row than fits.
  */
 import { describe, expect, test } from "bun:test";
 import { ROW_GROUP_ROWS_MAX } from "../../../src/base/limits.ts";
@@ -42,7 +42,7 @@ function valuesOf(store: LocalStore): unknown[][] {
   return readRows(store, TABLE).map(([, ...row]) => row);
 }
 
-/** Compares many rows. Printing their differences would take minutes. */
+/** Compares many rows. If the assertion printed their differences, it would take minutes. */
 function expectRows(store: LocalStore, rows: readonly (readonly unknown[])[]): void {
   expect(JSON.stringify(valuesOf(store)) === JSON.stringify(rows)).toBe(true);
 }
@@ -78,7 +78,7 @@ function stagedBy(
 }
 
 describe.each(FORMS)("%s", (form) => {
-  test("it is invisible before its commit, and visible as a whole afterwards", async () => {
+  test("a staged commit is invisible before it completes, and visible as a whole afterwards", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
@@ -99,7 +99,7 @@ describe.each(FORMS)("%s", (form) => {
     ["into an empty memtable", 0],
     ["after the rows of another commit", 1],
   ])(
-    "rows of several owners and without values come %s, and are found again",
+    "rows of several owners and without values are staged %s, and are found again",
     async (_, others) => {
       const store = await openStore({ definitions: [TABLE] });
       if (others > 0) await commit(store, 1, "insert", [[0, "theirs"]]);
@@ -135,7 +135,7 @@ describe.each(FORMS)("%s", (form) => {
     },
   );
 
-  test("startup reads the same rows, under the same seqs, from the log", async () => {
+  test("startup reads the same rows with the same seqs from the log", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const definitions = [TABLE];
@@ -162,7 +162,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.close();
   });
 
-  test("an abandoned commit leaves nothing", async () => {
+  test("an abandoned staged commit leaves nothing", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const store = await openStore({ disk, manifest, definitions: [TABLE] });
@@ -182,7 +182,7 @@ describe.each(FORMS)("%s", (form) => {
     ["delete", "update"],
     ["insert", "insert"],
   ] as const)(
-    "an %s of a key is refused after an %s of it by another",
+    "an %s of a key is refused after an %s of it by another commit",
     async (operation, other) => {
       const store = await openStore({ definitions: [TABLE] });
       await commit(store, 1, "insert", numbered(3, "old"));
@@ -224,7 +224,7 @@ describe.each(FORMS)("%s", (form) => {
     },
   );
 
-  test("flushes of other keys in the meantime refuse nothing", async () => {
+  test("concurrent flushes of other keys cause no refusal", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
@@ -242,7 +242,7 @@ describe.each(FORMS)("%s", (form) => {
     await store.close();
   });
 
-  test("rows committed before a key was looked up, and after the snapshot, conflict at once", async () => {
+  test("rows committed after the snapshot, before a key was looked up, conflict at once", async () => {
     const store = await openStore({ definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(3, "old"));
     const { add } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
@@ -253,7 +253,7 @@ describe.each(FORMS)("%s", (form) => {
     await store.close();
   });
 
-  test("the same key twice is a duplicate", async () => {
+  test("the same key twice in a staged commit is a duplicate", async () => {
     const store = await openStore({ definitions: [TABLE] });
     const { add } = stagedBy(form, store, {});
     const adding = async (): Promise<void> => add(write("insert", [...numbered(2, "x"), [1, "y"]]));
@@ -261,7 +261,7 @@ describe.each(FORMS)("%s", (form) => {
     await store.close();
   });
 
-  test("a large one brings its own memtable, and flushes and merges meanwhile do not matter", async () => {
+  test("a large staged commit brings its own memtable, and is unaffected by flushes and merges", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const clock = new ManualClock();
@@ -270,7 +270,7 @@ describe.each(FORMS)("%s", (form) => {
     const { add, staged } = stagedBy(form, store, { snapshotSeq: store.appliedSeq });
     for (let from = 0; from < MANY; from += 4096) {
       add(write("update", numbered(Math.min(4096, MANY - from), "new", from)));
-      // The version to be replaced moves from the memtable to a segment, and further.
+      // The version to be replaced moves from the memtable to a segment, and then to others.
       if (from === 8192) await store.flush(1);
       if (from === 16_384) await commit(store, 1, "insert", [[-1, "theirs"]]);
       if (from === 32_768) {
@@ -303,7 +303,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.close();
   });
 
-  test("a crash before its last part is durable leaves nothing of it", async () => {
+  test("a crash before the last part is durable leaves nothing of a staged commit", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const clock = new ManualClock();
@@ -338,7 +338,7 @@ describe.each(FORMS)("%s", (form) => {
     await store.close();
   });
 
-  test("a disk that is full at its third part takes all of it back", async () => {
+  test("a disk that is full at the third part rolls back all of a staged commit", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const definitions = [TABLE];
@@ -373,7 +373,7 @@ describe.each(FORMS)("%s", (form) => {
     await again.close();
   });
 
-  test("a full disk that rolls back rows that were read in between refuses the rest of it", async () => {
+  test("a full disk that rolls back rows that were read in between refuses the rest of the commit", async () => {
     const disk = new SimulatedDisk();
     const store = await openStore({ disk, definitions: [TABLE] });
     await commit(store, 1, "insert", numbered(1, "old"));
@@ -394,7 +394,7 @@ describe.each(FORMS)("%s", (form) => {
   });
 });
 
-test("a row of the turn in which it is added conflicts only with later commits", async () => {
+test("a row added in the tick in which it was read conflicts only with later commits", async () => {
   const other = defineTable(3, [{ kind: "int" }, { kind: "text" }]);
   const store = await openStore({ definitions: [TABLE, other] });
   await commit(store, 3, "insert", [[1, "a"]]);
@@ -430,7 +430,7 @@ test("rows added after the table was altered are refused before they are looked 
   await store.close();
 });
 
-test("a damaged deletion vector is found before the commit, of which nothing remains", async () => {
+test("a damaged deletion vector is found before the commit, which leaves nothing", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const definitions = [TABLE];
@@ -462,7 +462,7 @@ test("a row that is deleted twice from a table without a key is refused", async 
   await store.close();
 });
 
-test("an insert by columns finds the keys of all memtables that wait for a flush", async () => {
+test("a columnar insert finds the keys of all memtables that wait for a flush", async () => {
   const store = await openStore({ definitions: [TABLE] });
   await commit(store, 1, "insert", [[5, "in the first"]]);
   for (const key of [2_000_000, 1_000_000]) {
@@ -513,7 +513,7 @@ test("a commit that an owner began before being erased is refused", async () => 
   await store.close();
 });
 
-/** The number of rows of 4 KB that exceeds the bound, and several parts of small log files. */
+/** A number of rows of 4 KB that exceeds the limit, and several parts of small log files. */
 const WIDE: readonly Row[] = numbered(50, "x".repeat(4000));
 
 test.each([
@@ -561,13 +561,13 @@ test("a few long rows stay in the current memtable", async () => {
   await commit(store, 1, "update", [[99, "after"]]);
   expectRows(store, [...long, [99, "after"]]);
   await store.flush(1);
-  // The earlier row is in a segment by itself.
+  // The earlier row is in a segment of its own.
   expect(store.segments()[0]?.rowCount).toBe(1);
   expectRows(store, [...long, [99, "after"]]);
   await store.close();
 });
 
-test("startup puts a large commit of one table into several memtables, each of whole commits", async () => {
+test("startup puts a large commit to one table into several memtables, each with whole commits", async () => {
   const parts = { disk: new SimulatedDisk(), manifest: new MemoryManifest(), definitions: [TABLE] };
   const options = { walSegmentBytes: 32_768, rowBytesMax: 8192, replayedBytesMax: 100_000 };
   const store = await openStore({ ...parts, options });

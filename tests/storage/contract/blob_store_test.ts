@@ -1,5 +1,6 @@
 /**
- * Blobs: durable once published, gone once discarded, and never outside the data directory.
+ * Tests blobs: they are durable once published, gone once discarded, and never outside the data
+ * directory.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -78,7 +79,7 @@ test("a published blob survives every crash", async () => {
   }
 });
 
-test("a published blob survives a crash after a process that was killed had made its directory", async () => {
+test("a published blob survives a crash after a killed process had created its directory", async () => {
   const disk = newDisk();
   disk.makeDirectory("/data/files/4/12/f0001");
   const store = storeOn(disk);
@@ -128,7 +129,7 @@ test("publish syncs no directory whose names are known to be durable", async () 
   expect(again).toEqual(["/files/4/12/f0001"]);
   const another = await syncedBy(disk, () => put(store, { sub: "f0002" }));
   expect(another).toEqual(["/files/4/12", "/files/4/12/f0002"]);
-  // A newly opened store knows no owner directories.
+  // A newly opened store does not know any owner directories.
   const opened = await syncedBy(disk, () => put(storeOn(disk), { storedName: "3.bin" }));
   expect(opened).toEqual(["", "/files", "/files/4", "/files/4/12", "/files/4/12/f0001"]);
 });
@@ -182,7 +183,7 @@ test("a failed write or sync leaves nothing behind", async () => {
   }
 });
 
-test("remove and removeTable remove, and accept what does not exist", async () => {
+test("remove and removeTable remove files, and accept missing ones", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   for (const [index, owner] of [12, 13, 13].entries()) {
@@ -201,7 +202,7 @@ test("remove and removeTable remove, and accept what does not exist", async () =
   expect(store.read(other)).toBeDefined();
 });
 
-test("removeOwner removes what an owner has in any table; tableIds names the tables", async () => {
+test("removeOwner removes the files of an owner in every table, and tableIds lists the tables", async () => {
   const disk = newDisk();
   const store = storeOn(disk);
   expect(store.tableIds()).toEqual([]);
@@ -218,14 +219,14 @@ test("removeOwner removes what an owner has in any table; tableIds names the tab
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeDefined();
   release();
-  // This runs after the postponed removals.
+  // This check runs after the postponed removals.
   await store.removeOwner(12);
   expect(store.read(PATH)).toBeUndefined();
   expect(disk.list("/data/files/4").map(({ name }) => name)).toEqual(["13"]);
   expect(disk.list("/data/files/5")).toEqual([]);
 });
 
-test("a path that is not made of plain names is refused", () => {
+test("a path that does not consist of plain names is refused", () => {
   const store = storeOn(newDisk());
   const bad: Partial<BlobPath>[] = [
     { storedName: ".." },
@@ -251,7 +252,7 @@ test("a path that is not made of plain names is refused", () => {
   }
 });
 
-test("removeTable asks for one file after the other, also when it is called twice", async () => {
+test("removeTable requests one file after the other, even if it is called twice", async () => {
   const disk = new SlowDisk(newDisk());
   const store = storeOn(disk);
   for (const owner of [12, 13, 14]) await put(store, { owner });

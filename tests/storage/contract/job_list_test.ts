@@ -1,4 +1,4 @@
-/** The job list: which job is open, and which ended jobs are kept. */
+/** Tests the job list: which job is open, and which ended jobs are kept. */
 import { expect, test } from "bun:test";
 import { Bugs, inDoubt } from "../../../src/base/bugs.ts";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -6,7 +6,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { JobList, runJob } from "../../../src/storage/mod.ts";
 import { ManualClock } from "../../support/manual_clock.ts";
 
-test("openOf returns the started job of a kind and a table, until it has ended", async () => {
+test("openOf returns the started job of a kind and a table until it has ended", async () => {
   const jobs = new JobList(new ManualClock());
   jobs.begin({ kind: "flush", tableId: 1 });
   expect(jobs.openOf("flush", 1)).toBeUndefined();
@@ -23,7 +23,7 @@ test("openOf returns the started job of a kind and a table, until it has ended",
   expect(jobs.openOf("flush", 1)).toBe(next);
 });
 
-test("endedAbove waits for the jobs of layers above the store, and for no others", async () => {
+test("endedAbove waits only for the jobs of layers above the store", async () => {
   const jobs = new JobList(new ManualClock());
   jobs.begin({ kind: "flush", tableId: 1 });
   await jobs.endedAbove();
@@ -37,7 +37,7 @@ test("endedAbove waits for the jobs of layers above the store, and for no others
   }
 });
 
-test("begin forgets the jobs that ended first beyond a thousand, and none that is open", async () => {
+test("begin drops the oldest ended jobs beyond a thousand, and none that is open", async () => {
   const jobs = new JobList(new ManualClock());
   const begun = Array.from({ length: 1500 }, (_, tableId) =>
     jobs.begin({ kind: "flush", tableId, createdBy: "root" }),
@@ -53,7 +53,7 @@ test("begin forgets the jobs that ended first beyond a thousand, and none that i
   expect(jobs.find(begun[1499]?.jobId ?? "")).toBeUndefined();
 });
 
-test("runJob fails the job of a bug, which is counted, and passes an error of unknown outcome on", async () => {
+test("runJob fails a job with a bug, which is counted, and passes on errors of unknown outcome", async () => {
   const bugs = new Bugs(silentLog);
   const jobs = new JobList(new ManualClock(), {
     onBug: (error, what, fields) => bugs.contain(error, what, fields),

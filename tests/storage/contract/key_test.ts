@@ -1,6 +1,6 @@
 /**
- * Keys of every type and of several columns: the newest version of a key is found in memory, in
- * segments and after a restart, and no two keys are mistaken for each other.
+ * Tests keys of every type and of several columns: the newest version of a key is found in memory,
+ * in segments and after a restart, and no two keys are mistaken for each other.
  */
 import { expect, test } from "bun:test";
 import { keyOfRow, keyOfValues } from "../../../src/storage/contract/key.ts";
@@ -69,7 +69,7 @@ test.each(
   await store.close();
 });
 
-test("different keys are different, whatever they contain", () => {
+test("different keys are distinguished, whatever they contain", () => {
   const texts = ["", "a", "a,b", "1", '"', "\\", "\u0000", "null", "é", "e\u0301"];
   const values: Value[] = [...texts, 0, 1, -1, 0.5, 2 ** 53, true, false, null, 2n ** 70n];
   const pairs = texts.flatMap((left) => texts.map((right): Row => [left, right]));

@@ -1,6 +1,6 @@
 /**
- * Deletion vectors compared with a plain map, in memory and through the file, and damaged at every
- * byte.
+ * Compares deletion vectors with a plain map, in memory and through the file, and tests damage to
+ * every byte.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -15,7 +15,7 @@ const PATH = "1.1.dv";
 
 const QUESTIONS = amountOf({ usual: 12, thorough: 50 });
 
-test("replace, revert and every question agree with a map, before and after the file", () => {
+test("replace, revert and every query agree with a map, before and after the file", () => {
   const seed = seedOf(1);
   const random = new SeededRandom(seed);
   for (const rowCount of [1, 4095, 4096, 4097, 20_000]) {
@@ -74,7 +74,7 @@ test("replace, revert and every question agree with a map, before and after the 
   }
 });
 
-test("prepared replacements get their seqs and join those that are there, few or many", () => {
+test("prepared replacements get their seqs and join existing ones, whether few or many", () => {
   const seed = seedOf(2);
   const random = new SeededRandom(seed);
   const rowCount = 20_000;
@@ -91,7 +91,7 @@ test("prepared replacements get their seqs and join those that are there, few or
         if (chance < known) expected.push([row, row + 1]);
         else if (chance < known + added) expected.push([row, 2 ** 50 + (notes.length - 1) * 3]);
       }
-      // The order is random, as a search after a merge may find them.
+      // The order is random, as a search after a merge may produce it.
       for (const [row, offset] of notes.toSorted(() => random.unit() - 0.5)) {
         prepared.note(row, offset);
       }
@@ -108,7 +108,7 @@ test("prepared replacements get their seqs and join those that are there, few or
   }
 });
 
-test("rows replaced by another commit are not replaced by the prepared replacements", () => {
+test("prepared replacements do not include rows that another commit has replaced", () => {
   const vector = new DeletionVector({ segmentId: 3, rowCount: 10 });
   const prepared = new PreparedReplacements();
   prepared.note(4, 0);
@@ -120,7 +120,7 @@ test("rows replaced by another commit are not replaced by the prepared replaceme
   expect(() => vector.replaceAll(prepared)).toThrow(AssertionError);
 });
 
-test("a file has the replacements up to a seq, whatever comes and goes while it is written", () => {
+test("a file contains the replacements up to a seq, whatever changes while it is written", () => {
   const rowCount = 100_000;
   const vector = new DeletionVector({ segmentId: 3, rowCount });
   const expected: [number, number][] = [];
@@ -148,7 +148,7 @@ test("a file has the replacements up to a seq, whatever comes and goes while it 
   expect(found).toEqual(expected);
 });
 
-test("a row is replaced once, and only a replaced one is restored", () => {
+test("a row can be replaced once, and only a replaced row can be restored", () => {
   const vector = new DeletionVector({ segmentId: 1, rowCount: 10 });
   vector.replace(3, 100);
   expect(() => vector.replace(3, 101)).toThrow(AssertionError);
@@ -161,7 +161,7 @@ test("a row is replaced once, and only a replaced one is restored", () => {
   expect(vector.replacedBy(3)).toBe(102);
 });
 
-test("decode throws CorruptionError whichever byte is damaged, and wherever the file is cut", () => {
+test("decode throws CorruptionError for damage to any byte, and for truncation anywhere", () => {
   const vector = new DeletionVector({ segmentId: 9, rowCount: 5000 });
   for (let row = 0; row < 5000; row += 499) vector.replace(row, 2 ** 40 + row);
   const good = vector.encode();
@@ -174,7 +174,7 @@ test("decode throws CorruptionError whichever byte is damaged, and wherever the 
   }
 });
 
-test("visitSteps visits the same as visitAll, a bounded number of rows per step", () => {
+test("visitSteps visits the same rows as visitAll, a bounded number per step", () => {
   const vector = new DeletionVector({ segmentId: 3, rowCount: 200_000 });
   for (let row = 0; row < 200_000; row += 3) vector.replace(row, 10 + row);
   const found: [number, number][] = [];

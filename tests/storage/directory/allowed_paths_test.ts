@@ -1,6 +1,4 @@
-/**
- * The refusal of a directory that the configuration does not allow.
- */
+/** Tests the refusal of a directory that the configuration does not allow. */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { requireAllowedPath } from "../../../src/storage/mod.ts";
@@ -16,7 +14,7 @@ function hintWith(allowedRoots: readonly string[]): string | undefined {
   return undefined;
 }
 
-test("requireAllowedPath says where directories are allowed, and how to allow one if none is", () => {
+test("requireAllowedPath says which directories are allowed, and how to allow one if none is", () => {
   expect(hintWith(["/mnt/a", "/mnt/b"])).toBe("storage.allowed_roots lists them: /mnt/a, /mnt/b");
   expect(hintWith([])).toBe(
     "storage.allowed_roots in the configuration is empty: add a directory to it, and restart the server",

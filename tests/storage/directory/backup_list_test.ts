@@ -1,4 +1,4 @@
-/** The description of a file that differs from its entry in a backup's file list. */
+/** Tests the description of a file that differs from its entry in a backup's file list. */
 import { expect, test } from "bun:test";
 import { listedFault } from "../../../src/storage/files.ts";
 

@@ -1,4 +1,7 @@
-/** Releasing the ballast while it is being allocated: the next attempt has it, with its file. */
+/**
+ * Tests the release of the ballast while it is being allocated: the next attempt has it, with its
+ * file.
+ */
 import { expect, test } from "bun:test";
 import { silentLog } from "../../../src/base/log.ts";
 import { Ballast } from "../../../src/storage/directory/ballast.ts";
@@ -20,7 +23,7 @@ async function piecesWritten(): Promise<void> {
 }
 
 for (const wait of ["piece", "sync"] as const) {
-  test(`Ballast.take holds its file when an earlier attempt was given up in its ${wait}`, async () => {
+  test(`Ballast.take owns its file although an earlier attempt was abandoned in its ${wait}`, async () => {
     const disk = new SimulatedDisk();
     const ballast = ballastOn(disk);
     disk.holdsSyncs = true;
@@ -40,7 +43,7 @@ for (const wait of ["piece", "sync"] as const) {
   });
 }
 
-test("Ballast.take is not abandoned for the failure of an earlier attempt", async () => {
+test("Ballast.take is not abandoned because of the failure of an earlier attempt", async () => {
   const disk = new SimulatedDisk();
   const ballast = ballastOn(disk);
   disk.holdsSyncs = true;
@@ -56,7 +59,7 @@ test("Ballast.take is not abandoned for the failure of an earlier attempt", asyn
   expect(disk.sizeOf(PATH)).toBe(BYTES);
 });
 
-test("Ballast.take that is released leaves nothing, and none is held", async () => {
+test("Ballast.take that is released leaves nothing, and nothing is allocated", async () => {
   const disk = new SimulatedDisk();
   const ballast = ballastOn(disk);
   disk.holdsSyncs = true;

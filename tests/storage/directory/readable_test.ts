@@ -1,6 +1,6 @@
 /**
- * Distinguishes system errors that mean damage to a file from those that only prevent it from being
- * opened.
+ * Distinguishes system errors that mean that a file is damaged from those that only prevent it from
+ * being opened.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError, DiskError, UnreadableError } from "../../../src/base/errors.ts";
@@ -15,7 +15,7 @@ function failing(code: string): () => never {
 }
 
 test.each(["ENOENT", "ENOTDIR", "EISDIR", "ELOOP", "EIO", "EBADMSG", "ENODATA", "EUCLEAN"])(
-  "readable and available take %s for damage",
+  "readable and available treat %s as damage",
   (code) => {
     const damage = `Cannot read ${PATH} at byte 0: the disk reports ${code}`;
     expect(() => readable(PATH, failing(code))).toThrow(UnreadableError);
@@ -29,7 +29,7 @@ test.each([
   ["EACCES", /the server's user/],
   ["EPERM", /the server's user/],
   ["ENOMEM", /check the file and its directory/],
-])("available says that a file cannot be opened for %s, and what to do", (code, hint) => {
+])("available reports that a file cannot be opened because of %s, and what to do", (code, hint) => {
   expect(() => readable(PATH, failing(code))).toThrow(DiskError);
   expect(() => available(PATH, failing(code))).toThrow(
     expect.objectContaining({

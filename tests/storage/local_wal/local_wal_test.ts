@@ -1,6 +1,6 @@
 /**
- * The log's files: written bytes are read back, and whatever happens to the bytes, the next start
- * either finds every acknowledged commit or refuses to open.
+ * Tests the files of the log: written bytes are read back, and whatever happens to the bytes, the
+ * next start either finds every acknowledged commit or refuses to open.
  */
 
 import { expect, test } from "bun:test";
@@ -119,7 +119,7 @@ const VALUES: Row = [
   new Float32Array([1.5, -2]),
 ];
 
-test("a commit's frame returns every kind of value, seq, prev, owner and form", () => {
+test("the frame of a commit preserves every kind of value, seq, prev, owner and form", () => {
   const rows = [VALUES, VALUES.map(() => null)];
   const write = { tableId: 9, owner: 2 ** 40, operation: "update", rows } as const;
   const bytes = encodeCommit([
@@ -190,7 +190,7 @@ test("rows up to a seq of their table are skipped, and the others stay unchanged
   expect(last).toEqual({ name: "9: 30 < 3", row: VALUES.slice() });
 });
 
-test("onlyTableOf names the table of a frame whose rows are all of one write", () => {
+test("onlyTableOf returns the table of a frame whose rows belong to a single write", () => {
   const row = ["a", "b"];
   const write = { tableId: 9, owner: 3, operation: "insert" } as const;
   const one = { ...write, rows: [row, row, row], seqs: [10, 11, 12], prevs: [0, 5, 0] };
@@ -202,11 +202,11 @@ test("onlyTableOf names the table of a frame whose rows are all of one write", (
   expect(tableOf(one)).toBe(9);
   expect(tableOf(other)).toBe(4);
   expect(tableOf(one, other)).toBeUndefined();
-  // A gap may belong to another write, and checking costs nothing.
+  // A gap may belong to another write, and checking is cheap.
   expect(tableOf({ ...one, seqs: [10, 11, 14] })).toBeUndefined();
 });
 
-test("a frame is no longer valid whichever single byte is damaged", () => {
+test("a frame with any single byte damaged is invalid", () => {
   const write = { tableId: 1, owner: 0, operation: "insert", rows: [[1, "abc"]] } as const;
   const good = encodeCommit([{ ...write, seqs: [10], prevs: [0] }]);
   expect(firstFrame(good)).toBeDefined();
@@ -223,7 +223,7 @@ test("a frame is no longer valid whichever single byte is damaged", () => {
   }
 });
 
-test("a log file's header is refused whichever single byte is damaged", () => {
+test("a log file whose header has any single byte damaged is refused", () => {
   const header = { fileNumber: 7, baseSeq: 2 ** 45 };
   const good = encodeWalHeader(header);
   expect(decodeWalHeader(good, "x")).toEqual(header);
@@ -276,7 +276,7 @@ function idsOf(store: LocalStore): unknown[] {
   return readRows(store, TABLE).map(([, id]) => id);
 }
 
-test("damage in the middle of the log is refused, naming the file and the offset of the frame", async () => {
+test("damage in the middle of the log is refused with the file and the offset of the frame", async () => {
   const { disk, store, offsets } = await threeCommits();
   for (const [index, frameStart] of offsets.slice(0, 2).entries()) {
     for (let byte = frameStart; byte < (offsets[index + 1] ?? 0); byte += 7) {
@@ -292,7 +292,7 @@ test("damage in the middle of the log is refused, naming the file and the offset
   await store.close();
 });
 
-test("damage in the last, acknowledged frame is refused, because the high-water file knows it", async () => {
+test("damage in the last acknowledged frame is refused, because the high-water file records it", async () => {
   const { disk, store, offsets } = await threeCommits();
   const [, , third = 0, end = 0] = offsets;
   for (let byte = third; byte < end; byte += 1) {
@@ -305,7 +305,7 @@ test("damage in the last, acknowledged frame is refused, because the high-water 
   await store.close();
 });
 
-test("a torn last frame is cut and logged with its offset, and the log continues there", async () => {
+test("a torn last frame is truncated and logged with its offset, and the log continues there", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
   const torn = store.apply({
@@ -334,7 +334,7 @@ test("a torn last frame is cut and logged with its offset, and the log continues
   await Promise.all([store, again, third].map((each) => each.close()));
 });
 
-test("a torn group is cut even if a later frame of it is intact, and never reappears", async () => {
+test("a torn group is truncated even if a later frame of it is intact, and never reappears", async () => {
   const { disk, store } = await threeCommits();
   disk.holdsSyncs = true;
   // The first commit is in progress; the other two form one group after it.
@@ -379,7 +379,7 @@ test("a missing log file is refused", async () => {
   }
 });
 
-test("a commit larger than a log file goes over several, and is read back whole", async () => {
+test("a commit larger than a log file spans several, and is read back completely", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -397,7 +397,7 @@ test("a commit larger than a log file goes over several, and is read back whole"
   await Promise.all([store, whole].map((each) => each.close()));
 });
 
-test("a part of a commit keeps the files of the parts before it, also after a restart", async () => {
+test("a part of a commit keeps the files with the preceding parts, even after a restart", async () => {
   const disk = new SimulatedDisk();
   const manifest = new MemoryManifest();
   const other = defineTable(2, [{ kind: "int" }, { kind: "text" }]);
@@ -441,7 +441,7 @@ test("log files are recycled once every table is flushed, and stale frames in th
   await store.close();
 });
 
-test("log files that a flush releases at once are all written again, without their zeros", async () => {
+test("log files that a flush releases together are all reused without filling them with zeros", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -468,7 +468,7 @@ test("log files that a flush releases at once are all written again, without the
   expect(disk.list(PATHS.tmp)).toEqual([]);
 });
 
-test("a disk with little space gets all but one of the spare log files back", async () => {
+test("a disk with little space gets back all spare log files except one", async () => {
   const disk = new SimulatedDisk();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -482,7 +482,7 @@ test("a disk with little space gets all but one of the spare log files back", as
   await store.close();
 });
 
-test("the next log file is made in the first pause after a quarter of the current one", async () => {
+test("the next log file is created in the first pause after a quarter of the current one", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const options = { walSegmentBytes: 16384, rowBytesMax: 4096 };
@@ -511,7 +511,7 @@ function numbersIn(disk: SimulatedDisk): number[] {
   return numbers.filter((number) => number > 0).toSorted((left, right) => left - right);
 }
 
-test("sealFrame pads to 8 bytes and the padding is under the checksum", () => {
+test("sealFrame pads to 8 bytes, and the checksum covers the padding", () => {
   for (let size = 0; size < 9; size += 1) {
     const bytes = new ByteWriter();
     const start = beginFrame(bytes);

@@ -1,6 +1,6 @@
 /**
- * The log begins where the manifest says: neither a missing file, nor an older catalog, nor a
- * catalog that cannot be written, silently loses an acknowledged row.
+ * Verifies that the log begins where the manifest says. Neither a missing file, nor an older
+ * catalog, nor a catalog that cannot be written silently loses an acknowledged row.
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -51,14 +51,14 @@ async function refusal(disk: SimulatedDisk, manifest: MemoryManifest): Promise<s
   );
 }
 
-test("LocalStore.open refuses when the first file of the log is missing, and names it", async () => {
+test("LocalStore.open refuses to open if the first file of the log is missing, and names the file", async () => {
   const { disk, manifest } = await written();
   const [first = ""] = logFiles(disk);
   disk.remove(first);
   expect(await refusal(disk, manifest)).toContain(`Cannot read ${first} at byte 0: it is missing`);
 });
 
-test("LocalStore.open refuses when the whole log is missing", async () => {
+test("LocalStore.open refuses to open if the whole log is missing", async () => {
   const { disk, manifest } = await written();
   for (const path of disk.list(`${DATA_PATH}/wal`)) disk.remove(`${DATA_PATH}/wal/${path.name}`);
   expect(await refusal(disk, manifest)).toContain("it is missing, and so is the rest of the log");
@@ -119,7 +119,7 @@ test("LocalStore.open removes no log file when it refuses a log that is older th
   expect(logFiles(disk)).toEqual(earlier.map(([path]) => path));
 });
 
-test("a flush and a merge that the manifest refuses are tried again, and lose nothing", async () => {
+test("a flush and a merge that the manifest refuses are repeated, and lose nothing", async () => {
   const disk = new SimulatedDisk();
   const clock = new ManualClock();
   const manifest = new MemoryManifest();

@@ -1,6 +1,6 @@
 /**
- * A log that reaches the end of its file while the next file is being created: the commits that
- * begin that file wait for it, in order, and no commit creates another file.
+ * Tests a log that reaches the end of its file while the next file is being created: the commits
+ * that begin that file wait for it, in order, and no commit creates another file.
  */
 import { expect, test } from "bun:test";
 import type { DiskFile, OpenOptions } from "../../../src/base/disk.ts";
@@ -12,10 +12,10 @@ import { commit, defineTable, openStore, readRows } from "../../support/store_fi
 
 const TABLE = defineTable(1, [{ kind: "int" }, { kind: "text" }]);
 
-/** The size of a file, which seven rows of a test fill. */
+/** The size of a file that seven rows of a test fill. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096 };
 
-/** Delays the sync of log files that are created ahead until a test lets it end. */
+/** Delays the sync of log files that are created ahead until a test lets it finish. */
 class GatedDisk extends ForwardingDisk {
   readonly gate = Promise.withResolvers<void>();
   aheadCount = 0;
@@ -61,7 +61,7 @@ interface Writing {
 
 const IDS: readonly number[] = Array.from({ length: 12 }, (_, index) => index + 1);
 
-/** Begins twelve commits, which need two files, and reaches the end of the first. */
+/** Starts twelve commits, which need two files, and reaches the end of the first file. */
 async function writeToEnd(durability: "sync" | "relaxed"): Promise<Writing> {
   const below = new SimulatedDisk();
   const disk = new GatedDisk(below);
@@ -87,7 +87,7 @@ async function idsOn(disk: SimulatedDisk): Promise<unknown[]> {
 }
 
 test.each(["sync", "relaxed"] as const)(
-  "a log that is %s waits for its next file while that is being made, and makes no other",
+  "a log that is %s waits for its next file while the file is being created, and creates no other",
   async (durability) => {
     const { all, answered, below, disk, store } = await writeToEnd(durability);
     expect(answered.length).toBeGreaterThan(3);
@@ -104,7 +104,7 @@ test.each(["sync", "relaxed"] as const)(
   },
 );
 
-test("a log whose next file could not be made ahead makes it then, and continues", async () => {
+test("a log whose next file could not be created ahead creates it when needed, and continues", async () => {
   const { all, answered, below, disk, store } = await writeToEnd("sync");
   disk.gate.reject(new DiskError("ENOSPC", "wal.2", "sync"));
   await all;

@@ -1,4 +1,7 @@
-/** The outcome of commits when one disk operation fails while the log moves on to another file. */
+/**
+ * Tests the outcome of commits when one disk operation fails while the log moves on to another
+ * file.
+ */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
 import { dataPathsOf } from "../../../src/storage/files.ts";
@@ -46,7 +49,7 @@ interface Story {
   /** Whether the operation keeps failing until all writers have received their responses. */
   readonly lasts: boolean;
   readonly code: Fault["code"];
-  /** The index of the log operation to fail; negative for none. */
+  /** The index of the log operation that fails; negative for none. */
   readonly nth: number;
 }
 
@@ -56,7 +59,7 @@ const WRITERS = 3;
 /** Options with which no table is flushed. */
 const OPTIONS = { walSegmentBytes: 16384, rowBytesMax: 4096, walMaxBytes: 1 << 30 };
 
-/** Makes commits over several log files, some of them at once, with one fault. */
+/** Makes commits that span several log files, some of them concurrently, with one fault. */
 async function tell({ code, durability, lasts, nth, rowsPerCommit }: Story): Promise<Run> {
   const disk = new SimulatedDisk();
   const told: Told = { acknowledged: new Set(), refused: new Set(), unknown: new Set() };
@@ -136,7 +139,7 @@ test.each([
   ["relaxed", 1],
   ["relaxed", 12],
 ] as const)(
-  "no operation that fails while a log that is %s rolls loses or invents rows, %d in a commit",
+  "a log that is %s loses and invents no rows if an operation fails at a new file, with %d rows per commit",
   async (durability, rowsPerCommit) => {
     const base = { durability, rowsPerCommit };
     const whole = await tell({ ...base, lasts: false, code: "EMFILE", nth: -1 });
@@ -156,7 +159,7 @@ test.each([
 );
 
 test.each(["sync", "relaxed"] as const)(
-  "a log that is %s and finds no descriptor for its next file accepts commits again once there is one",
+  "a log that is %s accepts commits again once there is a file descriptor for its next file",
   async (durability) => {
     const base = { durability, rowsPerCommit: 1, code: "EMFILE" as const };
     const whole = await tell({ ...base, lasts: false, nth: -1 });
@@ -175,7 +178,7 @@ test.each(["sync", "relaxed"] as const)(
   },
 );
 
-test("commits acknowledged after a kill anywhere in a roll survive a later loss of power", async () => {
+test("commits acknowledged after a kill at a new log file survive a later loss of power", async () => {
   const disk = new SimulatedDisk();
   const options = { ...OPTIONS, durability: "sync" as const };
   const store = await openStore({ disk, definitions: [TABLE], options });
@@ -202,7 +205,7 @@ test("commits acknowledged after a kill anywhere in a roll survive a later loss 
   }
 });
 
-test("a log file that can neither be made nor removed refuses commits, and the log continues", async () => {
+test("a log file that can neither be created nor removed refuses commits, and the log continues", async () => {
   const disk = new SimulatedDisk();
   let isFatal = false;
   const onFatal = (): void => {

@@ -1,6 +1,6 @@
 /**
- * The small files that each contain one growing number: which of their bytes count as damage, and
- * how a repair changes them.
+ * Tests the small files that each contain one growing number: which of their bytes count as damage,
+ * and how a repair changes them.
  */
 import { expect, test } from "bun:test";
 import { DiskError } from "../../../src/base/errors.ts";
@@ -28,7 +28,7 @@ test.each([
   expect(checkNumberFile(diskAfter(numberCount), PATH)).toEqual({ value, damage: [] });
 });
 
-test("checkNumberFile finds whichever byte is damaged, and still returns a number", () => {
+test("checkNumberFile finds damage to any byte, and still returns a number", () => {
   for (let offset = 0; offset < 32; offset += 1) {
     const disk = diskAfter(3);
     disk.damage(PATH, offset);
@@ -63,14 +63,15 @@ test("rewriteNumberFile makes any file valid", () => {
   }
 });
 
-test("write keeps the last good number when one write fails and the next is torn", () => {
+test("write keeps the last good number if one write fails and the next is torn", () => {
   const disk = diskAfter(3);
   const { file } = openHighWater(disk, PATH);
   disk.faultPlan = (operation) => (operation === "write" ? { code: "EIO" } : undefined);
   expect(() => file.write(1004)).toThrow(DiskError);
   disk.faultPlan = undefined;
   file.write(1005);
-  // A torn write has damaged its slot: the first one, since the third number is in the second.
+  // A torn write has damaged its slot, which is the first one, because the third number is in the
+  // second.
   disk.damage(PATH, 3);
   expect(checkNumberFile(disk, PATH).value).toBe(1003);
 });

@@ -1,4 +1,4 @@
-/** Rows by key, compared with a Map: numbers of every form, other keys, and forgotten keys. */
+/** Compares rows by key with a Map: numbers in every form, other keys, and forgotten keys. */
 import { expect, test } from "bun:test";
 
 import { KeyRows } from "../../../src/storage/memtable/key_rows.ts";
@@ -26,7 +26,7 @@ const KEYS: readonly (readonly [string, (n: number) => Key])[] = [
   ["both", (n) => (n % 2 === 0 ? n : `k${n}`)],
 ];
 
-test.each(KEYS)("keeps the newest row of %s", (_, keyOf) => {
+test.each(KEYS)("KeyRows keeps the newest row of %s", (_, keyOf) => {
   const random = new SeededRandom(7);
   const rows = new KeyRows();
   const model = new Map<Key, number>();
@@ -46,7 +46,7 @@ test.each(KEYS)("keeps the newest row of %s", (_, keyOf) => {
   expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
 });
 
-test.each(KEYS)("keeps many rows of %s, and forgets some", (_, keyOf) => {
+test.each(KEYS)("KeyRows keeps many rows of %s, and forgets some", (_, keyOf) => {
   const random = new SeededRandom(11);
   const rows = new KeyRows();
   const model = new Map<Key, number>();
@@ -66,7 +66,7 @@ test.each(KEYS)("keeps many rows of %s, and forgets some", (_, keyOf) => {
   expect(sortedEntries(entriesOf(rows))).toEqual(sortedEntries(model));
 });
 
-test("keeps keys that ascend, those that come between them, and those that do so again", () => {
+test("KeyRows keeps ascending keys, and those in between", () => {
   const rows = new KeyRows();
   for (let n = 0; n < 1000; n += 1) rows.set(2 * n, n);
   for (let n = 999; n >= 0; n -= 1) rows.set(2 * n + 1, 1000 + n);
@@ -89,7 +89,7 @@ test("keeps keys that ascend, those that come between them, and those that do so
   expect(entriesOf(rows)).toHaveLength(2001);
 });
 
-test("takes numbers that do not differ for one key", () => {
+test("KeyRows treats equal numbers of different forms as one key", () => {
   const rows = new KeyRows();
   rows.set(0, 1);
   rows.set(-0, 2);
@@ -100,7 +100,7 @@ test("takes numbers that do not differ for one key", () => {
   expect(entriesOf(rows)).toHaveLength(3);
 });
 
-test("has no key at first, and none again when the only one is forgotten", () => {
+test("KeyRows has no key at first, and none again once the only one is forgotten", () => {
   const rows = new KeyRows();
   expect(rows.get(1)).toBeUndefined();
   rows.forget(1);
@@ -110,7 +110,7 @@ test("has no key at first, and none again when the only one is forgotten", () =>
   expect(entriesOf(rows)).toEqual([]);
 });
 
-test("KeyRows finds keys that were made to share a hash like others", () => {
+test("KeyRows finds keys that were crafted to share a hash as fast as others", () => {
   // Without the salt, this took a second or more.
   const keyCount = 40_000;
   const view = new DataView(new ArrayBuffer(8));

@@ -1,5 +1,5 @@
 /**
- * A memtable of many rows, whose arrays move into larger ones as it grows, compared with plain
+ * Compares a memtable of many rows, whose arrays move into larger ones as it grows, with plain
  * lists: under replacements, rows that are rolled back, seqs that arrive later, and moves that are
  * abandoned.
  */
@@ -104,7 +104,7 @@ test.each([1, 2])("every row is as it was written and changed (seed %d)", (seed)
   expect([memtable.rowCount, partition.count]).toEqual([model.length, model.length]);
 });
 
-test("releaseGrowth frees the space of moves that have begun", () => {
+test("releaseGrowth frees the memory of moves that have begun", () => {
   const memtable = new Memtable([
     { columnId: 1, name: "a", type: { kind: "bigint" }, missing: null },
   ]);

@@ -1,4 +1,7 @@
-/** A memtable column returns the values it was given, even after rows were rolled back. */
+/**
+ * Verifies that a memtable column returns the values it was given, even after rows were rolled
+ * back.
+ */
 import { expect, test } from "bun:test";
 import { MemColumn, newGrowth } from "../../../src/storage/memtable/mem_column.ts";
 import { type DataType, type Value, valuesOf } from "../../../src/types/mod.ts";
@@ -15,7 +18,7 @@ const CASES: readonly (readonly [DataType, readonly Value[]])[] = [
   [{ kind: "bytes" }, [Uint8Array.of(1, 2), null]],
 ];
 
-test.each(CASES)("%p keeps its values, by row and as a vector", (type, values) => {
+test.each(CASES)("a column of %p keeps its values, by row and as a vector", (type, values) => {
   const column = new MemColumn(1, type);
   for (const value of values) column.appendRepeated(value, 1);
   expect(values.map((_, row) => column.valueAt(row))).toEqual([...values]);
@@ -23,7 +26,7 @@ test.each(CASES)("%p keeps its values, by row and as a vector", (type, values) =
 });
 
 test.each(CASES)(
-  "%p is unchanged after rows are rolled back, and accepts others",
+  "a column of %p is unchanged after rows are rolled back, and accepts others",
   (type, values) => {
     const column = new MemColumn(1, type);
     const rows = values.map((value) => [value]);
@@ -55,7 +58,7 @@ test("an array whose capacity costs nothing until it is written grows by more", 
   ]);
 });
 
-test("bytes count the written bytes, and no capacity beyond them", () => {
+test("bytes counts the written bytes, and no unused capacity", () => {
   const column = new MemColumn(1, { kind: "bigint" });
   column.appendRepeated(7, 5000);
   expect(column.bytes).toBe(40_000);

@@ -38,7 +38,7 @@ test("Memtable.firstAlive skips blocks of an owner that are not visible at a seq
   }
   // A bound below some of the replacements, before and after a reader has seen all of them.
   expect(memtable.firstAlive(partition, all, 12_000)).toBe(1024);
-  // In the first two blocks every row is replaced; in the third, only the first rows are.
+  // In the first two blocks, every row is replaced; in the third, only the first rows are.
   expect(memtable.firstAlive(partition, all, 20_000)).toBe(2048);
   expect(memtable.firstAlive(partition, { start: 5, end: 1500 }, 20_000)).toBe(1500);
   expect(memtable.firstAlive(other, all, 20_000)).toBe(0);

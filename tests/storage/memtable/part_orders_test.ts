@@ -1,4 +1,6 @@
-/** Orders of memtable parts count toward the chunk cache, and disappear with it. */
+/**
+ * Verifies that the orders of memtable parts count towards the chunk cache, and disappear with it.
+ */
 import { expect, test } from "bun:test";
 import { type MemPart, PartOrders } from "../../../src/storage/memtable/part_orders.ts";
 import { newCache, orderOfNumbers } from "../../support/chunk_caches.ts";
@@ -20,7 +22,7 @@ function addParts(orders: PartOrders, columnId: number, count: number): readonly
   return parts;
 }
 
-test("PartOrders.keep counts an order in the cache until its part is gone, whatever ends it", () => {
+test("PartOrders.keep counts an order in the cache until its part is gone, for whatever reason", () => {
   const cache = newCache();
   const orders = new PartOrders(cache);
   addParts(orders, 1, 2);
@@ -36,7 +38,7 @@ test("PartOrders.keep counts an order in the cache until its part is gone, whate
   expect([orders.partsOf(1), orders.partsOf(2), cache.byteCount]).toEqual([[], [], 0]);
 });
 
-test("PartOrders.orderOf no longer has an order that was evicted for others", () => {
+test("PartOrders.orderOf no longer finds an order that was evicted", () => {
   const cache = newCache(ROWS * 10 * 5);
   const orders = new PartOrders(cache);
   const parts = addParts(orders, 1, 8);

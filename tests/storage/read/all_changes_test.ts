@@ -1,9 +1,9 @@
 /**
- * Verifies that the changes of all owners arrive in seq order, none missing, as long as history is
- * kept, and each version can be read by its seq. Method: a random life of three tables (several
- * owners, with a key and a short history; without a key and with one owner; with rows that expire),
- * flushed, merged, restarted and left alone for hours at random points. The history of each table
- * is kept from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
+ * Verifies that the changes of all owners arrive in seq order, complete as long as history is kept,
+ * and that each version can be read by its seq. The test makes random changes to three tables
+ * (several owners, with a key and a short history; one owner without a key; rows that expire), and
+ * flushes, merges, restarts and pauses for hours at random points. The history of each table is
+ * kept from a position that advances. To repeat a failure: SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -226,9 +226,7 @@ function expectedChanges(
     });
 }
 
-/**
- * Discards all versions that may be discarded, and lets the background work continue for a while.
- */
+/** Discards all versions that may be discarded, and lets the background work run for a while. */
 async function tidy(store: LocalStore): Promise<void> {
   store.discardHistory();
   store.dropExpired();
@@ -239,7 +237,7 @@ async function tidy(store: LocalStore): Promise<void> {
 
 const SEEDS = process.env["SEED"] === undefined ? amountOf({ usual: 8, thorough: 60 }) : 1;
 
-test("changesOfAll and versions read what a held history has, as a plain list does", async () => {
+test("changesOfAll and versions read a held history as a plain list does", async () => {
   const first = seedOf(1);
   for (let seed = first; seed < first + SEEDS; seed += 1) {
     try {
@@ -250,7 +248,7 @@ test("changesOfAll and versions read what a held history has, as a plain list do
   }
 });
 
-test("holdHistory: without a hold, replaced versions go when their history is over", async () => {
+test("holdHistory without a hold lets replaced versions disappear when their history ends", async () => {
   const clock = new ManualClock();
   const [{ definition } = { definition: undefined }] = TABLES;
   const table = defined(definition, "there is a table");

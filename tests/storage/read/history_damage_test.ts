@@ -1,4 +1,4 @@
-/** A damaged history segment refuses readers who need its rows, and no others. */
+/** Verifies that a damaged history segment is reported only to readers that need its rows. */
 import { expect, test } from "bun:test";
 import type { Seq } from "../../../src/base/seq.ts";
 import type { LocalStore } from "../../../src/storage/mod.ts";
@@ -40,7 +40,7 @@ async function damaged(): Promise<{ store: LocalStore; firstSeq: Seq }> {
   return { store: await openStore({ disk, manifest, definitions: [TABLE] }), firstSeq };
 }
 
-test("despite damaged history, live rows are read and written", async () => {
+test("live rows are read and written despite damaged history", async () => {
   const { store } = await damaged();
   const after = store.visibleSeq;
   expect(readRows(store, TABLE)).toHaveLength(8);
@@ -58,7 +58,7 @@ test("despite damaged history, live rows are read and written", async () => {
   await store.close();
 });
 
-test("reads that need damaged history are refused, and others go on", async () => {
+test("reads that need damaged history are refused, and others continue", async () => {
   const reads: ((store: LocalStore, firstSeq: Seq) => unknown)[] = [
     (store, upTo) => readRows(store, TABLE, { upTo }),
     (store, upTo) => store.lookup(1, { owner: 0, key: [3], upTo, columnIds: [2] }),

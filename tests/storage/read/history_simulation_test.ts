@@ -1,10 +1,11 @@
 /**
- * Verifies that where merges move replaced versions to history, every read at every bound gives the
- * same result as a plain list of versions, and the first of two conflicting transactions still
- * wins. Method: a random life of three tables (with a key, columns that are altered and history
- * that is discarded; without a key; with rows that expire), flushed, merged and restarted at random
- * points. The store reads it, as do readers that work as in another thread, alone and divided. Each
- * injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * Verifies that every read at every bound gives the same result as a plain list of versions
+ * although merges move replaced versions to history, and that the first of two conflicting
+ * transactions still wins. The test makes random changes to three tables (with a key, columns that
+ * are altered and history that is discarded; without a key; with rows that expire), and flushes,
+ * merges and restarts at random points. The store reads the tables, and so do readers that work as
+ * on another thread, alone and divided. Each injected fault must be found. To repeat a failure:
+ * SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { DatabaseError } from "../../../src/base/errors.ts";
@@ -78,7 +79,7 @@ const ALTERED: readonly TableDefinition[] = [
 
 const OWNERS = [1, 2, 3];
 
-/** Lets the background work continue for a while. */
+/** Lets the background work run for a while. */
 async function others(rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -137,7 +138,7 @@ class HistorySimulation {
     return this.#open();
   }
 
-  /** Occasionally changes the definition of the table with a key. */
+  /** Sometimes changes the definition of the table with a key. */
   #alter(store: LocalStore): void {
     const definition = ALTERED[this.#alteration + 1];
     const [model] = this.#models;
@@ -214,7 +215,7 @@ class HistorySimulation {
     return { ...byColumns(write, model.definition), replacedSeqs };
   }
 
-  /** Commits a write. This must fail exactly if a key was written above the snapshot. */
+  /** Commits a write, which must fail exactly if a key was written above the snapshot. */
   #committed(
     model: VersionModel,
     { snapshotSeq, write }: { write: TableWrite; snapshotSeq: Seq },
@@ -281,7 +282,7 @@ class HistorySimulation {
     return rows.length === 0 ? undefined : { tableId, owner, operation, rows };
   }
 
-  /** The values are few, so that they recur. */
+  /** There are only a few values, so that they recur. */
   #value(column: StoredColumn | undefined): Value {
     const random = this.#random;
     if (column?.columnId === 1 && column.type.kind === "text")
@@ -374,7 +375,9 @@ class HistorySimulation {
     }
   }
 
-  /** Checks rows from the newest one down, which may be refused where history has some of them. */
+  /**
+   * Checks rows from the newest one down. The read may be refused if history contains some of them.
+   */
   #checkNewest(
     store: Pick<Store, "scanOrdered" | "visibleSeq">,
     model: VersionModel,
@@ -403,7 +406,7 @@ class HistorySimulation {
     const batchRows = this.#random.pick([1, 3, 64]);
     const bounds = { owner, upTo, after };
     const found = readChanges(store, model.definition, { ...bounds, batchRows, prevsAfter });
-    // Expired versions may be gone, as may tombstones that no reader requests.
+    // Expired versions may be gone, and so may tombstones that no reader requests.
     const isKnown = ({ old, prev }: PlainChange): boolean =>
       prev > model.expiredSeq && (old !== undefined || prev > prevsAfter);
     const plain = (change: PlainChange, expected: PlainChange | undefined): PlainChange =>
@@ -474,7 +477,7 @@ async function simulate(seed: number): Promise<number> {
 const firstSeed = seedOf(1);
 const seedCount = process.env["SEED"] === undefined ? amountOf({ usual: 3, thorough: 40 }) : 1;
 
-test("all reads return what a list of versions returns while merges move rows to history", async () => {
+test("all reads agree with a list of versions while merges move rows to history", async () => {
   let historyCount = 0;
   for (let seed = firstSeed; seed < firstSeed + seedCount; seed += 1) {
     historyCount += await simulate(seed);

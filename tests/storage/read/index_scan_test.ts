@@ -1,8 +1,8 @@
 /**
  * Verifies that rows found through a secondary index are those of a scan, in the order of the
- * index, and a unique index admits exactly the commits that leave no duplicate. Method: random
- * versions of two owners, replaced, deleted, refused, flushed, merged and recovered, compared with
- * a plain list.
+ * index, and that a unique index admits exactly the commits that leave no duplicate. The test
+ * compares random versions of two owners, replaced, deleted, refused, flushed, merged and
+ * recovered, with a plain list.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -92,7 +92,7 @@ type Asked = Pick<IndexScanOptions, "indexId" | "isDescending" | "owner" | "span
   readonly upTo?: number;
 };
 
-/** Returns the rows of an index scan; undefined if it cannot be made. */
+/** Returns the rows of an index scan; undefined if the index does not support it. */
 function readIndex(store: LocalStore, asked: Asked): Row[] | undefined {
   const upTo = (asked.upTo ?? store.visibleSeq) as Seq;
   const scan = store.scanIndex(1, { ...asked, upTo, columnIds: COLUMN_IDS });
@@ -118,7 +118,7 @@ function randomValue<T>(random: SeededRandom, values: readonly T[]): T | null {
   return values[random.below(values.length)] ?? null;
 }
 
-/** The texts that rows have; in some runs, all of them begin alike. */
+/** The strings in the rows; in some runs, all of them have the same beginning. */
 let texts: readonly string[] = TEXTS;
 
 function randomRow(random: SeededRandom, key: number, pool: readonly string[] = texts): Row {
@@ -178,7 +178,7 @@ function rowsOfModel(model: Model, owner: number): Row[] {
   return [...(model.get(owner)?.values() ?? [])];
 }
 
-/** Returns whether two live rows of an owner would have the same key of a unique index. */
+/** Returns whether two live rows of an owner would have the same key in a unique index. */
 function hasDuplicate(rows: readonly Row[]): boolean {
   return INDEXES.filter(({ isUnique }) => isUnique).some((index) => {
     const keys = rows
@@ -268,7 +268,7 @@ async function changeRandomly(
 
 describe("a secondary index", () => {
   for (const seed of [1, 2, 3]) {
-    test(`finds what a scan finds, and admits no duplicate (seed ${seed})`, async () => {
+    test(`an index finds what a scan finds, and admits no duplicate (seed ${seed})`, async () => {
       const random = new SeededRandom(seed);
       texts = seed === 1 ? TEXTS : TEXTS.map((text) => `n-é${text}`);
       const disk = new SimulatedDisk();
@@ -298,7 +298,7 @@ describe("a secondary index", () => {
     });
   }
 
-  test("has a file beside each segment of current versions, and none beside history", async () => {
+  test("an index has a file beside each segment of current versions, and none beside history", async () => {
     const disk = new SimulatedDisk();
     const manifest = new MemoryManifest();
     const store = await openStore({ disk, manifest, definitions: [TABLE] });

@@ -1,6 +1,7 @@
 /**
- * Verifies that rows in a column's order are those of a scan, sorted. Method: random versions of
- * two owners, replaced, deleted, rolled back, flushed and merged, compared with a sort of a scan.
+ * Verifies that rows in the order of a column are those of a scan, sorted. The test compares random
+ * versions of two owners, replaced, deleted, rolled back, flushed and merged, with a sort of a
+ * scan.
  */
 import { describe, expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -56,7 +57,7 @@ function open(store: LocalStore, { tableId, columns }: TableDefinition, asked: A
     after: after as Seq,
     columnIds: [SEQ_COLUMN_ID, ...columns.map(({ columnId }) => columnId)],
   };
-  // Only the second request gets an order.
+  // An order is created only at the second request.
   const scan = store.scanOrdered(tableId, options) ?? store.scanOrdered(tableId, options);
   return defined(scan, "there is an order");
 }
@@ -76,7 +77,7 @@ function readOrdered(store: LocalStore, table: TableDefinition, asked: Asked): V
   return rows;
 }
 
-/** Expects the same rows, in order; rows with equal values may come in any order. */
+/** Expects the same rows in order; rows with equal values may come in any order. */
 function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): void {
   const { columnId, isDescending = false, max, min, owner = 0, upTo = store.visibleSeq } = asked;
   const column = defined(table.columns[columnId - 1], "a column of the table");
@@ -94,7 +95,7 @@ function expectSame(store: LocalStore, table: TableDefinition, asked: Asked): vo
   });
   expect(isInOrder).toBe(true);
   const bySeq = (left: Row, right: Row): number => Number(left[0]) - Number(right[0]);
-  // Texts are compared, since comparing so many rows one by one takes seconds.
+  // The texts of the rows are compared, because comparing so many rows one by one takes seconds.
   const textOf = (rows: readonly Row[]): string => rows.toSorted(bySeq).map(String).join("\n");
   expect(textOf(found)).toBe(textOf(expected));
 }
@@ -133,7 +134,7 @@ async function filledStore(): Promise<{ store: LocalStore; seqs: number[] }> {
 }
 
 describe("scanOrdered", () => {
-  test("reads the rows of a scan, in order, at every seq and after a merge", async () => {
+  test("scanOrdered reads the rows of a scan in order, at every seq and after a merge", async () => {
     const { store, seqs } = await filledStore();
     for (const seq of seqs.slice(-amountOf({ usual: 1, thorough: 3 }))) expectSameOfAll(store, seq);
     await store.flush(1);
@@ -145,7 +146,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("reads no rows at or below its lower bound on seq, and the rows since its last order", async () => {
+  test("scanOrdered reads no rows at or below its lower seq, and the rows since its last order", async () => {
     const { store, seqs } = await filledStore();
     const after = seqs[1] ?? 0;
     for (const columnId of [1, 2, 3]) expectSame(store, TABLE, { columnId, after });
@@ -156,7 +157,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("continues while its rows are replaced, flushed and merged", async () => {
+  test("scanOrdered continues while its rows are replaced, flushed and merged", async () => {
     const { store } = await filledStore();
     const expected = readRows(store, TABLE).map(([seq]) => Number(seq));
     const scan = open(store, TABLE, { columnId: 1 });
@@ -183,7 +184,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("orders only the groups that it reaches", async () => {
+  test("scanOrdered sorts only the groups that it reaches", async () => {
     const store = await openStore({ definitions: [TABLE] });
     for (let start = 0; start < 20_000; start += 5000) {
       const rows = Array.from({ length: 5000 }, (_, i): Row => [start + i, "t", 0]);
@@ -191,7 +192,7 @@ describe("scanOrdered", () => {
       await store.flush(1);
     }
     const scan = open(store, TABLE, { columnId: 1, min: 7000 });
-    // The first step orders a group and the second reads it; no third one is needed.
+    // The first step sorts a group and the second reads it, so no third one is needed.
     expect(scan.next(10)?.rowCount).toBe(0);
     expect(valuesOf(defined(scan.next(10)?.columns[1], "there is a key"))[0]).toBe(7000);
     expect(scan.rowsPassed).toBe(10);
@@ -199,7 +200,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("skip skips the rows that next would read", async () => {
+  test("scanOrdered.skip skips the rows that next would read", async () => {
     const { store } = await filledStore();
     const all = readOrdered(store, TABLE, { columnId: 1 }).map(([, key]) => key ?? null);
     const scan = open(store, TABLE, { columnId: 1 });
@@ -215,7 +216,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("a scan between two values reads on if a group turns out to have no order", async () => {
+  test("scanOrdered between two values continues if a group turns out to have no order", async () => {
     const store = await openStore({ definitions: [TABLE] });
     const rows = Array.from({ length: 5000 }, (_, i): Row => [i, `${"a".repeat(i % 500)}b${i}`, 0]);
     await commit(store, 1, "insert", rows);
@@ -232,7 +233,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("gives up if rows turn out to have no order, in segments and memtables", async () => {
+  test("scanOrdered gives up if rows turn out to have no order, in segments and memtables", async () => {
     const store = await openStore({ definitions: [TABLE] });
     const options = { owner: 0, columnIds: [1], columnId: 2, isDescending: false };
     const ask = (): OrderedScan | undefined =>
@@ -257,7 +258,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("orders rows in memory one part at a time", async () => {
+  test("scanOrdered sorts rows in memory one part at a time", async () => {
     const flush = { ...TABLE.flush, rowsMax: 1_000_000 };
     const store = await openStore({ definitions: [{ ...TABLE, flush }] });
     for (let start = 0; start < 70_000; start += 35_000) {
@@ -272,8 +273,8 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("has an order for the long texts of one owner among the short ones of another", async () => {
-    // Packed texts are not ordered.
+  test("scanOrdered supports the long strings of one owner among the short ones of another", async () => {
+    // Packed strings are not sorted.
     const flush = { ...TABLE.flush, rowsMax: 100_000 };
     const table: TableDefinition = { ...TABLE, flush, compression: "none" };
     const store = await openStore({ definitions: [table] });
@@ -289,7 +290,7 @@ describe("scanOrdered", () => {
     await store.close();
   });
 
-  test("has no order for few rows, for a column with a NULL or without an order, or at first", async () => {
+  test("scanOrdered is unavailable for few rows, a column with NULL or without an order, and at first", async () => {
     const definition = defineTable(2, [BIGINT, BIGINT, JSON_TEXT]);
     const store = await openStore({ definitions: [definition], clock: new ManualClock() });
     const ask = (columnId: number): OrderedScan | undefined =>
@@ -318,7 +319,7 @@ describe("scanOrdered", () => {
   });
 });
 
-test("the order of rows in memory counts in the cache, and is made again after an eviction", async () => {
+test("the order of rows in memory counts in the cache, and is created again after an eviction", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const rows = Array.from({ length: 20_000 }, (_, i): Row => [(i * 7919) % 20_011, "a", i % 50]);
   await commit(store, 1, "insert", rows);
@@ -345,7 +346,7 @@ test("an ordered scan skips few deleted rows, and has all rows at any bound", as
     const order = { columnId: 1 };
     expect(readOrdered(store, TABLE, order)).toHaveLength(20_000);
     const bounds: Seq[] = [all];
-    // An order is made again once half of its rows, and at least 512, are deleted.
+    // An order is created again once half of its rows, and at least 512, are deleted.
     for (const [first, count, passedMax] of [
       [0, 9000, 9001],
       [9000, 6000, 1],
@@ -356,13 +357,13 @@ test("an ordered scan skips few deleted rows, and has all rows at any bound", as
       bounds.push(store.visibleSeq);
       const scan = open(store, TABLE, order);
       let batch = scan.next(1);
-      // Ordering the rows is a separate step.
+      // Sorting the rows is a separate step.
       while (batch?.rowCount === 0) batch = scan.next(1);
       expect(valuesOf(defined(batch?.columns[1], "there is a row"))).toEqual([first + count]);
       expect(scan.rowsPassed).toBeLessThanOrEqual(passedMax);
       scan.close();
     }
-    // A reader at a lower seq gets the rows of that seq, even after the current order was made.
+    // A reader at a lower seq gets the rows of that seq, even after the current order was created.
     for (const upTo of bounds.toReversed()) {
       expectSame(store, TABLE, { ...order, upTo });
       expectSame(store, TABLE, { ...order, upTo, min: 8000, max: 15_500, isDescending: true });
@@ -386,7 +387,7 @@ function expectNewest(store: LocalStore, { max, min, ...asked }: Omit<Asked, "co
   expect(found.map(String)).toEqual(expected.toReversed().map(String));
 }
 
-test("rows come from the newest one on, at every seq and within bounds, wherever they lie", async () => {
+test("rows are read from the newest one on, at every seq and within bounds, wherever they are stored", async () => {
   const { seqs, store } = await filledStore();
   for (const isFlushed of [false, true]) {
     if (isFlushed) await store.flush(1);

@@ -1,6 +1,6 @@
 /**
- * A scan of a table in which most rows are not current yields to others in between, and a scan that
- * skips rows decodes only the others.
+ * Verifies that a scan of a table in which most rows are not current yields to other work, and that
+ * a scan that skips rows decodes only the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -13,7 +13,7 @@ const TABLE = defineTable(1, [{ kind: "int" }]);
 const ROWS = 150_000;
 
 /**
- * Returns a table in which every row but the last is deleted, with its rows in a segment or in
+ * Returns a table in which every row except the last is deleted, with its rows in a segment or in
  * memory.
  */
 async function mostlyDeleted({ isFlushed }: { isFlushed: boolean }): Promise<LocalStore> {
@@ -57,7 +57,7 @@ for (const isFlushed of [true, false]) {
   });
 }
 
-test("a scan with defersNumbers decodes values that were not chosen once they are read", async () => {
+test("a scan with defersNumbers decodes unselected values when they are read", async () => {
   const store = await openStore({ definitions: [TABLE] });
   const ids = [7, 1, 200, 5];
   await commit(
@@ -79,7 +79,7 @@ test("a scan with defersNumbers decodes values that were not chosen once they ar
   await store.close();
 });
 
-test("a scan that is asked for one row at a time skips many hidden ones at once", async () => {
+test("a scan that is asked for one row at a time skips many hidden rows at once", async () => {
   const store = await mostlyDeleted({ isFlushed: true });
   const scan = scanOf(store, { mayBeEmpty: true, batchRows: 1 });
   expect(emptyBatchesOf(scan)).toBeLessThan(10);
@@ -87,7 +87,7 @@ test("a scan that is asked for one row at a time skips many hidden ones at once"
   await store.close();
 });
 
-test("a scan prunes row groups whose rows were all replaced by then, and no others", async () => {
+test("a scan prunes only row groups whose rows were all replaced by then", async () => {
   for (const isFlushed of [true, false]) {
     const store = await mostlyDeleted({ isFlushed: true });
     const before = (store.visibleSeq - ROWS) as Seq;
@@ -106,7 +106,7 @@ test("a scan prunes row groups whose rows were all replaced by then, and no othe
     expect(rowCount).toBe(ROWS + 1);
     expect(older.groupsRead).toBe(3);
     older.close();
-    // A reader that requests tombstones finds them.
+    // A reader that asks for tombstones finds them.
     const all = store.scan(1, {
       owner: 0,
       upTo: store.visibleSeq,

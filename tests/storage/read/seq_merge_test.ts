@@ -1,6 +1,6 @@
 /**
- * Rows of overlapping sources arrive in ascending seq order, each once, whatever the size of their
- * batches; and a source is not read before it may have the next row.
+ * Verifies that rows of overlapping sources arrive in ascending seq order, each once, whatever the
+ * size of their batches, and that a source is not read before it may have the next row.
  */
 import { expect, test } from "bun:test";
 import { SeqMerge, type SeqSource } from "../../../src/storage/read/seq_merge.ts";
@@ -14,7 +14,7 @@ interface Rows {
   readonly texts: Vector;
 }
 
-/** A source that returns its seqs in batches, occasionally with an empty one. */
+/** A source that returns its seqs in batches, sometimes with an empty one. */
 class ListedSource implements SeqSource<Rows> {
   readonly minSeq: number;
   isRead = false;
@@ -51,14 +51,14 @@ function randomSources(random: SeededRandom, count: number): ListedSource[] {
   const lists = Array.from({ length: random.between(1, 5) }, (): number[] => []);
   let last = 0;
   for (let seq = 1; seq <= count; seq += 1) {
-    // There are runs from one source, and sources that alternate.
+    // Some runs come from one source, and others from sources that alternate.
     if (random.chance(0.4)) last = random.below(lists.length);
     lists[last]?.push(seq);
   }
   return lists.map((seqs) => new ListedSource(seqs, random));
 }
 
-test("SeqMerge returns each row once, in ascending seq and with its own values", () => {
+test("SeqMerge returns each row once, in ascending seq order and with its own values", () => {
   const first = seedOf(1);
   for (let seed = first; seed < first + 100; seed += 1) {
     const random = new SeededRandom(seed);
@@ -95,7 +95,7 @@ test("SeqMerge does not read a source before its first row may be the next one",
   expect(merge.next(1)).toBeUndefined();
 });
 
-test("SeqMerge returns the rows of one batch as they lie", () => {
+test("SeqMerge returns the rows of a single batch unchanged", () => {
   const rows: Rows = {
     rowCount: 2,
     seqs: Float64Array.of(4, 5),

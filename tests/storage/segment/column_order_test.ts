@@ -1,6 +1,6 @@
 /**
- * Verifies that the order of a column is that of its values, whatever their form. Method: random
- * vectors of every kind that has an order, compared with a sort of their values.
+ * Verifies that the order of a column is that of its values, whatever their form. The tests compare
+ * random vectors of every kind that has an order with a sort of their values.
  */
 import { describe, expect, test } from "bun:test";
 import {
@@ -59,7 +59,7 @@ function expectOrder(vector: Vector, type: DataType): void {
   );
 }
 
-describe("orderOf orders numbers", () => {
+describe("orderOf sorts numbers", () => {
   test.each([
     ["that ascend", BIGINT, (row: number) => row * 3],
     ["that descend", BIGINT, (row: number) => -row],
@@ -74,7 +74,7 @@ describe("orderOf orders numbers", () => {
   });
 });
 
-describe("orderOf orders texts by their bytes", () => {
+describe("orderOf sorts strings by their bytes", () => {
   test.each([
     ["short ones", (): string => textOf(["a", "b", ""], random.below(5))],
     ["with a zero byte", (): string => textOf(["a", "\0"], random.below(9))],
@@ -89,24 +89,24 @@ describe("orderOf orders texts by their bytes", () => {
     expectOrder(utf8(Array.from({ length: ROWS }, make)), TEXT);
   });
 
-  test("of a dictionary", () => {
+  test("orderOf sorts a dictionary", () => {
     const values = ["b", "a", "é", "ab", ""];
     const codes = Uint8Array.from({ length: ROWS }, () => random.below(values.length));
     expectOrder({ kind: "dict", length: ROWS, codes, values, nulls: undefined }, TEXT);
   });
 });
 
-test("orderOf orders as many rows as a group can have", () => {
+test("orderOf sorts as many rows as a group may have", () => {
   const values = Float64Array.from({ length: 65_536 }, (_, row) => (row * 40_503) % 65_536);
   expectOrder({ kind: "f64", length: 65_536, values, nulls: undefined }, BIGINT);
 });
 
-test("orderOf of one value in every row is the order of the rows", () => {
+test("orderOf keeps the order of the rows if all values are equal", () => {
   expectOrder(constVector(5, ROWS), BIGINT);
   expectOrder(constVector("a", ROWS), TEXT);
 });
 
-test("areTextsShort bounds the mean of the bytes of texts", () => {
+test("areTextsShort limits the mean length of the strings in bytes", () => {
   const longest = "x".repeat(TEXT_BYTES_MAX);
   expect(areTextsShort(utf8(["", `${longest}${longest}`]))).toBe(true);
   expect(areTextsShort(utf8([longest, longest]))).toBe(true);
@@ -114,7 +114,7 @@ test("areTextsShort bounds the mean of the bytes of texts", () => {
   expect(areTextsShort(vectorFromValues(BIGINT, [1]))).toBe(true);
 });
 
-test("orderOf gives up if texts share beginnings of many lengths", () => {
+test("orderOf gives up if strings share prefixes of many lengths", () => {
   const nested = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(row % 500)}b`);
   expect(orderOf(utf8(nested))).toBeUndefined();
   const alike = Array.from({ length: ROWS }, (_, row) => `${"a".repeat(490)}${row}`);

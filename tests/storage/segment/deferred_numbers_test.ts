@@ -1,6 +1,6 @@
 /**
- * Numbers that are decoded lazily equal those that are decoded at once, and chosen numbers are
- * decoded without the others.
+ * Verifies that numbers that are decoded lazily equal those that are decoded at once, and that
+ * selected numbers are decoded without the others.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -21,14 +21,14 @@ import { encodeSegment } from "../../support/encoded_segment.ts";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";
 
 const PATH = "/1.seg";
-/** The number of rows, enough for a run. */
+/** A number of rows that is large enough for a run. */
 const ROW_COUNT = 300;
 const COLUMN_ID = 9;
 
 /** A value that marks memory into which nothing was decoded. */
 const UNTOUCHED = -2_000_000_000;
 
-/** Returns numbers below `limit` in no order, so that they do not form runs. */
+/** Returns numbers below `limit` in random order, so that they do not form runs. */
 function scattered(limit: number): (row: number) => number {
   return (row) => ((row + 1) * 7919 * 7919) % limit;
 }
@@ -38,7 +38,7 @@ const byShorts = scattered(50_000);
 const byLongs = scattered(90_000_000);
 
 /**
- * Columns, one for each encoding of numbers that are decoded lazily, and one for each that is
+ * Columns, one for each encoding of numbers that is decoded lazily, and one for each that is
  * decoded at once.
  */
 const COLUMNS: readonly (readonly [string, DataType, (row: number) => Value])[] = [
@@ -103,14 +103,14 @@ test.each(CASES)("columnRows defers $encoding of $type.kind, NULLs: $hasNulls", 
   expect(untouched.length).toBe(end - start);
   const chosen = [0, 2, 11, 12, 139].map((row) => wanted[row] ?? null);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
-  // After the chosen numbers, the others can still be read, and then some of them again.
+  // After the selected numbers, the others can still be read, and then some of them again.
   expect(valuesOf(untouched)).toEqual(wanted);
   expect(valuesOf(take(untouched, selection))).toEqual(chosen);
   expect(valuesOf(read())).toEqual(wanted);
   reader.close();
 });
 
-test("columnRows decodes only the chosen rows, as long as the others are not read", () => {
+test("columnRows decodes only the selected rows, as long as the others are not read", () => {
   for (const [encoding, type, valueAt] of COLUMNS) {
     if (!/^(?:offset|scaled|f32)/.test(encoding)) continue;
     const reader = readerOf(

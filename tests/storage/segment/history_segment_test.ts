@@ -1,6 +1,6 @@
 /**
- * History segments: each row is returned with the seq that replaced it, no damaged byte is served,
- * and a file is opened only as the kind that the manifest lists.
+ * Tests history segments: each row is returned with the seq that replaced it, no damaged byte is
+ * served, and a file is opened only as the kind that the manifest lists.
  */
 import { describe, expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -56,7 +56,7 @@ function entryOf(bytes: Uint8Array): SegmentEntry {
   };
 }
 
-test("replacing seqs are read back, packed or not, whole and one by one", () => {
+test("replacing seqs are read back, packed or not, together and one by one", () => {
   const random = new SeededRandom(seedOf(31));
   for (const rowCount of [1, 7, 900]) {
     const input = randomHistory(random, rowCount);
@@ -77,7 +77,7 @@ test("replacing seqs are read back, packed or not, whole and one by one", () => 
   }
 });
 
-test("any other segment has no replacing seqs", () => {
+test("other segments have no replacing seqs", () => {
   const { input } = randomSegment(new SeededRandom(32), {
     rowCount: 9,
     ownerCount: 2,
@@ -89,7 +89,7 @@ test("any other segment has no replacing seqs", () => {
   reader.close();
 });
 
-test("verify throws CorruptionError whichever single byte is damaged", () => {
+test("verify throws CorruptionError for damage to any single byte", () => {
   const good = encodeSegment(randomHistory(new SeededRandom(33), 30));
   for (let offset = 0; offset < good.length; offset += 1) {
     const damaged = good.slice();
@@ -99,11 +99,11 @@ test("verify throws CorruptionError whichever single byte is damaged", () => {
   }
 });
 
-describe("the writer refuses", () => {
+describe("rows that the writer of segments refuses", () => {
   const input = randomHistory(new SeededRandom(34), 20);
   const deleted = input.deleted.map((_, row) => (row === 3 ? 1 : 0));
 
-  test("a row of history that nothing replaced", () => {
+  test("the writer refuses a row of history that nothing replaced", () => {
     for (const gap of [0, -1]) {
       const replacingSeqs = input.seqs.map((seq, row) => seq + (row === 5 ? gap : 1));
       expect(() => encodeSegment({ ...input, deleted, replacingSeqs })).toThrow(AssertionError);
@@ -112,14 +112,14 @@ describe("the writer refuses", () => {
     expect(open(encodeSegment({ ...input, deleted, replacingSeqs })).rowCount).toBe(20);
   });
 
-  test("history without replacing seqs, and other segments with them", () => {
+  test("the writer refuses history without replacing seqs, and other segments with them", () => {
     const { replacingSeqs: _, ...without } = input;
     expect(() => encodeSegment(without)).toThrow(AssertionError);
     expect(() => encodeSegment({ ...input, isHistory: false })).toThrow(AssertionError);
   });
 });
 
-test("only the file that the manifest lists is opened: its kind, and its bounds to the seq", () => {
+test("a file is opened only if its kind and its bounds match the manifest", () => {
   const bytes = encodeSegment(randomHistory(new SeededRandom(35), 20));
   const entry = entryOf(bytes);
   const opened = (other: SegmentEntry): void => checkListed(diskWith(bytes), PATH, other);

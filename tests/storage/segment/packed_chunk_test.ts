@@ -1,6 +1,7 @@
 /**
- * Packed chunks: written values are read back, whole, in part and one by one; chunks that are not
- * worth packing stay plain; and no damaged byte is served, nor one that does not unpack correctly.
+ * Tests packed chunks: written values are read back together, in part and one by one; chunks that
+ * are not worth packing stay plain; and no damaged byte is served, nor one that does not unpack
+ * correctly.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/packed_chunk_test.ts
  */
@@ -90,7 +91,7 @@ function isPacked(reader: SegmentReader, columnId = 1): boolean {
   return reader.chunkEntry(columnId, 0)?.isPacked === true;
 }
 
-/** Returns a unique text of this many letters that shrinks to less than half. */
+/** Returns a unique string of this many letters that shrinks to less than half. */
 function longText(random: SeededRandom, length: number): string {
   const words = ["tide ", "mark ", "ebb ", "flow ", "moon ", "shore "];
   let text = "";
@@ -141,7 +142,7 @@ describe("round trip", () => {
     },
   );
 
-  test("every way to a row of a packed segment agrees with the model", () => {
+  test("every way to read a row of a packed segment agrees with the model", () => {
     const random = new SeededRandom(seedOf(4));
     for (let round = 0; round < 10; round += 1) {
       const rowCount = random.between(200, 900);
@@ -177,7 +178,7 @@ describe("round trip", () => {
     }
   });
 
-  test("text over many blocks is read back, whichever rows are requested", () => {
+  test("text in many blocks is read back, whichever rows are requested", () => {
     const random = new SeededRandom(seedOf(9));
     const values = Array.from({ length: 3000 }, (_, row): Value => {
       if (row % 7 === 3) return null;
@@ -202,7 +203,7 @@ describe("round trip", () => {
     }
   });
 
-  test("writeSegment writes the bytes of encodeSegment, with the header that they need", () => {
+  test("writeSegment writes the same bytes as encodeSegment, with the matching header", () => {
     const random = new SeededRandom(1);
     const values = Array.from({ length: 900 }, () => longText(random, 200));
     for (const [compression, format] of [
@@ -223,7 +224,7 @@ describe("round trip", () => {
   });
 });
 
-/** Checks some rows of a span. A few rows are looked up one by one, but many are not. */
+/** Checks some rows of a range. A few rows are looked up one by one, but many are not. */
 function expectChosen(
   reader: SegmentReader,
   {
@@ -250,7 +251,7 @@ function bytesOfText(value: Value): Value {
 describe("the choice of packing", () => {
   const random = new SeededRandom(2);
 
-  /** Returns rows of one text each, so that a chunk has this many bytes including its offsets. */
+  /** Returns rows of one string each, so that a chunk has this many bytes including its offsets. */
   function textsOf(byteCount: number, rowCount: number): string[] {
     const textBytes = byteCount - 8 * Math.ceil((rowCount + 1) / 2);
     const each = Math.floor(textBytes / rowCount);
@@ -259,7 +260,7 @@ describe("the choice of packing", () => {
     return texts;
   }
 
-  test("auto packs text from a size of the chunk and of its values on", () => {
+  test("auto packs text above a minimum size of the chunk and of its values", () => {
     const rowCount = Math.floor(AUTO_CHUNK_BYTES_MIN / AUTO_VALUE_BYTES_MIN) - 5;
     for (const [byteCount, rows, expected] of [
       [AUTO_CHUNK_BYTES_MIN, rowCount, true],
@@ -276,7 +277,7 @@ describe("the choice of packing", () => {
       ]);
       const bytes = encodeSegment(inputOf(TEXT, texts, "auto"));
       expect(isPacked(open(bytes)), `${byteCount} bytes`).toBe(expected);
-      // A segment without a packed chunk has the same bytes as before packing existed.
+      // A segment without a packed chunk has the same bytes as before packing was introduced.
       if (!expected) expect(bytes).toEqual(plain);
       expect(isPacked(open(encodeSegment(inputOf(TEXT, texts, "zstd"))))).toBe(true);
     }
@@ -285,8 +286,8 @@ describe("the choice of packing", () => {
   test.each([
     ["small", 200],
     ["sampled", 6000],
-  ])("auto packs text that shrinks much: a %s chunk", (_name, rowCount) => {
-    /** A part of each text is random hex, which packs to half its size. */
+  ])("auto packs text that shrinks considerably: a %s chunk", (_name, rowCount) => {
+    /** A part of each string is random hexadecimal, which packs to half its size. */
     const share = (noiseChars: number): number => {
       const values = Array.from({ length: rowCount }, (_, row) => {
         const noise = Buffer.from(random.bytes(noiseChars)).toString("base64").slice(0, noiseChars);
@@ -303,7 +304,7 @@ describe("the choice of packing", () => {
     expect(share(450)).toBeGreaterThan(AUTO_SHARE_MAX);
   });
 
-  test("auto packs neither numbers nor dictionaries nor embeddings, but JSON and bytes", () => {
+  test("auto packs JSON and bytes, but not numbers, dictionaries or embeddings", () => {
     const rows = Array.from({ length: 5000 }, (_, row) => row);
     const embedding: DataType = { kind: "embedding", dimensions: 64 };
     const cases: [DataType, Value[], boolean][] = [
@@ -330,12 +331,12 @@ describe("the choice of packing", () => {
   });
 });
 
-describe("memory", () => {
+describe("memory of packed chunks", () => {
   const random = new SeededRandom(3);
   const values = Array.from({ length: 20_000 }, () => longText(random, 200));
   const file = encodeSegment(inputOf(TEXT, values, "auto"));
 
-  test("zone maps and flags are read without unpacking, and a row unpacks only its blocks", () => {
+  test("zone maps and flags are read without unpacking, and a row unpacks only its own blocks", () => {
     const cache = new ChunkCache();
     const input = inputOf(TEXT, values, "zstd");
     const numbers = Float64Array.from({ length: 20_000 }, (_, row) => (row * 7919) % 20_000);
@@ -361,7 +362,7 @@ describe("memory", () => {
     expect(cache.byteCount).toBe(0);
   });
 
-  test("the cache keeps its bound, and a block is unpacked once while it is there", () => {
+  test("the cache stays within its limit, and a block is unpacked once while it is cached", () => {
     const cache = new ChunkCache(20 * BLOCK_BYTES);
     const reader = open(file, cache);
     for (let row = 0; row < 20_000; row += 50) {
@@ -378,7 +379,7 @@ describe("memory", () => {
     const full = roomy.byteCount;
     again.columnRows(1, 0, { start: 3, end: 15_000 });
     expect(roomy.byteCount).toBe(full);
-    // The whole chunk is assembled from the cached blocks, and kept as a whole.
+    // The chunk is assembled from the cached blocks, and kept as a whole.
     const whole = again.column(1, 0);
     expect(whole?.length).toBe(20_000);
     expect(again.column(1, 0)).toBe(defined(whole));
@@ -387,7 +388,7 @@ describe("memory", () => {
     expect(roomy.byteCount).toBe(0);
   });
 
-  test("chosen rows unpack only their blocks", () => {
+  test("selected rows unpack only their own blocks", () => {
     const cache = new ChunkCache();
     const reader = open(file, cache);
     const selection = { rows: Uint32Array.of(40, 3000, 4000, 9999), count: 3 };
@@ -400,7 +401,7 @@ describe("memory", () => {
     reader.close();
   });
 
-  test("a vector of packed rows stays what it was after close", () => {
+  test("a vector of packed rows stays valid after close", () => {
     const reader = open(file);
     const vector = reader.columnRows(1, 0, { start: 10, end: 20 });
     reader.close();
@@ -413,7 +414,7 @@ function defined<T>(value: T | undefined): T {
   return value;
 }
 
-describe("damage", () => {
+describe("damage to packed chunks", () => {
   const random = new SeededRandom(6);
   const values = Array.from({ length: 400 }, () => longText(random, 250));
   const good = encodeSegment(inputOf(TEXT, values, "zstd"));
@@ -423,7 +424,7 @@ describe("damage", () => {
 
   const step = amountOf({ usual: 4, thorough: 1 });
 
-  test("verify throws CorruptionError whichever single byte is damaged", () => {
+  test("verify throws CorruptionError for damage to any single byte of a packed segment", () => {
     const { input } = randomSegment(random, { rowCount: 90, ownerCount: 4, keyTypes: [INT] });
     const small = encodeSegment({ ...input, compression: "zstd" });
     expect(segmentFormatOf(small)).toBe(3);
@@ -441,13 +442,13 @@ describe("damage", () => {
     }
   });
 
-  test("a forged file without a change is read", () => {
+  test("a forged file without a change can be read", () => {
     const same = forgedSegment(good, 1, () => undefined);
     expect(same).toEqual(good);
     expect(blockCount).toBe(7);
   });
 
-  test("a false length is damage, even under a valid checksum", () => {
+  test("a wrong length counts as damage, even with a valid checksum", () => {
     const lies = [0, 1, 7, BLOCK_BYTES, unpackedBytes - 8, unpackedBytes - 1, unpackedBytes + 1];
     const more = [unpackedBytes + 8, blockCount * BLOCK_BYTES, 2 * unpackedBytes, 2 ** 32 - 1];
     for (const lie of [...lies, ...more]) {
@@ -463,7 +464,7 @@ describe("damage", () => {
     }
   });
 
-  test("a false end of a block is damage", () => {
+  test("a wrong end of a block counts as damage", () => {
     for (let block = 0; block < blockCount; block += 1) {
       for (const by of [-4000, -1, 1, 8, 4000, 2 ** 31]) {
         const bytes = forgedSegment(good, 1, (chunk) => {
@@ -476,7 +477,7 @@ describe("damage", () => {
     }
   });
 
-  test("ends of blocks that decrease, or exceed the chunk, are damage before a block is unpacked", () => {
+  test("ends of blocks that decrease or exceed the chunk are damage before a block is unpacked", () => {
     const lastAt = 4 * blockCount;
     for (const lie of [
       (chunk: DataView) => chunk.setUint32(8, chunk.getUint32(4, true), true),
@@ -492,7 +493,7 @@ describe("damage", () => {
     }
   });
 
-  test("a block that does not unpack is damage, with its place; the others are read", () => {
+  test("a block that does not unpack is damage with a position, and the others can be read", () => {
     const headBytes = 4 + 4 * blockCount;
     for (const inFrame of [0, 3, 4, 5, 6]) {
       let secondAt = 0;
@@ -511,7 +512,7 @@ describe("damage", () => {
     }
   });
 
-  test("a packed chunk in a file that says it has none is damage", () => {
+  test("a packed chunk in a file that declares none is damage", () => {
     const bytes = good.slice();
     bytes.set(encodeHeader({ format: 2, segmentId: 5, tableId: 7 }));
     const reader = open(bytes);

@@ -1,6 +1,6 @@
 /**
- * Tables with packed segments: values that are not read are not unpacked, and damage that only
- * unpacking finds quarantines the segment.
+ * Tests tables with packed segments: values that are not read are not unpacked, and damage that
+ * only unpacking finds quarantines the segment.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
@@ -41,7 +41,7 @@ async function withBrokenBlock(): Promise<{ store: LocalStore; manifest: MemoryM
   return { store: await openStore({ disk, manifest, definitions: [TABLE] }), manifest };
 }
 
-/** Calls `see` for each batch of a scan, before the next is read. */
+/** Calls `see` for each batch of a scan before the next one is read. */
 function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch) => T): T[] {
   const columnIds = [1, 2, SEQ_COLUMN_ID];
   const scan = store.scan(1, { owner: 0, upTo: store.visibleSeq, columnIds, batchRows });
@@ -54,13 +54,13 @@ function batches<T>(store: LocalStore, batchRows: number, see: (batch: ScanBatch
   }
 }
 
-test("rows with text that cannot be unpacked are scanned, as long as the text is not read", async () => {
+test("rows with text that cannot be unpacked are scanned as long as the text is not read", async () => {
   const { store, manifest } = await withBrokenBlock();
   const counts = batches(store, 64, ({ columns, rowCount }) => {
     expect(columns[1]?.length).toBe(rowCount);
     return columns[0] === undefined ? [] : valuesOf(columns[0]);
   });
-  // One row was replaced in its segment, so the rows of a batch are chosen.
+  // One row was replaced in its segment, so a batch contains only selected rows.
   expect(counts.flat().toSorted((a, b) => Number(a) - Number(b))).toEqual(
     Array.from({ length: ROW_COUNT }, (_, row) => row),
   );
@@ -97,7 +97,7 @@ test("a batch is as short as its unpacked bytes require, in a scan and in change
   await store.close();
 });
 
-test("text of other blocks is read, and a block that does not unpack quarantines the segment", async () => {
+test("text in other blocks is read, and a block that does not unpack quarantines the segment", async () => {
   const { store, manifest } = await withBrokenBlock();
   const read = (): unknown =>
     batches(store, 16, ({ columns: [ids, texts] }) => {

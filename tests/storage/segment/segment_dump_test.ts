@@ -1,6 +1,4 @@
-/**
- * The script that prints segment files and deletion vectors.
- */
+/** Tests the script that prints segment files and deletion vectors. */
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -44,7 +42,7 @@ const INPUT: SegmentInput = {
 
 const segment = encodeSegment(INPUT);
 
-test("dumpLines prints of a history segment by which seq each row was replaced", () => {
+test("dumpLines prints the seq that replaced each row of a history segment", () => {
   const path = join(directory, "5.seg");
   const replacingSeqs = Float64Array.from([8192, 8192]);
   writeFileSync(path, encodeSegment({ ...INPUT, isHistory: true, replacingSeqs }));
@@ -87,7 +85,7 @@ test("dumpLines prints the contents of a deletion vector", () => {
   ]);
 });
 
-test("dumpLines throws CorruptionError for a damaged chunk, after the lines before it", () => {
+test("dumpLines throws CorruptionError for a damaged chunk, after the preceding lines", () => {
   const path = join(directory, "4.seg");
   const damaged = segment.slice();
   damaged[64] = (damaged[64] ?? 0) ^ 1;

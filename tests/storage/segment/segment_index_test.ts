@@ -1,6 +1,6 @@
 /**
- * The parts of a segment by which rows are found, each tested separately: sorted keys, filter,
- * hash, bits, groups, and the cache of decoded chunks.
+ * Tests the parts of a segment by which rows are found, each separately: sorted keys, filter, hash,
+ * bits, groups, and the cache of decoded chunks.
  */
 import { expect, test } from "bun:test";
 import { AssertionError } from "../../../src/base/assert.ts";
@@ -46,11 +46,11 @@ test("sortKeys sorts by hash, and equal hashes by descending row", () => {
   }
 });
 
-test("findHash finds the first of equal hashes, and touches what it reads", () => {
+test("findHash finds the first of equal hashes, and reports what it reads", () => {
   const random = new SeededRandom(2);
   for (const count of [1, 2, 5, 300, 5000]) {
     const uniform = randomHashes(random, count);
-    // The hashes are far from uniform: every guess is wrong.
+    // The hashes are far from uniform, so every guess is wrong.
     const crowded = uniform.map((hash) => 4_000_000_000 + (hash % 1000));
     for (const hashes of [uniform.toSorted(), crowded.toSorted()]) {
       const isTouched = new Uint8Array(count);
@@ -70,7 +70,7 @@ test("findHash finds the first of equal hashes, and touches what it reads", () =
   }
 });
 
-test("the filter has every key, and reports few others", () => {
+test("the filter contains every key, and reports few others", () => {
   const random = new SeededRandom(3);
   for (const count of [1, 50, 20_000]) {
     const hashes = randomHashes(random, count).toSorted();
@@ -106,7 +106,7 @@ test("hashKeys and hashOfKey agree for every type and kind of vector", () => {
   }
 });
 
-test("hashOfKey is the same for text however the runtime holds it", () => {
+test("hashOfKey is the same for a string in every internal representation of the runtime", () => {
   const narrow = "caf\u00e9";
   const wide = `${narrow}\u{1f30a}`.slice(0, 4);
   expect(hashOfKey(1, [narrow])).toBe(hashOfKey(1, [wide]));
@@ -128,7 +128,7 @@ test("unpackBits returns what packBits was given, for every range", () => {
   }
 });
 
-test("groupEnd ends after the rows, the bytes, or a single row that has too many", () => {
+test("groupEnd ends at the limit for rows, at the limit for bytes, or after a single row that is too large", () => {
   const numbers: Vector = vectorFromValues({ kind: "int" }, [1, 2, 3]);
   expect(groupEnd([numbers], 0, 3)).toBe(3);
   expect(groupEnd([numbers], 2, 3)).toBe(3);
@@ -145,7 +145,7 @@ test("groupEnd ends after the rows, the bytes, or a single row that has too many
   expect(groupEnd([dictionary], 1, 3)).toBe(2);
 });
 
-test("ChunkCache keeps the most recently used chunks within its bound, and forgets a reader", () => {
+test("ChunkCache keeps the most recently used chunks within its limit, and can forget a reader", () => {
   const cache = new ChunkCache(4000);
   const vector: Vector = vectorFromValues(
     { kind: "double" },

@@ -1,6 +1,6 @@
 /**
- * Segment files: written values are read back, whatever the type, the encoding and the NULLs; every
- * way to a row agrees with a plain model; and no damaged byte is ever served.
+ * Tests segment files: written values are read back, whatever the type, the encoding and the NULLs;
+ * every way to read a row agrees with a plain model; and no damaged byte is ever served.
  *
  * To repeat a failure: SEED=<n> bun test tests/storage/segment/segment_test.ts
  */
@@ -112,7 +112,7 @@ function expectSame(reader: SegmentReader, { input, values }: SegmentModel): voi
 
 describe("round trip", () => {
   for (const type of COLUMN_TYPES) {
-    test(`every shape and null pattern of ${JSON.stringify(type)} comes back`, () => {
+    test(`every shape and NULL pattern of ${JSON.stringify(type)} is read back`, () => {
       const seed = seedOf(11);
       const random = new SeededRandom(seed);
       for (const shape of SHAPES) {
@@ -154,8 +154,8 @@ describe("round trip", () => {
     }
   });
 
-  test("each encoding is chosen where it is smallest", () => {
-    // The numbers to 999 do not ascend evenly, except for "runs".
+  test("each encoding is used where it is the smallest", () => {
+    // The numbers up to 999 do not ascend evenly, except for "runs".
     const rows = Array.from({ length: 1000 }, (_, place) => (place * 387) % 1000);
     const cases: [string, DataType, (row: number, place: number) => Value][] = [
       ["none", INT, () => null],
@@ -200,7 +200,7 @@ describe("round trip", () => {
     expect(reader.zone(20, 0)).toBeUndefined();
   });
 
-  test("runs and scaled doubles are read back whole, in part and one by one, among NULLs", () => {
+  test("runs and scaled doubles are read back together, in part and one by one, among NULLs", () => {
     const random = new SeededRandom(seedOf(5));
     const evenly = (count: number): Value[] => {
       let value = random.between(-1000, 1000);
@@ -312,7 +312,7 @@ describe("round trip", () => {
   });
 });
 
-describe("ways to a row", () => {
+describe("ways to read a row", () => {
   const KEYS: readonly (readonly DataType[])[] = [[INT], [TEXT], [TEXT, INT], [BIGINT], [UUID], []];
   for (const keyTypes of KEYS) {
     test(`findKey, rowOfSeq and ownerRange agree with a model: key ${keyTypes.map((type) => type.kind).join()}`, () => {
@@ -429,12 +429,12 @@ class CountedFile extends ForwardingFile {
   }
 }
 
-describe("damage", () => {
+describe("damage to segments", () => {
   const random = new SeededRandom(5);
   const { input } = randomSegment(random, { rowCount: 40, ownerCount: 4, keyTypes: [INT] });
   const good = encodeSegment(input);
 
-  test("verify throws CorruptionError whichever single byte is damaged", () => {
+  test("verify throws CorruptionError for damage to any single byte of a segment", () => {
     for (let offset = 0; offset < good.length; offset += 1) {
       const damaged = good.slice();
       damaged[offset] = (damaged[offset] ?? 0) ^ (1 + (offset % 255));
@@ -453,7 +453,7 @@ describe("damage", () => {
     }
   });
 
-  test("open throws CorruptionError wherever the file is cut, even if the recorded length matches", () => {
+  test("open throws CorruptionError for truncation anywhere, even if the recorded length matches", () => {
     for (let length = 0; length < good.length; length += 1) {
       const disk = diskWith(good.subarray(0, length));
       expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(CorruptionError);
@@ -495,7 +495,7 @@ describe("damage", () => {
   });
 
   test.each(["map", "read"] as const)(
-    "a segment that cannot be opened, as its %s fails, leaves no file open",
+    "a segment that cannot be opened because its %s fails leaves no file open",
     (operation) => {
       const disk = new CountingDisk(diskWith(good));
       for (const code of ["EMFILE", "EIO"] as const) {
@@ -512,7 +512,7 @@ describe("damage", () => {
     },
   );
 
-  test("parts that a failing disk does not read are unreadable, at open and at the first access", () => {
+  test("parts that a failing disk cannot read are unreadable, at open and at the first access", () => {
     const disk = diskWith(good);
     disk.faultPlan = failNth("read", 1, { code: "EIO" });
     expect(() => SegmentReader.open(disk, PATH, good.length)).toThrow(UnreadableError);
@@ -537,7 +537,7 @@ describe("writing and closing", () => {
     expect(step.value).toEqual({ bytes: bytes.length, rowCount: 3, minSeq: 1, maxSeq: 3 });
   });
 
-  test("SegmentWriter takes groups of any size, and the reader finds every row", () => {
+  test("SegmentWriter accepts groups of any size, and the reader finds every row", () => {
     const random = new SeededRandom(8);
     const model = randomSegment(random, { rowCount: 300, ownerCount: 9, keyTypes: [INT] });
     const writer = new SegmentWriter(model.input);

@@ -1,6 +1,6 @@
 /**
- * The file of an inverted index, and queries over its lists: what is written is found again, damage
- * is noticed at every byte, and a query finds the rows that a plain search finds.
+ * Tests the file of an inverted index, and queries over its lists: what was written is found again,
+ * damage to any byte is detected, and a query finds the same rows as a plain search.
  */
 import { expect, test } from "bun:test";
 import { CorruptionError } from "../../../src/base/errors.ts";
@@ -44,7 +44,7 @@ function term(text: string, isPrefix = false): TermQuery {
 const FIRST = [["cat", "hat"], [], ["cat", "catalogue", "", "cat"]];
 const SECOND = [["日本", "é", "😀", "\ue000"], ["hat"]];
 
-test("a file has the rows of each term of each part", () => {
+test("a file contains the rows of each term in each part", () => {
   const disk = new SimulatedDisk();
   writeFile(disk, [partOf(0, FIRST), partOf(3, SECOND)]);
   const opened = openTermFile(disk, PATH, PLACE);
@@ -62,7 +62,7 @@ test("a file has the rows of each term of each part", () => {
   openEitherFile(disk, PATH, PLACE).close();
 });
 
-test("damage is noticed at every byte, and a file of another place", () => {
+test("damage to any byte is detected, and so is a file from another place", () => {
   const disk = new SimulatedDisk();
   writeFile(disk, [partOf(0, FIRST), partOf(3, SECOND)]);
   const good = disk.readFile(PATH);
@@ -106,7 +106,7 @@ function meets(terms: readonly string[], query: TermQuery): boolean {
   return query.parts.filter((part) => meets(terms, part)).length >= query.least;
 }
 
-test("queries find the rows that a plain search finds, and count at least as many", () => {
+test("queries find the same rows as a plain search, and count at least as many", () => {
   const random = new SeededRandom(7);
   for (let round = 0; round < 60; round += 1) {
     const rows = Array.from({ length: 1 + random.below(300) }, () =>

@@ -1,6 +1,6 @@
 /**
- * Versions that are older than history: which are discarded, which stay readable, and the position
- * from which every change can still be replayed.
+ * Tests versions that are older than the retention period: which are discarded, which stay
+ * readable, and the position from which every change can still be replayed.
  */
 import { expect, test } from "bun:test";
 import { SEQ_ZERO, type Seq, SeqGenerator, unixMsFromSeq } from "../../../src/base/seq.ts";
@@ -51,7 +51,7 @@ function plain(rows: readonly (readonly unknown[])[]): unknown[] {
   return rows.map(([, ...row]) => row);
 }
 
-test("retentionFloorSeqOf keeps the history of a table, and an hour at least", () => {
+test("retentionFloorSeqOf keeps the history of a table, and at least an hour", () => {
   const nowMs = Date.UTC(2026, 5, 1);
   const clock = new ManualClock(nowMs);
   const ids = new SeqGenerator({ clock, nodeId: 0, nodeBits: 0, last: SEQ_ZERO });
@@ -67,7 +67,7 @@ function historyOf(limits: Partial<HistoryLimits>): History {
 
 const VERSION = { owner: 7, source: 0, row: 0, seq: 5, isDeleted: false, isPast: false };
 
-test("History says from which seq on a version is over", () => {
+test("History determines the seq from which on a version is obsolete", () => {
   const replaced = [{ rows: Uint32Array.of(0), seqs: Float64Array.of(60) }];
   const history = historyOf({ replaced });
   expect(history.obsoleteSince(VERSION)).toBe(60);
@@ -102,7 +102,7 @@ test("History discards expired versions and erased owners in any case, and moves
   expect(erased.fateOf({ ...VERSION, owner: 8 }, 0)).toBe("current");
 });
 
-test("History notes for each owner the highest seq from which on a discarded version is over", () => {
+test("History records for each owner the highest seq at which a discarded version became obsolete", () => {
   const history = historyOf({ retentionFloorSeq: 100 });
   for (const [owner, obsoleteSince] of [
     [7, 60],
@@ -120,7 +120,7 @@ test("History notes for each owner the highest seq from which on a discarded ver
   expect([history.discardedCount, history.pastCount]).toEqual([3, 1]);
 });
 
-test("LowWatermark never falls, and owners beyond the limit share the highest", () => {
+test("LowWatermark never falls, and owners beyond the limit share the highest one", () => {
   const some = new LowWatermark().raisedBy(new Map([[1, 50]]));
   expect([some.of(1), some.of(2)]).toEqual([50, 0]);
   expect(some.raisedBy(new Map([[1, 40]])).of(1)).toBe(50);
@@ -186,7 +186,7 @@ test("COMPACT discards old versions and tombstones, for each owner separately", 
   await again.close();
 });
 
-test("a table without rows keeps no segment, and its seqs continue above it", async () => {
+test("a table without rows keeps no segment, and its seqs continue above the old ones", async () => {
   const { store, clock, disk, manifest } = await open();
   await commit(store, 1, "insert", [[1, "a"]]);
   const { lastSeq } = await commit(store, 1, "delete", [[1, "a"]]);
@@ -208,7 +208,7 @@ test("a table without rows keeps no segment, and its seqs continue above it", as
   await again.close();
 });
 
-test("history that is old enough is discarded by itself if it is a good part of a segment", async () => {
+test("old history is discarded automatically if it is a large part of a segment", async () => {
   const { store, clock } = await open();
   const keys = Array.from({ length: 10 }, (_, key) => key);
   await commit(
@@ -270,7 +270,7 @@ test("history that takes too much space is discarded early, the oldest first", a
 
 const HISTORIES = amountOf({ usual: 12, thorough: 40 });
 
-test("everything within history reads as before, whatever is written, flushed and compacted", async () => {
+test("everything within the retention period reads as before, whatever is written, flushed and compacted", async () => {
   for (let seed = 1; seed <= HISTORIES; seed += 1) await oneHistory(new SeededRandom(seed));
 });
 

@@ -1,5 +1,5 @@
 /**
- * Live rows by page, compared with a plain list of rows: none is missing or added, and a page
+ * Compares live rows by page with a plain list of rows: none is missing or added, and a page
  * without live rows is skipped.
  */
 import { expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { amountOf } from "../../support/thoroughness.ts";
 
 const ROWS: number = 2 * PAGE_ROWS + 100;
 
-/** Row groups as in a segment with wide rows: they end within pages. */
+/** Row groups as in a segment with large rows, which end within pages. */
 const GROUP_STARTS = [0, 3000, PAGE_ROWS + 5, ROWS];
 
 const CHANGES = amountOf({ usual: 40, thorough: 400 });
@@ -47,7 +47,7 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
     const replacedBy = new Float64Array(ROWS);
     for (let change = 0; change < CHANGES; change += 1) {
       const from = random.below(ROWS);
-      // Usually the rest of a page is replaced, since one live row keeps its whole page alive.
+      // Usually the rest of a page is replaced, because one live row keeps its whole page alive.
       const to = random.chance(0.5) ? from + 1 : Math.min(ROWS, (from | (PAGE_ROWS - 1)) + 1);
       for (let row = random.chance(0.5) ? from : from & ~(PAGE_ROWS - 1); row < to; row += 1) {
         if (replacedBy[row] !== 0) continue;
@@ -90,7 +90,7 @@ test("LivePages finds the current rows at any seq, and the pages without one", (
   }
 });
 
-test("LivePages examines a page again only once it has changed", () => {
+test("LivePages examines a page again only after it has changed", () => {
   const { deletions, livePages } = segmentOf(new Uint8Array(ROWS));
   const first = { start: 0, end: PAGE_ROWS };
   expect(livePages.firstAlive(first, 9)).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * Segment files that are no longer listed are removed one at a time, off the event loop if the disk
- * supports it, and before the store is closed.
+ * Verifies that segment files that are no longer listed are removed one at a time, off the event
+ * loop if the disk supports it, and before the store is closed.
  */
 import { expect, test } from "bun:test";
 import { SimulatedDisk } from "../../support/simulated_disk.ts";

@@ -1,6 +1,6 @@
 /**
- * Table statistics: counts, owners, bounds and the spread of a column, wherever its rows are, and
- * after an owner was erased or rows have expired.
+ * Tests table statistics: counts, owners, bounds and the spread of a column, wherever its rows are
+ * stored, and after an owner was erased or rows have expired.
  */
 import { expect, test } from "bun:test";
 import type { LocalStore, TableDefinition } from "../../../src/storage/mod.ts";
@@ -28,7 +28,7 @@ async function filled(definition: TableDefinition, clock = new ManualClock()): P
   return store;
 }
 
-test("live rows are those that a scan finds, for an owner and for all", async () => {
+test("the live rows are those that a scan finds, for one owner and for all", async () => {
   const store = await filled(TABLE);
   const countOf = (owner: number): number => readRows(store, TABLE, { owner }).length;
   for (const owner of [...OWNERS, 4]) expect(store.liveRowCount(1, owner)).toBe(countOf(owner));
@@ -42,7 +42,7 @@ test("live rows are those that a scan finds, for an owner and for all", async ()
   await store.close();
 });
 
-test("versions are counted where they are, for an owner and for all", async () => {
+test("versions are counted where they are stored, for one owner and for all", async () => {
   const store = await filled(TABLE);
   expect(store.owners(1)).toEqual(OWNERS);
   const all = store.flushedStats(1, undefined);
@@ -69,7 +69,7 @@ test("versions are counted where they are, for an owner and for all", async () =
   await store.close();
 });
 
-test("the spread of a column is that of its numbers in segments, if they are numbers", async () => {
+test("the spread of a column is that of its numbers in segments, if it has numbers", async () => {
   const store = await filled(TABLE);
   expect(store.valueSpan(1, 1)).toBe(1003 - 30 + 1);
   expect(store.valueSpan(1, 2)).toBeUndefined();
@@ -81,7 +81,7 @@ test("the spread of a column is that of its numbers in segments, if they are num
   await empty.close();
 });
 
-test("an erased owner has no versions left, and the others have theirs", async () => {
+test("an erased owner has no versions left, and the others keep theirs", async () => {
   const store = await filled(TABLE);
   const kept = OWNERS.slice(0, 2).map((owner) => readRows(store, TABLE, { owner }));
   // The owner's rows are in memory and in a segment.
@@ -94,7 +94,7 @@ test("an erased owner has no versions left, and the others have theirs", async (
   await store.close();
 });
 
-test("segments in which every row has expired are removed, and one that is half expired is rewritten", async () => {
+test("segments in which every row has expired are removed, and a half-expired one is rewritten", async () => {
   const clock = new ManualClock();
   const ttlMs = 60_000;
   const definition = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }], []), ttlMs };
@@ -121,7 +121,7 @@ test("segments in which every row has expired are removed, and one that is half 
   await store.close();
 });
 
-test("segments that have expired are removed, although the clock was set back since", async () => {
+test("expired segments are removed although the clock was set back since", async () => {
   const clock = new ManualClock();
   const definition = { ...defineTable(1, [{ kind: "int" }, { kind: "text" }], []), ttlMs: 60_000 };
   const store = await openStore({ definitions: [definition], clock });

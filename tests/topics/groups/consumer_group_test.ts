@@ -1,6 +1,6 @@
 /**
- * Verifies that no consumer misses an event. Method: time passes, and acknowledgements arrive,
- * after a consumer has checked the messages of its group and before it waits.
+ * Verifies that no consumer misses an event. Time passes, and acknowledgements arrive, after a
+ * consumer has checked the messages of its group and before it waits.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -28,7 +28,7 @@ const VISIBILITY_MS = 60_000;
 const PLACE = { topicId: TOPIC, partition: 0, group: "g" } as const;
 const EARLIEST = { kind: "earliest" } as const;
 
-/** A clock whose time can pass between two reads of it, while no timer gets to run. */
+/** A clock whose time can pass between two reads, while no timer gets to run. */
 class PassingClock extends ManualClock {
   #passedMs = 0;
   #looksLeft = Infinity;
@@ -109,8 +109,8 @@ function poll(
 }
 
 /**
- * A stream gets a message again although its delay ends while the stream fetches, before the read
- * of the time that follows `looks` other reads. @returns Whether the fetch read the time that
+ * Checks that a stream gets a message again although its delay ends during the fetch, before the
+ * read of the time that follows `looks` other reads. @returns Whether the fetch read the time that
  * often.
  */
 async function getsDelayedMessage(looks: number): Promise<boolean> {
@@ -147,7 +147,7 @@ async function getsDelayedMessage(looks: number): Promise<boolean> {
   return hasPassed;
 }
 
-test("ConsumerGroup delivers a message again whose delay ends at any point of a fetch", async () => {
+test("ConsumerGroup redelivers a message whose delay ends at any point of a fetch", async () => {
   let looks = 0;
   while (await getsDelayedMessage(looks)) looks += 1;
   expect(looks).toBeGreaterThan(5);

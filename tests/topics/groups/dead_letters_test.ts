@@ -1,6 +1,6 @@
 /**
- * Verifies that dead letters are deleted with their messages and topics, at a cost in proportion to
- * the deleted ones.
+ * Verifies that dead letters are deleted with their messages and topics, at a cost proportional to
+ * their number.
  */
 import { expect, test } from "bun:test";
 import { DEAD_LETTERS_TABLE } from "../../../src/sql/mod.ts";
@@ -72,7 +72,7 @@ async function close({ groups, store, topics }: World): Promise<void> {
   await store.close();
 }
 
-test("a letter is deleted once its topic gives its message up, and later letters stay", async () => {
+test("a dead letter is deleted once its topic discards its message, and later ones stay", async () => {
   const world = await open();
   const { store } = world;
   await bury(world, "old");
@@ -94,7 +94,7 @@ test("a letter is deleted once its topic gives its message up, and later letters
   await close(world);
 });
 
-test("the letters of a dropped topic are deleted", async () => {
+test("the dead letters of a dropped topic are deleted", async () => {
   const world = await open();
   const { definitions, groups, store } = world;
   await bury(world, "one");

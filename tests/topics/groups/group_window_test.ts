@@ -1,6 +1,6 @@
 /**
- * A group's state machine in a partition: every event in every state, the bounds of the window, and
- * its stored form.
+ * Tests the state machine of a group in a partition: every event in every state, the bounds of the
+ * window, and its stored form.
  */
 import { describe, expect, test } from "bun:test";
 import { GroupWindow, WINDOW_MAX } from "../../../src/topics/groups/group_window.ts";
@@ -103,7 +103,7 @@ describe("GroupWindow", () => {
     }
   }
 
-  test("release makes a message wait until its delay is over, not before", () => {
+  test("GroupWindow.release makes a message wait until its delay is over", () => {
     const window = windowIn("claimed");
     window.release(IT, NOW_MS + 50);
     expect(window.due(NOW_MS + 49, 10)).toEqual([]);
@@ -111,7 +111,7 @@ describe("GroupWindow", () => {
     expect(window.due(NOW_MS + 50, 10)).toEqual([IT]);
   });
 
-  test("expire releases a claim at its deadline, not before", () => {
+  test("GroupWindow.expire releases a claim at its deadline, and not earlier", () => {
     const window = windowIn("claimed");
     window.expire(999);
     expect(window.isClaimed(IT)).toBe(true);
@@ -119,7 +119,7 @@ describe("GroupWindow", () => {
     expect(window.isWaiting(IT)).toBe(true);
   });
 
-  test("claim counts deliveries, and unclaim takes one back", () => {
+  test("GroupWindow.claim counts deliveries, and unclaim subtracts one", () => {
     const window = windowIn("waiting");
     const claim = (): number => window.claim(IT, { consumer: CONSUMER, deadlineMs: 1 });
     expect(claim()).toBe(1);
@@ -129,7 +129,7 @@ describe("GroupWindow", () => {
     expect(claim()).toBe(2);
   });
 
-  test("committed moves over acknowledged messages only", () => {
+  test("GroupWindow.committed advances only over acknowledged messages", () => {
     const window = windowIn("claimed");
     window.ack({ offsets: [IT] });
     expect(window.committed).toBe(0);
@@ -137,13 +137,13 @@ describe("GroupWindow", () => {
     expect(window.committed).toBe(2);
   });
 
-  test("an acknowledgement beyond the end leaves what is in between waiting", () => {
+  test("GroupWindow leaves messages waiting before an acknowledgement beyond the end", () => {
     const window = new GroupWindow(EMPTY);
     window.ack({ offsets: [3] });
     expect([window.committed, window.end, window.due(0, 10)]).toEqual([0, 4, [0, 1, 2]]);
   });
 
-  test("a cumulative acknowledgement beyond the end moves both", () => {
+  test("GroupWindow moves both ends with a cumulative acknowledgement beyond the end", () => {
     const window = windowIn("claimed");
     window.ack({ upTo: 99_999 });
     expect([window.committed, window.end, window.claimCount]).toEqual([100_000, 100_000, 0]);
@@ -151,7 +151,7 @@ describe("GroupWindow", () => {
     expect(window.due(0, 10)).toEqual([100_000]);
   });
 
-  test("isHeldByKey holds until every earlier message of the key is acknowledged", () => {
+  test("GroupWindow.isHeldByKey holds until every earlier message of the key is acknowledged", () => {
     const window = new GroupWindow(EMPTY);
     for (const key of ["a", "b", "a", "a", undefined]) window.push(key);
     const held = (): boolean[] => [0, 1, 2, 3, 4].map((offset) => window.isHeldByKey(offset));
@@ -164,7 +164,7 @@ describe("GroupWindow", () => {
     expect(window.isHeldByKey(5)).toBe(true);
   });
 
-  test("its bound is at WINDOW_MAX messages, and the ring keeps all of them", () => {
+  test("GroupWindow is limited to WINDOW_MAX messages, and its ring keeps all of them", () => {
     const window = new GroupWindow(EMPTY);
     for (let offset = 0; offset < WINDOW_MAX; offset += 1) window.push(String(offset % 10));
     expect(window.freeCount).toBe(0);
@@ -177,7 +177,7 @@ describe("GroupWindow", () => {
     expect(window.releaseAllOf(1) + window.releaseAllOf(2)).toBe(Math.floor((WINDOW_MAX * 2) / 3));
   });
 
-  test("plan returns the effect of an acknowledgement, and changes nothing", () => {
+  test("GroupWindow.plan returns the effect of an acknowledgement, and changes nothing", () => {
     const window = windowIn("claimed");
     const before = window.state;
     expect(window.plan({ offsets: [IT] })).toEqual({
@@ -193,7 +193,7 @@ describe("GroupWindow", () => {
     expect(window.plan({ offsets: [IT] }).count).toBe(0);
   });
 
-  test("state survives being stored", () => {
+  test("GroupWindow keeps its state when it is stored and read back", () => {
     const window = new GroupWindow({ ...EMPTY, committed: 50, end: 50 });
     for (let index = 0; index < 20; index += 1) window.push(undefined);
     for (const offset of window.due(0, 15)) window.claim(offset, { consumer: 1, deadlineMs: 5 });

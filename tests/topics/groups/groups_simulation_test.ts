@@ -1,11 +1,12 @@
 /**
  * Verifies that a group loses no message, never gets an acknowledged one again, gives a message to
  * one consumer at a time, keeps the order of keys where requested, and applies effects of
- * transactions exactly once. Method: random commits, fetches, acknowledgements (single, cumulative,
- * within a transaction, late, by others), nacks, consumers that vanish, time beyond the visibility,
- * groups that leave the memory, dead letters, restarts and power losses over a store on a simulated
- * disk; plain sets say which messages may arrive. At the end each group processes the remaining
- * messages. Each injected fault must be found. To repeat a failure: SEED=<n> bun test <this file>
+ * transactions exactly once. The test makes random commits, fetches, acknowledgements (single,
+ * cumulative, within a transaction, late, by others) and nacks over a store on a simulated disk.
+ * Consumers vanish, claims expire, groups leave the memory, messages become dead letters, and the
+ * store restarts and loses power. Plain sets determine which messages may arrive. At the end, each
+ * group processes the remaining messages. Each injected fault must be found. To repeat a failure:
+ * SEED=<n> bun test <this file>
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../src/base/assert.ts";
@@ -378,7 +379,7 @@ function nameOf({ offset, partition }: TopicMessage): string {
   return `${partition} ${offset}`;
 }
 
-test("groups lose nothing, and get again only what is not acknowledged", async () => {
+test("groups lose nothing, and get again only messages that are not acknowledged", async () => {
   const first = seedOf(1);
   let redelivered = 0;
   let closed = 0;

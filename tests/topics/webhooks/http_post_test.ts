@@ -1,7 +1,6 @@
 /**
  * Verifies that a request goes only to a checked address, whatever DNS responses arrive and when.
- * Method: a resolver controlled by the test, and a receiver on this machine that counts its
- * requests.
+ * The test controls the resolver, and a receiver on this machine counts its requests.
  */
 import { afterAll, beforeEach, expect, test } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -42,7 +41,7 @@ function post(
   return send({ url: to, body: "{}", headers: {}, timeoutMs, signal });
 }
 
-test("posting connects to the resolved address under the name of the host", async () => {
+test("posting connects to the resolved address with the name of the host", async () => {
   const answer = await post(["hooks.example.com", "127.0.0.1"], [["127.0.0.1"]]);
   expect(answer).toEqual({ isDelivered: true });
   expect(hosts).toEqual([`hooks.example.com:${receiver.port}`]);
@@ -62,13 +61,13 @@ test.each([
   expect(hosts).toEqual([]);
 });
 
-test("posting asks once for each request, so a second response changes nothing", async () => {
+test("posting resolves the name once for each request, so a second response changes nothing", async () => {
   const listed = ["hooks.example.com", "127.0.0.1"];
   const answer = await post(listed, [["127.0.0.1"], ["10.0.0.1"]]);
   expect(answer).toEqual({ isDelivered: true });
 });
 
-test("posting uses no proxy of the environment", async () => {
+test("posting ignores a proxy in the environment", async () => {
   let proxied = 0;
   using proxy = Bun.serve({
     port: 0,
@@ -97,7 +96,7 @@ test("posting uses no proxy of the environment", async () => {
   }
 });
 
-test("posting tries the next address if nothing listens at the first", async () => {
+test("posting tries the next address if nothing listens at the first one", async () => {
   const listed = ["hooks.example.com", "127.0.0.0/8", "::1"];
   const answer = await post(listed, [["::1", "127.0.0.1"]]);
   expect(answer).toEqual({ isDelivered: true });
@@ -106,13 +105,13 @@ test("posting tries the next address if nothing listens at the first", async () 
 test.each([
   ["a name without addresses", [], "it cannot be reached"],
   ["a port where nothing listens", ["127.0.0.1"], "ECONNREFUSED"],
-])("posting tells of %s", async (_, addresses, expected) => {
+])("posting reports %s", async (_, addresses, expected) => {
   const to = new URL("http://hooks.example.com:1/");
   const answer = await post(["127.0.0.1"], [addresses], { to });
   expect(answer).toMatchObject({ isDelivered: false, reason: expect.stringContaining(expected) });
 });
 
-test("posting ends with the time, and with its signal", async () => {
+test("posting ends at its time limit, and with its signal", async () => {
   const never = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise(() => {}) });
   const to = new URL(`http://hooks.example.com:${never.port}/`);
   try {

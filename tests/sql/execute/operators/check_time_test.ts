@@ -17,7 +17,7 @@ const TIMEOUT_MS = 1000;
 
 /** Exceeds the time limit of a statement at one check. */
 class EndingClock extends AskedClock {
-  /** The check at which the time limit is exceeded; 0 for never. */
+  /** The check at which the time limit is exceeded; 0 means never. */
   endsAt = 0;
 
   override monotonicMs(): number {
@@ -55,7 +55,7 @@ function temporaryFiles(): readonly string[] {
     .flatMap((name) => readdirSync(join(directory, name)));
 }
 
-/** Each statement comes with the minimum number of checks that it may make. */
+/** Each statement with the minimum number of checks that it must make. */
 test.each<[name: string, sql: string, looksMin: number]>([
   ["a sort", "SELECT count(*) FROM (SELECT id FROM t ORDER BY s DESC, id OFFSET 1) q", 20],
   ["first rows", "SELECT id FROM t ORDER BY d, id LIMIT 7", 8],
@@ -107,7 +107,7 @@ test.each<[name: string, sql: string, looksMin: number]>([
   const tried = amountOf({ usual: 6, thorough: 100 });
   for (let at = 1; at <= tried; at += 1) {
     clock.askedCount = 0;
-    // The first and the last clock check are made by the request itself.
+    // The request itself makes the first and the last check of the clock.
     clock.endsAt = Math.ceil((at * lookCount) / tried);
     const { error, results } = await engine.ask(sql, { timeoutMs: TIMEOUT_MS });
     if (error === undefined) {

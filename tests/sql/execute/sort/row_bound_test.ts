@@ -1,6 +1,6 @@
 /**
- * Verifies that a top-n never drops one of the first n rows from a batch, and hardly more than n
- * rows remain from a batch in the opposite order. Method: random batches, compared with a sort.
+ * Verifies that a top-n never drops one of the first n rows from a batch, and that few more than n
+ * rows remain from a batch in the opposite order. The tests compare random batches with a sort.
  */
 import { expect, test } from "bun:test";
 import { allRows } from "../../../../src/sql/execute/evaluate/row_choice.ts";
@@ -29,11 +29,11 @@ test("leadingRows keeps n rows of a batch in the opposite order", () => {
   expect(kept(ascending.toReversed(), 3, false)).toEqual([4093, 4094, 4095]);
 });
 
-test("leadingRows keeps all that equal the last of the first n", () => {
+test("leadingRows keeps all rows that equal the last of the first n", () => {
   expect(kept([1, 5, 5, 2, 5, 9, 0, 1], 2, true)).toEqual([1, 2, 4, 5]);
 });
 
-test("leadingRows keeps all rows that a sort by the first key may need, of random batches", () => {
+test("leadingRows keeps all rows of random batches that a sort by the first key may need", () => {
   for (let seed = 1; seed <= 200; seed += 1) {
     const random = new SeededRandom(seed);
     const values = Array.from({ length: 1 + random.below(300) }, () => random.below(80) - 40);
@@ -49,7 +49,7 @@ test("leadingRows keeps all rows that a sort by the first key may need, of rando
   }
 });
 
-test("leadingRows keeps all rows if it cannot compare, or need not", () => {
+test("leadingRows keeps all rows if it cannot compare them, or need not", () => {
   const chosen = allRows(100);
   const texts: Vector = { kind: "any", length: 100, values: Array(100).fill("x") };
   expect(leadingRows(chosen, 1, { isDescending: true, vector: texts })).toBe(chosen);

@@ -1,7 +1,7 @@
 /**
- * Verifies that the order by words is the order of the values, and a long sort checks the clock.
- * Method: random columns of each form, with NULL, many equal values and the extremes of the types,
- * ordered both ways and compared with a sort of lists.
+ * Verifies that the order by sort words is the order of the values, and that a long sort checks the
+ * clock. The tests sort random columns of each form, with NULL, many equal values and the extremes
+ * of the types, in both directions, and compare the result with a sort of lists.
  */
 import { expect, test } from "bun:test";
 import { MaterialisedRows } from "../../../../src/sql/execute/materialised/materialised_rows.ts";
@@ -68,7 +68,7 @@ function heldOf(
   return rows;
 }
 
-test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
+test.each(COLUMNS)("rowOrder sorts by %s", (name, type, make) => {
   for (const rowCount of [0, 1, 255, 256, 9001]) {
     const random = new SeededRandom(rowCount + name.length);
     const values = Array.from({ length: rowCount }, () =>
@@ -104,7 +104,7 @@ test.each(COLUMNS)("rowOrder by %s", (name, type, make) => {
   }
 });
 
-test("rowOrder without a key is the order of arrival", () => {
+test("rowOrder without a key keeps the order of arrival", () => {
   const rows = heldOf([INT], [[3, 1, 2]]);
   const options = { keyStart: 1, context: { checkTime: () => undefined } };
   expect([...rowOrder(rows, [], options)]).toEqual([0, 1, 2]);

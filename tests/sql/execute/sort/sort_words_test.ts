@@ -1,7 +1,8 @@
 /**
- * Verifies that the numbers stored next to the rows never change the order. Method: texts that
- * share prefixes, end early, and mix characters of one to four bytes and unpaired surrogates, and
- * numbers beyond the range of a double, are sorted both ways and by the values themselves.
+ * Verifies that the numbers stored next to the rows never change the order. The tests sort texts
+ * that share prefixes, end early, and mix characters of one to four bytes and unpaired surrogates,
+ * and numbers beyond the range of a double, in both directions, and compare the result with a sort
+ * of the values themselves.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -44,7 +45,7 @@ async function ids(order: string): Promise<readonly unknown[]> {
   return (await engine.rows(`SELECT id FROM t ORDER BY ${order}`)).map(([id]) => id);
 }
 
-test.each([1, -1])("texts are in the order of their code points, times %p", async (direction) => {
+test.each([1, -1])("texts are sorted by their code points, times %p", async (direction) => {
   const expected = [...texts.keys()].toSorted((left, right) => {
     const by = compareCodePoints(texts[left] ?? "", texts[right] ?? "");
     return by === 0 ? left - right : direction * by;
@@ -59,7 +60,7 @@ test.each([
   ["u", "u::TEXT"],
 ])("%s is in the order of %s, NULL on either end", async (key, other) => {
   for (const way of ["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]) {
-    // The first key is the same for all rows, so later keys have no numbers next to the rows.
+    // The first key is the same for all rows, and later keys have no numbers next to the rows.
     expect(await ids(`${key} ${way}, id`)).toEqual(await ids(`id * 0, ${other} ${way}, id`));
     const numbered = `SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY ${key} ${way}, id) AS n FROM t) w ORDER BY n`;
     const inWindow = (await engine.rows(numbered)).map(([id]) => id);

@@ -1,6 +1,7 @@
 /**
- * Reads of one row by its key with further conditions, which need no operators. Verifies that they
- * find what operators find. Method: the same query with a key that no lookup recognises.
+ * Tests reads of a single row by its key with further conditions, which need no operators. They
+ * must find the same rows as operators. The tests compare each query with one whose key no lookup
+ * recognises.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { TestEngine } from "../../../support/sql_engine.ts";
@@ -52,7 +53,7 @@ const CONDITIONS: readonly string[] = [
   "random() < 2",
 ];
 
-/** Statements before the query, in its transaction. */
+/** Statements that run before the query, in the same transaction. */
 const BEFORE: readonly string[] = [
   "",
   "UPDATE app.rows SET room = 2, author = 'root' WHERE id = 1; ",

@@ -1,6 +1,6 @@
 /**
- * Verifies that an object equals its members in canonical order. Method: random keys, many of them
- * repeated.
+ * Verifies that an object contains its members in canonical order. The tests use random keys, many
+ * of them repeated.
  */
 import { expect, test } from "bun:test";
 import { JsonbObjectState } from "../../../../src/sql/functions/aggregate/aggregate_objects.ts";
@@ -39,7 +39,7 @@ function expectedOf(keys: readonly string[]): string {
   return canonicalJson(`{${keys.map((key, i) => `${JSON.stringify(key)}: ${i}`).join(",")}}`);
 }
 
-test.each(COUNTS)("JsonbObjectState of %p members is the canonical object", (count) => {
+test.each(COUNTS)("JsonbObjectState with %p members returns the canonical object", (count) => {
   const keys = keysOf(count);
   const state = objectState();
   for (const [i, key] of keys.entries()) state.add(1, key, i);
@@ -50,7 +50,7 @@ test.each(COUNTS)("JsonbObjectState of %p members is the canonical object", (cou
   expect(state.finish(1)).toBe(canonicalJson(`{"later": 7, ${expected.slice(1)}`));
 });
 
-test("JsonbObjectState checks the clock while it makes a large object", () => {
+test("JsonbObjectState checks the clock while it builds a large object", () => {
   const state = objectState();
   for (const [i, key] of keysOf(20_000).entries()) state.add(0, key, i);
   let lookCount = 0;
@@ -60,7 +60,7 @@ test("JsonbObjectState checks the clock while it makes a large object", () => {
   expect(lookCount).toBeGreaterThan(5);
 });
 
-test("jsonb_object_agg writes each value in the form that it has in JSONB", () => {
+test("jsonb_object_agg writes each value as JSONB does", () => {
   const valueOf = (type: DataType, value: string): unknown => {
     const state = resolveAggregate("jsonb_object_agg", [INT, type])?.create();
     state?.add(0, 1, value);

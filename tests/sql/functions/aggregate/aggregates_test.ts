@@ -1,6 +1,6 @@
 /**
- * Verifies that aggregates are exact, over rows and over vectors alike, and empty groups give the
- * values that SQL defines.
+ * Verifies that aggregates are exact, over rows and over vectors alike, and that empty groups give
+ * the values that SQL defines.
  */
 import { expect, test } from "bun:test";
 import type {
@@ -401,7 +401,7 @@ test.each([...new Set(CASES.map(([name]) => name))])(
   },
 );
 
-test("isAggregate knows aggregates, and resolveAggregate refuses types that have none", () => {
+test("isAggregate recognizes aggregates, and resolveAggregate refuses unsupported types", () => {
   expect(isAggregate("sum")).toBe(true);
   expect(isAggregate("lower")).toBe(false);
   expect(resolveAggregate("sum", [TEXT])).toBeUndefined();
@@ -415,7 +415,7 @@ test("isAggregate knows aggregates, and resolveAggregate refuses types that have
   expect(form("max", INT).ignoresRepeats).toBe(true);
 });
 
-test("sums beyond their type are refused", () => {
+test("sums beyond the range of their type are refused", () => {
   const largest = "9".repeat(38);
   const type = decimalType(38, 0);
   expect(errorCodeOf(() => aggregate("sum", [type], all(type, largest, "1")))).toBe(
@@ -432,7 +432,7 @@ test("sums beyond their type are refused", () => {
   );
 });
 
-/** Adds the same rows one by one and as vectors. Both results must agree. */
+/** Adds the same rows one by one and as vectors. Both results must be equal. */
 function bothWays(
   aggregateForm: AggregateForm,
   type: DataType,
@@ -457,7 +457,10 @@ function bothWays(
   return { byRow: finish(byRow), byVector: finish(byVector), vectorCount };
 }
 
-/** Returns the groups of a batch. Their rows are counted only if the number of rows is even. */
+/**
+ * Returns the groups of a batch. The rows of each group are counted only if the number of rows is
+ * even.
+ */
 function batchGroups(ids: Uint32Array | undefined): BatchGroups | undefined {
   if (ids === undefined) return undefined;
   const groupCount = Math.max(0, ...ids) + 1;
@@ -535,7 +538,7 @@ test("count(*) counts rows of each group without looking at a vector", () => {
   expect([0, 1, 2, 3].map((group) => state.finish(group))).toEqual([6, 1, 2, 0]);
 });
 
-test("approximate aggregates stay within two percent", () => {
+test("approximate aggregates stay within two percent of the exact result", () => {
   const distinct = form("approx_count_distinct", INT).create();
   const percentile = form("approx_percentile", DOUBLE, DOUBLE).create();
   const count = 100_000;
@@ -554,14 +557,14 @@ test("approximate aggregates stay within two percent", () => {
   expect(percentile.finish(2)).toBe(0);
 });
 
-// Verifies that a result is the same whether it is requested alone or with its neighbours.
+// Verifies that a result is the same whether it is requested alone or together with others.
 test.each([
   ["count", [1, 2, 3]],
   ["sum", [1, 2, 3]],
   ["avg", [1, 2, 4]],
   ["sum", [Number.MAX_SAFE_INTEGER, -5, 7]],
   ["avg", [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 7]],
-] as const)("finishRange of %s over %j has what finish has", (name, values) => {
+] as const)("finishRange of %s over %j returns the same as finish", (name, values) => {
   const state = form(name, INT).create();
   const groupOf = (row: number): number => [1, 3, 1][row] ?? 0;
   for (const [row, value] of values.entries()) state.add(groupOf(row), value);
@@ -593,7 +596,7 @@ test.each([
       texts.push(jsonTextOf(type, value));
       plain.add(0, value);
       canonical.add(0, value);
-      // The groups of a window are read while they grow.
+      // The groups of a window are read while rows are still added.
       if (![0, 1022, 1023, 1024, 2047, 2048, 2049].includes(row)) continue;
       expect(plain.finish(0), `after ${row}`).toBe(`[${texts.join(", ")}]`);
       expect(canonical.finish(0), `after ${row}`).toBe(canonicalJson(`[${texts.join(", ")}]`));
@@ -602,7 +605,7 @@ test.each([
   },
 );
 
-test("jsonb_agg refuses what JSONB cannot hold", () => {
+test("jsonb_agg refuses values that JSONB cannot represent", () => {
   const ofJson = (written: string) => (): unknown =>
     aggregate("jsonb_agg", [JSON_TEXT], [[of(JSON_TEXT, written)]]);
   expect(errorCodeOf(ofJson('"\\u0000"'))).toBe("INVALID_VALUE");

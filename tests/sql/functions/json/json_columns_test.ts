@@ -1,7 +1,7 @@
 /**
  * Verifies that testing a column of documents gives the same result as testing each document, and
- * only documents that contain the wanted bytes are parsed. Method: random documents, as JSON in
- * several spellings and as JSONB, tested at once and one by one; the parses are counted.
+ * that only documents that contain the wanted bytes are parsed. The tests compare both on random
+ * documents, as JSON in several spellings and as JSONB, and count the parses.
  */
 import { expect, test } from "bun:test";
 import { soughtBytes, testRowsWith } from "../../../../src/sql/functions/json/json_columns.ts";
@@ -48,7 +48,7 @@ function textColumn(texts: readonly (string | null)[]): Utf8Vector {
   return { kind: "utf8", length: texts.length, bytes: Buffer.concat(parts), offsets, nulls };
 }
 
-test("@> says of a column of JSON or JSONB what it says of each document", () => {
+test("@> gives the same result for a column of JSON or JSONB as for each document", () => {
   let heldCount = 0;
   for (let seed = 1; seed <= 300; seed += 1) {
     const random = new SeededRandom(seed);
@@ -73,7 +73,7 @@ test("@> says of a column of JSON or JSONB what it says of each document", () =>
   expect(heldCount).toBeGreaterThan(300);
 });
 
-test("@> makes no JSONB of a JSON document, nor do the operators on keys", () => {
+test("@> and the operators on keys do not convert JSON documents to JSONB", () => {
   expect(resolveBinary("@>", JSON_TEXT, JSONB)?.operands[0]).toBe(JSON_TEXT);
   expect(resolveBinary("<@", JSONB, JSON_TEXT)?.operands[1]).toBe(JSON_TEXT);
   for (const op of ["?", "?|", "?&"]) {
@@ -90,7 +90,7 @@ test.each([
   [false, '{"a": 1}', ['{"a":1e0}', '{"b":1}'], 1],
   [false, '["\\""]', ['["\\""]', '["x"]'], 1],
 ])(
-  "testRowsWith looks at rows with the bytes only: canonical %p, %s",
+  "testRowsWith examines only rows with the bytes: canonical %p, %s",
   (isCanonical, inner, texts, lookCount) => {
     const tree = jsonTree(inner);
     const sought = soughtBytes(tree, isCanonical);

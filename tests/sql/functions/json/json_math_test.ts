@@ -1,7 +1,7 @@
 /**
  * Verifies that a containment search in the text gives the same result as the trees of both
- * documents. Method: random documents compared with a plain definition, and texts whose tree would
- * be refused.
+ * documents. The tests compare random documents with a plain definition, and try texts whose tree
+ * would be refused.
  */
 import { expect, test } from "bun:test";
 import { jsonContainsAtTop, remembered } from "../../../../src/sql/functions/json/json_math.ts";
@@ -35,7 +35,7 @@ function holds(outer: unknown, inner: unknown): boolean {
   );
 }
 
-test("jsonContainsAtTop says of random documents what their parts say", () => {
+test("jsonContainsAtTop agrees with the parts of random documents", () => {
   let heldCount = 0;
   for (let seed = 1; seed <= 4000; seed += 1) {
     const random = new SeededRandom(seed);
@@ -65,7 +65,7 @@ test.each([
   expect(jsonContainsAtTop(outer, jsonTree(inner))).toBe(isHeld);
 });
 
-test("jsonContainsAtTop reads only the requested parts, and a tree where there are many", () => {
+test("jsonContainsAtTop reads only the requested parts, or a tree if there are many", () => {
   const outer = `{"a": 1, "z": "\\ud800"}`;
   expect(() => jsonTree(outer)).toThrow("surrogate");
   expect(jsonContainsAtTop(outer, jsonTree('{"a": 1}'))).toBe(true);
@@ -76,7 +76,7 @@ test("jsonContainsAtTop reads only the requested parts, and a tree where there a
   expect(() => jsonContainsAtTop(more, jsonTree(numbers(15)))).toThrow("surrogate");
 });
 
-test("remembered makes the tree of a text once, while it stays the same", () => {
+test("remembered builds the tree of a text once as long as the text stays the same", () => {
   const treeOf = remembered(jsonTree);
   const first = treeOf("[1]");
   expect(treeOf("[1]")).toBe(first);

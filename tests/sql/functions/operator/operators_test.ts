@@ -1,6 +1,6 @@
 /**
  * Verifies that every operator gives the results of the SQL contract and of PostgreSQL, and exists
- * for no other types. Method: a table of operations.
+ * for no other types. The tests are a table of operations.
  */
 import { expect, test } from "bun:test";
 import { resolveBinary, resolveLike } from "../../../../src/sql/functions/operator/operators.ts";
@@ -258,7 +258,7 @@ test.each([
   expect(errorCodeOf(() => prefix(op, operand))).toBe(code);
 });
 
-test("LIKE takes another escape, or none", () => {
+test("LIKE accepts a different escape character, or none", () => {
   const like = (text: string, pattern: string, escape: string): unknown =>
     resolveLike("LIKE", [TEXT, TEXT, TEXT])?.evaluate([text, pattern, escape]);
   expect(like("50%", "50!%", "!")).toBe(true);
@@ -271,7 +271,7 @@ test("LIKE takes another escape, or none", () => {
   expect(alternating?.evaluate(["!x", "!%", "\\"])).toBe(true);
 });
 
-test("comparison forms cast both sides to one type, unless no decimal holds both", () => {
+test("comparisons cast both sides to one type, unless no decimal can hold both", () => {
   const operandsOf = (left: DataType, right: DataType): string[] | undefined =>
     resolveBinary("=", left, right)?.operands.map(typeName);
   expect(operandsOf(INT, BIGINT)).toEqual(["bigint", "bigint"]);

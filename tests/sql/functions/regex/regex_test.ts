@@ -1,8 +1,8 @@
 /**
- * Verifies that regular expressions match what the contract says, in linear time. Method: random
- * patterns without the features that differ, against RegExp; patterns crafted to blow up a
- * backtracking matcher, on growing texts. To repeat a failure: SEED=<n> bun test
- * tests/sql/functions
+ * Verifies that regular expressions match as the contract specifies, in linear time. The tests
+ * compare random patterns, without the features that differ, with RegExp, and run patterns that
+ * would overwhelm a backtracking matcher on texts of increasing length. To repeat a failure:
+ * SEED=<n> bun test tests/sql/functions
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -53,7 +53,8 @@ test("test agrees with RegExp on random patterns, and exec finds no shorter matc
     if (match === undefined || native === null) continue;
     expect(match[0], what).toBe(native.index);
     if (isLazy(pattern)) continue;
-    // RegExp prefers the alternative written first, PostgreSQL the longest match.
+    // RegExp prefers the alternative that is written first, whereas PostgreSQL prefers the longest
+    // match.
     const found = text.slice(match[0], match[1]);
     expect(found, what).toStartWith(native[0]);
     expect(found, what).toMatch(new RegExp(`^(?:${pattern})$`, "s"));
@@ -128,7 +129,7 @@ test.each([
   expect(errorCodeOf(() => compileRegex(pattern, ""))).toBe(code);
 });
 
-test("the leftmost match wins, then the longest, or the shortest if the pattern is lazy", () => {
+test("the leftmost match wins, and among these the longest, or the shortest if the pattern is lazy", () => {
   const spans = (pattern: string, text: string): readonly number[] | undefined =>
     compileRegex(pattern, "").exec(text, 0)?.slice(0, 2);
   expect(spans("a|ab", "xab")).toEqual([1, 3]);
@@ -138,7 +139,7 @@ test("the leftmost match wins, then the longest, or the shortest if the pattern 
   expect(spans("(?:x|)y?", "y")).toEqual([0, 1]);
 });
 
-test("matchesOf finds matches that do not overlap, empty ones between characters", () => {
+test("matchesOf finds matches that do not overlap, and empty ones between characters", () => {
   const starts = (pattern: string, text: string): (number | undefined)[] =>
     [...matchesOf(compileRegex(pattern, ""), text, 0)].map(([start]) => start);
   expect(starts("aa", "aaaa")).toEqual([0, 2]);
@@ -151,13 +152,13 @@ test.each(["(a+)+$", "(a|aa)+$", "(.*a){12}b", "^(a?){60}a{60}$", "(x+x+)+y", "(
   (pattern) => {
     const text = `${"a".repeat(20_000)}!${"x".repeat(20_000)}`;
     const regex = compileRegex(pattern, "");
-    // A matcher that tries every alternative would practically never end.
+    // A matcher that tries every alternative would practically never finish.
     expect(regex.test(text)).toBe(false);
     expect(regex.exec(text.slice(0, 2000), 0) !== undefined).toBe(regex.test("a".repeat(2000)));
   },
 );
 
-test("a pattern with many states forgets them instead of keeping them all", () => {
+test("a pattern with many states drops states instead of keeping them all", () => {
   const regex = compileRegex("(?:a|b)*a(?:a|b){14}c", "");
   const random = randomFrom(7);
   const text = Array.from({ length: 50_000 }, () => (random() < 0.5 ? "a" : "b")).join("");
@@ -165,7 +166,7 @@ test("a pattern with many states forgets them instead of keeping them all", () =
   expect(regex.test(`${text}c`)).toBe(text.at(-15) === "a");
 });
 
-test("no character of a text is taken for its end", () => {
+test("no character of a text is mistaken for its end", () => {
   const regex = compileRegex("^[a-z]*$", "");
   expect(regex.test("a")).toBe(true);
   for (const character of ["\u007f", "\u0080", "\u0081", "\uffff", "😀"]) {
@@ -174,10 +175,10 @@ test("no character of a text is taken for its end", () => {
   }
 });
 
-test("a search that would take for ever is refused, whatever it searches for", () => {
+test("a search that would take too long is refused, whatever it searches for", () => {
   const text = "a".repeat(1_000_000);
   const all = compileRegex("a.*z|a", "");
-  // Each match is one character long, and searches the whole rest of the text for a z.
+  // Each match is one character long, and searches the rest of the text for a z.
   expect(errorCodeOf(() => [...matchesOf(all, text, 0)])).toBe("LIMIT_EXCEEDED");
   const long = compileRegex("(?:a?){200}z", "");
   expect(errorCodeOf(() => long.exec(text, 0))).toBe("LIMIT_EXCEEDED");
@@ -186,7 +187,7 @@ test("a search that would take for ever is refused, whatever it searches for", (
   expect(long.exec("aaz", 0)).toEqual([0, 3]);
 });
 
-test("a pattern of very many groups finds them all, more than once", () => {
+test("a pattern with very many groups finds all of them, more than once", () => {
   const groupCount = 400;
   const regex = compileRegex(`(?:${"(a?)".repeat(groupCount)}x)+`, "");
   const expected = [0, 5, ...[0, 1].flatMap((at) => [at, at + 1])];
@@ -218,7 +219,7 @@ describe("a search that takes long", () => {
     }
   };
 
-  test("skips and finds non-ASCII characters like any others", () => {
+  test("a long search skips and finds non-ASCII characters like any others", () => {
     const text = "é".repeat(2_000_000);
     expect(compileRegex("(É|e)*x", "i").test(text)).toBe(false);
     expect(compileRegex("(É|e)*x", "i").test(`${text}X`)).toBe(true);
@@ -226,14 +227,14 @@ describe("a search that takes long", () => {
     expect(compileRegex("^(é|ü)*$", "").test(`${text}à`)).toBe(false);
   });
 
-  test("is refused if each character needs a new state", () => {
+  test("a long search is refused if each character needs a new state", () => {
     const all = Array.from({ length: 200_000 }, (_, i) => String.fromCodePoint(0x1_0000 + i));
     expect(answerOf(() => compileRegex("(.|a){1,60}$x", "").test(all.join("")))).toBe(
       "LIMIT_EXCEEDED",
     );
   });
 
-  test("is refused sooner if its threads carry more groups", () => {
+  test("a long search is refused sooner if its threads carry more groups", () => {
     const text = "ab".repeat(60_000);
     const exec = (pattern: string): string =>
       answerOf(() => compileRegex(pattern, "").exec(text, 0));
@@ -241,7 +242,7 @@ describe("a search that takes long", () => {
     expect(exec(`${"(".repeat(60)}a|b${")".repeat(60)}*c`)).toBe("LIMIT_EXCEEDED");
   });
 
-  test("also counts the matches", () => {
+  test("a long search also counts the matches", () => {
     const regex = compileRegex("a", "");
     const count = (length: number): string =>
       answerOf(() => [...matchesOf(regex, "a".repeat(length), 0)].length);
@@ -254,7 +255,7 @@ describe("a pattern", () => {
   const brackets = (count: number, range: (last: string) => string): string =>
     Array.from({ length: count }, (_, i) => range(String.fromCodePoint(0x2190 + i))).join("|");
 
-  test("has as many characters as it may, and is refused with one more", () => {
+  test("a pattern may have the maximum number of characters, and is refused with one more", () => {
     const longest = `[${"a".repeat(65_534)}]`;
     expect(compileRegex(longest, "").test("a")).toBe(true);
     expect(() => compileRegex(`a${longest}`, "")).toThrow(
@@ -262,7 +263,7 @@ describe("a pattern", () => {
     );
   });
 
-  test("repeats a bracket of many ranges, but has few different ones", () => {
+  test("a pattern may repeat a bracket of many ranges, but contain only few different ones", () => {
     expect(
       compileRegex(
         brackets(1000, () => "[\\w.]"),
@@ -291,7 +292,7 @@ describe("a pattern", () => {
     ).toThrow(message);
   });
 
-  test("finds the other case of each character of a large range", () => {
+  test("a pattern finds the other case of each character in a large range", () => {
     const large = compileRegex("^[!-\u{1ffff}]$", "i");
     const small = compileRegex("^[à-ý]$", "i");
     for (const character of ["à", "À", "ſ", "\u{1e900}", "\u{1e922}"]) {

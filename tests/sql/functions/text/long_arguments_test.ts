@@ -1,6 +1,6 @@
 /**
- * Functions with long arguments: sets with more characters than a Map is used for, templates, and
- * encoded bytes.
+ * Tests functions with long arguments: sets of more characters than a Map is used for, templates,
+ * and encoded bytes.
  */
 import { describe, expect, test } from "bun:test";
 import { DatabaseError } from "../../../../src/base/errors.ts";
@@ -16,7 +16,7 @@ function called(name: string, values: readonly (string | Uint8Array)[]): unknown
   return found.overload.evaluate(values, CALL, types);
 }
 
-/** Returns consecutive code points, beginning with the first, without surrogates. */
+/** Returns consecutive code points from the first one on, without surrogates. */
 function characters(first: number, count: number): string {
   return Array.from({ length: count }, (_, i) => String.fromCodePoint(first + i)).join("");
 }
@@ -32,37 +32,37 @@ describe.each([
     ["btrim", "xba😀c"],
     ["ltrim", "xba😀cb😀"],
     ["rtrim", "a😀bxba😀c"],
-  ])("%s removes them from the ends only", (name, expected) => {
+  ])("%s removes the characters only from the ends", (name, expected) => {
     expect(called(name, ["a😀bxba😀cb😀", set])).toBe(expected);
   });
 
-  test("btrim of nothing else leaves nothing, and half a pair is no character of it", () => {
+  test("btrim of only such characters leaves nothing, and does not split surrogate pairs", () => {
     expect(called("btrim", ["😀a😀b", set])).toBe("");
     expect(called("btrim", ["a😁a", set])).toBe("😁");
     expect(called("btrim", ["", set])).toBe("");
   });
 
-  test("translate takes the first of two places, and removes what has no target", () => {
+  test("translate uses the first of two positions, and removes characters without a replacement", () => {
     expect(called("translate", ["xa😀b", `${set}a`, "😁y"])).toBe("x😁y");
     expect(called("translate", ["aabb", set, "12"])).toBe("1122");
     expect(called("translate", ["😁", set, ""])).toBe("😁");
   });
 });
 
-test("translate maps a long text with a long map", () => {
+test("translate maps a long text through a long map", () => {
   const text = ASTRAL.repeat(50);
   expect(called("translate", [text, ASTRAL, MANY])).toBe(MANY.repeat(50));
   expect(called("translate", [MANY.repeat(50), MANY, ASTRAL])).toBe(text);
 });
 
-test("format has as many specifiers as it may, and is refused with one more", () => {
+test("format accepts the maximum number of specifiers, and is refused with one more", () => {
   expect(called("format", ["%1$s".repeat(32_768), "ab"])).toBe("ab".repeat(32_768));
   expect(() => called("format", [`%%${"%1$s".repeat(32_768)}`, "ab"])).toThrow(
     "Cannot format with a template that has more than 32768 specifiers",
   );
 });
 
-test("encode writes each byte in the escape form, and decode reads it", () => {
+test("encode writes each byte in the escape format, and decode reads it", () => {
   const bytes = Uint8Array.from({ length: 256 }, (_, i) => i);
   const text = called("encode", [bytes, "escape"]) as string;
   expect(text).toStartWith("\\000\u0001");
@@ -76,7 +76,7 @@ test.each([
   ["base64", "", ""],
   ["hex", "41 42\r\n4\u20033", "ABC"],
   ["hex", "4A4b", "JK"],
-])("decode %s passes by white space: %p", (format, text, expected) => {
+])("decode %s skips white space: %p", (format, text, expected) => {
   expect(called("decode", [text, format])).toEqual(Uint8Array.from(Buffer.from(expected)));
 });
 
@@ -88,6 +88,6 @@ test.each([
   ["base64", "QU-_"],
   ["hex", "414"],
   ["hex", "4g"],
-])("decode refuses what is not %s: %p", (format, text) => {
+])("decode refuses text that is not %s: %p", (format, text) => {
   expect(() => called("decode", [text, format])).toThrow(DatabaseError);
 });

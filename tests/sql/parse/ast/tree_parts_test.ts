@@ -1,7 +1,7 @@
 /**
- * Verifies that code that walks or copies a tree with a megabyte of literals in it visits only a
- * few parts, but every part of any other list. Method: the parts of a tree are counted, and every
- * position of a copy is checked.
+ * Verifies that code that walks or copies a tree with a megabyte of literals visits only a few of
+ * its parts, but every part of any other list. The tests count the visited parts, and check every
+ * position in a copy.
  */
 import { describe, expect, test } from "bun:test";
 import { directPartsOf, partsOf, relocated } from "../../../../src/sql/parse/ast/tree_parts.ts";
@@ -17,7 +17,7 @@ function parsed(sql: string): object {
   return statement;
 }
 
-/** Returns each position of a tree, including those of the values of long lists. */
+/** Returns every position in a tree, including those of the values of long lists. */
 function positionsOf(tree: object): unknown[] {
   const positions: unknown[] = [];
   for (const part of partsOf(tree, Object.values)) {
@@ -48,7 +48,7 @@ describe("partsOf", () => {
     expect(count).toBeLessThan(short + 5);
   });
 
-  test("looks inside of a part as it is told to, and at the part in any case", () => {
+  test("partsOf visits every part, and its contents as the caller decides", () => {
     const tree = parsed("SELECT a + (SELECT b) FROM t");
     const namesIn = (isEntered: (part: object) => boolean): string[] => {
       const names: string[] = [];
@@ -65,7 +65,7 @@ describe("partsOf", () => {
 });
 
 describe("relocated", () => {
-  test("everything is at its position, including the values of a long list", () => {
+  test("relocated sets every position, including those of the values of a long list", () => {
     for (const list of ["1, 'two', NULL", literalsOf(2000)]) {
       const tree = parsed(`SELECT a FROM t WHERE a IN (${list}) ORDER BY b LIMIT 1`);
       const copy = relocated(tree, ELSEWHERE);
@@ -76,7 +76,7 @@ describe("relocated", () => {
     }
   });
 
-  test("a long list is copied without a node of it, and is the same list", () => {
+  test("relocated copies a long list without creating its nodes", () => {
     const sql = `SELECT a FROM t WHERE a IN (${literalsOf(2000)})`;
     const { asked, statement } = listWithLiterals(sql);
     const copy = relocated(statement, ELSEWHERE);

@@ -1,5 +1,5 @@
 /**
- * Verifies that every token of the contract is read as specified, with its exact value and
+ * Verifies that every token in the contract is read as specified, with its exact value and
  * position.
  */
 import { expect, test } from "bun:test";
@@ -28,7 +28,7 @@ function errorOf(text: string): DatabaseError | undefined {
   return undefined;
 }
 
-test("tokenize, splits operators at the longest that is known", () => {
+test("tokenize splits operators at the longest known one", () => {
   expect(words("a<=>b <->c <#>d->>e->f#>>g#>h||i::j!=k<>l")).toEqual(
     "a <=> b <-> c <#> d ->> e -> f #>> g #> h || i :: j != k <> l".split(" "),
   );
@@ -37,24 +37,24 @@ test("tokenize, splits operators at the longest that is known", () => {
   );
 });
 
-test("tokenize, comments are white space, also after operators and inside each other", () => {
+test("tokenize treats comments as white space, even after operators and nested", () => {
   expect(words("a --x\n+ /* 1 /* 2 */ 3 */ b/**/c")).toEqual(["a", "+", "b", "c"]);
   expect(words("a|/* x */b #--y\nc")).toEqual(["a", "|", "b", "#", "c"]);
   expect(words("a -- to the end")).toEqual(["a"]);
 });
 
-test("tokenize, reads Unicode white space", () => {
+test("tokenize recognizes Unicode white space", () => {
   expect(words("a\u00a0b\u2003c\ufeffd\u3000e")).toEqual(["a", "b", "c", "d", "e"]);
 });
 
-test("tokenize, reads a part of a text with positions in the whole", () => {
+test("tokenize reads a part of a text with positions relative to the whole text", () => {
   const tokens = tokenize("SELECT 1; SELECT 2", 10, 18);
   expect(tokens.words).toEqual(["select", "", ""]);
   expect(Array.from(tokens.starts.subarray(0, 3))).toEqual([10, 17, 18]);
   expect(tokens.kinds[2]).toBe(Token.end);
 });
 
-test("tokenize, has capacity for as many tokens as there are characters", () => {
+test("tokenize has capacity for as many tokens as there are characters", () => {
   const text = "a,".repeat(500);
   const tokens = tokenize(text);
   expect(tokens.words).toHaveLength(1001);
@@ -62,7 +62,7 @@ test("tokenize, has capacity for as many tokens as there are characters", () => 
   expect(tokens.kinds[1000]).toBe(Token.end);
 });
 
-test("tokenize, knows keywords in any case and no other word", () => {
+test("tokenize recognizes keywords in any case, and no other words", () => {
   expect(tokenize("SeLeCt selects _select").words).toEqual(["select", "", "", ""]);
 });
 
@@ -76,7 +76,7 @@ test.each([
   ["'a'\n'b'", "ab"],
   ["'a'  \n\t 'b''c'\r\n'd'", "ab'cd"],
   ["'€ 😀'", "€ 😀"],
-])("parseExpression, the string %s is %s", (text, value) => {
+])("parseExpression reads the string %s as %s", (text, value) => {
   expect(valueOf(text)).toBe(value);
 });
 
@@ -140,7 +140,7 @@ test.each([
   ["SELECT größe", "INVALID_SQL", 9],
   ["SELECT B'012'", "INVALID_SQL", 7],
   ["SELECT B'01", "BATCH_PARSE_ERROR", 7],
-] as const)("parseStatements, %j is %s at %d", (text, condition, position) => {
+] as const)("parseStatements refuses %j with %s at %d", (text, condition, position) => {
   const error = errorOf(text);
   expect(error?.code).toBe(condition);
   expect(error?.position).toBe(position);

@@ -1,5 +1,6 @@
 /**
- * The memory that the scanner of literal lists reserves. A list cannot be read without its text.
+ * Tests the memory that the scanner of literal lists reserves. A list cannot be read without its
+ * text.
  */
 import { expect, test } from "bun:test";
 import { defined } from "../../../../src/base/assert.ts";
@@ -13,7 +14,7 @@ import {
 } from "../../../../src/sql/parse/text/literal_list.ts";
 import { literalValuesToRows } from "../../../../src/sql/parse/text/literal_nodes.ts";
 
-test("scanLiteralList allocates space for the cells of its list, however long the text after it is", () => {
+test("scanLiteralList reserves space for the cells of its list, however long the rest of the text is", () => {
   const statement = "INSERT INTO t VALUES (1, 2)";
   const text = Array.from({ length: 5000 }, () => statement).join("; ");
   const list = scanLiteralList(new Utf8Text(text), statement.indexOf(" (1"))?.list;
@@ -52,14 +53,14 @@ test("scanLiteralList returns values that no later list changes, and none of an 
   ]);
 });
 
-test("scanLiteralList gives a list that is larger than what it keeps back whole", () => {
+test("scanLiteralList does not keep the memory of a very large list", () => {
   const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, ${i})`);
   const list = scanned(` ${rows.join(",")}`);
   expect(scanned(" (1)")?.rowCount).toBe(1);
   expect(list && [cellText(list, 0), cellText(list, 79_999)]).toEqual(["0", "39999"]);
 });
 
-test("a list whose bytes were released is not read as empty cells", () => {
+test("a list whose bytes were released cannot be read as empty cells", () => {
   const text = " (1, 'a long text of many words'), (2, 'b')";
   const bytes = new TextEncoder().encode(text);
   const list = defined(scanLiteralList(new Utf8Text(text, bytes), 0)?.list, "it is plain");

@@ -1,6 +1,6 @@
 /**
- * Long VALUES lists of plain literals take a fast path from bytes to columns. Here each list also
- * takes the ordinary path, token by token and row by row: the rows and the errors, with their
+ * Compares two paths for long VALUES lists of plain literals: the fast path from bytes to columns,
+ * and the ordinary path token by token and row by row. The rows, and the errors with their
  * positions, must be the same.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
@@ -10,7 +10,7 @@ import { randomFrom, seedOf } from "../../../types/random.ts";
 
 const LISTS = 100;
 
-/** The number of rows, which have more cells than a plan has slots. */
+/** A number of rows with more cells than a plan has slots. */
 const ROWS = 40;
 
 const TYPES = [
@@ -103,7 +103,7 @@ function fitting(column: number, pick: Pick): string {
   }
 }
 
-/** Returns cells that fit only a few columns, or none, or are not literals. */
+/** Returns cells that fit only a few columns or none, or are not literals. */
 function strange(pick: Pick): string {
   return pick(
     "NULL",
@@ -192,13 +192,13 @@ test("a list has the same rows and errors by columns, by rows and token by token
     const order = COLUMNS.slice(0, width);
     const head = `INSERT INTO n.t (${order.join(", ")}) VALUES `;
     const values = list(random, width);
-    // A block comment after the last cell moves no position, and the scanner does not support it.
+    // A block comment after the last cell changes no position, and the scanner does not support it.
     const plain = values.replace(/\)([^)]*)$/, "/**/)$1");
     const tail = random() < 0.2 ? "; -- end" : "";
     const wanted = await effect(head + plain + tail);
     const sql = head + values + tail;
     const found = await effect(sql);
-    // If a cast fails only when its row is reached, the error identifies its cell only in a list.
+    // If a cast fails only when its row is reached, the error identifies the cell only in a list.
     const { failure, position = found.position } = wanted;
     expect(found, sql).toEqual({ ...wanted, position });
     if (failure !== undefined) errorCount += 1;
@@ -214,7 +214,7 @@ test("a list has the same rows and errors by columns, by rows and token by token
 });
 
 test.each(["1e-400", "-2e-324", "5e-324", "0e-400", "-0e400", "0.0000000000000000000", "1e400"])(
-  "a list of the double %s is what one row of it is",
+  "a list of the double %s has the same value as a single row",
   async (cell) => {
     await engine.run("CREATE TABLE n.d (id INT PRIMARY KEY, v DOUBLE)");
     const answers: unknown[] = [];
@@ -230,7 +230,7 @@ test.each(["1e-400", "-2e-324", "5e-324", "0e-400", "-0e400", "0.000000000000000
   },
 );
 
-test("NUL is refused in a text, whichever way its statement takes", async () => {
+test("NUL is refused in a string on every path of a statement", async () => {
   const cell = "'a\u0000b'";
   const rows = Array.from({ length: ROWS }, (_, row) => `(${row}, ${cell})`).join(", ");
   for (const sql of [
@@ -240,7 +240,7 @@ test("NUL is refused in a text, whichever way its statement takes", async () => 
     `UPDATE n.t SET c7 = ${cell} WHERE c0 = 1`,
     `SELECT c0 FROM n.t WHERE c7 = ${cell}`,
   ]) {
-    // The statement's plan is known from this point.
+    // From here on, the plan of the statement is cached.
     await engine.run(sql.replaceAll("\u0000", ""));
     await engine.run("DELETE FROM n.t WHERE true");
     const position = sql.indexOf("\u0000");
@@ -249,7 +249,7 @@ test("NUL is refused in a text, whichever way its statement takes", async () => 
 });
 
 test.each(["BIGINT", "INT", "TEXT", "DOUBLE"])(
-  "a key of type %s is refused at any position, and its list is discarded",
+  "a key of type %s is refused at any position, and the whole list is discarded",
   async (type) => {
     await engine.run(`CREATE TABLE n.k (id ${type} PRIMARY KEY, v TEXT)`);
     const insert = (ids: readonly number[]): Promise<Effect["failure"]> => {

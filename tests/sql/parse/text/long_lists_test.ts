@@ -1,8 +1,8 @@
 /**
- * Verifies that a list so long that it is read without a tree means the same as a short one.
- * Method: the same items once as a list that is long enough, and once with one item that the fast
- * path does not support, so that the list is read item by item. Results, types and refusals of both
- * are the same. A list of 100,000 items is bound quickly, however the statement uses it.
+ * Verifies that a list so long that it is read without a tree means the same as a short one. The
+ * same items are used once in a list that is long enough, and once with one item that the fast path
+ * does not support, so that the list is read item by item. Results, types and refusals must be the
+ * same. A list of 100,000 items is bound quickly, however the statement uses it.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { systemClock } from "../../../../src/base/clock.ts";
@@ -11,7 +11,7 @@ import { expressionToSql, statementToSql } from "../../../../src/sql/parse/print
 import { TestEngine } from "../../../support/sql_engine.ts";
 import { shareOf } from "../../../support/thoroughness.ts";
 
-/** A number of literals that is larger than are ever lifted out of a statement. */
+/** More literals than are ever lifted out of a statement. */
 const MANY = 80;
 
 let engine: TestEngine;
@@ -37,7 +37,7 @@ async function answerOf(sql: string): Promise<unknown> {
   return error === undefined ? { rows: last?.rows, schema: last?.schema } : error.code;
 }
 
-/** Returns a list of literals, and one with the same meaning that is read item by item. */
+/** Returns a list of literals, and an equivalent one that is read item by item. */
 function bothOf(items: readonly string[]): [string, string] {
   const [first = ""] = items;
   const many = Array.from({ length: MANY }, (_, i) => items[i % items.length] ?? first);
@@ -112,7 +112,7 @@ test.each([
   ["numbers and texts", ["12", "'13'"]],
   ["DEFAULT", ["DEFAULT", "13"]],
   ["arrays", ["ARRAY[1]", "ARRAY[2]"]],
-])("ARRAY of a long list of %s is what an ordinary one is", async (_, items) => {
+])("ARRAY of a long list of %s equals an ordinary array", async (_, items) => {
   const long = Array.from({ length: MANY }, (_unused, i) => items[i % items.length]).join(", ");
   for (const ask of [
     (list: string) => `SELECT ARRAY[${list}], CARDINALITY(array [ ${list} ]), (ARRAY[${list}])[2]`,
@@ -130,7 +130,7 @@ test.each([
   }
 });
 
-test("two long lists are the same expression of GROUP BY only if their items are the same", async () => {
+test("GROUP BY treats two long lists as the same expression only if their items are the same", async () => {
   const list = Array.from({ length: MANY }, (_, i) => i).join(", ");
   const grouped = (by: string): string =>
     `SELECT id IN (${list}), COUNT(*) FROM t GROUP BY id IN (${by})`;
@@ -142,7 +142,7 @@ test("two long lists are the same expression of GROUP BY only if their items are
   expect(await answerOf(byElement(`${list}, 99`))).toBe("INVALID_QUERY");
 });
 
-test("a long list prints as its items, and parses to them again", () => {
+test("a long list is printed as its items, and parses to them again", () => {
   const items = Array.from({ length: MANY }, (_, i) => (i % 2 === 0 ? `'é''${i}'` : String(-i)));
   const array = `SELECT ARRAY[${items.join(", ")}]`;
   const [selected] = parseStatements(array);
@@ -161,7 +161,7 @@ test("a long list prints as its items, and parses to them again", () => {
   }
 });
 
-test("loads that differ in their rows are one statement of system.query_stats", async () => {
+test("loads that differ only in their rows are one statement of system.query_stats", async () => {
   await engine.run("CREATE TABLE counted (id INT PRIMARY KEY)");
   for (const [first, count] of [
     [0, MANY],
@@ -174,8 +174,9 @@ test("loads that differ in their rows are one statement of system.query_stats", 
   expect((await engine.ask(sql)).results[0]?.rows).toEqual([[2, 3 * MANY]]);
 });
 
-test("rows that need casts are read in time that grows with their number", async () => {
-  // Counting each cell's position from the start of the text would take minutes and so fail.
+test("rows that need casts are read in time proportional to their number", async () => {
+  // If the position of each cell were counted from the start of the text, this would take minutes
+  // and thus fail.
   const rows = Array.from({ length: 40_000 }, (_, i) => `(${i}, 5)`).join(", ");
   await engine.run("CREATE TABLE dated (id INT PRIMARY KEY, day DATE)");
   await engine.run(`INSERT INTO dated VALUES ${rows}`);

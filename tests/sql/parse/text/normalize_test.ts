@@ -1,6 +1,6 @@
 /**
- * Verifies that statements that differ only in lifted literals share a key and a tree; nothing that
- * affects a plan is lifted.
+ * Verifies that statements that differ only in lifted literals share a key and a tree, and that
+ * nothing that affects a plan is lifted.
  */
 import { expect, test } from "bun:test";
 import { parseNormalized, parseStatements } from "../../../../src/sql/parse/parser.ts";
@@ -22,7 +22,7 @@ function keyOf(text: string): string | undefined {
   return normalizeStatement(text)?.key;
 }
 
-test("normalizeStatement, new values make no new key", () => {
+test("normalizeStatement returns the same key for new values", () => {
   const key = keyOf("INSERT INTO t VALUES (1, 'x', 2.50)");
   expect(key).toBeDefined();
   expect(keyOf("INSERT INTO t VALUES (77, 'it''s; longer', 9.99)")).toBe(key);
@@ -33,13 +33,13 @@ test("normalizeStatement, new values make no new key", () => {
   ]);
 });
 
-test("normalizeStatement, other types make another key", () => {
+test("normalizeStatement returns a different key for other types", () => {
   const texts = ["1", "3000000000", "1.5", "10.5", "1.50", "'1'", "NULL", "TRUE", "$1", "-1"];
   const keys = texts.map((text) => keyOf(`INSERT INTO t VALUES (${text})`));
   expect(new Set(keys).size).toBe(texts.length);
 });
 
-test("normalizeStatement, kinds are the types of the literals", () => {
+test("normalizeStatement returns the types of the literals as kinds", () => {
   const { literals } = normalizeStatement(
     "SELECT a WHERE x IN (2147483647, 2147483649, 9223372036854775807, 12.50, 007, 0.25)",
   ) ?? { literals: [] };
@@ -103,20 +103,23 @@ test.each([
   expect(normalizeStatement(text)).toBeUndefined();
 });
 
-test("normalizeStatement, gives up beyond a number of literals", () => {
+test("normalizeStatement gives up beyond a number of literals", () => {
   const insert = (count: number): string =>
     `INSERT INTO t VALUES ${Array.from({ length: count }, (_, row) => `(${row})`).join(", ")}`;
   expect(lifted(insert(LIFTED_LITERALS_MAX))?.length).toBe(LIFTED_LITERALS_MAX);
   expect(normalizeStatement(insert(LIFTED_LITERALS_MAX + 1))).toBeUndefined();
 });
 
-test.each(["1", "'x'"])("normalizeStatement, a long list of %s that stays makes no key", (item) => {
-  const query = (count: number) => `SELECT ARRAY[${Array(count).fill(item).join(", ")}]`;
-  expect(normalizeStatement(query(100))).toBeDefined();
-  expect(normalizeStatement(query(1000))).toBeUndefined();
-});
+test.each(["1", "'x'"])(
+  "normalizeStatement returns no key for a long list of %s that cannot be lifted",
+  (item) => {
+    const query = (count: number) => `SELECT ARRAY[${Array(count).fill(item).join(", ")}]`;
+    expect(normalizeStatement(query(100))).toBeDefined();
+    expect(normalizeStatement(query(1000))).toBeUndefined();
+  },
+);
 
-test("normalizeStatement, reads the first statement and says where the next begins", () => {
+test("normalizeStatement reads the first statement and returns where the next one begins", () => {
   const text = " INSERT INTO t VALUES (22) ; INSERT INTO t VALUES (1)";
   const first = normalizeStatement(text);
   expect(first?.literals.map(({ start }) => start)).toEqual([text.indexOf("22")]);
@@ -125,7 +128,7 @@ test("normalizeStatement, reads the first statement and says where the next begi
   expect(normalizeStatement("SELECT 1")?.next).toBe("SELECT 1".length);
 });
 
-test("parseNormalized, literals become slots where they stood", () => {
+test("parseNormalized turns literals into slots in their places", () => {
   const text = "  UPDATE t SET a = -5 WHERE b = 'x' AND c = 2.50";
   const normalized = normalizeStatement(text);
   if (normalized === undefined) throw new Error("the statement is normalised");
@@ -140,8 +143,8 @@ test("parseNormalized, literals become slots where they stood", () => {
   expect(value?._location).toEqual({ start: text.indexOf("-5"), end: text.indexOf("-5") + 2 });
 });
 
-test("parseNormalized, leaves what the grammar needs itself", () => {
-  // The normaliser does not recognize this size of a type; only the parser sees that it is one.
+test("parseNormalized leaves literals that the grammar itself needs", () => {
+  // The normaliser does not recognize this number as the size of a type; only the parser does.
   const text = "SELECT a WHERE b::foo(3) = 1";
   const normalized = normalizeStatement(text);
   if (normalized === undefined) throw new Error("the statement is normalised");
@@ -151,7 +154,7 @@ test("parseNormalized, leaves what the grammar needs itself", () => {
 
 const STATEMENTS = amountOf({ usual: 800, thorough: 4000 });
 
-test("parseNormalized, generated statements have the tree of parseStatements", () => {
+test("parseNormalized returns the tree of parseStatements for generated statements", () => {
   const generator = new StatementGenerator(new SeededRandom(41), "tidemark");
   let compared = 0;
   let slots = 0;

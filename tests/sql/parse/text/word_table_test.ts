@@ -1,4 +1,4 @@
-/** Words are found in either case, and nothing else is found. */
+/** Verifies that words are found in either case, and nothing else is found. */
 import { expect, test } from "bun:test";
 import { foldIntoHash, WordTable } from "../../../../src/sql/parse/text/word_table.ts";
 
@@ -14,7 +14,7 @@ function indexOf(table: WordTable, text: string, start = 0, end: number = text.l
   return table.indexAt(text, start, end, hashOf(text.slice(start, end)));
 }
 
-test("indexAt finds each word in any case, also inside a text", () => {
+test("indexAt finds each word in any case, even inside a text", () => {
   const table = new WordTable(WORDS);
   for (const [index, word] of WORDS.entries()) {
     expect(indexOf(table, word)).toBe(index);
@@ -23,14 +23,14 @@ test("indexAt finds each word in any case, also inside a text", () => {
   }
 });
 
-test("indexAt is -1 for anything that is not a word: a part, a longer one, another", () => {
+test("indexAt returns -1 for anything that is not a word: a part of one, a longer one or another one", () => {
   const table = new WordTable(WORDS);
   for (const text of ["selec", "selects", "name", "x", "system$time"]) {
     expect(indexOf(table, text)).toBe(-1);
   }
 });
 
-test("indexAt compares letters where only the hash is the same", () => {
+test("indexAt compares the letters if only the hash is the same", () => {
   const table = new WordTable(["ab"]);
   expect(indexOf(table, "ab")).toBe(0);
   expect(table.indexAt("cd", 0, 2, hashOf("ab"))).toBe(-1);
