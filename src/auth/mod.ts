@@ -15,7 +15,7 @@ export {
   mayRead,
   mayReadFilesOf,
   mayReadHistory,
-  mayReadIn,
+  mayReadView,
   mayRun,
   mayWrite,
   ownsNamespace,

@@ -22,6 +22,8 @@ import type {
   TableEntry,
   TokenRight,
   TopicEntry,
+  ViewLevel,
+  ViewRights,
 } from "../catalog/mod.ts";
 import { accessLevelOf, ROOT_USER_ID } from "../catalog/mod.ts";
 import type { Principal } from "./principal.ts";
@@ -190,12 +192,26 @@ export function mayRead(
 }
 
 /**
- * Returns whether the caller's token permits reading in a namespace. For a view, this is required
- * beside the rights to all tables that its query reads, because its text says something by itself.
+ * Returns whether a view may be read. If the view runs with the rights of its reader, the reader
+ * also needs the rights to everything that its query reads.
  */
-export function mayReadIn(principal: Principal, namespace: string): boolean {
-  return tokenFault(principal, { right: "read", namespace }) === undefined;
+export function mayReadView(
+  principal: Principal,
+  view: { readonly namespace: string; readonly ownRights?: ViewRights | undefined },
+  namespace: NamespaceEntry | undefined,
+): boolean {
+  const { namespace: name, ownRights } = view;
+  // The text of a view says something by itself, whatever its tables are.
+  if (tokenFault(principal, { right: "read", namespace: name }) !== undefined) return false;
+  if (ownRights === undefined || ownsNamespace(principal, namespace)) return true;
+  return isAtLeast(principal.role, VIEW_READERS[ownRights.accessLevel]);
 }
+
+const VIEW_READERS: Readonly<Record<ViewLevel, Role>> = {
+  PUBLIC: "user",
+  PRIVATE: "service",
+  DBA: "dba",
+};
 
 /**
  * Returns the role whose policies decide about the rows of a table; undefined if the table matrix

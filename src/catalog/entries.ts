@@ -313,6 +313,8 @@ export interface ViewEntry {
   readonly columnNames: readonly string[];
   readonly tables: readonly ViewTable[];
   readonly views: readonly ViewOfView[];
+  /** Present if the view runs with the rights of its owner; absent if with those of its reader. */
+  readonly ownRights?: ViewRights | undefined;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;
@@ -321,6 +323,17 @@ export interface ViewEntry {
   /** The seq of the newest definition; absent in entries from earlier versions. */
   readonly changedSeq?: number;
 }
+
+/** The rights of a view that runs with those of its owner. */
+export interface ViewRights {
+  /** The user who wrote the text, or has set an option of the view since. */
+  readonly owner: string;
+  /** Decides who may read the view. */
+  readonly accessLevel: ViewLevel;
+}
+
+/** The access levels of views; no policies apply to a view. */
+export type ViewLevel = Exclude<AccessLevel, "RESTRICTED">;
 
 /** A table to which the text of a view refers. */
 export interface ViewTable {

@@ -53,6 +53,8 @@ export type {
   TypeEntry,
   UserEntry,
   ViewEntry,
+  ViewLevel,
+  ViewRights,
   ViewTable,
   WebhookEntry,
 } from "./entries.ts";
@@ -100,6 +102,7 @@ export {
   tableOptionsFrom,
 } from "./table_options.ts";
 export { type TopicOptions, topicOptionsFrom, topicPayloadFrom } from "./topic_options.ts";
+export { resetViewRights, viewRightsFrom } from "./view_options.ts";
 export {
   checkSecret,
   type WebhookOptions,

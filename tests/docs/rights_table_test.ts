@@ -55,6 +55,9 @@ beforeAll(async () => {
         `INSERT INTO shop.${level} VALUES (1), (2)`,
     );
   }
+  await server.rows(
+    "CREATE VIEW shop.shown WITH (security_invoker = false) AS SELECT id FROM shop.DBA",
+  );
   await server.rows("CREATE POLICY first ON shop.RESTRICTED USING (id = 1)");
 });
 
@@ -146,6 +149,8 @@ const ROWS: Readonly<Record<string, (caller: string) => Promise<string>>> = {
   "read and write a table of level `RESTRICTED`": onRestricted,
   "read and write a table of level `DBA`": (caller) =>
     allOrNone(caller, [read("DBA"), write("DBA")]),
+  "read a view of level `PRIVATE` with the [rights of its owner]": (caller) =>
+    allOrNone(caller, ["SELECT * FROM shop.shown"]),
   "read [earlier states]": (caller) =>
     allOrNone(caller, [
       "SELECT * FROM shop.PUBLIC FOR SYSTEM_TIME AS OF now()",

@@ -296,6 +296,36 @@ test("a token that is limited to a namespace cannot read the views of another", 
   await server.rows("DROP VIEW app.over, app.own, other.of_app, other.constants");
 });
 
+test("a token that is limited to a namespace reads there what the owner of a view shows", async () => {
+  await server.rows(
+    `CREATE TABLE other.secrets (id INT PRIMARY KEY, words TEXT); INSERT INTO other.secrets VALUES (1, 'a secret');
+     CREATE USER TABLE other.own_rows (id INT PRIMARY KEY);
+     CREATE VIEW app.shown WITH (security_invoker = false) AS SELECT id FROM other.secrets;
+     CREATE VIEW other.of_other WITH (security_invoker = false) AS SELECT id FROM other.secrets;
+     CREATE VIEW app.of_user WITH (security_invoker = false) AS SELECT id FROM other.own_rows;
+     CREATE VIEW app.plain AS SELECT id FROM other.secrets;
+     CREATE USER viewer INTERNAL ROLE dba`,
+  );
+  const token = await tokenFor("viewer", "SCOPES (READ, DEFINE, NAMESPACE app)");
+  expect(await server.rows("SELECT * FROM app.shown", { token })).toEqual([[1]]);
+  for (const name of ["other.of_other", "app.of_user", "app.plain"]) {
+    const sql = `SELECT * FROM ${name}`;
+    await server.rows(sql);
+    expect((await failure(sql, token))[0], sql).toBe("TABLE_NOT_FOUND");
+  }
+  const take = "SET (security_invoker = false)";
+  for (const sql of [
+    `ALTER VIEW app.plain ${take}`,
+    `ALTER VIEW app.shown ${take}`,
+    `ALTER VIEW other.of_other ${take}`,
+    "CREATE VIEW app.more WITH (security_invoker = false) AS SELECT words FROM other.secrets",
+  ]) {
+    const code = sql.startsWith("CREATE") ? "TABLE_NOT_FOUND" : "PERMISSION_DENIED";
+    expect((await failure(sql, token))[0], sql).toBe(code);
+  }
+  await server.rows("DROP VIEW app.shown, app.of_user, app.plain, other.of_other");
+});
+
 test("a token that is limited to a namespace cannot consume a topic with rows of another namespace", async () => {
   await server.rows(
     "CREATE TABLE other.parcels (id INT PRIMARY KEY); CREATE TOPIC app.parcels; " +

@@ -6,7 +6,7 @@
  * batch. Expressions are in `bound_expressions.ts`.
  */
 import type { TokenScope } from "../../auth/mod.ts";
-import type { PolicyEntry, Role, TableEntry } from "../../catalog/mod.ts";
+import type { PolicyEntry, Role, TableEntry, ViewRights } from "../../catalog/mod.ts";
 import type { DataType, Row, Value } from "../../types/mod.ts";
 import type {
   BoundAggregate,
@@ -18,9 +18,21 @@ import type {
   OuterReference,
 } from "./bound_expressions.ts";
 
+/** The owner of a view, with whose rights the text of the view is read. */
+export interface ViewOwner {
+  readonly userId: string;
+  /** The qualified name of the view, "namespace.name". */
+  readonly view: string;
+}
+
 /** A right that a statement needs. It is checked at every execution. */
 export type Requirement =
-  | { readonly action: "read" | "read-history" | "write"; readonly table: TableEntry }
+  | {
+      readonly action: "read" | "read-history" | "write";
+      readonly table: TableEntry;
+      /** The user who needs the right; absent for the caller. */
+      readonly viewOwner?: ViewOwner | undefined;
+    }
   /**
    * The rows of the table that these policies permit are read or written; if undefined, all rows
    * are.
@@ -29,11 +41,20 @@ export type Requirement =
       readonly action: "rows";
       readonly table: TableEntry;
       readonly policies: readonly PolicyEntry[] | undefined;
+      /** The user to whom the policies apply; absent for the caller. */
+      readonly viewOwner?: ViewOwner | undefined;
     }
   /** A policy reads the table, with the rights of its owner. */
   | { readonly action: "policy-read"; readonly table: TableEntry }
-  /** The right to the namespace of a stored view, beside the rights to what its query reads. */
-  | { readonly action: "read-view"; readonly name: string; readonly namespace: string }
+  /** The right to a stored view itself, beside the rights to what its query reads. */
+  | {
+      readonly action: "read-view";
+      readonly name: string;
+      readonly namespace: string;
+      readonly ownRights: ViewRights | undefined;
+      /** The user who needs the right; absent for the caller. */
+      readonly viewOwner?: ViewOwner | undefined;
+    }
   /** The name of the system view, with its namespace. */
   | { readonly action: "read-system"; readonly name: string; readonly view: SystemView }
   /** The right to generate an id, which every user has. */

@@ -4,7 +4,8 @@
  *
  * Every query is bound with {@linkcode RowRights}, so no table can be read without such a decision.
  */
-import type { PolicyEntry, TableEntry } from "../../catalog/mod.ts";
+import { accessLevelOf, type PolicyEntry, type TableEntry } from "../../catalog/mod.ts";
+import type { ViewOwner } from "./bound.ts";
 
 export interface RowRights {
   /**
@@ -12,13 +13,61 @@ export interface RowRights {
    * because it reads tables with the rights of the policy's owner.
    */
   readonly needsRight: boolean;
+  /** The user who needs the rights, within a view that runs with the rights of its owner. */
+  readonly viewOwner?: ViewOwner | undefined;
   /** Returns the policies that permit rows of a table; undefined if every row is permitted. */
   policiesFor(table: TableEntry): readonly PolicyEntry[] | undefined;
   /** Returns a table that a policy reads; undefined if it no longer exists. */
   tableById(tableId: number): TableEntry | undefined;
+  /**
+   * Returns the rights within the text of a view.
+   *
+   * @param owner The owner of the view, if it runs with the rights of its owner. Any other view
+   *   runs with the rights of the caller, also within a view of the first kind.
+   */
+  within(owner: ViewOwner | undefined): RowRights;
+}
+
+/** What decides about the rows of tables. */
+export interface RowDecisions {
+  /** Returns the policies that apply to the owner of a view, or to the caller. */
+  readonly policiesFor: (
+    table: TableEntry,
+    owner: ViewOwner | undefined,
+  ) => readonly PolicyEntry[] | undefined;
+  readonly tableById: (tableId: number) => TableEntry | undefined;
+}
+
+/** Returns the rights of a caller, who may have no right to a table. */
+export function rightsBy({ policiesFor, tableById }: RowDecisions): RowRights {
+  const within = (viewOwner: ViewOwner | undefined): RowRights => ({
+    needsRight: true,
+    viewOwner,
+    policiesFor: (table) => policiesFor(table, viewOwner),
+    tableById,
+    within,
+  });
+  return within(undefined);
 }
 
 /** Returns rights to every row of all tables, even if the caller has no right to read them. */
 export function everyRow(tableById: RowRights["tableById"]): RowRights {
-  return { needsRight: false, policiesFor: () => undefined, tableById };
+  const every: RowRights = {
+    needsRight: false,
+    policiesFor: () => undefined,
+    tableById,
+    within: () => every,
+  };
+  return every;
+}
+
+/**
+ * Returns the user who needs the right to a table; undefined for the caller. Rows of USER tables
+ * stay those of the caller within every view, so the caller needs the right to them.
+ */
+export function readerOf(
+  table: TableEntry,
+  { viewOwner }: Pick<RowRights, "viewOwner">,
+): ViewOwner | undefined {
+  return accessLevelOf(table) === undefined ? undefined : viewOwner;
 }

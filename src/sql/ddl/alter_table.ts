@@ -80,6 +80,7 @@ import {
   newCheck,
   newColumn,
   optionSettings,
+  resetNames,
 } from "./table_elements.ts";
 import { constraintNotFound, renamedConstraint, renamedTable } from "./table_rename.ts";
 
@@ -167,11 +168,7 @@ function apply(table: TableEntry, change: OtherAlteration, altering: Altering): 
       return { ...table, options };
     }
     case "reset options": {
-      const names = change.names.map(({ _location, name }) => ({
-        name,
-        position: _location.start,
-      }));
-      const options = resetTableOptions(table, names);
+      const options = resetTableOptions(table, resetNames(change));
       const position = change._location.start;
       requireSameStorage(altering.deps.catalog, table, { options, position });
       return { ...table, options };

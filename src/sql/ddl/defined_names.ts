@@ -167,8 +167,11 @@ function relationsAlteredBy(node: Statement): readonly QName[] {
     case "alter table":
       return [node.table, ...newNamesIn(node)];
     case "alter index":
-    case "alter view":
       return [node.name, ...renamed(node.name, node.to)];
+    case "alter view": {
+      const { change } = node;
+      return change.type === "rename" ? [node.name, ...renamed(node.name, change.to)] : [node.name];
+    }
     case "alter domain":
     case "alter type":
       return node.change.type === "rename"

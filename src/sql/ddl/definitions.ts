@@ -55,7 +55,7 @@ import {
   dropTypes,
   isTypeDefinition,
 } from "./type_definitions.ts";
-import { authorizeView, createView, dropViews, renameView } from "./view_definitions.ts";
+import { alterView, authorizeView, createView, dropViews } from "./view_definitions.ts";
 import {
   alterWebhook,
   createWebhook,
@@ -224,7 +224,7 @@ export class DefinitionStatements {
       case "comment on":
         return commentOn(node, { principal, namespace }, this.#deps);
       case "alter view":
-        return renameView(node, { principal, namespace }, this.#deps);
+        return alterView(node, { principal, namespace }, this.#deps);
       case "create policy":
       case "alter policy":
       case "drop policy":

@@ -33,6 +33,7 @@ import type {
   Expr,
   Name,
   OptionEntry,
+  TableAlterationResetOptions,
   TableConstraint,
 } from "../parse/ast/ast.ts";
 import { checkGenerated } from "./generated_columns.ts";
@@ -439,6 +440,11 @@ export function checkDefault(node: Expr, { name, type }: { type: DataType; name:
       { position, cause: error },
     );
   }
+}
+
+/** Returns the names in RESET in the catalog's form. */
+export function resetNames({ names }: TableAlterationResetOptions): Omit<OptionSetting, "value">[] {
+  return names.map(({ _location, name }) => ({ name, position: _location.start }));
 }
 
 /** Returns WITH and SET entries in the catalog's form. */

@@ -1,5 +1,9 @@
 /**
- * CREATE VIEW and DROP VIEW.
+ * CREATE VIEW, ALTER VIEW and DROP VIEW.
+ *
+ * The owner of a view that runs with the rights of its owner is the user who wrote its text or, if
+ * options were set later, the user who set them. Nobody can therefore show others what only a
+ * former owner may read.
  */
 import { type Principal, requireReach, requireRun } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
@@ -7,9 +11,12 @@ import {
   type Catalog,
   checkColumnName,
   checkObjectName,
+  resetViewRights,
   type TableEntry,
   type ViewEntry,
+  type ViewRights,
   type ViewTable,
+  viewRightsFrom,
 } from "../../catalog/mod.ts";
 import { sameType, typeName } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
@@ -35,15 +42,17 @@ import type {
   AlterViewStatement,
   CreateViewStatement,
   DropViewStatement,
+  Name,
   QName,
 } from "../parse/ast/ast.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { type BindingDeps, dmlDepsOf, type NameDeps } from "../prepare/binding_deps.ts";
 import { boundFor } from "../prepare/prepared.ts";
 import { watchOf } from "../prepare/statement_watch.ts";
-import { authorize } from "../rights/requirements.ts";
+import { authorize, meetsOwn } from "../rights/requirements.ts";
 import type { BoundDefinition, EntryDeps } from "./namespace_definitions.ts";
 import { isRelation } from "./numbered_columns.ts";
+import { optionSettings, resetNames } from "./table_elements.ts";
 
 type ViewColumns = ViewShape["columns"];
 
@@ -100,11 +109,13 @@ export function createView(
       { position },
     );
   }
+  const ownRights = viewRightsFrom(optionSettings(node.options), { owner: call.principal.userId });
   const content = contentOf(node, call, deps);
   const entryOf = (viewId: number): ViewEntry => {
     const nowMs = clock.nowMs();
     return {
       ...content,
+      ...(ownRights && { ownRights }),
       viewId,
       namespace,
       name,
@@ -335,22 +346,70 @@ function viewNamed(
   throw new DatabaseError("TABLE_NOT_FOUND", `view ${schema}.${name} not found`, { position });
 }
 
+type AlterDeps = NameDeps & EntryDeps & Pick<SqlEnvironment, "live">;
+
 /**
- * Executes ALTER VIEW … RENAME TO. Other views that read the view keep their text, which contains
- * the former name.
+ * Executes ALTER VIEW.
  *
- * @throws {DatabaseError} TABLE_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME
+ * @throws {DatabaseError} TABLE_NOT_FOUND, ALREADY_EXISTS, INVALID_NAME, INVALID_OPTION
  */
-export function renameView(
-  { ifExists, name, to }: AlterViewStatement,
+export function alterView(
+  { change, ifExists, name }: AlterViewStatement,
   { namespace, principal }: ViewCall,
-  { catalog, clock, live, systemViews }: NameDeps & Pick<SqlEnvironment, "clock" | "live">,
+  deps: AlterDeps,
 ): BoundDefinition {
+  const { catalog, systemViews } = deps;
   systemViews.refuse(name, { namespace, principal, action: "alter", ifExists });
   const found = viewNamed(catalog, name, { namespace, action: "alter", ifExists });
   if (found === undefined) {
     return () => `View ${name.schema ?? namespace}.${name.name} does not exist`;
   }
+  if (change.type === "rename") return renameView(found, change.to, deps);
+  const given = { before: found.ownRights, owner: principal.userId };
+  const ownRights =
+    change.type === "set options"
+      ? viewRightsFrom(optionSettings(change.options), given)
+      : resetViewRights(resetNames(change), given);
+  return setViewRights(found, ownRights, { principal, position: name._location.start, deps });
+}
+
+/**
+ * Changes whose rights a view has. The caller becomes its owner, and so needs the rights to
+ * everything that it reads.
+ */
+function setViewRights(
+  before: ViewEntry,
+  ownRights: ViewRights | undefined,
+  {
+    deps,
+    position,
+    principal,
+  }: { readonly deps: AlterDeps; readonly position: number; readonly principal: Principal },
+): BoundDefinition {
+  const { catalog, clock, live, store, systemViews } = deps;
+  const found = { ...before, ownRights: undefined };
+  const { requirements } = shapeOf(found, depsOf(catalog, systemViews.find));
+  if (ownRights !== undefined && !meetsOwn(requirements, principal, catalog)) {
+    throw new DatabaseError(
+      "PERMISSION_DENIED",
+      `Cannot alter view ${found.namespace}.${found.name}: it would run with your rights, and you may not read everything that it reads`,
+      { position },
+    );
+  }
+  return () => {
+    const altered = { ...found, ownRights, updatedAtMs: clock.nowMs() };
+    catalog.changeView({ ...altered, changedSeq: store.issueSeq() });
+    live().viewChanged();
+    return `View ${found.namespace}.${found.name} altered`;
+  };
+}
+
+/** Renames a view. Other views that read it keep their text, which contains the former name. */
+function renameView(
+  found: ViewEntry,
+  to: Name,
+  { catalog, clock, live }: AlterDeps,
+): BoundDefinition {
   const position = to._location.start;
   checkObjectName("view", to.name, { position });
   if (isRelation(catalog, found.namespace, to.name)) {

@@ -2,7 +2,7 @@
  * Resolves names of tables, namespaces and storages to catalog entries, with hints for unknown
  * names.
  */
-import { mayRead, mayReadIn, mayRun, type Principal } from "../../auth/mod.ts";
+import { mayRead, mayReadView, mayRun, type Principal } from "../../auth/mod.ts";
 import { DatabaseError, withDetails } from "../../base/errors.ts";
 import { nearestName } from "../../base/nearest_name.ts";
 import {
@@ -50,7 +50,8 @@ export function visibleView(
   principal: Principal,
 ): ViewEntry | undefined {
   const entry = catalog.view(namespace, name);
-  if (entry === undefined || !mayReadIn(principal, namespace)) return undefined;
+  if (entry === undefined) return undefined;
+  if (!mayReadView(principal, entry, catalog.namespace(namespace))) return undefined;
   const requirements = requirementsOf(entry, catalog, systemViews.find);
   return seesTables(requirements, principal, catalog) ? entry : undefined;
 }

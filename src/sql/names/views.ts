@@ -6,19 +6,19 @@
  * it had when the view was created. A column that was added later is hidden, renamed columns and
  * tables keep their old names in the view, and a column that the view needs cannot be dropped.
  */
-import { mayReadIn, type Principal } from "../../auth/mod.ts";
+import { mayReadView, type Principal } from "../../auth/mod.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
-import type { Requirement, SystemView } from "../bind/bound.ts";
+import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
 import { typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
-import { everyRow } from "../bind/row_rights.ts";
+import { rightsBy } from "../bind/row_rights.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
-import { meets } from "../rights/requirements.ts";
+import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
 
 /** The objects among which names are resolved. */
 export interface ViewDeps {
@@ -64,7 +64,13 @@ export function viewRelation(
     columnNames: entry.columnNames,
     shown,
     source: sourceIn(entry, deps),
+    ownRights: entry.ownRights,
   };
+}
+
+/** Returns the user with whose rights a view runs; undefined for its reader. */
+function ownerOf({ name, namespace, ownRights }: ViewEntry): ViewOwner | undefined {
+  return ownRights && { userId: ownRights.owner, view: `${namespace}.${name}` };
 }
 
 /** Returns the relations for the names in the text of a view. */
@@ -157,7 +163,10 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   const statement = new StatementBinding([]);
   const { query, source } = viewRelation(entry, deps);
   // A shape has no rows, but its readers need the right to read each table.
-  const rights = { ...everyRow((tableId) => deps.catalog.tableById(tableId)), needsRight: true };
+  const rights = rightsBy({
+    policiesFor: () => undefined,
+    tableById: (tableId) => deps.catalog.tableById(tableId),
+  }).within(ownerOf(entry));
   const place = { statement, source, rights, bindInSteps, isOutermost: false };
   const { outputs } = bindQuery(query, place);
   return {
@@ -168,7 +177,7 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
         expression.kind === "cast" ||
         (expression.kind === "column" && expression.column.origin !== undefined),
     })),
-    requirements: statement.requirements,
+    requirements: statement.requirements.filter(({ action }) => action !== "rows"),
   };
 }
 
@@ -186,10 +195,10 @@ export function visibleViews(
 ): ShownView[] {
   return catalog.views().flatMap((entry) => {
     const shape = currentShape(entry, catalog, systemView);
-    if (shape === undefined || !mayReadIn(principal, entry.namespace)) return [];
+    if (shape === undefined) return [];
+    if (!mayReadView(principal, entry, catalog.namespace(entry.namespace))) return [];
     const { columns, requirements } = shape;
-    if (!requirements.every((requirement) => meets(requirement, principal, catalog))) return [];
-    return [{ entry, columns }];
+    return meetsOwn(requirements, principal, catalog) ? [{ entry, columns }] : [];
   });
 }
 
@@ -200,6 +209,18 @@ export function requirementsOf(
   systemView: ViewDeps["systemView"],
 ): readonly Requirement[] {
   return currentShape(entry, catalog, systemView)?.requirements ?? [];
+}
+
+/**
+ * Returns whether the owner of a view still has the rights with which it runs; true if it runs with
+ * those of its reader.
+ */
+export function isViewInForce(
+  entry: ViewEntry,
+  catalog: Catalog,
+  systemView: ViewDeps["systemView"],
+): boolean {
+  return ownersMeet(requirementsOf(entry, catalog, systemView), catalog);
 }
 
 /** Returns the shape of a view; undefined while the view cannot be bound. */

@@ -6,6 +6,7 @@ import type {
   AlterTableStatement,
   SequenceOption,
   TableAlteration,
+  TableAlterationResetOptions,
   TableKindWord,
 } from "./ast/ast.ts";
 import { requireListed } from "./bounds.ts";
@@ -96,13 +97,8 @@ function parseAlteration(cursor: Cursor): TableAlteration {
     }
     case "set":
       return parseSetOptions(cursor, start);
-    case "reset": {
-      cursor.expect("(");
-      const names = [cursor.label("an option")];
-      while (cursor.accept(",")) names.push(cursor.label("an option"));
-      cursor.expect(")");
-      return { type: "reset options", names, _location: cursor.since(start) };
-    }
+    case "reset":
+      return parseResetOptions(cursor, start);
   }
 }
 
@@ -213,6 +209,15 @@ function parseIdentityChange(cursor: Cursor, start: number): AlterColumn {
     } else if (cursor.is("restart")) options.push(...parseSequenceOptions(cursor));
     else return { type: "alter identity", always, options, _location: cursor.since(start) };
   }
+}
+
+/** Parses the rest after `RESET`. */
+export function parseResetOptions(cursor: Cursor, start: number): TableAlterationResetOptions {
+  cursor.expect("(");
+  const names = [cursor.label("an option")];
+  while (cursor.accept(",")) names.push(cursor.label("an option"));
+  cursor.expect(")");
+  return { type: "reset options", names, _location: cursor.since(start) };
 }
 
 function parseSetOptions(cursor: Cursor, start: number): TableAlteration {

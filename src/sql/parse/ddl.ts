@@ -439,12 +439,12 @@ export function parseCreateView(
 ): CreateViewStatement {
   const name = cursor.qname("a view");
   const columnNames = cursor.is("(") ? cursor.nameList("a column") : undefined;
-  if (cursor.is("with")) cursor.refuse("WITH (…) of a view");
+  const options = cursor.accept("with") ? parseOptions(cursor) : undefined;
   cursor.expect("as");
   const at = cursor.start;
   const query = parseQuery(cursor);
   const source = cursor.text.slice(at, cursor.end);
   if (cursor.is("with")) cursor.refuse("WITH CHECK OPTION", "views are read-only");
   const _location = cursor.since(start);
-  return { type: "create view", orReplace, name, columnNames, query, source, _location };
+  return { type: "create view", orReplace, name, columnNames, options, query, source, _location };
 }

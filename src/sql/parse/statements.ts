@@ -2,8 +2,8 @@
  * Parses any statement. A table maps the first word of a statement to its parser, so no other
  * parser is tried. A statement with an unknown first word is refused by name.
  */
-import { parseAlterTable } from "./alter.ts";
-import type { ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
+import { parseAlterTable, parseResetOptions } from "./alter.ts";
+import type { AlterViewStatement, ChangeStatement, Statement, TableKindWord } from "./ast/ast.ts";
 import { parseComment } from "./comments.ts";
 import { parseCopy } from "./copy.ts";
 import type { Cursor } from "./cursor.ts";
@@ -34,6 +34,7 @@ import { parseDelete, parseInsert, parseTruncate, parseUpdate } from "./dml.ts";
 import { parseAlterIndex, parseCreateIndex, parseDropIndex } from "./indexes.ts";
 import { parseBackup, parseExport, parseKill, parseRestore, parseStorage } from "./maintenance.ts";
 import { parseMerge } from "./merge.ts";
+import { parseOptions } from "./options.ts";
 import { acceptOwner, parseCreateExtension } from "./ownership.ts";
 import { parseAlterPolicy, parseCreatePolicy, parseDropPolicy } from "./policies.ts";
 import { parseDeallocate, parseExecute, parsePrepare } from "./prepare.ts";
@@ -248,11 +249,24 @@ function parseAlterView(cursor: Cursor, start: number): Statement {
   const name = cursor.qname("a view");
   const owned = acceptOwner(cursor, start, { kind: "view", name, ifExists });
   if (owned !== undefined) return owned;
-  if (!cursor.acceptAll("rename", "to")) {
-    cursor.refuse("ALTER VIEW other than RENAME TO", "CREATE OR REPLACE VIEW", at);
+  const change = parseViewChange(cursor, at);
+  return { type: "alter view", name, ifExists, change, _location: cursor.since(start) };
+}
+
+function parseViewChange(cursor: Cursor, at: number): AlterViewStatement["change"] {
+  const start = cursor.token;
+  if (cursor.acceptAll("rename", "to")) return { type: "rename", to: cursor.label("a view") };
+  if (cursor.is("set") && cursor.isAhead(1, "(")) {
+    cursor.expect("set");
+    const options = parseOptions(cursor);
+    return { type: "set options", options, _location: cursor.since(start) };
   }
-  const to = cursor.label("a view");
-  return { type: "alter view", name, ifExists, to, _location: cursor.since(start) };
+  if (cursor.accept("reset")) return parseResetOptions(cursor, start);
+  return cursor.refuse(
+    "ALTER VIEW other than RENAME TO, SET (…) and RESET (…)",
+    "CREATE OR REPLACE VIEW",
+    at,
+  );
 }
 
 function parseDrop(cursor: Cursor, start: number): Statement {

@@ -93,10 +93,10 @@ export const CANCEL_CAUSES = ["kill", "drop", "shutdown", "transaction"] as cons
 /** The relations to which the names in a statement resolve, including those in its views. */
 export interface NamedRelations {
   /**
-   * The names of the policies that apply to the caller, by table; absent for a table without
-   * policies.
+   * The names of the policies that apply to the caller, or to the owner of a view, by `policyKey`;
+   * absent for a table without policies.
    */
-  readonly policies: ReadonlyMap<number, readonly string[]>;
+  readonly policies: ReadonlyMap<string, readonly string[]>;
   readonly tables: readonly TableEntry[];
   readonly views: readonly ViewEntry[];
   readonly systemViews: readonly NamedSystemView[];

@@ -7,11 +7,11 @@ import { defined } from "../../base/assert.ts";
 import { runToCompletion } from "../../base/steps.ts";
 import type { TableEntry, ViewEntry } from "../../catalog/mod.ts";
 import { StatementBinding, type TableStatistics } from "../bind/binding.ts";
-import type { Requirement, SystemView } from "../bind/bound.ts";
+import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
 import type { DmlDeps } from "../bind/change/dml_target.ts";
 import { bindStatement } from "../bind/change/statement_binder.ts";
 import { bindInSteps } from "../bind/query/select_binder.ts";
-import type { RowRights } from "../bind/row_rights.ts";
+import { type RowRights, rightsBy } from "../bind/row_rights.ts";
 import { viewRelation } from "../names/views.ts";
 import { type PolicyCatalog, rowRightsOf } from "../rights/row_policies.ts";
 import type { NamedRelations, PlanSource } from "./job.ts";
@@ -57,21 +57,21 @@ export function relationsOf(
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types);
-  const policies = new Map<number, readonly string[]>();
+  const policies = new Map<string, readonly string[]>();
   const own = rowRightsOf(catalog, principal);
-  const rights: RowRights = {
-    ...own,
+  const rights = rightsBy({
     tableById: noting.tableById,
-    policiesFor: (table) => {
-      const applied = own.policiesFor(table);
-      if (applied !== undefined)
+    policiesFor: (table, owner) => {
+      const applied = own.within(owner).policiesFor(table);
+      if (applied !== undefined) {
         policies.set(
-          table.tableId,
+          policyKey(table, owner),
           applied.map(({ name }) => name),
         );
+      }
       return applied;
     },
-  };
+  });
   runToCompletion(bindStatement(node, depsOver(noting, { namespace, rights, statement })));
   return {
     policies,
@@ -110,14 +110,13 @@ export function depsIn(
     systemView: (inNamespace, name) => systemViews.get(shownName({ namespace: inNamespace, name })),
   };
   const statement = new StatementBinding(types, { statistics });
-  const rights: RowRights = {
-    needsRight: true,
-    policiesFor: ({ policies, tableId }) => {
-      const applied = relations.policies.get(tableId);
-      return applied && policies?.filter(({ name }) => applied.includes(name));
+  const rights = rightsBy({
+    policiesFor: (table, owner) => {
+      const applied = relations.policies.get(policyKey(table, owner));
+      return applied && table.policies?.filter(({ name }) => applied.includes(name));
     },
     tableById: names.tableById,
-  };
+  });
   return { deps: depsOver(names, { namespace, rights, statement }), statement };
 }
 
@@ -150,6 +149,11 @@ function depsOver(
       },
     },
   };
+}
+
+/** The key of the policies that apply to the owner of a view, or to the caller. */
+function policyKey({ tableId }: TableEntry, owner: ViewOwner | undefined): string {
+  return owner === undefined ? String(tableId) : `${tableId} ${owner.userId}`;
 }
 
 function noted<T>(into: Set<T>, entry: T | undefined): T | undefined {

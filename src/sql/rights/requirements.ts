@@ -9,7 +9,7 @@
 import {
   mayRead,
   mayReadHistory,
-  mayReadIn,
+  mayReadView,
   mayRun,
   mayWrite,
   type Principal,
@@ -19,8 +19,13 @@ import {
 } from "../../auth/mod.ts";
 import { DatabaseError, type ErrorDetails } from "../../base/errors.ts";
 import type { Catalog, TableEntry } from "../../catalog/mod.ts";
-import type { Requirement } from "../bind/bound.ts";
-import { areSamePolicies, type PolicyCatalog, policiesFor } from "./row_policies.ts";
+import type { Requirement, ViewOwner } from "../bind/bound.ts";
+import {
+  areSamePolicies,
+  type PolicyCatalog,
+  policiesFor,
+  principalNamed,
+} from "./row_policies.ts";
 
 /**
  * Checks every right that a statement needs.
@@ -46,16 +51,38 @@ const MAY = {
   "policy-read": () => true,
 };
 
-/** Whether the caller has a right that a statement needs. */
-export function meets(requirement: Requirement, principal: Principal, catalog: Catalog): boolean {
+/** Whether the caller, or the owner of a view, has a right that a statement needs. */
+function meets(requirement: Requirement, caller: Principal, catalog: Catalog): boolean {
+  const principal = holderOf(requirement, caller, catalog);
+  return principal !== undefined && hasRight(requirement, principal, catalog);
+}
+
+function hasRight(requirement: Requirement, principal: Principal, catalog: Catalog): boolean {
   if ("table" in requirement) {
     const { action, table } = requirement;
-    if (action === "rows") return hasSamePolicies(requirement, principal, catalog);
+    if (action === "rows") return isUnderPolicies(requirement, principal, catalog);
     return MAY[action](principal, table, catalog.namespace(table.namespace));
   }
-  if (requirement.action === "read-view") return mayReadIn(principal, requirement.namespace);
+  if (requirement.action === "read-view") {
+    return mayReadView(principal, requirement, catalog.namespace(requirement.namespace));
+  }
   const asked = askedOf(requirement);
   return asked === undefined || mayRun(principal, asked.statement);
+}
+
+/** Returns the owner of the view whose right is needed; undefined if it is the caller's. */
+function ownerOf(requirement: Requirement): ViewOwner | undefined {
+  return "viewOwner" in requirement ? requirement.viewOwner : undefined;
+}
+
+/** Returns the user who needs a right; undefined if it is the owner of a view who was dropped. */
+function holderOf(
+  requirement: Requirement,
+  caller: Principal,
+  catalog: PolicyCatalog,
+): Principal | undefined {
+  const owner = ownerOf(requirement);
+  return owner === undefined ? caller : principalNamed(owner.userId, catalog);
 }
 
 /** Whether the caller has every right that a statement needs. */
@@ -68,6 +95,26 @@ export function meetsAll(
     if (!meets(requirement, principal, catalog)) return false;
   }
   return true;
+}
+
+/** Whether the caller has every right that a statement needs from the caller. */
+export function meetsOwn(
+  requirements: readonly Requirement[],
+  principal: Principal,
+  catalog: Catalog,
+): boolean {
+  return requirements.every(
+    (each) => ownerOf(each) !== undefined || meets(each, principal, catalog),
+  );
+}
+
+/** Whether the owners of views have every right that a statement needs from them. */
+export function ownersMeet(requirements: readonly Requirement[], catalog: Catalog): boolean {
+  return requirements.every((each) => {
+    const owner = ownerOf(each);
+    const principal = owner && principalNamed(owner.userId, catalog);
+    return owner === undefined || (principal !== undefined && hasRight(each, principal, catalog));
+  });
 }
 
 /**
@@ -85,23 +132,39 @@ export function hasSameRows(
   return true;
 }
 
+type RowsRequirement = Extract<Requirement, { readonly action: "rows" }>;
+
 function hasSamePolicies(
-  { policies, table }: Extract<Requirement, { readonly action: "rows" }>,
+  requirement: RowsRequirement,
+  caller: Principal,
+  catalog: PolicyCatalog,
+): boolean {
+  const principal = holderOf(requirement, caller, catalog);
+  return principal !== undefined && isUnderPolicies(requirement, principal, catalog);
+}
+
+function isUnderPolicies(
+  { policies, table }: RowsRequirement,
   principal: Principal,
   catalog: PolicyCatalog,
 ): boolean {
   return areSamePolicies(policies, policiesFor(principal, table, catalog));
 }
 
-/** Whether the caller can see every table and view of a statement. */
+/**
+ * Whether the caller can see every table and view of a statement, apart from those that the owner
+ * of a view shows.
+ */
 export function seesTables(
   requirements: readonly Requirement[],
   principal: Principal,
   catalog: Pick<Catalog, "namespace">,
 ): boolean {
   for (const requirement of requirements) {
-    if (requirement.action === "read-view" && !mayReadIn(principal, requirement.namespace)) {
-      return false;
+    if (ownerOf(requirement) !== undefined) continue;
+    if (requirement.action === "read-view") {
+      const namespace = catalog.namespace(requirement.namespace);
+      if (!mayReadView(principal, requirement, namespace)) return false;
     }
     if (!("table" in requirement) || requirement.action === "policy-read") continue;
     const { table } = requirement;
@@ -116,6 +179,11 @@ export function seesTables(
  * @throws {DatabaseError} PERMISSION_DENIED, TABLE_NOT_FOUND
  */
 function refuse(requirement: Requirement, principal: Principal, catalog: Catalog): void {
+  const owner = ownerOf(requirement);
+  if (owner !== undefined) {
+    const isRows = requirement.action === "rows" && catalog.user(owner.userId) !== undefined;
+    throw isRows ? policiesChanged(`the policies of view ${owner.view}`) : notInForce(owner);
+  }
   if ("table" in requirement) {
     const { action, table } = requirement;
     const namespace = catalog.namespace(table.namespace);
@@ -123,7 +191,9 @@ function refuse(requirement: Requirement, principal: Principal, catalog: Catalog
     if (!mayRead(principal, table, namespace)) {
       throw notFound(`${table.namespace}.${table.name}`);
     }
-    if (action === "rows") throw policiesChanged(table);
+    if (action === "rows") {
+      throw policiesChanged(`the policies of ${table.namespace}.${table.name}`);
+    }
     if (action === "read-history") throw historyDenied(table);
     requireWrite(principal, table, { namespace });
     return;
@@ -140,11 +210,22 @@ function notFound(name: string): DatabaseError {
 }
 
 /** Reports that the policies that apply to the caller have changed since the plan was made. */
-function policiesChanged({ name, namespace }: TableEntry): DatabaseError {
+function policiesChanged(policies: string): DatabaseError {
   return new DatabaseError(
     "SERIALIZATION_FAILURE",
-    `Cannot use the plan of the statement: the policies of ${namespace}.${name} that apply have changed`,
+    `Cannot use the plan of the statement: ${policies} that apply have changed`,
     { hint: "run the statement again" },
+  );
+}
+
+/** Says nothing about the tables, which the caller may not know. */
+function notInForce({ view }: ViewOwner): DatabaseError {
+  return new DatabaseError(
+    "PERMISSION_DENIED",
+    `Cannot read view ${view}: it runs with the rights of its owner, who does not have them any more`,
+    {
+      hint: `a user who has them can take the view over: ALTER VIEW ${view} SET (SECURITY_INVOKER = false)`,
+    },
   );
 }
 

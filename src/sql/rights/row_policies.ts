@@ -6,18 +6,33 @@
  */
 import { mayRead, type Principal, policiesOf, policyRoleFor } from "../../auth/mod.ts";
 import type { Catalog, PolicyEntry, TableEntry, UserEntry } from "../../catalog/mod.ts";
-import type { RowRights } from "../bind/row_rights.ts";
+import { type RowRights, rightsBy } from "../bind/row_rights.ts";
 
 /** The part of the catalog that determines which policies apply. */
 export type PolicyCatalog = Pick<Catalog, "namespace" | "tableById" | "user">;
 
 /** Returns the caller's rights to rows, as needed to bind the caller's statements. */
 export function rowRightsOf(catalog: PolicyCatalog, principal: Principal): RowRights {
-  return {
-    needsRight: true,
-    policiesFor: (table) => policiesFor(principal, table, catalog),
+  return rightsBy({
+    policiesFor: (table, owner) => {
+      const reader = owner === undefined ? principal : principalNamed(owner.userId, catalog);
+      // A dropped owner has no right to any row, which each run reports.
+      return reader === undefined ? [] : policiesFor(reader, table, catalog);
+    },
     tableById: (tableId) => catalog.tableById(tableId),
-  };
+  });
+}
+
+/**
+ * Returns a user as a caller without a login, for rights that a user has given to others: in a
+ * policy, or in a view. Returns undefined if the user has been dropped.
+ */
+export function principalNamed(
+  userId: string,
+  catalog: Pick<Catalog, "user">,
+): Principal | undefined {
+  const user = catalog.user(userId);
+  return user && principalOf(user);
 }
 
 /**
@@ -48,9 +63,8 @@ export function areSamePolicies(
  * reads.
  */
 export function isInForce({ owner, tables }: PolicyEntry, catalog: PolicyCatalog): boolean {
-  const user = catalog.user(owner);
-  if (user === undefined) return false;
-  const principal = principalOf(user);
+  const principal = principalNamed(owner, catalog);
+  if (principal === undefined) return false;
   return tables.every(({ tableId }) => {
     const table = catalog.tableById(tableId);
     return table !== undefined && hasEveryRow(principal, table, catalog);

@@ -24,7 +24,7 @@ import {
   type Value,
 } from "../../types/mod.ts";
 import type { SystemCall, SystemView } from "../bind/bound.ts";
-import { type ShownView, visibleViews } from "../names/views.ts";
+import { isViewInForce, type ShownView, type ViewDeps, visibleViews } from "../names/views.ts";
 import { sequencesOfSchema } from "./sequence_views.ts";
 import { compareNames, namespaceRows, visibleTables } from "./show_rows.ts";
 import { OPEN, portionedView, principalOf, view } from "./system_view.ts";
@@ -114,10 +114,12 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
   return [...stored, ...views, ...system].toSorted(compareNames);
 }
 
-function viewsSeenBy({ catalog, systemViews }: SchemaViewDeps, principal: Principal): ShownView[] {
-  return visibleViews(catalog, principal, (namespace, name) =>
-    systemViews.get(`${namespace}.${name}`),
-  );
+function viewsSeenBy(deps: SchemaViewDeps, principal: Principal): ShownView[] {
+  return visibleViews(deps.catalog, principal, findSystemView(deps));
+}
+
+function findSystemView({ systemViews }: SchemaViewDeps): ViewDeps["systemView"] {
+  return (namespace, name) => systemViews.get(`${namespace}.${name}`);
 }
 
 function plainColumn({ name, type }: { name: string; type: DataType }): ShownColumn {
@@ -209,7 +211,7 @@ function* columnRows(relations: readonly Relation[]): Generator<readonly Row[]> 
   yield rows;
 }
 
-/** Returns the views. Their texts are shown only to users who may define views. */
+/** Returns the views. Their texts and owners are shown only to users who may define views. */
 function viewsOfSchema(deps: SchemaViewDeps): SystemView {
   const { catalog } = deps;
   return view(
@@ -218,13 +220,28 @@ function viewsOfSchema(deps: SchemaViewDeps): SystemView {
       ["table_schema", TEXT],
       ["table_name", TEXT],
       ["view_definition", TEXT],
+      ["security_invoker", BOOLEAN],
+      ["access_level", TEXT],
+      ["view_owner", TEXT],
+      ["is_in_force", BOOLEAN],
     ],
     (call) => {
       const principal = principalOf(call);
-      return viewsSeenBy(deps, principal).map(({ entry: { name, namespace, sql } }) => {
+      return viewsSeenBy(deps, principal).map(({ entry }) => {
+        const { name, namespace, ownRights, sql } = entry;
         const holder = catalog.namespace(namespace);
         const isShown = mayRun(principal, "inspect") || ownsNamespace(principal, holder);
-        return [CATALOG, namespace, name, isShown ? sql : null];
+        const isInForce = isViewInForce(entry, catalog, findSystemView(deps));
+        return [
+          CATALOG,
+          namespace,
+          name,
+          isShown ? sql : null,
+          ownRights === undefined,
+          ownRights?.accessLevel ?? null,
+          isShown ? (ownRights?.owner ?? null) : null,
+          isInForce,
+        ];
       });
     },
     OPEN,

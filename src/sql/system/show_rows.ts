@@ -175,7 +175,7 @@ export function tableRows(
       entry.comment ?? null,
       entry.updatedAtMs * 1000,
       null,
-      null,
+      entry.ownRights?.accessLevel ?? null,
       null,
     ],
   }));

@@ -14,6 +14,7 @@ import type { BoundRelation } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
 import { bindWithoutColumns, notedPast } from "./past_binder.ts";
+import { noteRight } from "./row_rules.ts";
 import type { SelectDeps } from "./select_deps.ts";
 import { CHANGES } from "./table_function_binder.ts";
 
@@ -37,8 +38,9 @@ export function isChangesCall({ function: { name, schema } }: FromCall): boolean
  */
 export function bindChanges(
   item: FromCall,
-  { rights, source, statement }: SelectDeps,
+  deps: SelectDeps,
 ): Extract<BoundRelation, { kind: "changes" }> {
+  const { source, statement } = deps;
   const [nameNode, fromNode, toNode, ...others] = item.args;
   const isPlain = item.argNames === undefined && item.columnDefinitions === undefined;
   if (nameNode?.type !== "string" || fromNode === undefined || others.length > 0 || !isPlain) {
@@ -48,14 +50,14 @@ export function bindChanges(
   const table = tableNamed(nameNode.value, nameNode, source);
   // The right to read history, which reading the past requires, includes the right to read every
   // row.
-  statement.requirements.push({ action: rights.needsRight ? "read" : "policy-read", table });
+  noteRight(table, deps);
   const bound = (node: Expr): BoundExpression =>
     castTo(bindWithoutColumns(node, "the arguments of changes", statement), {
       to: BIGINT,
       mode: "implicit",
       node,
     });
-  const past = notedPast({ table, moment: bound(fromNode), isExact: true }, statement);
+  const past = notedPast({ table, moment: bound(fromNode), isExact: true }, deps);
   const upTo = toNode === undefined ? undefined : bound(toNode);
   const names = item.alias?.columns ?? [];
   if (names.length > COLUMNS.length) {

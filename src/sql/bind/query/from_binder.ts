@@ -34,7 +34,7 @@ import { type FromResult, joined, product } from "./join_binder.ts";
 import { groupsBeside } from "./lateral_groups.ts";
 import { bindPast, requireNow } from "./past_binder.ts";
 import { withRecordColumns } from "./record_columns.ts";
-import { noteRows, storedRule } from "./row_rules.ts";
+import { noteRight, noteRows, storedRule } from "./row_rules.ts";
 import {
   boundNow,
   type CteEntry,
@@ -286,7 +286,7 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
     alias,
     isAliased: name.alias !== undefined,
     names: name.columnNames,
-    past: bindPast(item, table, statement),
+    past: bindPast(item, table, deps),
     ruleOf: (columns) => storedRule({ table, columns, node: item }, ["select"], deps),
     statement,
     node: item,
@@ -294,9 +294,8 @@ function bindTable(item: FromTable, deps: SelectDeps): FromResult {
 }
 
 function noteRead(table: TableEntry, deps: SelectDeps): void {
-  const { rights, statement } = deps;
-  statement.requirements.push({ action: rights.needsRight ? "read" : "policy-read", table });
-  if (rights.needsRight) noteRows(table, deps);
+  noteRight(table, deps);
+  if (deps.rights.needsRight) noteRows(table, deps);
 }
 
 function bindStoredView(view: ViewRelation, item: FromTable, deps: SelectDeps): FromResult {
@@ -443,21 +442,28 @@ interface BoundView {
 /**
  * Binds the query of a view in FROM as if it were written there in parentheses.
  *
- * The query is bound again for each statement that reads the view. A view therefore requires the
- * caller's rights, reads the caller's rows, and grants no rights.
+ * The query is bound again for each statement that reads the view. It requires the caller's rights,
+ * or those of the view's owner, and always reads the caller's rows of USER tables.
  *
  * @throws {DatabaseError} LIMIT_EXCEEDED, and the errors of its query.
  */
 function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundView {
-  const { statement } = deps;
-  const [namespace = ""] = view.name.split(".");
-  statement.requirements.push({ action: "read-view", name: view.name, namespace });
+  const { rights, statement } = deps;
+  const { name: viewName, ownRights } = view;
+  const [namespace = ""] = viewName.split(".");
+  statement.requirements.push({
+    action: "read-view",
+    name: viewName,
+    namespace,
+    ownRights,
+    viewOwner: rights.viewOwner,
+  });
   const viewDepth = (deps.viewDepth ?? 0) + 1;
   statement.viewCount += 1;
   if (viewDepth > VIEW_DEPTH_MAX || statement.viewCount > VIEWS_MAX) {
     throw new DatabaseError(
       "LIMIT_EXCEEDED",
-      `Cannot read view ${view.name}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`,
+      `Cannot read view ${viewName}: the statement reads more than ${VIEWS_MAX} views, or views nested deeper than ${VIEW_DEPTH_MAX}`,
       { position: item._location.start },
     );
   }
@@ -467,13 +473,13 @@ function bindView(view: ViewRelation, item: FromTable, deps: SelectDeps): BoundV
     boundNow(relocated(view.query, item._location), {
       statement,
       source: view.source,
-      rights: deps.rights,
+      rights: rights.within(ownRights && { userId: ownRights.owner, view: viewName }),
       bindInSteps: deps.bindInSteps,
       isOutermost: false,
       keepsUntyped: false,
       viewDepth,
     });
-  const place = { name: view.name, position: item._location.start };
+  const place = { name: viewName, position: item._location.start };
   const { height, query } = statement.named(bind, place);
   statement.readTower(height);
   const columns = query.outputs.map(({ expression, name }, i) =>

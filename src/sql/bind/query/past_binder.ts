@@ -12,7 +12,9 @@ import type { PastRead } from "../bound.ts";
 import type { BoundExpression } from "../bound_expressions.ts";
 import { castTo } from "../expression/casts.ts";
 import { bindExpression } from "../expression/expression_binder.ts";
+import { readerOf } from "../row_rights.ts";
 import { Scope } from "../scope.ts";
+import type { SelectDeps } from "./select_deps.ts";
 
 /**
  * Binds the time in FOR SYSTEM_TIME AS OF, and records that the statement reads history. Returns
@@ -23,16 +25,21 @@ import { Scope } from "../scope.ts";
 export function bindPast(
   { systemTime }: FromTable,
   table: TableEntry,
-  statement: StatementBinding,
+  deps: Pick<SelectDeps, "rights" | "statement">,
 ): PastRead | undefined {
   if (systemTime === undefined) return undefined;
   if (table.kind === "stream") throw withoutHistory(systemTime, "a STREAM table");
-  return notedPast({ table, moment: bindMoment(systemTime, statement) }, statement);
+  return notedPast({ table, moment: bindMoment(systemTime, deps.statement) }, deps);
 }
 
 /** Adds a read of the past to the statement, with the right that it needs. */
-export function notedPast(read: Omit<PastRead, "index">, statement: StatementBinding): PastRead {
-  statement.requirements.push({ action: "read-history", table: read.table });
+export function notedPast(
+  read: Omit<PastRead, "index">,
+  { rights, statement }: Pick<SelectDeps, "rights" | "statement">,
+): PastRead {
+  const { table } = read;
+  const viewOwner = readerOf(table, rights);
+  statement.requirements.push({ action: "read-history", table, viewOwner });
   const past = { ...read, index: statement.pastReads.length };
   statement.pastReads.push(past);
   return past;

@@ -27,7 +27,7 @@ import type { ExpressionContext } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
 import { typesOf, withTypes } from "../expression/type_names.ts";
-import { everyRow, type RowRights } from "../row_rights.ts";
+import { everyRow, type RowRights, readerOf } from "../row_rights.ts";
 import { Scope, type ScopeRelation } from "../scope.ts";
 import { conjunctionOf } from "../walk.ts";
 import { queriesAround, type RelationSource, type SelectDeps } from "./select_deps.ts";
@@ -45,13 +45,27 @@ export interface RuledTable {
 
 type RuleDeps = Pick<SelectDeps, "bindInSteps" | "rights" | "statement">;
 
+/** Records that a statement reads a table, and who needs the right to it. */
+export function noteRight(
+  table: TableEntry,
+  { rights, statement }: Pick<RuleDeps, "rights" | "statement">,
+): void {
+  statement.requirements.push(
+    rights.needsRight
+      ? { action: "read", table, viewOwner: readerOf(table, rights) }
+      : { action: "policy-read", table },
+  );
+}
+
 /**
  * Records that a statement reads or writes rows of a table, and the policies with which it is
  * planned. The plan is not used for callers to whom other policies apply.
  */
 export function noteRows(table: TableEntry, { rights, statement }: RuleDeps): void {
   if (accessLevelOf(table) !== "RESTRICTED") return;
-  statement.requirements.push({ action: "rows", table, policies: rights.policiesFor(table) });
+  const { viewOwner } = rights;
+  const policies = rights.policiesFor(table);
+  statement.requirements.push({ action: "rows", table, policies, viewOwner });
 }
 
 /**

@@ -3,7 +3,7 @@
  * inner queries are bound.
  */
 import { runToCompletion } from "../../../base/steps.ts";
-import type { TableEntry } from "../../../catalog/mod.ts";
+import type { TableEntry, ViewRights } from "../../../catalog/mod.ts";
 import type { DataType } from "../../../types/mod.ts";
 import type { AstNode, SelectStatement } from "../../parse/ast/ast.ts";
 import type { Correlation, ExpressionContext, StatementBinding } from "../binding.ts";
@@ -34,6 +34,8 @@ export interface ViewRelation {
   readonly shown: readonly string[] | undefined;
   /** Resolves the names in the view's query. */
   readonly source: RelationSource;
+  /** The rights with which the query is read; undefined for those of the reader. */
+  readonly ownRights: ViewRights | undefined;
 }
 
 export interface SelectDeps {

@@ -482,17 +482,21 @@ export interface CreateViewStatement extends AstNode {
   readonly orReplace?: true | undefined;
   readonly name: QName;
   readonly columnNames?: readonly Name[] | undefined;
+  readonly options?: readonly OptionEntry[] | undefined;
   readonly query: SelectStatement;
   /** The text of the query, which the catalog stores (extension). */
   readonly source: string;
 }
 
-/** The statement `ALTER VIEW name RENAME TO to`. */
+/** The statements `ALTER VIEW name RENAME TO to`, `… SET (…)` and `… RESET (…)`. */
 export interface AlterViewStatement extends AstNode {
   readonly type: "alter view";
   readonly name: QName;
   readonly ifExists?: true | undefined;
-  readonly to: Name;
+  readonly change:
+    | { readonly type: "rename"; readonly to: Name }
+    | TableAlterationSetOptions
+    | TableAlterationResetOptions;
 }
 
 /** DROP VIEW (extension). */

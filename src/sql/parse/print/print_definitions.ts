@@ -102,7 +102,8 @@ export function definitionText(statement: DefinitionStatement): string {
       const columns = columnNames === undefined ? "" : ` (${nameList(columnNames)})`;
       const replace = flag(statement.orReplace, "OR REPLACE ");
       const query = queryText(statement.query);
-      return `CREATE ${replace}VIEW ${qnameText(statement.name)}${columns} AS ${query}`;
+      const view = `${qnameText(statement.name)}${columns}${withOptions(statement.options)}`;
+      return `CREATE ${replace}VIEW ${view} AS ${query}`;
     }
     default:
       return otherText(statement);
@@ -229,7 +230,10 @@ function smallText(
       return secretText(statement);
     case "alter view": {
       const ie = flag(statement.ifExists, "IF EXISTS ");
-      return `ALTER VIEW ${ie}${qnameText(statement.name)} RENAME TO ${nameText(statement.to.name)}`;
+      const { change } = statement;
+      const text =
+        change.type === "rename" ? `RENAME TO ${nameText(change.to.name)}` : alterationText(change);
+      return `ALTER VIEW ${ie}${qnameText(statement.name)} ${text}`;
     }
     case "create domain":
     case "alter domain":

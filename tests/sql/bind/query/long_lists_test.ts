@@ -27,7 +27,14 @@ function sourceWith(view?: SelectStatement): RelationSource {
     view: ({ name }) =>
       name !== "v" || view === undefined
         ? undefined
-        : { name, query: view, columnNames: ["id"], shown: undefined, source: sourceWith() },
+        : {
+            name,
+            query: view,
+            columnNames: ["id"],
+            shown: undefined,
+            source: sourceWith(),
+            ownRights: undefined,
+          },
   };
 }
 

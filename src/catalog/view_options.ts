@@ -1,0 +1,85 @@
+/**
+ * Interprets the options of a view in `WITH (…)`, `SET (…)` and `RESET (…)`.
+ *
+ * The names are those of PostgreSQL, and ACCESS_LEVEL is that of tables. No option is ignored: an
+ * unknown option and a value outside its range are refused.
+ */
+import { DatabaseError } from "../base/errors.ts";
+import type { ViewLevel, ViewRights } from "./entries.ts";
+import { type OptionSetting, placeOf, refuseTwice, wordFrom } from "./option_settings.ts";
+
+const LEVELS: readonly ViewLevel[] = ["PUBLIC", "PRIVATE", "DBA"];
+
+/** The level of a view that names none, as of a table. */
+const DEFAULT_LEVEL: ViewLevel = "PRIVATE";
+
+const FLAGS = ["true", "false", "on", "off"] as const;
+
+export interface ViewOptionsPlace {
+  /** The rights of the view before the change; absent if it ran with those of its reader. */
+  readonly before?: ViewRights | undefined;
+  /** The user who sets the options. */
+  readonly owner: string;
+}
+
+/**
+ * Returns the rights of a view after `WITH (…)` or `SET (…)`; undefined if it runs with those of
+ * its reader.
+ *
+ * @throws {DatabaseError} INVALID_OPTION
+ */
+export function viewRightsFrom(
+  settings: readonly OptionSetting[],
+  { before, owner }: ViewOptionsPlace,
+): ViewRights | undefined {
+  refuseTwice(settings);
+  let isOfReader = before === undefined;
+  let level: OptionSetting | undefined;
+  for (const setting of settings) {
+    const name = optionNamed(setting);
+    if (name === "SECURITY_INVOKER") isOfReader = isOn(setting);
+    else if (name === "ACCESS_LEVEL") level = setting;
+    // Every view is a security barrier, so the option changes nothing.
+    else isOn(setting);
+  }
+  if (!isOfReader) {
+    const accessLevel = level === undefined ? undefined : wordFrom(level, LEVELS);
+    return { owner, accessLevel: accessLevel ?? before?.accessLevel ?? DEFAULT_LEVEL };
+  }
+  if (level === undefined) return undefined;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    "Cannot set ACCESS_LEVEL of a view that runs with the rights of its reader: the tables that it reads decide who may read it",
+    { ...placeOf(level), hint: "add SECURITY_INVOKER = false" },
+  );
+}
+
+/** Returns the rights of a view after `RESET (…)`. @throws {DatabaseError} INVALID_OPTION */
+export function resetViewRights(
+  names: readonly Omit<OptionSetting, "value">[],
+  { before, owner }: ViewOptionsPlace,
+): ViewRights | undefined {
+  const reset = new Set(names.map(optionNamed));
+  if (before === undefined || reset.has("SECURITY_INVOKER")) return undefined;
+  return { owner, accessLevel: reset.has("ACCESS_LEVEL") ? DEFAULT_LEVEL : before.accessLevel };
+}
+
+const NAMES = ["SECURITY_INVOKER", "SECURITY_BARRIER", "ACCESS_LEVEL"] as const;
+
+function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[number] {
+  const given = setting.name.toUpperCase();
+  const known = NAMES.find((name) => name === given);
+  if (known !== undefined) return known;
+  throw new DatabaseError(
+    "INVALID_OPTION",
+    given === "CHECK_OPTION"
+      ? "Cannot set CHECK_OPTION of a view: views are read-only"
+      : `Cannot set option ${JSON.stringify(setting.name)} of a view: it must be one of ${NAMES.join(", ")}`,
+    placeOf(setting),
+  );
+}
+
+function isOn(setting: OptionSetting): boolean {
+  const word = wordFrom(setting, FLAGS);
+  return word === "true" || word === "on";
+}
