@@ -11,6 +11,7 @@ export { type PasswordPolicy, passwordFault } from "./password.ts";
 export {
   isPolicyFor,
   isRuledFor,
+  mayActFor,
   mayAlter,
   mayRead,
   mayReadFilesOf,

@@ -454,6 +454,17 @@ export function mayExecuteAs(
   }
 }
 
+/** Returns whether the caller, with the caller's token, may act for a user. */
+export function mayActFor(
+  principal: Principal,
+  target: { readonly userId: string; readonly role: Role | undefined },
+): boolean {
+  if (principal.isImpersonated) return false;
+  const isOther = target.userId !== principal.userId;
+  if (isOther && tokenFault(principal, { right: "act" }) !== undefined) return false;
+  return mayExecuteAs({ userId: principal.actorId, role: principal.actorRole }, target);
+}
+
 /**
  * Requires that the caller's token permits acting for other users.
  *

@@ -147,7 +147,7 @@ describe("below server.base_path", () => {
     const description = await (await server.get("/my/db/v1/openapi.json")).json();
     expect(description).toMatchObject({ servers: [{ url: "/my/db" }] });
     const types = (await server.get("/my/db/v1/client.js")).headers.get("x-typescript-types");
-    expect(types).toBe("/my/db/v1/client.d.ts");
+    expect(types).toBe("./client.d.ts");
     const wrong = (await (await server.get("/my/db/v1/api/sql")).json()) as { message: string };
     expect(wrong.message).toContain(`'${base}/v1/api/sql'`);
   });

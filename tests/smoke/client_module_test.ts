@@ -37,7 +37,7 @@ afterAll(async () => {
 });
 
 test.each([
-  ["/v1/client.js", "text/javascript; charset=utf-8", "/v1/client.d.ts"],
+  ["/v1/client.js", "text/javascript; charset=utf-8", "./client.d.ts"],
   ["/v1/client.d.ts", "application/typescript; charset=utf-8", null],
 ])("%s is available to every origin, and is not sent again", async (path, type, types) => {
   const answer = await server.get(path, { Origin: "http://elsewhere.test" });

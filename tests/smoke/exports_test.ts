@@ -144,7 +144,7 @@ describe("a download", () => {
     expect(await refusal(await server.get(path, bearer(bob)))).toEqual([
       403,
       "PERMISSION_DENIED",
-      "Cannot download the export of another user: this requires role dba or system",
+      "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
     ]);
     // Whether the other export exists makes no difference.
     const missing = await server.get("/v1/exports/ann/EX1", bearer(bob));
@@ -257,8 +257,57 @@ test("wrong statements are refused with a hint about the expected form", async (
     const { body } = await server.sql(sql, { token: ann });
     expect(body.error, sql).toMatchObject({ code: expect.stringMatching(/INVALID_SQL|PARSE/) });
   }
-  const inside = await server.sql("EXECUTE AS USER 'ann' (EXPORT USER DATA)");
-  expect(inside.body.status).toBe("error");
+  const inside = await server.sql("EXECUTE AS USER 'ann' (SHOW TABLES)");
+  expect(inside.body.error?.message).toContain("COPY, EXPORT USER DATA and SHOW EXPORT");
+});
+
+test("a back end that may act for a user exports the data of the user", async () => {
+  const backEnd = await server.createUser("back_end", "service");
+  const [row = []] = await server.rows("EXECUTE AS USER 'ann' (EXPORT USER DATA)", {
+    token: backEnd,
+  });
+  expect(row.slice(1, 3)).toEqual(["export", "completed"]);
+  const show = "EXECUTE AS USER 'ann' (SHOW EXPORT)";
+  const [[jobId, status, , , url] = []] = await server.rows(show, { token: backEnd });
+  expect([jobId, status]).toEqual([row[0], "completed"]);
+  // The back end downloads with its own token: a signature would be one of its session.
+  expect(String(url)).toEndWith(`/v1/exports/ann/${String(jobId)}`);
+  const archive = await (await server.get(new URL(String(url)).pathname, bearer(backEnd))).bytes();
+  expect(textOf(readZip(archive), "app/loose.ndjson")).toBe('{"v":"one"}\n{"v":"one"}\n');
+  expect(await server.rows("SHOW EXPORT", { token: backEnd })).toEqual([]);
+  const audit =
+    "SELECT actor_user_id, target FROM system.audit_log WHERE action = 'execute as' AND target = 'ann'";
+  await until(async () => (await server.rows(audit)).length >= 2);
+  expect(await server.rows(audit)).toContainEqual(["back_end", "ann"]);
+});
+
+test.each([
+  ["READ, ACT", "none", 200],
+  ["WRITE", "PERMISSION_DENIED", 403],
+  ["READ, ACT, NAMESPACE app", "PERMISSION_DENIED", 403],
+])("a service token exports for others with READ and ACT: %s", async (scopes, code, status) => {
+  await server.rows("CREATE USER IF NOT EXISTS exporter INTERNAL ROLE service");
+  const name = `t_${scopes.replaceAll(/\W+/g, "_").toLowerCase()}`;
+  const [made = []] = await server.rows(
+    `CREATE TOKEN ${name} FOR USER exporter SCOPES (${scopes})`,
+  );
+  const token = String(made[1]);
+  const path = await exported(ann);
+  const answer = await server.sql("EXECUTE AS USER 'ann' (EXPORT USER DATA)", { token });
+  expect(answer.body.error?.code ?? "none").toBe(code);
+  const newest = String((await server.rows("SHOW EXPORT", { token: ann }))[0]?.[0]);
+  const download = await server.get(path.replace(/EX\d+$/, newest), bearer(token));
+  expect(download.status).toBe(status);
+});
+
+test("nobody exports for a user for whom they may not act", async () => {
+  const sql = "EXECUTE AS USER 'ada' (EXPORT USER DATA)";
+  const backEnd = (await server.login("back_end")).access_token;
+  for (const token of [ann, backEnd]) {
+    expect((await server.sql(sql, { token })).body.error?.code).toBe("PERMISSION_DENIED");
+  }
+  const answer = await server.get("/v1/exports/ada/EX1", bearer(backEnd));
+  expect(answer.status).toBe(403);
 });
 
 test("a killed process keeps the finished archive, and nothing of an unfinished export", async () => {

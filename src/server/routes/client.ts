@@ -54,8 +54,9 @@ export function clientRoutes({ assets, mayCompress }: ClientRouteOptions): reado
       handle: async (exchange) =>
         await answer(exchange, await assets.script(), {
           "Content-Type": "text/javascript; charset=utf-8",
-          // Deno, and editors that support this header, use it to find the types.
-          "X-TypeScript-Types": `${exchange.basePath}/v1/client.d.ts`,
+          // Deno, and editors that support this header, use it to find the types. The URL is
+          // relative to the script, so a cache may hand it to clients below any path.
+          "X-TypeScript-Types": "./client.d.ts",
         }),
     },
     {

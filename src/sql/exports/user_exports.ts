@@ -14,7 +14,7 @@
  * - No archive appears after its user was dropped: both are decided in one tick.
  */
 import { dirname } from "node:path";
-import { mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
+import { mayActFor, mayReadFilesOf, type Principal, requireRun } from "../../auth/mod.ts";
 import { defined } from "../../base/assert.ts";
 import { removeTreeSoon } from "../../base/copy_file.ts";
 import type { Disk } from "../../base/disk.ts";
@@ -112,13 +112,15 @@ export class UserExports implements ArchiveAccess, ExportAccess {
 
   open(principal: Principal, { exportId, userId }: ArchivePath): Blob {
     requireRun(principal, "export", { action: "download an export" });
-    if (!mayReadFilesOf(principal, userId)) {
+    const { catalog, disk } = this.#options;
+    const { role } = catalog.user(userId) ?? {};
+    // Who may act for a user reads the same rows with EXECUTE AS.
+    if (!mayReadFilesOf(principal, userId) && !mayActFor(principal, { userId, role })) {
       throw new DatabaseError(
         "PERMISSION_DENIED",
-        "Cannot download the export of another user: this requires role dba or system",
+        "Cannot download the export of another user: this requires role dba or system, or the right to act for the user",
       );
     }
-    const { catalog, disk } = this.#options;
     const owner = userId === principal.userId ? principal.owner : catalog.ownerNumber(userId);
     if (owner === undefined || !this.#archivesOf(owner).includes(exportId)) {
       throw notFound(exportId);

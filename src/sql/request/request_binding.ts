@@ -18,7 +18,13 @@ import type { DefinitionStatements } from "../ddl/definitions.ts";
 import type { RequestLedger } from "../execute/context/request_ledger.ts";
 import { atName, findNamespace } from "../names/table_names.ts";
 import type { SelectStatement, Statement } from "../parse/ast/ast.ts";
-import { actedForIn, copySourceNode, isQueryNode, rowsNode } from "../parse/ast/query_nodes.ts";
+import {
+  actedForIn,
+  copySourceNode,
+  isQueryNode,
+  ownDataNode,
+  rowsNode,
+} from "../parse/ast/query_nodes.ts";
 import type { SqlRequest } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import { requireNoGap, typedParameters } from "../ports/parameters.ts";
@@ -255,6 +261,8 @@ export class RequestBinding {
       return;
     }
     if (rows === undefined) {
+      const own = ownDataNode(node);
+      if (own !== undefined) return administration.authorize(own, runsAs);
       if (node.type === "execute as") throw refuseInside(node);
       if (isDefining(node)) definitions.authorize(node, principal, this.namespace);
       else administration.authorize(node, principal);

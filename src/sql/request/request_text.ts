@@ -105,7 +105,7 @@ function requireRepeatable(statements: readonly Statement[], isTransaction: bool
 export function refuseInside({ statement }: ExecuteAsStatement): DatabaseError {
   return new DatabaseError(
     "PERMISSION_DENIED",
-    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE and COPY`,
+    `Cannot run ${statement.type.toUpperCase()} inside EXECUTE AS: only SELECT, INSERT, UPDATE, DELETE, COPY, EXPORT USER DATA and SHOW EXPORT`,
     { position: statement._location.start },
   );
 }

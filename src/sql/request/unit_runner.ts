@@ -28,7 +28,7 @@ import type {
   Statement,
   TruncateStatement,
 } from "../parse/ast/ast.ts";
-import { copyToNode } from "../parse/ast/query_nodes.ts";
+import { copyToNode, ownDataNode } from "../parse/ast/query_nodes.ts";
 import type { SqlRequest, StatementResult } from "../ports/engine.ts";
 import type { SqlEnvironment } from "../ports/environment.ts";
 import type { NameDeps } from "../prepare/binding_deps.ts";
@@ -126,7 +126,7 @@ export class UnitRunner {
   }
 
   async run(unit: BoundUnit, parameters: readonly Value[]): Promise<StatementResult> {
-    const { node } = unit;
+    const node = ownDataNode(unit.node) ?? unit.node;
     const own = await this.#runOwn(node);
     if (own !== undefined) return own;
     if (node.type === "create table as") return await this.#createTableAs(node, parameters);
@@ -145,7 +145,7 @@ export class UnitRunner {
       return this.#ackWithin(node, parameters);
     }
     if (!isReadOnlyNode(node)) this.#requireNoTransaction(node);
-    const principal = this.#principal;
+    const principal = this.#binding.principalOf(unit.node);
     const { namespace } = this.#binding;
     if (isDefining(node)) return this.#define(node, namespace);
     assert(isAdministering(node), "the remaining statements are administrative");

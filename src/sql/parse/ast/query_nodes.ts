@@ -104,6 +104,15 @@ export function actedForIn(node: Statement): UserName | undefined {
   return node.type === "execute as" || node.type === "explain" ? node.user : undefined;
 }
 
+/**
+ * Returns the statement about a user's own data inside EXECUTE AS; undefined for any other node.
+ */
+export function ownDataNode(node: Statement): Statement | undefined {
+  if (node.type !== "execute as") return undefined;
+  const { type } = node.statement;
+  return type === "export user data" || type === "show export" ? node.statement : undefined;
+}
+
 /** Returns a COPY TO: the statement itself, or the one inside EXECUTE AS. */
 export function copyToNode(node: Statement): CopyToStatement | undefined {
   const inner = node.type === "execute as" ? node.statement : node;
