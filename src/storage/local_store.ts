@@ -80,7 +80,7 @@ import { openIndexScan } from "./read/index_scan.ts";
 import { openInOrder } from "./read/ordered_scan.ts";
 import { StoreScan } from "./read/scan.ts";
 import { versionRows } from "./read/version_rows.ts";
-import { wholeCommitsUpTo } from "./read/whole_commits.ts";
+import { lastCommitUpTo, wholeCommitsUpTo } from "./read/whole_commits.ts";
 import { recover } from "./recovery.ts";
 import { LocalSharing } from "./replica/local_sharing.ts";
 import { boundSharedCache, sharedCache } from "./segment/chunk_cache.ts";
@@ -347,6 +347,10 @@ export class LocalStore implements Store, HistoryStore {
   wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq {
     if (upTo >= this.visibleSeq) return upTo;
     return wholeCommitsUpTo(this.#available(tableId), { owner, upTo }) as Seq;
+  }
+
+  lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    return lastCommitUpTo(this.#available(tableId), { owner, upTo }) as Seq;
   }
 
   wasLost(seq: number): boolean {

@@ -337,6 +337,12 @@ export class ModelStore implements Store {
     return cut === undefined ? upTo : ((cut.seq - 1) as Seq);
   }
 
+  lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq {
+    const own = this.versions.filter((each) => each.tableId === tableId && each.owner === owner);
+    const seqs = own.flatMap(({ commitSeq, seq }) => (seq <= upTo ? [commitSeq] : []));
+    return Math.min(upTo, Math.max(0, ...seqs)) as Seq;
+  }
+
   owners(tableId: number): readonly number[] {
     const owners = this.versions.flatMap((v) => (v.tableId === tableId ? [v.owner] : []));
     return [...new Set(owners)].toSorted((left, right) => left - right);

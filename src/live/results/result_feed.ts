@@ -7,6 +7,10 @@
  *
  * Invariants: every group in a feed has the result at the feed's seq. A group leaves the feed
  * before it is evaluated, and joins it again with its new rows.
+ *
+ * If the rows do not have the seqs of their last changes, each commit is a step of its own, so that
+ * the seq of the step is that of the change. A feed that is far behind follows all commits in one
+ * step.
  */
 import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, JoinChanges, ResultTable } from "../../sql/mod.ts";
@@ -27,8 +31,13 @@ export interface FedGroup {
   fail(error: unknown): void;
 }
 
+/** With more commits than this behind it, a feed follows them in one step. */
+const COMMITS_MAX = 32;
+
 export interface ResultFeedOptions {
   readonly source: JoinChangeSource;
+  /** Whether the rows have the seqs of their last changes. */
+  readonly hasChangeSeqs: boolean;
   readonly tables: readonly ResultTable[];
   readonly store: Pick<Store, "visibleSeq">;
   readonly budget: StateBudget;
@@ -37,6 +46,8 @@ export interface ResultFeedOptions {
   /** Called when the last group has left. */
   readonly onEmpty: (feed: ResultFeed) => void;
 }
+
+type Step = Pick<JoinChanges, "after" | "upTo">;
 
 export class ResultFeed implements Evaluated {
   readonly #options: ResultFeedOptions;
@@ -98,19 +109,40 @@ export class ResultFeed implements Evaluated {
       this.#followUpTo(seq);
       this.#isJoined = false;
     } else if (seq < this.#seq) {
-      const { source } = this.#options;
-      const isWanted = (other: string): boolean => other === partition;
-      const missed = source.between({ after: seq, upTo: this.#seq, isWanted });
+      const missed = this.#missed(seq, partition);
       if (missed === undefined) return false;
       this.#add(group, partition);
-      const nothing = { tuples: [], weights: [], after: seq, upTo: this.#seq };
-      group.follow(missed.get(partition) ?? nothing);
+      this.#catchUp(group, missed);
       return true;
     }
     this.#add(group, partition);
     if (this.#seq < this.#options.store.visibleSeq) this.noteChange();
     this.#countKept();
     return true;
+  }
+
+  /** Returns the steps of a partition from an earlier seq to the feed's seq. */
+  #missed(seq: Seq, partition: string): JoinChanges[] | undefined {
+    const isWanted = (other: string): boolean => other === partition;
+    const missed: JoinChanges[] = [];
+    for (const { after, upTo } of this.#stepsBetween(seq, this.#seq)) {
+      const found = this.#options.source.between({ after, upTo, isWanted });
+      if (found === undefined) return undefined;
+      missed.push(found.get(partition) ?? { tuples: [], weights: [], after, upTo });
+    }
+    return missed;
+  }
+
+  /** Brings a group to the feed's seq. Until then, the group finds its own seq here. */
+  #catchUp(group: FedGroup, missed: readonly JoinChanges[]): void {
+    const [seq, isDue] = [this.#seq, this.#isDue];
+    for (const changes of missed) {
+      this.#seq = changes.upTo;
+      this.#isDue ||= changes.upTo < seq;
+      group.follow(changes);
+    }
+    this.#seq = seq;
+    this.#isDue = isDue;
   }
 
   leave(group: FedGroup, partition: string): void {
@@ -158,20 +190,34 @@ export class ResultFeed implements Evaluated {
     else if (groups !== undefined) yield groups;
   }
 
+  /** Returns the steps that lead from a seq to a later one. */
+  #stepsBetween(after: Seq, upTo: Seq): readonly Step[] {
+    const { hasChangeSeqs, source } = this.#options;
+    const whole: readonly Step[] = [{ after, upTo }];
+    if (hasChangeSeqs) return whole;
+    const commits = source.commitsBetween({ after, upTo });
+    if (commits === undefined) return whole;
+    const ends = commits.length > COMMITS_MAX ? commits.slice(-1) : commits;
+    return ends.map((seq, index) => ({ after: ends[index - 1] ?? after, upTo: seq }));
+  }
+
   #followUpTo(upTo: Seq): void {
-    const after = this.#seq;
-    this.#seq = upTo;
-    this.#isDue = upTo < this.#options.store.visibleSeq;
     try {
       const isWanted = (partition: string): boolean => this.#groups.has(partition);
-      const changes = this.#options.source.between({ after, upTo, isWanted });
-      if (changes === undefined) {
-        for (const group of this.#all()) group.beginAnew();
-        return;
+      for (const step of this.#stepsBetween(this.#seq, upTo)) {
+        this.#seq = step.upTo;
+        this.#isDue = step.upTo < this.#options.store.visibleSeq;
+        const changes = this.#options.source.between({ ...step, isWanted });
+        if (changes === undefined) {
+          for (const group of this.#all()) group.beginAnew();
+          return;
+        }
+        for (const [partition, found] of changes) {
+          for (const group of this.#groupsOf(partition)) group.follow(found);
+        }
       }
-      for (const [partition, found] of changes) {
-        for (const group of this.#groupsOf(partition)) group.follow(found);
-      }
+      this.#seq = upTo;
+      this.#isDue = upTo < this.#options.store.visibleSeq;
     } catch (error) {
       for (const group of this.#all()) group.fail(error);
     }

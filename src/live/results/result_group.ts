@@ -23,7 +23,6 @@ import type {
   ResultMaintainer,
   ResultMatch,
   ResultPlan,
-  ResultTable,
 } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
 import { SubscriptionError } from "../contract/live.ts";
@@ -82,7 +81,7 @@ export interface ResultHost {
   /** Ends {@linkcode watch}. */
   unwatch(group: ResultGroup): void;
   /** Returns the feed of the results that follow the same changes. */
-  feedOf(source: JoinChangeSource, tables: readonly ResultTable[]): ResultFeed;
+  feedOf(source: JoinChangeSource, plan: ResultPlan): ResultFeed;
 }
 
 /**
@@ -301,7 +300,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   #joinFeed(seq: Seq): void {
     const maintainer = this.#maintainer;
     if (maintainer === undefined || this.#isClosed || this.#needsReview) return;
-    const feed = this.#host.feedOf(maintainer.source, this.#plan.tables);
+    const feed = this.#host.feedOf(maintainer.source, this.#plan);
     this.#feed = feed;
     if (feed.join(this, { partition: maintainer.partition, seq })) return;
     this.#feed = undefined;
@@ -339,9 +338,8 @@ export class ResultGroup implements Evaluated, FedGroup {
       if (this.#isClosed) return;
       this.#changedKeys ??= new ChangedKeys(this.#shape, before);
       const keys = this.#changedKeys;
-      const seq = feed.followedSeq;
       this.#followedCount += 1;
-      this.#become(changedState(changes, { before, keys, seq, shape: this.#shape }));
+      this.#become(changedState(changes, { before, keys, seqs: joined, shape: this.#shape }));
     } catch (error) {
       this.#failed(error);
     }

@@ -10,16 +10,18 @@
  */
 
 import { defined } from "../../base/assert.ts";
-import type { Seq } from "../../base/seq.ts";
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { digestKey, shortKey } from "../../base/short_key.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
-import type { ResultChanges, ResultPlan, ResultRows } from "../../sql/mod.ts";
+import type { JoinChanges, ResultChanges, ResultPlan, ResultRows } from "../../sql/mod.ts";
 import type { LiveChange } from "../program/live_program.ts";
 import { type KeptRow, StateRows } from "./state_rows.ts";
 
 export interface ResultState {
   /** The seq at which the query returns these rows. */
   readonly seq: Seq;
+  /** The seq of the last commit that changed a table of the query, as far as it was followed. */
+  readonly changedSeq: Seq;
   readonly rows: StateRows;
   /** The approximate memory of all rows. */
   readonly bytes: number;
@@ -51,12 +53,13 @@ export interface NewStateOptions {
 
 /** Builds a state from evaluated rows. */
 export async function newState(
-  { rows, seq }: ResultRows,
+  { changedSeq, rows, seq }: ResultRows,
   { before, check, pause, shape }: NewStateOptions,
 ): Promise<NewState> {
   const kept = new Map<string, KeptRow>();
   const keys = new KeysOfRows(shape);
   const changes: LiveChange[] = [];
+  const seqs = { after: before?.seq ?? SEQ_ZERO, upTo: changedSeq };
   let bytes = 0;
   let foundCount = 0;
   for (const [index, given] of rows.entries()) {
@@ -64,7 +67,7 @@ export async function newState(
       check(bytes);
       await pause();
     }
-    const { cells, rowSeq } = shape.partsOf(given, seq);
+    const { cells, rowSeq } = shape.partsOf(given, seqs);
     const key = keys.of(cells);
     const old = before?.rows.get(key);
     const isKept = old !== undefined && sameCells(old.cells, cells);
@@ -76,7 +79,7 @@ export async function newState(
   }
   check(bytes);
   if (before === undefined)
-    return { state: { seq, rows: new StateRows(kept), bytes }, changes: [] };
+    return { state: { seq, changedSeq, rows: new StateRows(kept), bytes }, changes: [] };
   if (foundCount < before.rows.size) {
     for (const row of before.rows.values()) {
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
@@ -84,9 +87,13 @@ export async function newState(
   }
   // An evaluation may return rows with equal sort keys in a different order, which does not count
   // as a change.
-  if (changes.length === 0) return { state: { ...before, seq }, changes };
-  return { state: { seq, rows: new StateRows(kept), bytes }, changes: inOrder(changes) };
+  if (changes.length === 0) return { state: { ...before, seq, changedSeq }, changes };
+  const state = { seq, changedSeq, rows: new StateRows(kept), bytes };
+  return { state, changes: inOrder(changes) };
 }
+
+/** The seqs before and after a change. */
+type ChangedSeqs = Pick<JoinChanges, "after" | "upTo">;
 
 /** Builds a state from the previous state and the rows that have changed since. */
 export function changedState(
@@ -94,17 +101,18 @@ export function changedState(
   {
     before,
     keys,
-    seq,
+    seqs,
     shape,
-  }: { before: ResultState; keys: ChangedKeys; seq: Seq; shape: ResultShape },
+  }: { before: ResultState; keys: ChangedKeys; seqs: ChangedSeqs; shape: ResultShape },
 ): NewState {
-  const keysGone = removed.map((given) => keys.ofRemoved(shape.partsOf(given, seq).cells));
+  const { upTo: seq } = seqs;
+  const keysGone = removed.map((given) => keys.ofRemoved(shape.partsOf(given, seqs).cells));
   const gone = new Map(keysGone.map((key) => [key, undefined]));
   const changed = new Map<string, KeptRow | undefined>(gone);
   const changes: LiveChange[] = [];
   let { bytes } = before;
   for (const given of added) {
-    const { cells, rowSeq } = shape.partsOf(given, seq);
+    const { cells, rowSeq } = shape.partsOf(given, seqs);
     const key = keys.ofAdded(cells);
     const old = before.rows.get(key);
     if (old !== undefined && sameCells(old.cells, cells)) {
@@ -122,17 +130,18 @@ export function changedState(
     bytes -= bytesOf(old);
     changes.push(shape.deletion(old, seq));
   }
-  if (changes.length === 0) return { state: { ...before, seq }, changes };
-  return { state: { seq, rows: before.rows.with(changed), bytes }, changes: inOrder(changes) };
+  if (changes.length === 0) return { state: { ...before, seq, changedSeq: seq }, changes };
+  const state = { seq, changedSeq: seq, rows: before.rows.with(changed), bytes };
+  return { state, changes: inOrder(changes) };
 }
 
 const SHAPES = new WeakMap<ResultPlan["fields"], ResultShape>();
 
 /** Returns the shape of a plan's rows, which is shared by all plans of the same text. */
-export function shapeOf({ fields, hasRowSeq, keyFields }: ResultPlan): ResultShape {
+export function shapeOf({ fields, keyFields, rowSeq }: ResultPlan): ResultShape {
   const known = SHAPES.get(fields);
   if (known !== undefined) return known;
-  const shape = new ResultShape({ fields, hasRowSeq, keyFields });
+  const shape = new ResultShape({ fields, keyFields, rowSeq });
   SHAPES.set(fields, shape);
   return shape;
 }
@@ -145,6 +154,7 @@ export function changesBetween(
 ): readonly LiveChange[] {
   if (before.rows === after.rows) return [];
   const changes: LiveChange[] = [];
+  const seqs = { after: before.seq, upTo: after.changedSeq };
   const since = before.rows.changedUntil(after.rows);
   if (since !== undefined) {
     for (const [key, old] of since) {
@@ -152,7 +162,7 @@ export function changesBetween(
       if (row === undefined) {
         if (old !== undefined) changes.push(shape.deletion(old, after.seq));
       } else if (old === undefined || !sameCells(old.cells, row.cells)) {
-        changes.push(shape.changeTo(row, old, after.seq));
+        changes.push(shape.changeTo(shape.changedRow(row, seqs), old, after.seq));
       }
     }
     return inOrder(changes);
@@ -163,7 +173,7 @@ export function changesBetween(
   for (const row of after.rows.values()) {
     const old = before.rows.get(row.key);
     if (old === row || (old !== undefined && sameCells(old.cells, row.cells))) continue;
-    changes.push(shape.changeTo(row, old, after.seq));
+    changes.push(shape.changeTo(shape.changedRow(row, seqs), old, after.seq));
   }
   return inOrder(changes);
 }
@@ -179,29 +189,40 @@ function inOrder(changes: LiveChange[]): LiveChange[] {
 export class ResultShape {
   readonly #names: readonly string[];
   readonly keyFields: readonly number[] | undefined;
-  readonly #hasRowSeq: boolean;
+  readonly #rowSeq: ResultPlan["rowSeq"];
 
-  constructor({
-    fields,
-    hasRowSeq,
-    keyFields,
-  }: Pick<ResultPlan, "fields" | "hasRowSeq" | "keyFields">) {
+  constructor({ fields, keyFields, rowSeq }: Pick<ResultPlan, "fields" | "keyFields" | "rowSeq">) {
     this.#names = fields.map(({ name }) => name);
     this.keyFields = keyFields;
-    this.#hasRowSeq = hasRowSeq;
+    this.#rowSeq = rowSeq;
   }
 
   /**
    * Separates the values of a row from the seq of its last change.
    *
-   * @param seq The seq of the state, in place of a seq that the row does not have.
+   * @param seqs The seqs between which the row has changed.
    */
   partsOf(
     given: readonly WireCell[],
-    seq: Seq,
+    { after, upTo }: ChangedSeqs,
   ): { readonly cells: readonly WireCell[]; readonly rowSeq: Seq } {
-    if (!this.#hasRowSeq) return { cells: given, rowSeq: seq };
-    return { cells: given.slice(0, -1), rowSeq: Number(given.at(-1)) as Seq };
+    if (this.#rowSeq === undefined) return { cells: given, rowSeq: upTo };
+    const cells = given.slice(0, -1);
+    const newest = Number(given.at(-1) ?? 0) as Seq;
+    return { cells, rowSeq: this.#isChange(newest, after) ? newest : upTo };
+  }
+
+  /** Returns a row that has changed between two seqs, with a seq between them. */
+  changedRow(row: KeptRow, { after, upTo }: ChangedSeqs): KeptRow {
+    return this.#isChange(row.seq, after) ? row : { ...row, seq: upTo };
+  }
+
+  /**
+   * Whether a row may have changed last at a seq, if it changed after another seq. If all table
+   * rows are older, the change was the removal of a table row.
+   */
+  #isChange(seq: Seq, after: Seq): boolean {
+    return seq > after || this.#rowSeq === "last change";
   }
 
   /** Returns a row in the form that is sent to subscribers. */

@@ -60,7 +60,7 @@ export class FollowedResults {
       forget: (group) => this.#forgetGroup(group),
       watch: (group) => this.#watch(group, group.plan.tables),
       unwatch: (group) => this.#unwatch(group, group.plan.tables),
-      feedOf: (source, tables) => this.#feedOf(source, tables),
+      feedOf: (source, plan) => this.#feedOf(source, plan),
     };
   }
 
@@ -159,11 +159,12 @@ export class FollowedResults {
     this.#unwatch(group, tables);
   }
 
-  #feedOf(source: JoinChangeSource, tables: readonly ResultTable[]): ResultFeed {
+  #feedOf(source: JoinChangeSource, { rowSeq, tables }: ResultPlan): ResultFeed {
     const known = this.#feeds.get(source);
     if (known !== undefined) return known;
     const feed = new ResultFeed({
       source,
+      hasChangeSeqs: rowSeq === "last change",
       tables,
       store: this.#host.store,
       budget: this.#host.budget,

@@ -13,7 +13,7 @@ import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.
 import type { JoinChanges } from "../ports/engine.ts";
 import { CannotFollow } from "./not_maintained.ts";
 import { textOfRow } from "./row_text.ts";
-import { type RowTally, tallyFor } from "./tallies.ts";
+import { LastChangeTally, type RowTally, tallyFor } from "./tallies.ts";
 import type { TupleFilter, TuplePlaces, TupleValues } from "./tuple_space.ts";
 
 /** The rows that a result loses, and the rows that it gains. */
@@ -44,6 +44,8 @@ export function netChanges(rows: readonly Row[], weights: readonly number[]): Ro
 export interface GroupsOptions {
   readonly keys: readonly BoundExpression[];
   readonly aggregates: readonly BoundAggregate[];
+  /** The index of the aggregate that is the seq of a group's last change. */
+  readonly seqAggregate: number | undefined;
   readonly having: BoundExpression | undefined;
   readonly outputs: readonly BoundExpression[];
   /** The tuples of the join, from which keys and arguments are computed. */
@@ -94,7 +96,7 @@ export class Groups {
   constructor(options: GroupsOptions) {
     this.#options = options;
     const { aggregates, grouped, having, keys, outputs, tuples } = options;
-    this.#tallies = aggregates.map(tallyFor);
+    this.#tallies = talliesOf(options);
     this.#keysOf = tuples.values(keys);
     this.#argumentsOf = tuples.values(aggregates.map(contributionOf));
     this.#having = grouped.filter(having === undefined ? [] : [having]);
@@ -113,8 +115,8 @@ export class Groups {
    * @returns The rows of the result.
    */
   begin(seeds: readonly Row[]): readonly Row[] {
-    const { aggregates, keys } = this.#options;
-    this.#tallies = aggregates.map(tallyFor);
+    const { keys } = this.#options;
+    this.#tallies = talliesOf(this.#options);
     this.#groups = new Map();
     this.#free = [];
     for (const seed of seeds) {
@@ -141,6 +143,7 @@ export class Groups {
    */
   apply(changes: JoinChanges, read: ReadGroup | undefined): RowChanges {
     const touched = new Set<Group>();
+    for (const tally of this.#tallies) tally.beginStep?.(changes.upTo);
     const contributions = this.#contributions(changes);
     // Tuples are removed first, so that a new value may replace the removed one.
     for (const each of contributions) if (each.weight < 0) touched.add(this.#remove(each));
@@ -252,6 +255,16 @@ export class Groups {
     }
     return false;
   }
+}
+
+/** Returns a new tally for each aggregate. @throws {NotMaintained} */
+export function talliesOf({
+  aggregates,
+  seqAggregate,
+}: Pick<GroupsOptions, "aggregates" | "seqAggregate">): RowTally[] {
+  return aggregates.map((each, index) =>
+    index === seqAggregate ? new LastChangeTally() : tallyFor(each),
+  );
 }
 
 /** Returns the value that a tuple adds to an aggregate: NULL if FILTER drops the tuple. */

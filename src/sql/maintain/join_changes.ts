@@ -84,6 +84,12 @@ interface OpenChanges extends JoinChanges {
   readonly weights: number[];
 }
 
+interface ReadChanges extends Pick<ChangeRange, "after" | "upTo"> {
+  readonly changes: readonly TableChanges[];
+  /** The seq of the last commit among the changes. */
+  readonly lastSeq: number;
+}
+
 interface SourceChange {
   readonly source: number;
   readonly change: TableChanges;
@@ -119,6 +125,8 @@ export class ChangesOfJoin implements IndexedChanges {
   readonly #partOf: readonly (number | undefined)[];
   readonly #last: TupleFilter;
   readonly #partitionOf: TupleValues;
+  /** The changes that were read last, until a step has followed them. */
+  #read: ReadChanges | undefined;
 
   /** @throws {NotMaintained} */
   constructor(options: JoinChangesOptions) {
@@ -195,7 +203,18 @@ export class ChangesOfJoin implements IndexedChanges {
       if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
       throw error;
     } finally {
+      this.#read = undefined;
       contexts.close();
+    }
+  }
+
+  commitsBetween({ after, upTo }: Pick<ChangeRange, "after" | "upTo">): Seq[] | undefined {
+    try {
+      const seqs = commitSeqsOf(this.#tableChanges(after, upTo));
+      return seqs.toSorted((left, right) => left - right) as Seq[];
+    } catch (error) {
+      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+      throw error;
     }
   }
 
@@ -297,8 +316,18 @@ export class ChangesOfJoin implements IndexedChanges {
     });
   }
 
-  /** Returns the changes of each source. Sources of the same table share them. */
+  /** Returns the changes of each source, which the next step between the same seqs uses again. */
   #tableChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
+    const known = this.#read;
+    const isSame = known?.after === after && known.lastSeq <= upTo && upTo <= known.upTo;
+    if (isSame) return known.changes;
+    const changes = this.#readChanges(after, upTo);
+    this.#read = { after, upTo, lastSeq: Math.max(after, ...commitSeqsOf(changes)), changes };
+    return changes;
+  }
+
+  /** Sources of the same table share their changes. */
+  #readChanges(after: Seq, upTo: Seq): readonly TableChanges[] {
     const { owners, shape, space, store } = this.#options;
     const known = new Map<string, TableChanges>();
     return shape.sources.map(({ table: { tableId } }, source) => {
@@ -453,6 +482,13 @@ export class ChangesOfJoin implements IndexedChanges {
     const filter = places.filter([...early, ...conditions]);
     return { source, step, keys: places.values(access.keys), filter };
   }
+}
+
+/** Returns the seqs of the commits that changed the tables, in no order. */
+function commitSeqsOf(changes: readonly TableChanges[]): readonly number[] {
+  const seqs = new Set<number>();
+  for (const { commitSeqs } of changes) for (const seq of commitSeqs) seqs.add(seq);
+  return [...seqs];
 }
 
 function countOf(change: TableChanges | undefined): number {

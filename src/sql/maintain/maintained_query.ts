@@ -16,13 +16,13 @@ import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundAggregate, BoundExpression } from "../bind/bound_expressions.ts";
-import { conjunctsOf } from "../bind/walk.ts";
+import { columnIdsIn, conjunctsOf } from "../bind/walk.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { compileScalar } from "../execute/evaluate/scalar.ts";
 import type { Expr, ExprCall, SelectFromStatement } from "../parse/ast/ast.ts";
 import type { JoinChanges } from "../ports/engine.ts";
 import { isExactQuery } from "./exactness.ts";
-import { Groups, type GroupsOptions, type RowChanges } from "./groups.ts";
+import { Groups, type GroupsOptions, type RowChanges, talliesOf } from "./groups.ts";
 import type { ChangesOfJoin } from "./join_changes.ts";
 import type { GroupAccess } from "./join_routes.ts";
 import type { JoinShape } from "./join_shape.ts";
@@ -35,7 +35,6 @@ import type { StepContexts } from "./query_at.ts";
 import { textOfRow } from "./row_text.ts";
 import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
 import { aggregateCallsIn, limitedTo, seedOfGroups, withItemsBehind } from "./seed_statement.ts";
-import { tallyFor } from "./tallies.ts";
 import { TuplePlaces } from "./tuple_space.ts";
 import { requireNoSubquery, windowOf, windowRowsOf } from "./window_bounds.ts";
 
@@ -51,6 +50,8 @@ export interface MaintainedQueryOptions extends JoinPlanOptions {
   readonly terms: readonly WindowTerm[] | undefined;
   /** Whether fields identify a row. */
   readonly hasKey: boolean;
+  /** Whether the last item of the select list is the seq of the newest table row. */
+  readonly hasRowSeq: boolean;
 }
 
 /** The stages of a query after its joins. */
@@ -85,7 +86,7 @@ export class MaintainedQuery {
     const joins = new PlannedJoins(select, options, true);
     const { routes, shape } = joins;
     this.changes = joins.changes;
-    this.#stages = stagesOf(model, { joins, context });
+    this.#stages = stagesOf(model, { joins, context, hasRowSeq: options.hasRowSeq });
     // The stages are compiled once here, to find out whether the query can be maintained.
     if (this.#stages.groups !== undefined) void new Groups(this.#stages.groups);
     this.#window = windowOf(select, options);
@@ -186,7 +187,7 @@ function requireKnownClauses({
   if (withTies) throw new NotMaintained("it has WITH TIES");
 }
 
-interface StageParts {
+interface StageParts extends Pick<MaintainedQueryOptions, "hasRowSeq"> {
   readonly joins: PlannedJoins;
   readonly context: ExecutionContext;
 }
@@ -256,7 +257,7 @@ function computedStages(model: Model, options: StageParts): Stages {
   return { groups: undefined, block: undefined, rowsOf, seed: model.core };
 }
 
-function groupStages(model: Model, { context, joins }: StageParts): Stages {
+function groupStages(model: Model, { context, hasRowSeq, joins }: StageParts): Stages {
   const { shape, space } = joins;
   const tuples = space.places;
   const { calls, core, outputCount, select } = model;
@@ -277,6 +278,7 @@ function groupStages(model: Model, { context, joins }: StageParts): Stages {
         filter: filter === undefined ? undefined : shape.resolve(filter),
       };
     }),
+    seqAggregate: hasRowSeq ? seqAggregateOf(model) : undefined,
     having,
     outputs,
     tuples,
@@ -293,9 +295,20 @@ function groupStages(model: Model, { context, joins }: StageParts): Stages {
       if (call === undefined) throw new NotMaintained(`it has ${aggregate.form.name}`);
       return call;
     }),
-    tallies: aggregates.map(tallyFor),
+    tallies: talliesOf(groups),
   });
   return { groups, block: undefined, rowsOf: noRows, seed };
+}
+
+/** Returns the index of the aggregate that is the last output, unless the query uses it, too. */
+function seqAggregateOf({ outputCount, select }: Model): number | undefined {
+  const outputs = select.outputs.slice(0, outputCount).map(({ expression }) => expression);
+  const own = outputs.pop();
+  if (own?.kind !== "column") return undefined;
+  const at = select.aggregates.findIndex(({ column }) => column.id === own.column.id);
+  const others = [...outputs, ...conjunctsOf(select.having)];
+  const isUsed = others.some((each) => columnIdsIn(each).has(own.column.id));
+  return at < 0 || isUsed ? undefined : at;
 }
 
 /** Returns a key of GROUP BY as it was written in the select list or, failing that, in GROUP BY. */
@@ -333,6 +346,7 @@ function distinctStages(model: Model, { context, joins }: StageParts): Stages {
   const groups: GroupsOptions = {
     keys,
     aggregates: [],
+    seqAggregate: undefined,
     having: undefined,
     outputs: places,
     tuples,

@@ -10,6 +10,7 @@
  *
  * Invariant: every block is a SELECT from joined tables, without its own grouping, order or limit.
  */
+import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundRelation, BoundSelect } from "../bind/bound.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
@@ -120,6 +121,13 @@ class ChangesOfBlocks implements IndexedChanges {
 
   describe(): string[] {
     return [...new Set(this.#blocks.flatMap(({ joins }) => joins.changes.describe()))];
+  }
+
+  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Seq[] | undefined {
+    const found = this.#blocks.map(({ joins }) => joins.changes.commitsBetween(range));
+    const known = found.filter((seqs) => seqs !== undefined);
+    if (known.length < found.length) return undefined;
+    return [...new Set(known.flat())].toSorted((left, right) => left - right);
   }
 
   between({ after, isWanted, upTo }: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined {

@@ -14,6 +14,8 @@ export interface TableChanges {
   readonly removed: readonly Row[];
   /** The new rows as of the last seq. */
   readonly added: readonly Row[];
+  /** The last seqs of the commits that changed the table. */
+  readonly commitSeqs: ReadonlySet<number>;
 }
 
 export interface TableChangesOptions {
@@ -43,12 +45,16 @@ export function tableChanges(
   const scan = store.changes(tableId, { ...range, columnIds: stored });
   // Rows by the seq of their newest version.
   const rows = new Map<number, NetChange>();
+  const commitSeqs = new Set<number>();
   let count = 0;
   try {
     for (let batch = scan.next(); batch !== undefined; batch = scan.next()) {
       count += batch.rowCount;
       if (count > versionsMax) return undefined;
-      for (let row = 0; row < batch.rowCount; row += 1) addVersion(rows, batch, row);
+      for (let row = 0; row < batch.rowCount; row += 1) {
+        commitSeqs.add(batch.commitSeqs[row] ?? 0);
+        addVersion(rows, batch, row);
+      }
     }
   } finally {
     scan.close();
@@ -57,6 +63,7 @@ export function tableChanges(
   return {
     removed: all.flatMap(({ removed }) => (removed === undefined ? [] : [removed])),
     added: all.flatMap(({ added }) => (added === undefined ? [] : [added])),
+    commitSeqs,
   };
 }
 

@@ -6,10 +6,12 @@
  * | count | the number | is subtracted |
  * | sum, avg of integers and decimals | the sum and the number | is subtracted |
  * | min, max, bool_and, bool_or | the value and the number | is ignored if worse than the value |
+ * | seq of the last change | the seq | sets it to the seq of the step |
  *
  * Sums of doubles are missing, because adding a value and removing it again leaves a rounding
  * error, so the result would differ from the result of the SELECT.
  */
+import { SEQ_ZERO, type Seq } from "../../base/seq.ts";
 import { comparatorFor, type DataType, type Value } from "../../types/mod.ts";
 import type { BoundAggregate } from "../bind/bound_expressions.ts";
 import type { AggregateState } from "../functions/aggregate/aggregates.ts";
@@ -22,6 +24,8 @@ import { NotMaintained } from "./not_maintained.ts";
 export interface RowTally {
   /** The aggregates whose results the state of a group begins with. */
   readonly seeds: readonly ("itself" | "count" | "sum")[];
+  /** Begins a step, which ends at a seq. */
+  beginStep?(upTo: Seq): void;
   /** Begins a group with the results of the seeds. */
   seed(group: number, results: readonly Value[]): void;
   add(group: number, value: Value): void;
@@ -127,6 +131,44 @@ class SumTally implements RowTally {
 
   clear(): void {
     // The sum and the number of an empty group are already 0.
+  }
+}
+
+/**
+ * The seq at which a group changed last. Unlike a maximum of the seqs of its rows, it also moves on
+ * when a row is removed, and never needs the other rows.
+ */
+export class LastChangeTally implements RowTally {
+  readonly seeds = ["itself"] as const;
+  readonly #seqs: number[] = [];
+  #stepSeq: Seq = SEQ_ZERO;
+
+  beginStep(upTo: Seq): void {
+    this.#stepSeq = upTo;
+  }
+
+  seed(group: number, [seq = null]: readonly Value[]): void {
+    this.#seqs[group] = Number(seq ?? 0);
+  }
+
+  add(group: number, seq: Value): void {
+    this.#seqs[group] = Math.max(this.#seqs[group] ?? 0, Number(seq));
+  }
+
+  remove(group: number): void {
+    this.#seqs[group] = this.#stepSeq;
+  }
+
+  isUnknown(): boolean {
+    return false;
+  }
+
+  result(group: number): Value {
+    return this.#seqs[group] ?? 0;
+  }
+
+  clear(group: number): void {
+    this.#seqs[group] = 0;
   }
 }
 

@@ -390,6 +390,8 @@ export interface ResultSort {
 /** The rows of a query at one seq, in the order of the query. */
 export interface ResultRows {
   readonly seq: Seq;
+  /** The seq of the last commit that changed a table of the query, at most `seq`. */
+  readonly changedSeq: Seq;
   /** Cells in the order of the fields. Integers beyond 2^53 are bigint. */
   readonly rows: readonly (readonly WireCell[])[];
   /**
@@ -447,6 +449,11 @@ export interface JoinChangeSource {
    * evaluations, or is impossible.
    */
   between(range: ChangeRange): ReadonlyMap<string, JoinChanges> | undefined;
+  /**
+   * Returns the seqs of the commits between two seqs that changed a table, ascending; undefined if
+   * they changed too much for {@linkcode between}.
+   */
+  commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): readonly Seq[] | undefined;
 }
 
 /** Keeps a result up to date from the changes of its tables. */
@@ -489,10 +496,11 @@ export interface ResultPlan {
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
   /**
-   * Whether each row has one more value than there are fields: the seq of the newest table row from
-   * which it was made.
+   * The seq that each row has behind the values of its fields, if any. In both cases it is that of
+   * the newest table row of which the row is made. It is the seq of the row's last change, unless
+   * the row may also change because a table row is removed.
    */
-  readonly hasRowSeq: boolean;
+  readonly rowSeq: "last change" | "newest part" | undefined;
   readonly sort: readonly ResultSort[];
   /** Plans with the same fingerprint have the same rows at every seq. */
   readonly fingerprint: string;

@@ -13,7 +13,7 @@ import { hasSubquery } from "../bind/walk.ts";
 import type { WindowTerm } from "../maintain/row_window.ts";
 import type { Expr, OrderByStatement, SelectStatement } from "../parse/ast/ast.ts";
 import { coreOf, mapCore } from "../parse/ast/query_nodes.ts";
-import type { ResultSort } from "../ports/engine.ts";
+import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { outputOf, rowIdentifiersOf } from "./row_identity.ts";
 
 /** Names that every row of a followed result uses in addition to those of its fields. */
@@ -113,47 +113,58 @@ export function withHiddenColumns(
 }
 
 /**
- * Adds the seq of the last change of a row as the last item of the select list: the greatest `_seq`
- * of the table rows that the row is made of. Only inner joins have it. Where the absence of a row
- * shows, as in a group or a left join, the removal of a row is a change, too, and leaves no seq.
+ * Adds the seq of the newest table row of which a row is made as the last item of the select list.
+ * In a query of inner joins, the row changed last at this seq. Where the absence of a table row
+ * shows, as in a group or a left join, the removal of a table row is a change, too, and leaves no
+ * seq.
  */
 export function withRowSeq(
   given: WrittenSelect,
   bound: (node: SelectStatement) => BoundSelect,
-): WrittenSelect & { readonly hasRowSeq: boolean } {
+): WrittenSelect & { readonly rowSeq: ResultPlan["rowSeq"] } {
   const { select } = given;
   const core = coreOf(given.node);
   const aliases = core === undefined ? undefined : joinedAliases(select.from);
-  const [alias] = aliases ?? [];
-  const isOfRows =
-    isPlainSelect({ ...select, limit: undefined, offset: undefined }) &&
-    !select.outputs.some(({ expression }) => hasSubquery(expression));
-  if (core === undefined || aliases === undefined || alias === undefined || !isOfRows) {
-    return { ...given, hasRowSeq: false };
+  const isPlain = isPlainSelect({ ...select, limit: undefined, offset: undefined });
+  const isGrouped =
+    select.isAggregated && select.distinct === "none" && select.windows.length === 0;
+  const hasQuery = select.outputs.some(({ expression }) => hasSubquery(expression));
+  if (core === undefined || aliases === undefined || hasQuery || !(isPlain || isGrouped)) {
+    return { ...given, rowSeq: undefined };
   }
   const { _location } = core;
-  const args = aliases.map((name): Expr => {
+  const call = (name: string, args: Expr[]): Expr => {
+    return { type: "call", function: { name, _location }, args, _location };
+  };
+  const seqs = aliases.map((name): Expr => {
     return { type: "ref", table: { name, _location }, name: "_seq", _location };
   });
-  const greatest: Expr = {
-    type: "call",
-    function: { name: "greatest", _location },
-    args,
-    _location,
-  };
-  const longer = withItems(given, [greatest], bound);
-  return { ...longer, hasRowSeq: longer !== given };
+  const newest = call("greatest", seqs);
+  const longer = withItems(given, [isGrouped ? call("max", [newest]) : newest], bound);
+  if (longer === given) return { ...given, rowSeq: undefined };
+  const isExact = isPlain && !showsAbsence(select);
+  return { ...longer, rowSeq: isExact ? "last change" : "newest part" };
 }
 
-/** Returns the aliases of tables that are joined by inner joins alone; otherwise undefined. */
+/** Returns the aliases of the tables in FROM; undefined if it has anything else. */
 function joinedAliases(from: BoundFrom | undefined): readonly string[] | undefined {
   if (from === undefined) return undefined;
   if (from.kind === "relation") {
     return from.relation.kind === "table" ? [from.relation.alias] : undefined;
   }
-  if (from.join === "left" || from.join === "full") return undefined;
   const [left, right] = [joinedAliases(from.left), joinedAliases(from.right)];
   return left === undefined || right === undefined ? undefined : [...left, ...right];
+}
+
+/** Whether a row may appear because a table row is gone, or without a change of its table rows. */
+function showsAbsence({ from, where }: BoundSelect): boolean {
+  const hasOuterJoin = (part: BoundFrom | undefined): boolean =>
+    part?.kind === "join" &&
+    (part.join === "left" ||
+      part.join === "full" ||
+      hasOuterJoin(part.left) ||
+      hasOuterJoin(part.right));
+  return hasOuterJoin(from) || (where !== undefined && hasSubquery(where));
 }
 
 /**

@@ -26,7 +26,7 @@ import { childrenOf } from "../bind/walk.ts";
 import type { AstNode, SelectStatement, Statement } from "../parse/ast/ast.ts";
 import { changesRows, isSelectNode } from "../parse/ast/query_nodes.ts";
 import { partsOf } from "../parse/ast/tree_parts.ts";
-import type { ResultSort } from "../ports/engine.ts";
+import type { ResultPlan, ResultSort } from "../ports/engine.ts";
 import { requireNoGap } from "../ports/parameters.ts";
 import { CellRows } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
@@ -71,8 +71,8 @@ export interface FollowedText {
   readonly fields: readonly SchemaField[];
   /** The fields that identify a row; undefined if a row is identified only by its values. */
   readonly keyFields: readonly number[] | undefined;
-  /** Whether the last value of each row is the seq of its last change, which is no field. */
-  readonly hasRowSeq: boolean;
+  /** The seq that each row has as its last value, which is no field. */
+  readonly rowSeq: ResultPlan["rowSeq"];
   readonly sort: readonly ResultSort[];
   /** The tables whose rows are deleted because of their age. */
   readonly expiring: readonly ExpiringSource[];
@@ -143,7 +143,7 @@ export function newFollowedText(
   };
   const completed = withTotalOrder(withHiddenColumns(written, bound), bound);
   const { sortCount } = completed;
-  const { hasRowSeq, node, select } = withRowSeq(completed, bound);
+  const { node, rowSeq, select } = withRowSeq(completed, bound);
   const statement = newStatement();
   const dmlDeps = dmlDepsOf(deps, { namespace, principal, statement });
   const prepared = prepare(node, { deps: dmlDeps, statement });
@@ -169,8 +169,10 @@ export function newFollowedText(
       mayReadTombstones(prepared) ||
       called.some((name) => FIXED_FUNCTIONS.has(name)),
     readsClaims: called.includes("claim"),
-    fields: fieldsWithNames((prepared.fields ?? []).slice(0, hasRowSeq ? -1 : undefined)),
-    hasRowSeq,
+    fields: fieldsWithNames(
+      (prepared.fields ?? []).slice(0, rowSeq === undefined ? undefined : -1),
+    ),
+    rowSeq,
     keyFields: keyFieldsOf(select),
     sort: sortOf(select).slice(0, sortCount),
     expiring: expiringSourcesOf(select),
@@ -184,6 +186,7 @@ export function newFollowedText(
       changesByTime: changesByTime || clockTerms.terms.length > 0,
       readsTombstones: mayReadTombstones(prepared),
       hasKey: keyFieldsOf(select) !== undefined,
+      hasRowSeq: rowSeq !== undefined,
       terms: windowTermsOf(select),
     }),
   };

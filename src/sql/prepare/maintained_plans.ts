@@ -61,6 +61,8 @@ export interface MaintainedPlansOptions {
   readonly readsTombstones: boolean;
   /** Whether fields identify a row. */
   readonly hasKey: boolean;
+  /** Whether the last item of the select list is the seq of the newest table row. */
+  readonly hasRowSeq: boolean;
   /** The complete order of a window of LIMIT. */
   readonly terms: readonly WindowTerm[] | undefined;
 }
@@ -103,7 +105,7 @@ export class MaintainedPlans {
   }
 
   #newPlan(subscriber: Subscriber, context: StatementContext): SharedPlan {
-    const { changesByTime, hasKey, node, readsTombstones, terms } = this.#options;
+    const { changesByTime, hasKey, hasRowSeq, node, readsTombstones, terms } = this.#options;
     if (changesByTime) throw new NotMaintained("its rows change with time");
     if (readsTombstones) throw new NotMaintained("it reads deleted rows");
     const { principal } = subscriber;
@@ -118,7 +120,7 @@ export class MaintainedPlans {
       newContexts: () => this.newContexts(subscriber),
       isOfCaller: (name: string) => FIXED_FUNCTIONS.has(name),
     };
-    const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey });
+    const { query, seedNode } = maintainedQuery(node, { ...options, bind, hasKey, hasRowSeq });
     const seed = prepare(seedNode, this.#binding(principal));
     assert(seed.kind === "query", "a seed is a query");
     const cells = new CellRows(seed.cells.types, () => (value) => value);
@@ -171,7 +173,8 @@ export class MaintainedPlans {
 /** Plans a single SELECT, or a set operation. @throws {NotMaintained} */
 function maintainedQuery(
   node: SelectStatement,
-  options: Omit<SetQueryOptions, "node" | "select"> & { readonly hasKey: boolean },
+  options: Omit<SetQueryOptions, "node" | "select"> &
+    Pick<MaintainedPlansOptions, "hasKey" | "hasRowSeq">,
 ): { readonly query: MaintainedQuery | SetQuery; readonly seedNode: SelectStatement } {
   const { bind } = options;
   const core = coreOf(node);

@@ -78,8 +78,8 @@ export class FollowedResult implements ResultPlan {
     return this.#query.text.fields;
   }
 
-  get hasRowSeq(): boolean {
-    return this.#query.text.hasRowSeq;
+  get rowSeq(): ResultPlan["rowSeq"] {
+    return this.#query.text.rowSeq;
   }
 
   get keyFields(): ResultPlan["keyFields"] {
@@ -119,14 +119,12 @@ export class FollowedResult implements ResultPlan {
 }
 
 /** The rows of a statement, in the form of its plan's cells. */
-interface StatementRows {
-  readonly seq: Seq;
+interface StatementRows extends Omit<ResultRows, "rows"> {
   readonly rows: readonly (readonly unknown[])[];
-  readonly untilMs: number | undefined;
 }
 
-function cellsOf({ rows, seq, untilMs }: StatementRows): ResultRows {
-  return { seq, untilMs, rows: rows as readonly (readonly WireCell[])[] };
+function cellsOf({ rows, ...state }: StatementRows): ResultRows {
+  return { ...state, rows: rows as readonly (readonly WireCell[])[] };
 }
 
 /** Runs the seed of a maintained query, and converts its rows to cells. */
@@ -181,8 +179,8 @@ class Maintainer implements ResultMaintainer {
       statement: seed,
     });
     return {
-      result: result.then(({ rows, seq, untilMs }) => {
-        return { seq, untilMs, rows: this.#cells(this.#result.begin(rows as readonly Row[])) };
+      result: result.then(({ rows, ...state }) => {
+        return { ...state, rows: this.#cells(this.#result.begin(rows as readonly Row[])) };
       }),
       cancel,
     };
@@ -271,7 +269,18 @@ async function rowsOf(
   if (at !== undefined) earlierSeq(store, tables, at);
   assert(seq !== undefined && rows !== undefined, "a query reads rows at a seq");
   const untilMs = await nextChangeMs(deps, query, { runner, seq, nowMs });
-  return { seq, rows, untilMs };
+  return { seq, changedSeq: lastChange(store, tables, seq), rows, untilMs };
+}
+
+/** Returns the seq of the last commit that changed one of the tables; if none did, the state's. */
+function lastChange(
+  store: Pick<FollowedRowsDeps["store"], "lastCommitUpTo">,
+  tables: readonly ResultTable[],
+  seq: Seq,
+): Seq {
+  const seqs = tables.map(({ owner, tableId }) => store.lastCommitUpTo(tableId, owner, seq));
+  const newest = Math.max(0, ...seqs) as Seq;
+  return newest === 0 ? seq : newest;
 }
 
 /** Returns the next moment at which the result at a seq may change. */

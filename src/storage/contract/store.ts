@@ -171,6 +171,8 @@ export interface Store extends IndexReads {
   earliestSeq(tableId: number, owner: number): Seq;
   /** Returns the highest seq up to a bound at which a partition shows only complete commits. */
   wholeCommitsUpTo(tableId: number, owner: number, upTo: Seq): Seq;
+  /** Returns the seq of the newest commit up to a bound that changed a partition, or 0. */
+  lastCommitUpTo(tableId: number, owner: number, upTo: Seq): Seq;
   /**
    * Whether commits at this position may have been seen by clients and then lost, so that a resume
    * from it is not valid.

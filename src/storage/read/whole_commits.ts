@@ -45,6 +45,18 @@ export function wholeCommitsUpTo(table: StoredTable, bound: PartitionBound): num
   return firstSeq - 1;
 }
 
+/**
+ * Returns the seq of the newest commit up to a bound that changed a partition; 0 if there is none.
+ * Discarded versions are not taken into account.
+ */
+export function lastCommitUpTo(table: StoredTable, bound: PartitionBound): number {
+  let commitSeq = 0;
+  for (const place of versionsUpTo(table, bound)) {
+    commitSeq = Math.max(commitSeq, place.commitSeqAt(place.count - 1));
+  }
+  return Math.min(commitSeq, bound.upTo);
+}
+
 /** Returns the index of the first version of a commit; if there is none, the number of versions. */
 function firstOfCommit(versions: OwnVersions, commitSeq: number): number {
   let low = 0;

@@ -7,10 +7,19 @@ import { type FollowedState, ResultFollower } from "../../support/result_followe
 import type { Asked } from "./judge.ts";
 import { type FollowerSocket, RowByRow, type SocketSubscription } from "./socket.ts";
 
+/** A state, with the state that the follower had before it. */
+export interface NextState extends FollowedState {
+  readonly before: FollowedState | undefined;
+  /** Whether the follower resumed between the two. */
+  readonly isResumed: boolean;
+}
+
 export class Follower {
   readonly id: string;
   readonly asked: Asked;
-  readonly states: FollowedState[] = [];
+  readonly states: NextState[] = [];
+  #last: FollowedState | undefined;
+  #isResumed = false;
   #rows: ResultFollower | undefined;
   #subscription: SocketSubscription | undefined;
 
@@ -55,6 +64,7 @@ export class Follower {
 
   /** Subscribes for the first time, or again without its earlier rows. */
   begin(socket: FollowerSocket): void {
+    this.#last = undefined;
     this.#subscribe(socket, new ResultFollower(this.#options()));
   }
 
@@ -68,6 +78,7 @@ export class Follower {
     // A pong may contain a later position than that of the last change to the rows.
     const position = held.isComplete ? (this.position ?? 0) : 0;
     const from = Math.max(held.seq, position);
+    this.#isResumed = true;
     this.#subscribe(socket, new ResultFollower({ ...this.#options(), held }), from);
     return true;
   }
@@ -90,6 +101,12 @@ export class Follower {
   }
 
   #options(): { readonly onState: (state: FollowedState) => void } {
-    return { onState: (state) => this.states.push(state) };
+    return {
+      onState: (state) => {
+        this.states.push({ ...state, before: this.#last, isResumed: this.#isResumed });
+        this.#last = state;
+        this.#isResumed = false;
+      },
+    };
   }
 }

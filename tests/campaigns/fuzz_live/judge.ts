@@ -7,8 +7,8 @@
  * compared. Rows are compared as sorted texts of cells.
  */
 import type { SubscriptionAck, WireRow } from "../../../src/protocol/mod.ts";
-import type { FollowedState } from "../../support/result_follower.ts";
 import type { ServerProcess, SqlError } from "../../support/server_process.ts";
+import type { NextState } from "./follower.ts";
 import { queryAsOf, type Schema } from "./tables.ts";
 
 /** A query of one user, with its parameters. */
@@ -23,7 +23,9 @@ export interface Asked {
 /** A complete state of a follower. */
 export interface Judged {
   readonly ack: SubscriptionAck;
-  readonly state: FollowedState;
+  readonly state: NextState;
+  /** Whether the result follows each commit by itself. */
+  readonly isByCommit: boolean;
   /** Whether nothing has been committed since. */
   readonly isNewest: boolean;
 }
@@ -92,7 +94,41 @@ export class Judge {
     const names = ack.schema.slice(0, width).map(({ name }) => name);
     const followed = state.rows.map((row) => textOf(row, names));
     if (width === undefined && followed.length === 0) return undefined;
-    return differenceOf(selected.rows, followed, state.seq);
+    return (
+      differenceOf(selected.rows, followed, state.seq) ??
+      (await this.#wrongSeq(asked, { ...judged, followed }))
+    );
+  }
+
+  /**
+   * Checks the seqs of the rows that have changed since the state before: they are later than that
+   * state, and the SELECT right before the seq has fewer of these rows.
+   */
+  async #wrongSeq(
+    asked: Asked,
+    { followed, isByCommit, state }: Judged & { readonly followed: readonly string[] },
+  ): Promise<string | undefined> {
+    const { before, isResumed, rows } = state;
+    // A row that enters a window of LIMIT has the seq of its own last change.
+    if (before === undefined || /\b(?:LIMIT|OFFSET|FETCH)\b/.test(asked.sql)) return undefined;
+    const old = new Set(before.rows);
+    for (const [index, row] of rows.entries()) {
+      if (old.has(row)) continue;
+      const seq = Number(row["_seq"]);
+      if (seq <= before.seq) {
+        return `at ${state.seq}, a row that changed after ${before.seq} has the seq ${seq}: ${followed[index]}`;
+      }
+      if (!isByCommit || isResumed) continue;
+      const { token } = this.#server;
+      if (asked.token !== token && !haveSameRows(asked)) continue;
+      const earlier = await this.select({ ...asked, token }, seq - 1);
+      const countIn = (texts: readonly string[]): number =>
+        texts.filter((text) => text === followed[index]).length;
+      if (earlier.error === undefined && countIn(earlier.rows) >= countIn(followed)) {
+        return `at ${state.seq}, a row has the seq ${seq}, but changed before: ${followed[index]}`;
+      }
+    }
+    return undefined;
   }
 
   /** Returns undefined if nobody can ask for the rows of a state. */

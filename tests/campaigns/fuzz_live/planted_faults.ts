@@ -104,6 +104,18 @@ const REPLACEMENTS = {
     line: "const block = Number(given.at(-1));",
     instead: "const block = 0;",
   },
+  // A row that changes because a table row is removed has the seq of an older change.
+  old_seqs: {
+    file: "live/results/result_state.ts",
+    line: 'return seq > after || this.#rowSeq === "last change";',
+    instead: "return true;",
+  },
+  // A row has the seq of the last commit that arrives with its change.
+  late_seqs: {
+    file: "live/results/result_feed.ts",
+    line: "if (hasChangeSeqs) return whole;",
+    instead: "return whole;",
+  },
   // The minimum of a group stays after its row was removed.
   min_after_delete: {
     file: "sql/maintain/tallies.ts",

@@ -35,6 +35,16 @@ const DEFINITION_CODES: ReadonlySet<string> = new Set([
   "RESUME_EXPIRED",
 ]);
 
+/**
+ * Whether a maintained result follows each commit by itself, and never has to be evaluated again.
+ * Results of inner joins follow several commits together, because their rows have seqs of their
+ * own.
+ */
+function followsEachCommit(sql: string): boolean {
+  const showsAbsence = /\b(?:GROUP BY|LEFT JOIN|UNION|INTERSECT|EXCEPT|DISTINCT|OVER)\b/;
+  return showsAbsence.test(sql) && !/\b(?:min|max|bool_and|bool_or|every)\b/i.test(sql);
+}
+
 export interface RoundOptions {
   readonly server: ServerProcess;
   readonly tokens: Readonly<Record<string, string>>;
@@ -72,6 +82,10 @@ export class Round {
   #views: readonly View[] = [];
   readonly #followers = new Map<Follower, Connection>();
   readonly #connections: Connection[];
+  /** The followers of results that follow each commit by itself. */
+  readonly #byCommit = new Set<Follower>();
+  /** The queries of which a follower left during the last burst. */
+  #left: ReadonlySet<string> = new Set();
   /** The shared tables that the reader may not read at present. */
   readonly #closed = new Set<string>();
   /** The acknowledged commits since the followers were last judged. */
@@ -131,7 +145,9 @@ export class Round {
     const isRun = await this.#asks(ADMIN, { sql, params: parameters[0] ?? [] });
     if (!isRun) return;
     this.#totals.queries += 1;
-    if (await this.#isMaintained(sql, parameters[0] ?? [])) this.#totals.maintained += 1;
+    const isMaintained = await this.#isMaintained(sql, parameters[0] ?? []);
+    if (isMaintained) this.#totals.maintained += 1;
+    const isByCommit = isMaintained && followsEachCommit(sql);
     const some = chance.pick([[ADMIN], [READER], [ADMIN, READER]]);
     // Users for whom a query returns different rows must not share its result.
     const users = haveSameRows({ sql }) ? some : [ADMIN, READER];
@@ -140,6 +156,7 @@ export class Round {
         const token = this.#options.tokens[user] ?? "";
         const way = chance.below(4) === 0 ? "evaluated" : undefined;
         const follower = new Follower(`${name}-${index}-${user}`, { sql, params, token, way });
+        if (isByCommit && way === undefined) this.#byCommit.add(follower);
         const own = this.#connections.filter((each) => each.user === user);
         const connection = chance.pick(own);
         this.#followers.set(follower, connection);
@@ -189,6 +206,8 @@ export class Round {
     }
     await this.#connect();
     for (const follower of lost) this.#resume(follower);
+    // A result is evaluated again if the user leaves as whom it runs.
+    this.#left = new Set([...lost].map(({ asked }) => asked.sql));
     await this.#settle();
   }
 
@@ -306,7 +325,10 @@ export class Round {
       for (const [index, state] of states.entries()) {
         this.#totals.states += 1;
         const isNewest = index === states.length - 1 && follower.hasReached(seq);
-        const difference = await this.#judge.differenceOf(asked, { ack, state, isNewest });
+        const isSteady = !this.#isRedefined && !this.#left.has(asked.sql);
+        const isByCommit = isSteady && this.#byCommit.has(follower);
+        const judged = { ack, state, isNewest, isByCommit };
+        const difference = await this.#judge.differenceOf(asked, judged);
         if (difference !== undefined && !this.#isForgiven(difference))
           this.#blame(follower, difference);
       }
@@ -319,9 +341,9 @@ export class Round {
     await this.#judgeEnding(follower);
   }
 
-  /** For states from before a definition changed, the SELECT may no longer be valid. */
+  /** A changed definition may change rows by itself, or leave earlier states without a SELECT. */
   #isForgiven(difference: string): boolean {
-    return this.#isRedefined && difference.startsWith("the SELECT");
+    return this.#isRedefined && /^the SELECT|has the seq/.test(difference);
   }
 
   /** A query must have ended if its user may no longer read its tables. */

@@ -577,12 +577,6 @@ test("a join whose index does not fit into the memory for live queries is evalua
 test("rows of inner joins have the seq of their last change, whenever the subscription began", async () => {
   const sql = `SELECT o.id, u.name FROM shop.orders o JOIN shop.users u ON u.id = o.user_id
     WHERE EXISTS (SELECT 1 FROM shop.items i WHERE i.order_id = o.id) ORDER BY o.id LIMIT 9`;
-  const seqOf = async (change: string): Promise<number> => {
-    const { results } = await database.sql.execute(root, { sql: change, params: [] });
-    return Number(results.at(-1)?.lastSeq);
-  };
-  const seqsOf = ({ rows }: ResultFollower): Record<string, unknown> =>
-    Object.fromEntries(rows.map((row) => [row["id"], row["_seq"]]));
   const early = await current(follow(sql, "maintained"));
   const inserted = await seqOf("INSERT INTO shop.orders VALUES (40, 1, 1)");
   const shown = await seqOf("INSERT INTO shop.items VALUES (140, 40, 1, 1, 1)");
@@ -590,9 +584,104 @@ test("rows of inner joins have the seq of their last change, whenever the subscr
   await current(early);
   const late = await current(follow(sql, "evaluated"));
   expect(shown).toBeGreaterThan(inserted);
-  expect(seqsOf(early)).toMatchObject({ 12: renamed, 40: inserted });
-  expect(seqsOf(late)).toEqual(seqsOf(early));
+  expect(seqsOf(early)).toMatchObject({ 12: renamed, 40: shown });
+  expect(seqsOf(late)).toMatchObject({ 12: renamed, 40: inserted });
   expect(early.ack?.schema.map(({ name }) => name)).toEqual(["id", "name", "id_2", "_key", "_seq"]);
+});
+
+/** Runs a change, and returns the seq of its commit. */
+async function seqOf(change: string): Promise<number> {
+  const { results } = await database.sql.execute(root, { sql: change, params: [] });
+  return Number(results.at(-1)?.lastSeq);
+}
+
+/** The seqs of the rows, by their first column. */
+function seqsOf({ ack, rows }: ResultFollower): Record<string, unknown> {
+  const [first] = ack?.schema ?? [];
+  return Object.fromEntries(rows.map((row) => [String(row[first?.name ?? ""]), row["_seq"]]));
+}
+
+test.each([
+  ["SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id", "groups"],
+  [
+    "SELECT user_id, sum(total) AS n FROM shop.orders GROUP BY user_id ORDER BY n DESC, user_id LIMIT 9",
+    "a window",
+  ],
+  [
+    "SELECT user_id, string_agg(id::TEXT, ',' ORDER BY id) FROM shop.orders GROUP BY user_id",
+    "computed groups",
+  ],
+  [
+    "SELECT u.id, count(o.id) FROM shop.users u LEFT JOIN shop.orders o ON o.user_id = u.id GROUP BY u.id",
+    "an outer join",
+  ],
+  [
+    "SELECT u.id, (SELECT count(*) FROM shop.orders o WHERE o.user_id = u.id) FROM shop.users u",
+    "a query for each row",
+  ],
+])(
+  "%s: a row has the seq of the commit that changed it, also among several commits",
+  async (sql) => {
+    const follower = await current(follow(sql, "maintained"));
+    const added = await seqOf("INSERT INTO shop.orders VALUES (50, 1, 1)");
+    const removed = await seqOf("DELETE FROM shop.orders WHERE id = 12");
+    const other = await seqOf("INSERT INTO shop.orders VALUES (51, 3, 1)");
+    await current(follower);
+    expect([added, removed, other]).toEqual([added, removed, other].toSorted((a, b) => a - b));
+    const seqs = seqsOf(follower);
+    expect(seqs).toMatchObject({ 1: added, 3: other });
+    // Where a group is gone, so is its row.
+    expect(seqs["2"] ?? removed).toBe(removed);
+    for (const { commit_seq: seq } of follower.changes)
+      expect([added, removed, other]).toContain(Number(seq));
+  },
+);
+
+test("rows that need no key have the seq of the commit that brought them", async () => {
+  const distinct = await current(follow("SELECT DISTINCT city FROM shop.users", "maintained"));
+  const union = await current(
+    follow("SELECT city FROM shop.users UNION SELECT place FROM shop.stock", "maintained"),
+  );
+  const bonn = await seqOf("INSERT INTO shop.users VALUES (60, 'jo', 'bonn', NULL)");
+  const kiel = await seqOf("INSERT INTO shop.users VALUES (61, 'li', 'kiel', NULL)");
+  expect(seqsOf(await current(distinct))).toMatchObject({ bonn, kiel });
+  expect(seqsOf(await current(union))).toMatchObject({ bonn, kiel });
+});
+
+test("first rows of groups have the seq of the newest row in the group, in both ways", async () => {
+  const sql = "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id";
+  const added = await seqOf("INSERT INTO shop.orders VALUES (70, 1, 1)");
+  const changed = await seqOf("UPDATE shop.orders SET total = 8 WHERE id = 12");
+  for (const way of ["maintained", "evaluated"] as const) {
+    const follower = await current(follow(sql, way));
+    expect(seqsOf(follower)).toMatchObject({ 1: added, 2: changed });
+    follower.subscription?.close();
+  }
+});
+
+test("rows that a resume brings are newer than the position, even if a row was only removed", async () => {
+  const sql = "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id";
+  const held = await current(follow(sql, "maintained"));
+  const position = Number(held.seq);
+  held.subscription?.close();
+  const removed = await seqOf("DELETE FROM shop.orders WHERE id = 10");
+  const back = await current(
+    follow(sql, "maintained", { held, options: { from_seq_id: position } }),
+  );
+  expect(rowsByKey(back)).toEqual(rowsByKey(await current(follow(sql, "evaluated"))));
+  expect(seqsOf(back)).toMatchObject({ 1: removed });
+  expect(position).toBeLessThan(removed);
+});
+
+test("first rows without a seq of their own have that of the last commit in their tables", async () => {
+  const sql = "SELECT city FROM shop.users EXCEPT SELECT place FROM shop.stock";
+  const last = await seqOf("INSERT INTO shop.users VALUES (80, 'al', 'bern', NULL)");
+  await run("INSERT INTO shop.items VALUES (180, 10, 1, 1, 1)");
+  for (const way of ["maintained", "evaluated"] as const) {
+    const follower = await current(follow(sql, way));
+    expect(seqsOf(follower)).toMatchObject({ bern: last });
+    follower.subscription?.close();
+  }
 });
 
 test("a client that comes back may be served by the other method", async () => {
