@@ -16,7 +16,16 @@ const KEY_TYPES: ReadonlySet<DataType["kind"]> = new Set([
   "uuid",
   "date",
   "time",
+  "timetz",
   "timestamp",
   "datetime",
   "enum",
+  "money",
+  "bytes",
+  // Equal values of these types are equal strings.
+  "bit",
+  "inet",
+  "cidr",
+  "macaddr",
+  "macaddr8",
 ]);
