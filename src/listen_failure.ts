@@ -71,7 +71,7 @@ function tlsFault(
       disk,
     );
     if (cert.checkPrivateKey(key)) return undefined;
-    return `server.tls_key ${keyPath} is not the key of the certificate server.tls_cert ${certPath}`;
+    return `server.tls_key ${keyPath} does not belong to the certificate server.tls_cert ${certPath}`;
   } catch (error) {
     if (error instanceof TlsFileError) return error.message;
     throw error;

@@ -96,7 +96,7 @@ export class RereadSettings {
     if (typeof found !== "string" && isSame(found, this.#tls)) return "unchanged";
     const failure = typeof found === "string" ? found : this.#options.server.replaceTls(found);
     if (failure !== undefined || typeof found === "string") {
-      const what = "cannot use the TLS files as they are now: the old certificate is still used";
+      const what = "cannot use the new TLS files: the old certificate is still in use";
       this.#options.log.error(what, { reason: failure });
       return "kept";
     }

@@ -70,8 +70,8 @@ export function startUpkeep(parts: UpkeepParts): CancelTimer {
   const stops = [
     repeatedly(clock, SPACE_LOOK_MS, () => {
       look();
-      attempt(parts, "drop what has expired", () => store.dropExpired());
-      attempt(parts, "bound the history", () => store.boundHistory());
+      attempt(parts, "drop expired entries", () => store.dropExpired());
+      attempt(parts, "limit the history", () => store.boundHistory());
     }),
     repeatedly(clock, EXPIRY_MS, deleteExpired),
     repeatedly(clock, SEEN_MS, () => {
@@ -135,7 +135,7 @@ function tidy(parts: UpkeepParts, isEnded: () => boolean): void {
   sweepDropped(parts, isEnded);
   sweepExports(parts);
   attempt(parts, "discard history", () => store.discardHistory());
-  attempt(parts, "read segments for damage", () => store.scrub());
+  attempt(parts, "check segments for damage", () => store.scrub());
   beginErasures(parts);
 }
 

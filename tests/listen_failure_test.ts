@@ -53,7 +53,7 @@ test("listenFailure names the configuration key and the file that make TLS fail"
       "PEM form",
   );
   expect(failureWith({ "/c.pem": CERTIFICATE, "/k.pem": key })).toBe(
-    "cannot use TLS: server.tls_key /k.pem is not the key of the certificate server.tls_cert /c.pem",
+    "cannot use TLS: server.tls_key /k.pem does not belong to the certificate server.tls_cert /c.pem",
   );
 });
 

@@ -169,7 +169,7 @@ export const HTTP_NOTES: Readonly<Record<string, string>> = {
   invalid_setup_code: "Setup requires the code that the server printed when it started.",
   user_exists:
     "A user of this name exists, or the login of the provider belongs to another account.",
-  unknown_user: "Nobody here belongs to the login of the provider.",
+  unknown_user: "No account belongs to the login of the provider.",
   invalid_code: "The code of a login was used, has expired, or belongs to another page.",
   weak_password: "The password breaks a rule of `auth`.",
 };

@@ -154,7 +154,7 @@ export class AccountLinks {
     const { bucket, catalog, clock, logins, onAudit, onNotice, settings } = this.#options;
     bucket.takeAttempt(caller);
     if (!settings.isEmailLogin) {
-      throw turnedOff("Changing your own address is off", "auth.email_login = true");
+      throw turnedOff("Changing your own address is disabled", "auth.email_login = true");
     }
     requireLogin(principal);
     const fields = bodyFields(body);

@@ -140,7 +140,7 @@ function classFault(
   if (fault !== undefined || !isWide) return fault;
   const { namespaces, tokenName } = principal.tokenScope ?? {};
   if (namespaces === undefined) return undefined;
-  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}, and this concerns the whole server`;
+  return `token ${tokenName} is limited to ${[...namespaces].join(", ")}, but this affects the whole server`;
 }
 
 /**

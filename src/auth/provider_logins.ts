@@ -171,7 +171,10 @@ export class ProviderLogins {
     const answer = begun === undefined ? undefined : { ...back, begun };
     const about = { provider: name, returnTo: begun?.returnTo };
     if (answer === undefined) {
-      return this.#failed("state_mismatch", { ...about, why: "this browser began no such login" });
+      return this.#failed("state_mismatch", {
+        ...about,
+        why: "this login was not started in this browser",
+      });
     }
     try {
       const found = await this.#identityOf(provider, answer);
@@ -191,7 +194,7 @@ export class ProviderLogins {
     if (login !== undefined) return login;
     throw new AuthError(
       "unknown_user",
-      "Nobody here belongs to this login: an administrator creates the account, or oidc.auto_provision does",
+      "No account belongs to this login: an administrator can create one, or oidc.auto_provision creates it",
     );
   }
 
@@ -204,7 +207,7 @@ export class ProviderLogins {
   async link(principal: Principal, body: unknown, caller: Caller): Promise<MessageBody> {
     const { bucket, catalog, logins, mayLink, providerUsers } = this.#options;
     bucket.takeAttempt(caller);
-    if (!mayLink) throw turnedOff("Linking accounts is off", "oidc.linking = true");
+    if (!mayLink) throw turnedOff("Linking accounts is disabled", "oidc.linking = true");
     const before = catalog.user(principal.userId);
     const { authType } = before ?? {};
     const { sessionId } = principal;

@@ -109,7 +109,10 @@ export class ProviderUsers {
       ...(email === undefined ? {} : { email }),
       ...metadataFrom(identity),
     });
-    log.info("user of a provider got an account", { user: userId, request: caller.requestId });
+    log.info("created an account for a user of a provider", {
+      user: userId,
+      request: caller.requestId,
+    });
     this.#note(user, { action: "create user", provider: provider.link }, caller);
     return user;
   }

@@ -130,8 +130,8 @@ export class BackupJobs implements BackupAccess {
       const request = { ...begin, ...brought };
       const list = await stageRestore({ disk, clock }, request);
       const next = `prepared: the next startup continues from _seq ${list.seq}, and moves everything written since to lost+found`;
-      const withdraw = `to withdraw it before that, remove ${stagedPath(paths)}`;
-      const texts = [next, withdraw, missingText(missing)];
+      const cancel = `to cancel it before that, remove ${stagedPath(paths)}`;
+      const texts = [next, cancel, missingText(missing)];
       return { list, message: texts.filter((text) => text !== undefined).join("; ") };
     });
   }
@@ -245,8 +245,8 @@ export class BackupJobs implements BackupAccess {
       return;
     }
     // No other message tells the user that the next startup will replace the database.
-    const withdraw = `remove ${stagedPath(paths)}`;
-    log.warn("prepared a restore, which the next startup will carry out", { ...fields, withdraw });
+    const cancel = `remove ${stagedPath(paths)}`;
+    log.warn("prepared a restore, which the next startup will carry out", { ...fields, cancel });
   }
 
   /**

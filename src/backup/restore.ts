@@ -133,8 +133,8 @@ export function refuseStaged(disk: Disk, paths: DataPaths, source: string): void
     {
       hint:
         step === "moving"
-          ? "it has begun and cannot be withdrawn: start the server, which finishes it"
-          : `to withdraw it, remove ${stagedPath(paths)}`,
+          ? "it has begun and cannot be cancelled: start the server, which finishes it"
+          : `to cancel it, remove ${stagedPath(paths)}`,
     },
   );
 }

@@ -5,8 +5,8 @@
  *          ↑___________↑_______|          kept, back to loading; only an error or close() ends it
  *
  * Messages are delivered in order of arrival. A message whose `_seq` is not above the last one
- * received is counted and dropped, so that a resume repeats nothing. If a query is followed as a
- * whole, its messages are buffered until its state is complete.
+ * received is counted and dropped, so that a resume repeats nothing. The messages of a materialised
+ * query are buffered until its state is complete.
  */
 import type {
   ChangeMessage,
@@ -97,7 +97,7 @@ export class FollowedQuery implements LiveQuery {
   readonly #keepPosition: (position: number | undefined) => void;
   #mayRestore = true;
   /**
-   * The messages since the last complete state of a query that is followed as a whole. Undefined
+   * The messages since the last complete state of a materialised query. Undefined
    * for other queries, whose messages are applied one by one.
    */
   #held: (ChangeMessage | InitialDataBatch)[] | undefined;

@@ -30,7 +30,7 @@ export type LiveEvent<Row extends object = CellObject> =
       readonly type: "start";
       readonly schema: readonly SchemaField[];
       readonly resumedFrom: number | undefined;
-      /** The order that the query defines, if it has ORDER BY and is followed as a whole. */
+      /** The order that the query defines, if it has ORDER BY and is materialised. */
       readonly sort?: readonly SortTerm[];
     }
   /** Rows of the snapshot or of a replay; each row replaces the row with the same key. */

@@ -182,7 +182,7 @@ class RoomPresence implements Presence {
 
   begin(): void {
     const { options, room } = this.#given;
-    // ORDER BY has the query followed as a whole, so that beats alone change nothing.
+    // ORDER BY makes the query materialised, so that beats alone change nothing.
     const sql = `SELECT tab, person, state FROM ${options.table} WHERE room = $1 ORDER BY person, tab`;
     this.#live = this.#parts.live(sql, {
       params: [room],

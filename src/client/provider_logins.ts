@@ -98,8 +98,8 @@ const FAILURES: Readonly<Record<string, string>> = {
   denied: "The login was not permitted at the provider",
   state_mismatch: "The login did not begin in this browser, or took too long: log in again",
   exchange_failed: "The provider cannot be reached, or refused the login: try again",
-  token_invalid: "The provider's answer is not valid: its operator or yours has to look into it",
-  unknown_user: "Nobody here belongs to this login: an administrator can create the account",
+  token_invalid: "The provider's response is not valid: its operator or yours has to investigate",
+  unknown_user: "No account belongs to this login: an administrator can create one",
 };
 
 export function providerLoginsBy(session: Session, serverUrl: string): ProviderCalls {
@@ -164,7 +164,7 @@ function takenVerifier(given: string | undefined): string {
   const verifier = given ?? kept?.getItem(VERIFIER_KEY) ?? undefined;
   kept?.removeItem(VERIFIER_KEY);
   if (verifier !== undefined) return verifier;
-  const message = "This page began no login: log in again";
+  const message = "This page has not started a login: log in again";
   throw new ServerError("invalid_code", message, { status: 403 });
 }
 

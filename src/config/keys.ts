@@ -226,7 +226,7 @@ const RULES = {
     live_state_bytes: whole(
       256 * MIB,
       [MIB],
-      "Maximum memory of the rows kept for live queries that are evaluated as a whole; one query may take a quarter",
+      "Maximum memory for the rows of materialised live queries; one query may use a quarter of it",
       { share: 1 / 16 },
     ),
     subscriptions_per_user: whole(

@@ -75,7 +75,7 @@ export interface LiveLimits {
   readonly loadingTimeoutMs: number;
   /** The number of `change` messages after which a replay closes its loading phase. */
   readonly replayChangesMax: number;
-  /** The maximum memory for the rows of queries that are followed as a whole. */
+  /** The maximum memory for the rows of materialised queries. */
   readonly stateBytesMax: number;
 }
 
@@ -215,7 +215,7 @@ export class LocalLiveEngine implements LiveEngine {
   #followRows(plan: LivePlan, { backpressure, principal, spec, wanted }: Asked): LiveSubscription {
     if (wayFromSpec(spec) === "evaluated") {
       const what =
-        "way applies only to queries that are followed as a whole, but this query is followed row by row";
+        "way applies only to materialised queries, but this query is followed row by row";
       const message = `Cannot subscribe "${spec.id}": ${what}`;
       throw new SubscriptionError(ending(spec.id, "INVALID_OPTIONS", message));
     }

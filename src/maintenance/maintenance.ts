@@ -242,7 +242,7 @@ function noteStaged(disk: Disk, paths: DataPaths, report: Report): void {
   const path = stagedPath(paths);
   const what =
     "a restore is prepared: the next startup will replace everything that is checked here";
-  report.onFinding(noteFinding(path, `${what}; to withdraw it, remove ${path}`), undefined);
+  report.onFinding(noteFinding(path, `${what}; to cancel it, remove ${path}`), undefined);
 }
 
 /** Checks the prepared copy. */

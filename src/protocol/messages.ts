@@ -121,7 +121,7 @@ export interface SubscriptionAck {
   readonly claims?: string;
   /**
    * The columns that form `_key`; empty if it is derived from the values of the whole row. Present
-   * only if the query is followed as a whole.
+   * only if the query is materialised.
    */
   readonly key_columns?: readonly string[];
   /**
@@ -160,7 +160,7 @@ export interface ChangeMessage {
   readonly commit_seq?: number;
   /**
    * True for the last message of a commit; the client then has the rows of the query at
-   * `commit_seq`. Present only if the query is followed as a whole.
+   * `commit_seq`. Present only if the query is materialised.
    */
   readonly commit_end?: boolean;
 }

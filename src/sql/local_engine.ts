@@ -44,7 +44,7 @@ export class LocalSqlEngine implements SqlEngine {
   readonly #idempotent: IdempotentRequests;
   readonly #activity: Activity;
   readonly #searches: LiveSearches | undefined;
-  /** The texts of queries that are followed as a whole. */
+  /** The texts of materialised queries. */
   readonly #texts: FollowedTexts;
   readonly #interactive: InteractiveTransactions;
 

@@ -53,7 +53,7 @@ export function arrayOfArrays(parts: ArrayValue): ArrayValue {
   if (shapes.every((shape) => isSameShape(shape, wanted))) return parts;
   throw new DatabaseError(
     "INVALID_VALUE",
-    "Cannot make an array: the arrays within it differ in their dimensions",
+    "Cannot create an array: the arrays within it differ in their dimensions",
   );
 }
 

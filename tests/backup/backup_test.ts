@@ -764,7 +764,7 @@ test.each([
       expect(error?.hint).toContain("drop the table");
       expect(readdirSync(root)).toEqual([]);
     }
-    const met = /^error (?:damaged segment|segment cannot be read), quarantined/;
+    const met = /^error (?:damaged segment|segment cannot be read)[,;] quarantined/;
     expect(lines.filter((line) => met.test(line))).toHaveLength(1);
     await database.close();
 
@@ -840,10 +840,10 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
   await ask(database, `BACKUP DATABASE TO '${target}'`);
   expect((await ask(database, `BACKUP DATABASE TO '${target}'`)).error).toBeDefined();
   const { results } = await ask(database, `RESTORE DATABASE FROM '${target}'`);
-  const withdraw = `remove ${dataPath}/restore`;
+  const cancel = `remove ${dataPath}/restore`;
   const message = String(results[0]?.rows?.[0]?.[5]);
   expect(message).toContain("the next startup continues from _seq");
-  expect(message).toContain(`to withdraw it before that, ${withdraw}`);
+  expect(message).toContain(`to cancel it before that, ${cancel}`);
   await database.close();
   database = await databaseOn(dataPath, [root], bunDisk, log);
   const about = `"orderedBy":"root","path":"${target}"`;
@@ -853,7 +853,7 @@ test("the log names the user of BACKUP and RESTORE, and the audit log records th
     `info began a backup .*${about}`,
     `error a backup failed .*${about},"error":"Cannot back up to .*it already contains a backup`,
     `info began a restore .*${about}`,
-    `warn prepared a restore, which the next startup will carry out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"withdraw":"${withdraw}"`,
+    `warn prepared a restore, which the next startup will carry out .*${about},"seq":\\d+,"bytes":\\d+,"ms":[\\d.]+,"cancel":"${cancel}"`,
     `warn restored a backup .*"orderedBy":"root","source":"${target}"`,
   ];
   const found = lines.filter((line) => /backup|restore/.test(line));
@@ -915,11 +915,11 @@ test("restore leaves a prepared restore unchanged, and says how to cancel it", a
     code: 2,
     said: `Cannot restore from ${backup}: another restore is waiting for the next startup; ${hint}`,
   });
-  expect(await restore(backup, target)).toEqual(refusal(`to withdraw it, remove ${waiting}`));
+  expect(await restore(backup, target)).toEqual(refusal(`to cancel it, remove ${waiting}`));
   // The former content is in two places at this point.
   writeFileSync(join(waiting, "MOVING"), "");
   expect(await restore(backup, target)).toEqual(
-    refusal("it has begun and cannot be withdrawn: start the server, which finishes it"),
+    refusal("it has begun and cannot be cancelled: start the server, which finishes it"),
   );
   expect(existsSync(join(target, "restore.new"))).toBe(false);
   // The backup was finished, but a crash has removed this file.
@@ -937,7 +937,7 @@ test("verify reports a prepared restore and whether its copy is intact, and repa
   const note = `note    ${waiting}: a restore is prepared: the next startup will replace everything`;
   const verified = maintain("verify", [target]);
   expect([verified.code, verified.text]).toEqual([0, expect.stringContaining(note)]);
-  expect(verified.text).toContain(`to withdraw it, remove ${waiting}`);
+  expect(verified.text).toContain(`to cancel it, remove ${waiting}`);
   expect(maintain("repair", [target])).toMatchObject({
     code: 0,
     text: expect.stringContaining(note),

@@ -1,5 +1,5 @@
 /**
- * Follows random maintained queries on the real server while random commits change their tables,
+ * Follows random materialised queries on the real server while random commits change their tables,
  * and compares each complete state with the result of the SELECT at the same seq.
  *
  * Followers use JSON and MessagePack, disconnect and resume. In each round, the server is killed

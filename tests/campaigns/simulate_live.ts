@@ -64,7 +64,7 @@ const options = readOptions({
   seed: countOption("the seed of the first world", 1),
   world: oneOf(
     ["model", "real", "results", "all"],
-    "rows over a model of the store, rows over the real store, or results as a whole",
+    "rows over a model of the store, rows over the real store, or materialised queries",
     "all",
   ),
   inject: optionalOneOf(

@@ -32,7 +32,7 @@ export const INJECTED_FAULTS = [
   "doubled",
   /** Two messages are exchanged. */
   "swapped",
-  /** The rows of a change to a maintained result are lost. */
+  /** The rows of a change to a materialised result are lost. */
   "result_lost",
   /** A cell is altered. */
   "result_altered",

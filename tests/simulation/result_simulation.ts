@@ -1,5 +1,5 @@
 /**
- * Simulates incrementally maintained queries, driven by a seed: random commits that overlap, time
+ * Simulates materialised queries, driven by a seed: random commits that overlap, time
  * that passes, sockets that fill and drain, connections that drop and resume, flushes and restarts.
  * The disk and the clock are simulated, and everything runs in one thread, so the same seed gives
  * the same messages in the same order.

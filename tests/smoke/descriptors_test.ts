@@ -68,7 +68,7 @@ test.skipIf(!existsSync("/proc/self/fd"))(
     const running = Array.from({ length: 14 }, () =>
       server.sql(endless, { fields: { timeout_ms: 150_000 } }),
     );
-    await server.outputHas(/WARN {2}cannot start a reader thread, queries run on fewer/);
+    await server.outputHas(/WARN {2}cannot start a reader thread; queries run on fewer threads/);
     expect(server.output.match(/cannot start a reader thread/g)).toHaveLength(1);
     const long = "SELECT query_id FROM system.queries WHERE sql LIKE 'SELECT count%'";
     for (const [id] of await server.rows(long)) await server.rows(`KILL QUERY '${String(id)}'`);

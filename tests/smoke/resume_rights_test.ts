@@ -187,7 +187,7 @@ describe.each([
 /** The two ways in which a query is followed. */
 const BY_CLAIM: Readonly<Record<string, string>> = {
   "row by row": "team = CLAIM('team')",
-  "as a whole":
+  materialised:
     "EXISTS (SELECT 1 FROM app.teams t WHERE t.claimed = CLAIM('team') AND t.name = team)",
 };
 

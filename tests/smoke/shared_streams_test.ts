@@ -1,7 +1,7 @@
 /**
  * Tests STREAM tables that several users read, over the wire: policies determine who sees their
  * rows, and subscribers receive each row's expiry as a delete with a reason, whether the query is
- * followed row by row or maintained, and across lost connections and restarts.
+ * followed row by row or materialised, and across lost connections and restarts.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ChangeMessage } from "../../src/protocol/mod.ts";
@@ -16,7 +16,7 @@ let eva: string;
 const TABLES = {
   /** All users may read this table, so it is followed row by row. */
   open: "OWNER_COLUMN = 'author'",
-  /** Only members may read this table, so its query is maintained incrementally. */
+  /** Only members may read this table, so its query is materialised. */
   closed: "ACCESS_LEVEL = 'RESTRICTED'",
   slow: "ACCESS_LEVEL = 'RESTRICTED'",
 } as const;
@@ -90,7 +90,7 @@ async function change({ socket }: Following): Promise<string> {
 
 const QUERIES = [
   ["row by row", "open", "SELECT id, author FROM chat.open"],
-  ["as a whole", "closed", "SELECT id, author FROM chat.closed"],
+  ["materialised", "closed", "SELECT id, author FROM chat.closed"],
   [
     "with another key",
     "closed",

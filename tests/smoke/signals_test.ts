@@ -106,7 +106,7 @@ describe.skipIf(!hasOpenssl)("SIGHUP with TLS", () => {
     server.kill("SIGHUP");
     await printed(server, "certificate=kept");
     expect(server.output).toMatch(
-      /ERROR cannot use the TLS files as they are now: the old certificate is still used reason=".*is not the key of/,
+      /ERROR cannot use the new TLS files: the old certificate is still in use reason=".*does not belong to/,
     );
     expect(await nameOn(port)).toBe("first");
 

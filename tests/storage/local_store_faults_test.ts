@@ -682,7 +682,7 @@ test.each(["ENOENT", "EIO"])(
     expect(() => idsOf(again)).toThrow(code);
     if (code === "ENOENT") disk.rename(`${path}.away`, path);
     disk.faultPlan = undefined;
-    expect(() => idsOf(again)).toThrow("could not be read, and is quarantined");
+    expect(() => idsOf(again)).toThrow("could not be read and is quarantined");
     expect(again.segments().map(({ status }) => status)).toEqual(["quarantined", "live"]);
     expect(await conditionOf(commit(again, 1, "insert", [[2, "again"]]))).toBe("DATA_DAMAGED");
     await commit(again, 1, "update", [[1, "after"]]);
@@ -749,7 +749,7 @@ test("a part of a segment that the disk cannot read counts as damage in that seg
     operation === "read" && touched === path ? { code: "EIO" } : undefined;
   expect(() => idsOf(store)).toThrow(/1\.seg at byte [1-9][0-9]*: the disk reports EIO/);
   disk.faultPlan = undefined;
-  expect(() => idsOf(store)).toThrow("could not be read, and is quarantined");
+  expect(() => idsOf(store)).toThrow("could not be read and is quarantined");
   expect(readRows(store, OTHER).length).toBe(1);
   await store.close();
 });
@@ -787,7 +787,7 @@ test.each([
     const again = await openStore({ disk, manifest, definitions });
     expect(readCount, "recovery met the fault").toBeGreaterThan(4);
     expect(readRows(again, OTHER).length).toBe(1);
-    expect(() => idsOf(again)).toThrow("could not be read, and is quarantined");
+    expect(() => idsOf(again)).toThrow("could not be read and is quarantined");
     if (when === "before the flush") disk.faultPlan = undefined;
     if (when !== "before the next start") await again.flush(1);
     await again.close();

@@ -1,5 +1,5 @@
 /**
- * A client that follows a maintained query. It applies each message on arrival, and checks the
+ * A client that follows a materialised query. It applies each message on arrival, and checks the
  * guarantees that the messages alone must satisfy.
  */
 import { assert } from "../../src/base/assert.ts";

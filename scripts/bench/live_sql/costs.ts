@@ -1,5 +1,5 @@
 /**
- * Measures the cost of changes under queries that are followed as a whole: the processor time of
+ * Measures the cost of changes under materialised queries: the processor time of
  * the server for each change, beside the same changes under other followers or other tables.
  */
 

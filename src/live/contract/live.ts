@@ -118,7 +118,7 @@ export interface LiveEngine {
   subscriptions(): readonly LiveRow[];
   /** Finds the existing group that a query would join. */
   match(plan: LivePlan): LiveMatch;
-  /** Finds the group of a query that is followed as a whole. */
+  /** Finds the group of a materialised query. */
   matchResult(fingerprint: string): ResultMatch | undefined;
   /** The delivery figures for `/metrics`. */
   delivery(): DeliveryReport;

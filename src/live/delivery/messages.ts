@@ -50,8 +50,7 @@ export interface PendingChange {
   /** The number of changes in the message. */
   readonly count: number;
   /**
-   * Whether this is the last message of its commit. Set only for a query that is followed as a
-   * whole.
+   * Whether this is the last message of its commit. Set only for a materialised query.
    */
   readonly isCommitEnd?: boolean;
 }
@@ -126,7 +125,7 @@ export function changeMessage(pending: PendingChange, subscriptionId: string): C
   };
 }
 
-/** @param options.result For a query that is followed as a whole: its key and its order. */
+/** @param options.result For a materialised query: its key and its order. */
 export function ackMessage(options: {
   subscriptionId: string;
   control: BatchControl;

@@ -78,7 +78,7 @@ function showsSame(
 export type ResultResume = ResumeOf<ResultPlan>;
 
 /**
- * Checks that a query that is followed as a whole reads the same tables and views as at its
+ * Checks that a materialised query reads the same tables and views as at its
  * position, with the same columns.
  *
  * @throws {SubscriptionError} RESUME_EXPIRED, SCHEMA_CHANGED

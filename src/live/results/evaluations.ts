@@ -1,5 +1,5 @@
 /**
- * Schedules the evaluation of queries that are followed as a whole.
+ * Schedules the evaluation of materialised queries.
  *
  *     commit ──► group is due ──► its rest is over? ──► queue ──► evaluated ──► rests
  *

@@ -1,5 +1,5 @@
 /**
- * One subscription to a query that is followed as a whole.
+ * One subscription to a materialised query.
  *
  *     loading ──last batch──► behind ──everything sent──► following
  *        ▲  │                  ▲  ▲                          │

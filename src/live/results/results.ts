@@ -1,5 +1,5 @@
 /**
- * Keeps the groups of all queries that are followed as a whole. The class finds the group of a
+ * Keeps the groups of all materialised queries. The class finds the group of a
  * query, and the groups that a commit or a changed definition concerns.
  */
 import type { Seq } from "../../base/seq.ts";

@@ -342,7 +342,7 @@ export class EventStream implements LiveSink, OpenConnection {
   #idOf(message: DataMessage): number | undefined {
     if (message.type !== "change") return message.batch_control.last_seq_id ?? undefined;
     const { commit_end: isCommitEnd, commit_seq: commitSeq } = message;
-    // A query that is followed as a whole has a valid position only after all changes of a commit.
+    // A materialised query has a valid position only after all changes of a commit.
     if (isCommitEnd !== undefined) return isCommitEnd && !this.#isLoading ? commitSeq : undefined;
     if (this.#isLoading && this.#options.isNetReplay) return undefined;
     const last = message.rows.at(-1) ?? message.old_values?.at(-1);

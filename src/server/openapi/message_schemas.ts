@@ -103,13 +103,13 @@ const OPTIONS = bodyOf<SubscribeOptions>({
   claims: optional({
     type: ["string", "null"],
     description:
-      "Resume: claims of the subscription_ack of the subscription from which the client has its position",
+      "Resume: the claims from the subscription_ack of the subscription whose position the client resumes from",
   }),
   way: optional({
     type: ["string", "null"],
     enum: ["maintained", "evaluated"],
     description:
-      "How the result is kept current if the query is followed as a whole; the server chooses if absent",
+      "How the result of a materialised query is kept current; the server chooses if absent",
   }),
 });
 
@@ -279,7 +279,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
       type: "array",
       items: TEXT,
       description:
-        "If the query is followed as a whole, not row by row: the columns that make up _key; empty if _key is derived from all values in the row",
+        "If the query is materialised, not followed row by row: the columns that make up _key; empty if _key is derived from all values in the row",
     }),
     sort: optional({
       type: "array",
@@ -323,7 +323,7 @@ export const MESSAGE_SCHEMAS: Readonly<Record<MessageSchemaName, Schema>> = {
     commit_end: optional({
       ...FLAG,
       description:
-        "If the query is followed as a whole, not row by row: whether this is the last message of the commit, after which the rows equal the result of the query at commit_seq",
+        "If the query is materialised, not followed row by row: whether this is the last message of the commit, after which the rows equal the result of the query at commit_seq",
     }),
   }),
   SocketError: ERROR_MESSAGE,

@@ -116,7 +116,7 @@ export const AUTH_OPERATIONS: Readonly<
     id: "logout",
     tag: "auth",
     summary: "End the session of the token, or all sessions of its user",
-    description: "Succeeds without a token, too.",
+    description: "Also succeeds without a token.",
     access: "any token or none",
     body: { content: jsonOf("LogoutRequest"), required: false },
     answers: {

@@ -100,7 +100,7 @@ const RETRY: Optional = {
   optional: { ...COUNT, description: "Equals the header Retry-After" },
 };
 
-const USER: Schema = { ...TEXT, description: "Login name; the field may be called username, too" };
+const USER: Schema = { ...TEXT, description: "Login name; the field may also be called username" };
 
 const ERROR: Schema = bodyOf<ErrorBody>({
   code: { ...TEXT, description: "A machine word, e.g. TABLE_NOT_FOUND" },
@@ -338,7 +338,7 @@ export const SCHEMAS: Readonly<Record<SchemaName, Schema>> = {
   SetupRequest: strictBodyOf<SetupRequestBody>({
     user: {
       ...USER,
-      description: "Login name of the first DBA, not root; the field may be called username, too",
+      description: "Login name of the first DBA, not root; the field may also be called username",
     },
     password: PASSWORD,
     root_password: PASSWORD,

@@ -65,7 +65,7 @@ function columnOf(
   if (count < 2) return found;
   throw new DatabaseError(
     "AMBIGUOUS_COLUMN",
-    `Cannot find out which column "${name}" means: ${count} tables have one`,
+    `Cannot resolve column "${name}": ${count} tables have a column with this name`,
     { position: _location.start, hint: "name its table: table.column" },
   );
 }

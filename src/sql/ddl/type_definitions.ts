@@ -427,7 +427,7 @@ function refuseUsed(
       { position, hint: "drop the columns first" },
     );
   }
-  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: ${shownUsers(users)} use it`, {
+  throw new DatabaseError("DEPENDENT_OBJECTS", `${what}: it is used by ${shownUsers(users)}`, {
     position,
     hint: "drop the columns first",
   });

@@ -170,7 +170,7 @@ export function noSystemView(
     position: node._location.start,
     hint:
       near === undefined
-        ? "SELECT table_schema, table_name FROM information_schema.tables lists those that there are"
+        ? "SELECT table_schema, table_name FROM information_schema.tables lists the existing ones"
         : `did you mean ${near}?`,
   });
 }

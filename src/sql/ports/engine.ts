@@ -232,7 +232,7 @@ export interface LiveRequest {
   readonly params: readonly SqlParameter[];
   readonly namespace?: string;
   /**
-   * Whether a query that is followed as a whole has to be maintained from the changes of its
+   * Whether a materialised query has to be maintained from the changes of its
    * tables, or evaluated again. If absent, the engine chooses.
    */
   readonly way?: "maintained" | "evaluated" | undefined;
@@ -480,7 +480,7 @@ export interface ResultMaintainer {
   readonly bytes: number;
 }
 
-/** A query that is followed as a whole. */
+/** A materialised query. */
 export interface ResultPlan {
   readonly principal: Principal;
   readonly tables: readonly ResultTable[];

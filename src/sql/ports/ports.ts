@@ -60,7 +60,7 @@ export interface LiveMatch {
   readonly testedGroups: number;
 }
 
-/** The open subscriptions to a query that is followed as a whole, for EXPLAIN SUBSCRIBE TO. */
+/** The open subscriptions to a materialised query, for EXPLAIN SUBSCRIBE TO. */
 export interface ResultMatch {
   readonly subscriptions: number;
   /** The bytes of the rows that are stored for the query. */

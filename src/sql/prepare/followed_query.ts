@@ -1,5 +1,5 @@
 /**
- * Plans queries that are followed as a whole, for one subscriber: with the caller's rights, the
+ * Plans materialised queries, for one subscriber: with the caller's rights, the
  * values of the parameters, and the owner of the rows.
  */
 import type { Principal } from "../../auth/mod.ts";
@@ -36,7 +36,7 @@ import type { MaintainedPlan } from "./maintained_plans.ts";
 import { type NextChange, nextChangeOf } from "./next_change.ts";
 import type { PreparedQuery } from "./prepared.ts";
 
-/** A bound query that is followed as a whole, for one subscriber. */
+/** A bound materialised query, for one subscriber. */
 export interface WholeQuery {
   readonly text: FollowedText;
   readonly way: LiveRequest["way"];

@@ -1,5 +1,5 @@
 /**
- * Binds the texts of queries that are followed as a whole: either the query is evaluated again
+ * Binds the texts of materialised queries: either the query is evaluated again
  * after each change to its tables, or its result is maintained from these changes.
  *
  * A plan is an ordinary statement. Columns that identify or order the rows are added to the select
@@ -53,7 +53,7 @@ import { boundFor, type PreparedQuery, prepare } from "./prepared.ts";
 import { watchOf } from "./statement_watch.ts";
 import { mayReadTombstones } from "./tombstone_reads.ts";
 
-/** A bound query that is followed as a whole, for any subscriber. */
+/** A bound materialised query, for any subscriber. */
 export interface FollowedText {
   /** The query as its author wrote it. */
   readonly written: SelectStatement;

@@ -281,7 +281,7 @@ export function followedNode(
   if (node === undefined || second !== undefined) {
     throw new DatabaseError(
       "INVALID_SQL",
-      "Cannot subscribe to several statements: a subscription needs a single SELECT",
+      "Cannot subscribe to several statements: a subscription accepts a single SELECT",
     );
   }
   if (parsed.parameterCount !== parameterCount) {
@@ -363,7 +363,7 @@ function refuseUnfixed(select: BoundSelect, node: SelectFromStatement): void {
   for (const name of volatileCalls(select)) {
     if (FIXED_FUNCTIONS.has(name)) continue;
     const position = startOfCall(node, name);
-    // A query that reads the time may still be followed as a whole.
+    // A query that reads the time may still be materialised.
     if (isClockFunction(name))
       throw new NotRowByRow("the time", { _location: { start: position, end: position } });
     throw unfixedFunction(name, position);

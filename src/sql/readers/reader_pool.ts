@@ -270,7 +270,7 @@ export class ReaderPool {
   #noteUnstarted(reason: string): void {
     const { clock, countMax } = this.#parts;
     this.#openAgainMs = clock.monotonicMs() + OPEN_AGAIN_MS;
-    this.#common.seldomLog.warn("cannot start a reader thread, queries run on fewer", {
+    this.#common.seldomLog.warn("cannot start a reader thread; queries run on fewer threads", {
       open: this.readers.length,
       wanted: countMax,
       reason,

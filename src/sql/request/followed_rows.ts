@@ -1,5 +1,5 @@
 /**
- * Evaluates queries that are followed as a whole. An evaluation is an ordinary statement: it begins
+ * Evaluates materialised queries. An evaluation is an ordinary statement: it begins
  * on the event loop and, if it takes longer than a time slice, is read in another thread.
  */
 import { assert } from "../../base/assert.ts";

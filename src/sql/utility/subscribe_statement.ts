@@ -96,7 +96,7 @@ function rowLines(
   ];
 }
 
-/** A query that is followed as a whole, and the part of the query that is the reason. */
+/** A materialised query, and the part of the query that is the reason. */
 interface PlannedResult {
   readonly query: WholeQuery;
   readonly part: string;
@@ -125,7 +125,7 @@ function resultLines({ part, query }: PlannedResult, match: ResultMatch | undefi
   const { costMs, evaluations = 0, followed = 0, stateBytes = 0, subscriptions = 0 } = match ?? {};
   const cost = costMs === undefined ? "not known yet" : `${costMs.toFixed(1)} ms`;
   return [
-    `The live query is followed as a whole because it has ${part}`,
+    `The live query is materialised because it has ${part}`,
     `  reads: ${names.length === 0 ? "no table" : names.join(", ")}`,
     `  key of a row: ${keyOf(keyFields, nameOf)}`,
     `  order: ${terms.length === 0 ? "none" : terms.join(", ")}`,

@@ -98,7 +98,7 @@ function noteRest(
   listener: CheckListener,
 ): void {
   if (damage === undefined && end.wipeUpTo > end.offset) {
-    const what = `a torn group from byte ${end.offset} to ${end.wipeUpTo}, never acknowledged; the next start cuts it after seq ${lastSeq}`;
+    const what = `a torn group from byte ${end.offset} to ${end.wipeUpTo}, never acknowledged; the next start truncates it after seq ${lastSeq}`;
     listener.onFinding(noteFinding(end.path, what));
   }
   for (const { path, now } of staleNames) {

@@ -104,7 +104,7 @@ export class SpaceGuard {
       ballast.release();
     } else {
       this.#isDiskFull = false;
-      log.info("there is room on the disk again", { path, freeBytes });
+      log.info("the disk has free space again", { path, freeBytes });
     }
   }
 
@@ -156,7 +156,7 @@ export class SpaceGuard {
 function belowReserve(): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP are possible until there is more",
+    "Cannot write: free disk space is below storage.min_free_bytes, so only DELETE and DROP are possible until there is more space",
     { hint: "free some space, or lower storage.min_free_bytes" },
   );
 }
@@ -172,7 +172,7 @@ function noFileLeft(cause: DiskError): DatabaseError {
 export function diskFull(cause?: unknown): DatabaseError {
   return new DatabaseError(
     "DISK_FULL",
-    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is room",
+    "Cannot write: the disk is full, so only DELETE and DROP are possible until there is space",
     { hint: "free some space", cause },
   );
 }

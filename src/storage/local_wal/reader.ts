@@ -93,7 +93,7 @@ export function readWal(options: WalReadOptions, visit: (commit: LoggedCommit) =
   if (damage !== undefined) throw damage;
   const { path, offset, frameNumber, wipeUpTo } = end;
   if (wipeUpTo > offset) {
-    log.warn("cut a torn group at the end of the log", { path, offset });
+    log.warn("truncated a torn group at the end of the log", { path, offset });
   }
   return { files, outdated, staleNames, offset, frameNumber, wipeUpTo, lastSeq };
 }

@@ -330,7 +330,7 @@ export class OpenSegment {
     const { segmentId, tableId } = this.entry;
     const what = `Cannot read ${this.#files.segmentPath(this.entry)}: segment ${segmentId} of table ${tableId}`;
     return this.#isUnreadableNow
-      ? new DatabaseError("DATA_DAMAGED", `${what} could not be read, and is quarantined`, {
+      ? new DatabaseError("DATA_DAMAGED", `${what} could not be read and is quarantined`, {
           hint: UNREADABLE_HINT,
         })
       : new DatabaseError("DATA_DAMAGED", `${what} is damaged and quarantined`, {

@@ -91,7 +91,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     } catch (error) {
       // Safe: the index is rebuilt from the rows of the segment.
       if (!(error instanceof CorruptionError)) throw error;
-      this.#options.log.error("damaged index file, its index is made from the rows", {
+      this.#options.log.error("damaged index file; the index is rebuilt from the rows", {
         path,
         what: error.what,
       });
@@ -111,7 +111,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     const isForGood = !(damage instanceof UnreadableError);
     const did = isForGood
       ? "damaged segment, quarantined"
-      : "segment cannot be read, quarantined until the next start";
+      : "segment cannot be read; quarantined until the next start";
     log.error(did, {
       segment: segmentId,
       table: tableId,
@@ -134,7 +134,7 @@ export class LocalSegmentFiles implements SegmentFiles {
     this.#options.storages.requireThere(segment.entry.home);
     const { manifest, log } = this.#options;
     const { segmentId, tableId } = segment.entry;
-    log.error("segment still cannot be read at the flush of its table, quarantined permanently", {
+    log.error("segment still cannot be read at the flush of its table; quarantined permanently", {
       segment: segmentId,
       table: tableId,
       path: damage.path,

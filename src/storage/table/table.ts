@@ -208,7 +208,7 @@ export class StoredTable {
       throw new DatabaseError(
         "DISK_FULL",
         `Cannot write to ${name}: the disk of storage ${home.storageId} is full`,
-        { hint: `make room in ${home.root}; rows can be deleted in the meantime` },
+        { hint: `free space in ${home.root}; rows can be deleted in the meantime` },
       );
     }
     throw new DatabaseError(

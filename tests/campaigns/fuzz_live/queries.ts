@@ -1,5 +1,5 @@
 /**
- * Generates random queries of every class that can be maintained incrementally.
+ * Generates random queries of every class that can be materialised.
  *
  * Most of them belong to the classes that are maintained change by change: equality joins, groups
  * and windows of ORDER BY … LIMIT. A query with a LIMIT orders its rows completely, because two

@@ -1,5 +1,5 @@
 /**
- * Tests maintained queries that compare columns with the current time. Rows must appear and
+ * Tests materialised queries that compare columns with the current time. Rows must appear and
  * disappear at the exact moment at which the SELECT would return a different result, without a
  * commit and without checking the clock repeatedly.
  */
@@ -240,5 +240,5 @@ test("EXPLAIN SUBSCRIBE TO reports that time changes the rows", async () => {
   expect(lines.flat()).toContain(
     "  evaluated: after a commit that changes one of these, and when time changes a comparison with the clock, taking at most a quarter of the time",
   );
-  expect(lines[0]).toEqual(["The live query is followed as a whole because it has the time"]);
+  expect(lines[0]).toEqual(["The live query is materialised because it has the time"]);
 });

@@ -1,6 +1,6 @@
 /**
- * Tests maintained queries through the database: after every commit, the rows of a subscriber must
- * equal the result of the SELECT.
+ * Tests materialised queries through the database: after every commit, the rows of a subscriber
+ * must equal the result of the SELECT.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -255,7 +255,7 @@ test("subscriptions to the same query share an evaluation and its rows, even acr
   const first = await current(follow(sql));
   const second = await current(follow(sql, { id: "other", as: principalFor(database, "bo") }));
   const explained = (await run(`EXPLAIN SUBSCRIBE TO ${sql}`)).map(([line]) => String(line));
-  expect(explained[0]).toBe("The live query is followed as a whole because it has an aggregate");
+  expect(explained[0]).toBe("The live query is materialised because it has an aggregate");
   expect(explained.at(-1)).toMatch(
     /^ {2}group: 2 open subscription\(s\) share it and its rows, [1-9]\d* bytes$/,
   );

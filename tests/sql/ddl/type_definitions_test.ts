@@ -93,7 +93,7 @@ describe("a type is refused:", () => {
     ],
     [
       "DROP TYPE app.mood",
-      "DEPENDENT_OBJECTS: Cannot drop type app.mood: column app.people.m, table app.people use it",
+      "DEPENDENT_OBJECTS: Cannot drop type app.mood: it is used by column app.people.m, table app.people",
     ],
     [
       "DROP TYPE app.mood CASCADE",
@@ -218,7 +218,7 @@ describe("a row type", () => {
         "SELECT labels, type_kind, fields FROM system.types WHERE type_name = 'paint'",
       ),
     ).toEqual([[null, "row", ["c other.colour", "litres numeric(5,1)"]]]);
-    expect(await failure("DROP TYPE other.colour")).toMatch(/type other.paint use it/);
+    expect(await failure("DROP TYPE other.colour")).toMatch(/it is used by type other.paint/);
     await engine.run(
       "CREATE TABLE other.cans (id INT PRIMARY KEY, p other.paint, ps other.paint[])",
     );
@@ -255,7 +255,7 @@ describe("a row type", () => {
     expect(await failure("CREATE TABLE other.held (id INT PRIMARY KEY, c other.counted)")).toMatch(
       /^UNSUPPORTED_FEATURE/,
     );
-    expect(await failure("DROP DOMAIN other.positive")).toMatch(/type other.counted use it/);
+    expect(await failure("DROP DOMAIN other.positive")).toMatch(/it is used by type other.counted/);
     await engine.run("DROP TYPE other.counted");
     await engine.run("DROP DOMAIN other.positive");
   });

@@ -1,5 +1,5 @@
 /**
- * Tests the evaluation of maintained queries at earlier seqs: it returns the rows that the query
+ * Tests the evaluation of materialised queries at earlier seqs: it returns the rows that the query
  * had at that seq, on the event loop and in readers, through keys, indexes and orders, or reports
  * that the history is gone.
  */
@@ -31,7 +31,7 @@ function plansOf(engine: TestEngine): ResultPlan[] {
       namespace: "app",
       params: [],
     });
-    if (way !== "result") throw new Error("the query is followed as a whole");
+    if (way !== "result") throw new Error("the query is materialised");
     return plan;
   });
 }

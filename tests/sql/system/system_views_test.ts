@@ -325,7 +325,7 @@ test("a missing system view is reported by name, with a similar one that may be 
     return error?.hint;
   };
   const list =
-    "SELECT table_schema, table_name FROM information_schema.tables lists those that there are";
+    "SELECT table_schema, table_name FROM information_schema.tables lists the existing ones";
   expect(await hintOf("system.views")).toBe("did you mean information_schema.views?");
   expect(await hintOf("system.user")).toBe("did you mean system.users?");
   expect(await hintOf("information_schema.nonsense")).toBe(list);

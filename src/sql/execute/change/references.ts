@@ -340,7 +340,7 @@ export function noParent(
 function notFull({ name }: ForeignKeyEntry, table: TableEntry): DatabaseError {
   return new DatabaseError(
     "FOREIGN_KEY_VIOLATION",
-    `Cannot write a row of ${nameOf(table)}: the columns of foreign key "${name}" must be NULL ` +
-      "all together or not at all (MATCH FULL)",
+    `Cannot write a row of ${nameOf(table)}: the columns of foreign key "${name}" must be ` +
+      "either all NULL or all not NULL (MATCH FULL)",
   );
 }
