@@ -19,11 +19,19 @@ const ARRIVALS_HEAP_BYTES = 16 * 2 ** 20;
 /** Counts arrivals of long-lived objects, and collects garbage when enough have arrived. */
 export class Arrivals {
   #count = 0;
+  /** The arrivals since the size of the heap was last read. */
+  #newCount = 0;
 
-  /** Counts one arrival, and collects garbage if it is time. */
-  add(): void {
-    this.#count += 1;
-    if (this.#count % ARRIVALS_PER_COLLECTION !== 0) return;
+  /**
+   * Counts an arrival, and collects garbage if it is time.
+   *
+   * @param weight The number of logins that leave as much garbage.
+   */
+  add(weight: number): void {
+    this.#count += weight;
+    this.#newCount += weight;
+    if (this.#newCount < ARRIVALS_PER_COLLECTION) return;
+    this.#newCount = 0;
     // The contents of typed arrays are not scanned, and not included in this figure.
     const heaps = memoryUsage().heapTotal / ARRIVALS_HEAP_BYTES;
     if (this.#count < heaps * ARRIVALS_PER_COLLECTION) return;

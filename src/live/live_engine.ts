@@ -47,6 +47,7 @@ import {
   requireSameMeaning,
   requireSameResult,
 } from "./replay/resume_meaning.ts";
+import type { ResultMember } from "./results/result_group.ts";
 import type { ResultSubscription, ResultSubscriptionHost } from "./results/result_subscription.ts";
 import { FollowedResults } from "./results/results.ts";
 import { PACE, type Pace, Scheduler, type Ticks, ticksOf } from "./scheduler/scheduler.ts";
@@ -97,6 +98,13 @@ interface LocalLiveEngineOptions {
 
 /** The number in a live id has six bytes, the most that a JavaScript number represents exactly. */
 const NUMBER_BYTES = 6;
+
+/**
+ * The weight of a subscription to a result as an arrival: it leaves about 75 KB of garbage. With
+ * weight 1, the heap keeps 2.0 KB of gaps for each of 10,000 such subscriptions; with this weight,
+ * 0.8 KB.
+ */
+const RESULT_WEIGHT = 12;
 
 type LocalChangeFeed = ChangeFeed<Subscription>;
 
@@ -170,7 +178,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#resultHost = {
       ...this.#host,
       run: (subscription) => this.#scheduler.run(subscription),
-      forget: (subscription) => this.#forgetResult(subscription),
+      forget: (subscription) => this.#discount(subscription),
     };
     this.#results = new FollowedResults({
       store,
@@ -362,8 +370,8 @@ export class LocalLiveEngine implements LiveEngine {
    * Collects all subscriptions from their groups. A separate set would cost one more entry per idle
    * subscription.
    */
-  #all(): (Subscription | ResultSubscription)[] {
-    const all: (Subscription | ResultSubscription)[] = [...this.#results.subscriptions];
+  #all(): (Subscription | ResultMember)[] {
+    const all: (Subscription | ResultMember)[] = [...this.#results.subscriptions()];
     for (const feed of this.#feeds.all()) {
       for (const group of feed.groups) for (const member of group.members()) all.push(member);
     }
@@ -529,12 +537,7 @@ export class LocalLiveEngine implements LiveEngine {
     this.#countByUser.set(principal.userId, this.countOfUser(principal.userId) + 1);
     backpressure.subscriptionCount += 1;
     backpressure.sink.backpressure = backpressure;
-    this.#arrivals.add();
-  }
-
-  #forgetResult(subscription: ResultSubscription): void {
-    this.#results.forget(subscription);
-    this.#discount(subscription);
+    this.#arrivals.add(subscription instanceof Subscription ? 1 : RESULT_WEIGHT);
   }
 
   #forget(subscription: Subscription): void {

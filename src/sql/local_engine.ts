@@ -221,7 +221,7 @@ export class LocalSqlEngine implements SqlEngine {
     const ledger = this.#newLedger(undefined);
     const texts = this.#texts;
     const query = planFollowedQuery(this.#deps, request, { principal, ledger, texts });
-    return { way: "result", plan: new FollowedResult(this.#deps, query, request) };
+    return { way: "result", plan: new FollowedResult(this.#deps, query) };
   }
 
   #newLedger(timeoutMs: number | undefined): RequestLedger {

@@ -15,7 +15,7 @@ function collectionsAt(heapBytes: number, arrivalCount: number): number[] {
   const at: number[] = [];
   for (let count = 1; count <= arrivalCount; count += 1) {
     const before = collect.mock.calls.length;
-    arrivals.add();
+    arrivals.add(1);
     if (collect.mock.calls.length > before) at.push(count);
   }
   expect(collect.mock.calls).toEqual(at.map(() => [false]));

@@ -194,20 +194,20 @@ async function parameterLines(server: ServerProcess, options: LiveSqlOptions): P
     }),
   });
   const few = await costUnder(server, { count: 10, queryOf: ordersOf }, changes(10));
-  const bytes = await bytesOfFollower(server, { count: userCount, queryOf: ordersOf });
+  // No user has these numbers, so the results are empty.
+  const nobodys = (index: number): Subscribed => ordersOf(userCount + index);
+  const empty = await bytesOfFollower(server, { count: userCount, queryOf: nobodys });
+  const full = await bytesOfFollower(server, { count: userCount, queryOf: ordersOf });
   const many = await costUnder(server, { count: userCount, queryOf: ordersOf }, changes(userCount));
   const job = `orders of a user, ${userCount.toLocaleString("en")} followers`;
   return [
     cpuLine(`${job}: processor time of a change that touches one`, many.cpuUs),
     cpuLine("orders of a user, 10 followers: processor time of such a change", few.cpuUs),
     ratioLine(`${job}, against 10`, many.cpuUs / few.cpuUs, 2),
-    {
-      job: `${job}: memory of each`,
-      unit: "KB",
-      isRate: false,
-      values: { Tidemark: bytes / 1000 },
-      target: { atMost: 2 },
-    },
+    { ...memoryLine(`${job}: memory of each without rows`, empty.all), target: { atMost: 2 } },
+    { ...memoryLine(`${job}: objects of each without rows`, empty.objects), target: { atMost: 2 } },
+    memoryLine(`${job}: memory of each with four rows`, full.all),
+    memoryLine(`${job}: objects of each with four rows`, full.objects),
   ];
 }
 
@@ -268,6 +268,10 @@ async function withFollower<Result>(
 
 function cpuLine(job: string, us: number): Line {
   return { job, unit: "µs", isRate: false, values: { Tidemark: us } };
+}
+
+function memoryLine(job: string, bytes: number): Line {
+  return { job, unit: "KB", isRate: false, values: { Tidemark: bytes / 1000 } };
 }
 
 function rateLine(job: string, rate: number): Line {

@@ -19,6 +19,9 @@ const REST_PER_COST = 3;
  */
 const REST_MS_MIN = 5;
 
+/** The number of turns that are kept before those whose rest is over are forgotten. */
+const TURNS_MIN = 64;
+
 /** The maximum number of concurrent evaluations, in readers and on the event loop. */
 const UNDER_WAY_MAX = 4;
 
@@ -46,6 +49,8 @@ interface Turn {
 export class Evaluations<Each extends Evaluated> {
   readonly #clock: Clock;
   readonly #turns = new Map<Each, Turn>();
+  /** The number of turns at which those whose rest is over are forgotten. */
+  #turnsMax = TURNS_MIN;
   readonly #queue = new Set<Each>();
   #underWayCount = 0;
   #isPumping = false;
@@ -107,8 +112,19 @@ export class Evaluations<Each extends Evaluated> {
       cancelTimer: undefined,
       mayRest: true,
     };
+    if (this.#turns.size >= this.#turnsMax) this.#forgetRested();
     this.#turns.set(each, turn);
     return turn;
+  }
+
+  /** Thousands of idle queries keep no turn. */
+  #forgetRested(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [each, { cancelTimer, isUnderWay, restUntilMs }] of this.#turns) {
+      const isWaiting = isUnderWay || cancelTimer !== undefined || this.#queue.has(each);
+      if (!isWaiting && restUntilMs <= nowMs) this.#turns.delete(each);
+    }
+    this.#turnsMax = Math.max(TURNS_MIN, 2 * this.#turns.size);
   }
 
   #enqueue(each: Each): void {

@@ -176,11 +176,12 @@ export class ResultFeed implements Evaluated {
   #countKept(): void {
     const { budget, source } = this.#options;
     for (const index of source.kept) {
-      if (!budget.admits(index, index.bytes)) {
+      const consumer = budget.ofIndex(index);
+      if (!budget.admits(consumer, index.bytes)) {
         for (const group of this.#all()) group.stopFollowing();
         return;
       }
-      budget.set(index, index.bytes);
+      budget.set(consumer, index.bytes);
     }
   }
 

@@ -19,15 +19,15 @@ import type {
   FollowedPlan,
   JoinChangeSource,
   JoinChanges,
+  LiveRow,
   ResultEvaluation,
   ResultMaintainer,
   ResultMatch,
   ResultPlan,
 } from "../../sql/mod.ts";
 import type { Store } from "../../storage/mod.ts";
-import { SubscriptionError } from "../contract/live.ts";
+import { type LiveSubscription, SubscriptionError } from "../contract/live.ts";
 import { codeAfterRefusal, ending } from "../contract/live_errors.ts";
-import type { QuerySpec } from "../delivery/groups.ts";
 import type { Evaluated, Evaluations } from "./evaluations.ts";
 import type { FedGroup, ResultFeed } from "./result_feed.ts";
 import { StepMessages, withReasons } from "./result_messages.ts";
@@ -43,9 +43,10 @@ import {
 } from "./result_state.ts";
 import type { StateBudget } from "./state_budget.ts";
 
-/** The part of a subscription that its group uses. */
-export interface ResultMember {
-  readonly id: string;
+/** The part of a subscription that its group, and the lists of all subscriptions, use. */
+export interface ResultMember extends Pick<LiveSubscription, "id" | "state"> {
+  readonly liveId: string;
+  readonly lagMs: number | undefined;
   readonly principal: Principal;
   readonly spec: SubscriptionSpec;
   /** The older state that the member still has because it has not received the newest state. */
@@ -56,6 +57,7 @@ export interface ResultMember {
   wake(): void;
   end(message: ErrorMessage): void;
   fail(error: unknown): void;
+  row(): LiveRow;
 }
 
 export interface ResultStep {
@@ -93,8 +95,8 @@ const REFRESH_MS = 1000;
 const RETRY_MS = 250;
 
 export class ResultGroup implements Evaluated, FedGroup {
-  /** The query as the subscribers sent it. */
-  readonly asked: QuerySpec;
+  /** The memory that the budget counts for the group. */
+  countedBytes = 0;
   readonly #host: ResultHost;
   readonly #members = new FewItems<ResultMember>();
   #plan: ResultPlan;
@@ -114,7 +116,10 @@ export class ResultGroup implements Evaluated, FedGroup {
   /** The keys of changed rows; undefined until the first change after an evaluation. */
   #changedKeys: ChangedKeys | undefined;
   #shape: ResultShape;
-  #state: ResultState | undefined;
+  /** The rows at {@linkcode #seq}; undefined before the first evaluation. */
+  #rows: ResultState["rows"] | undefined;
+  #seq: Seq = SEQ_ZERO;
+  #changedSeq: Seq = SEQ_ZERO;
   #isDue = true;
   /** The seq of the evaluation that produced the newest state. */
   #evaluatedSeq: Seq = SEQ_ZERO;
@@ -129,9 +134,8 @@ export class ResultGroup implements Evaluated, FedGroup {
   #cancelRefresh: CancelTimer | undefined;
   #isClosed = false;
 
-  constructor(host: ResultHost, plan: ResultPlan, asked: QuerySpec) {
+  constructor(host: ResultHost, plan: ResultPlan) {
     this.#host = host;
-    this.asked = asked;
     this.#plan = plan;
     this.#shape = shapeOf(plan);
   }
@@ -154,12 +158,18 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /** The newest state; undefined before the first evaluation. */
   get state(): ResultState | undefined {
-    const state = this.#state;
+    if (this.#rows === undefined) return undefined;
     const isOld = this.#isDue || this.#isUnderWay || this.#plan.changesByTime;
-    if (state === undefined || isOld) return state;
-    const seq = this.#feed?.seq ?? this.#host.store.visibleSeq;
-    if (state.seq < seq) this.#state = { ...state, seq };
-    return this.#state;
+    const seq = isOld ? this.#seq : (this.#feed?.seq ?? this.#host.store.visibleSeq);
+    if (seq > this.#seq) this.#seq = seq;
+    return this.#lastState;
+  }
+
+  /** The newest rows, at the seq that the group has reached. */
+  get #lastState(): ResultState | undefined {
+    const rows = this.#rows;
+    if (rows === undefined) return undefined;
+    return { rows, seq: this.#seq, changedSeq: this.#changedSeq };
   }
 
   /** Whether the group waits for its review after a changed definition. */
@@ -169,14 +179,10 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /** The memory of all states that the group and its members keep. */
   get stateBytes(): number {
-    const states = new Map<unknown, number>();
-    const add = (state: ResultState | undefined): void => {
-      if (state !== undefined) states.set(state.rows, state.bytes);
-    };
-    add(this.#state);
-    for (const { heldState } of this.#members) add(heldState);
+    const versions = new Set([this.#rows]);
+    for (const { heldState } of this.#members) versions.add(heldState?.rows);
     let bytes = this.#maintainer?.bytes ?? 0;
-    for (const each of states.values()) bytes += each;
+    for (const rows of versions) bytes += rows?.bytes ?? 0;
     return bytes;
   }
 
@@ -201,7 +207,7 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   join(member: ResultMember): void {
     this.#members.add(member);
-    if (this.#state === undefined || this.#isDue) this.#host.evaluations.request(this);
+    if (this.#rows === undefined || this.#isDue) this.#host.evaluations.request(this);
   }
 
   leave(member: ResultMember): void {
@@ -255,7 +261,7 @@ export class ResultGroup implements Evaluated, FedGroup {
       this.#evaluation = this.#newEvaluation();
       const rows = await this.#evaluation.result;
       if (isVoid()) return true;
-      const before = this.#state;
+      const before = this.#lastState;
       const pause = pauser(this.#host.clock);
       const check = (bytes: number): void => this.#host.budget.check(this, bytes);
       const made = await newState(rows, { before, shape: this.#shape, pause, check });
@@ -284,7 +290,9 @@ export class ResultGroup implements Evaluated, FedGroup {
     const maintainer = this.#maintainer;
     if (maintainer === undefined || maintainer.source.kept.length === 0) return;
     const { budget } = this.#host;
-    const isPrepared = await maintainer.prepare((index, bytes) => budget.admits(index, bytes));
+    const isPrepared = await maintainer.prepare((index, bytes) => {
+      return budget.admits(budget.ofIndex(index), bytes);
+    });
     if (isPrepared || this.#maintainer !== maintainer) return;
     this.#maintainer = undefined;
     this.#host.watch(this);
@@ -325,7 +333,7 @@ export class ResultGroup implements Evaluated, FedGroup {
   }
 
   follow(joined: JoinChanges): void {
-    const before = this.#state;
+    const before = this.#lastState;
     const feed = this.#feed;
     if (before === undefined || feed === undefined || this.#isClosed) return;
     try {
@@ -360,9 +368,11 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   /** Adopts a new state, and sends the members the difference from the previous one. */
   #become({ changes, state }: NewState): void {
-    const before = this.#state;
-    this.#state = state;
-    const { seq } = state;
+    const before = this.#lastState;
+    const { changedSeq, rows, seq } = state;
+    this.#rows = rows;
+    this.#seq = seq;
+    this.#changedSeq = changedSeq;
     this.#evaluatedSeq = seq;
     // The feed notifies the members that wait for this seq.
     if (changes.length === 0 && this.#feed !== undefined) return;
@@ -396,7 +406,7 @@ export class ResultGroup implements Evaluated, FedGroup {
     const { budget, clock } = this.#host;
     const rows = await this.#plan.evaluate(seq).result;
     const { state } = await newState(rows, {
-      before: this.#state,
+      before: this.#lastState,
       shape: this.#shape,
       pause: pauser(clock),
       check: (bytes) => budget.check(this, bytes),
@@ -441,7 +451,7 @@ export class ResultGroup implements Evaluated, FedGroup {
 
   #failed(error: unknown): void {
     const isBusy = error instanceof DatabaseError && error.code === "LIMIT_EXCEEDED";
-    if (isBusy && this.#state !== undefined) {
+    if (isBusy && this.#rows !== undefined) {
       this.#host.evaluations.postpone(this, RETRY_MS);
       this.noteChange();
       return;

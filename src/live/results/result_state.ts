@@ -15,7 +15,7 @@ import { digestKey, shortKey } from "../../base/short_key.ts";
 import type { SchemaField, WireCell, WireRow } from "../../protocol/mod.ts";
 import type { JoinChanges, ResultChanges, ResultPlan, ResultRows } from "../../sql/mod.ts";
 import type { LiveChange } from "../program/live_program.ts";
-import { type KeptRow, StateRows } from "./state_rows.ts";
+import { type KeptRow, type StateRows, stateRows } from "./state_rows.ts";
 
 export interface ResultState {
   /** The seq at which the query returns these rows. */
@@ -23,8 +23,6 @@ export interface ResultState {
   /** The seq of the last commit that changed a table of the query, as far as it was followed. */
   readonly changedSeq: Seq;
   readonly rows: StateRows;
-  /** The approximate memory of all rows. */
-  readonly bytes: number;
 }
 
 export interface NewState {
@@ -78,8 +76,9 @@ export async function newState(
     if (!isKept && before !== undefined) changes.push(shape.changeTo(row, old, seq));
   }
   check(bytes);
-  if (before === undefined)
-    return { state: { seq, changedSeq, rows: new StateRows(kept), bytes }, changes: [] };
+  if (before === undefined) {
+    return { state: { seq, changedSeq, rows: stateRows(kept, bytes) }, changes: [] };
+  }
   if (foundCount < before.rows.size) {
     for (const row of before.rows.values()) {
       if (!kept.has(row.key)) changes.push(shape.deletion(row, seq));
@@ -87,8 +86,8 @@ export async function newState(
   }
   // An evaluation may return rows with equal sort keys in a different order, which does not count
   // as a change.
-  if (changes.length === 0) return { state: { ...before, seq, changedSeq }, changes };
-  const state = { seq, changedSeq, rows: new StateRows(kept), bytes };
+  if (changes.length === 0) return { state: { rows: before.rows, seq, changedSeq }, changes };
+  const state = { seq, changedSeq, rows: stateRows(kept, bytes) };
   return { state, changes: inOrder(changes) };
 }
 
@@ -110,7 +109,7 @@ export function changedState(
   const gone = new Map(keysGone.map((key) => [key, undefined]));
   const changed = new Map<string, KeptRow | undefined>(gone);
   const changes: LiveChange[] = [];
-  let { bytes } = before;
+  let { bytes } = before.rows;
   for (const given of added) {
     const { cells, rowSeq } = shape.partsOf(given, seqs);
     const key = keys.ofAdded(cells);
@@ -130,8 +129,10 @@ export function changedState(
     bytes -= bytesOf(old);
     changes.push(shape.deletion(old, seq));
   }
-  if (changes.length === 0) return { state: { ...before, seq, changedSeq: seq }, changes };
-  const state = { seq, changedSeq: seq, rows: before.rows.with(changed), bytes };
+  if (changes.length === 0) {
+    return { state: { rows: before.rows, seq, changedSeq: seq }, changes };
+  }
+  const state = { seq, changedSeq: seq, rows: before.rows.with(changed, bytes) };
   return { state, changes: inOrder(changes) };
 }
 
@@ -281,7 +282,7 @@ export function schemaOf(fields: readonly SchemaField[]): SchemaField[] {
 /** Finds the keys of rows that are removed from or added to a state. */
 export class ChangedKeys {
   readonly #fields: readonly number[] | undefined;
-  /** The number of equal rows, by digest; unused if fields identify a row. */
+  /** The number of equal rows, by digest; empty if fields identify a row. */
   readonly #counts = new Map<string, number>();
 
   constructor({ keyFields }: ResultShape, { rows }: Pick<ResultState, "rows">) {

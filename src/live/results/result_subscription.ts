@@ -109,10 +109,12 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
     return liveIdOf(this.#number);
   }
 
-  /** The specification as the client sent it. The query is stored once for the group. */
+  /** The specification in the terms of the plan, which stores the query once for the group. */
   get spec(): SubscriptionSpec {
     const options = this.#options;
-    return { ...this.group.asked, id: this.id, ...(options === undefined ? {} : { options }) };
+    const { namespace, params, sql } = this.group.plan;
+    const query = { sql, params, namespace_id: namespace };
+    return { ...query, id: this.id, ...(options === undefined ? {} : { options }) };
   }
 
   get state(): SubscriptionState {
@@ -205,7 +207,7 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   fail(error: unknown): void {
     const message = endingFor(this.id, error, "reading");
     const host = this.#host;
-    const { sql } = this.group.asked;
+    const { sql } = this.group.plan;
     const fields = { live_id: this.liveId, user: this.principal.userId, sql };
     if (message.code === "SUBSCRIPTION_FAILED") {
       if (isExpected(error))
@@ -216,12 +218,12 @@ export class ResultSubscription implements LiveSubscription, ResultMember, Advan
   }
 
   row(): LiveRow {
-    const { asked, plan, stateBytes } = this.group;
+    const { plan, stateBytes } = this.group;
     return liveRowOf(this, {
       clock: this.#host.clock,
       createdMs: this.#createdMs,
       tableIds: plan.tables.map(({ tableId }) => tableId),
-      query: asked.sql,
+      query: plan.sql,
       options: this.#options,
       position: this.position,
       stateBytes,

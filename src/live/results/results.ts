@@ -5,11 +5,10 @@
 import type { Seq } from "../../base/seq.ts";
 import type { JoinChangeSource, ResultPlan, ResultTable } from "../../sql/mod.ts";
 import type { ChangedPartition } from "../../storage/mod.ts";
-import type { QuerySpec } from "../delivery/groups.ts";
 import type { Start } from "../subscription/subscribe_options.ts";
 import { type Evaluated, Evaluations } from "./evaluations.ts";
 import { ResultFeed } from "./result_feed.ts";
-import { isSameResult, ResultGroup, type ResultHost } from "./result_group.ts";
+import { isSameResult, ResultGroup, type ResultHost, type ResultMember } from "./result_group.ts";
 import { ResultReader } from "./result_reader.ts";
 import type { ResultState } from "./result_state.ts";
 import { ResultSubscription, type ResultSubscriptionOptions } from "./result_subscription.ts";
@@ -43,13 +42,12 @@ export class FollowedResults {
   readonly #host: ResultHost;
   /** The groups that further subscribers join, by the fingerprints of their plans. */
   readonly #groups = new Map<string, ResultGroup>();
-  /** All groups, including groups that a newer one has replaced in `#groups`. */
-  readonly #all = new Set<ResultGroup>();
+  /** The groups that still have subscribers, but that a newer group has replaced in `#groups`. */
+  readonly #replaced = new Set<ResultGroup>();
   /** The feeds, and the groups without a feed, by the id of each table that they read. */
   readonly #byTable = new Map<number, Set<TableReader>>();
   readonly #feeds = new Map<JoinChangeSource, ResultFeed>();
   readonly #feedTurns: Evaluations<Evaluated>;
-  readonly #subscriptions = new Set<ResultSubscription>();
 
   constructor({ stateBytesMax, ...options }: FollowedResultsOptions) {
     this.#feedTurns = new Evaluations<Evaluated>(options.clock);
@@ -64,8 +62,9 @@ export class FollowedResults {
     };
   }
 
-  get subscriptions(): Iterable<ResultSubscription> {
-    return this.#subscriptions;
+  /** All subscriptions, which only their groups list. */
+  *subscriptions(): Generator<ResultMember> {
+    for (const group of this.#all()) yield* group.members;
   }
 
   /** Returns the existing group of a query. */
@@ -75,10 +74,8 @@ export class FollowedResults {
 
   /** Opens a subscription; {@linkcode begin} starts it. */
   open({ plan, ...options }: NewResultSubscription): ResultSubscription {
-    const group = this.#joinable(plan) ?? this.#newGroup(plan, options.spec);
-    const subscription = new ResultSubscription({ ...options, group });
-    this.#subscriptions.add(subscription);
-    return subscription;
+    const group = this.#joinable(plan) ?? this.#newGroup(plan);
+    return new ResultSubscription({ ...options, group });
   }
 
   /**
@@ -116,13 +113,8 @@ export class FollowedResults {
     }
   }
 
-  forget(subscription: ResultSubscription): void {
-    this.#subscriptions.delete(subscription);
-  }
-
   /** Marks the groups whose tables changed in commits that have become visible. */
   noteChanges(changed: readonly ChangedPartition[]): void {
-    if (this.#all.size === 0) return;
     for (const { owner, tableId } of changed) {
       for (const reader of this.#byTable.get(tableId) ?? []) {
         if (reader.reads(tableId, owner)) reader.noteChange();
@@ -132,21 +124,22 @@ export class FollowedResults {
 
   /** Reviews the queries that read a table; all queries if a view has changed. */
   review(tableId: number | undefined): void {
-    for (const group of this.#all) {
+    for (const group of this.#all()) {
       const { tables } = group.plan;
       if (tableId === undefined || tables.some((table) => table.tableId === tableId))
         group.review();
     }
   }
 
-  #newGroup(plan: ResultPlan, { namespace_id, params, sql }: QuerySpec): ResultGroup {
-    const asked: QuerySpec = {
-      sql,
-      ...(params !== undefined && { params }),
-      ...(namespace_id !== undefined && { namespace_id }),
-    };
-    const group = new ResultGroup(this.#host, plan, asked);
-    this.#all.add(group);
+  *#all(): Generator<ResultGroup> {
+    yield* this.#groups.values();
+    yield* this.#replaced;
+  }
+
+  #newGroup(plan: ResultPlan): ResultGroup {
+    const group = new ResultGroup(this.#host, plan);
+    const replaced = this.groupOf(plan);
+    if (replaced !== undefined) this.#replaced.add(replaced);
     this.#groups.set(plan.fingerprint, group);
     this.#watch(group, plan.tables);
     return group;
@@ -154,7 +147,7 @@ export class FollowedResults {
 
   #forgetGroup(group: ResultGroup): void {
     const { fingerprint, tables } = group.plan;
-    this.#all.delete(group);
+    this.#replaced.delete(group);
     if (this.#groups.get(fingerprint) === group) this.#groups.delete(fingerprint);
     this.#unwatch(group, tables);
   }

@@ -7,12 +7,20 @@ import { DatabaseError } from "../../base/errors.ts";
 /** The share of the memory limit for all queries that one query may use. */
 const QUERY_SHARE = 1 / 4;
 
+/** A query or an index, which keeps the part of the memory that the budget has counted for it. */
+export interface Consumer {
+  countedBytes: number;
+}
+
+/** An index, and the number of queries that share it. */
+interface HeldIndex extends Consumer {
+  holderCount: number;
+}
+
 export class StateBudget {
   readonly #bytesMax: number;
-  readonly #bytesOf = new Map<object, number>();
   #bytes = 0;
-  /** The number of holders of each index that queries share. */
-  readonly #holders = new Map<object, number>();
+  readonly #indexes = new Map<object, HeldIndex>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -23,42 +31,47 @@ export class StateBudget {
     return this.#bytes;
   }
 
+  /** Returns the consumer that stands for an index. */
+  ofIndex(index: object): Consumer {
+    return this.#indexes.get(index) ?? { countedBytes: 0 };
+  }
+
   /** Whether a query or an index may use this many bytes. */
-  admits(query: object, bytes: number): boolean {
-    const others = this.#bytes - (this.#bytesOf.get(query) ?? 0);
+  admits({ countedBytes }: Consumer, bytes: number): boolean {
+    const others = this.#bytes - countedBytes;
     return bytes <= Math.floor(this.#bytesMax * QUERY_SHARE) && others + bytes <= this.#bytesMax;
   }
 
   /** @throws {DatabaseError} MEMORY_EXCEEDED if the query may not use this many bytes. */
-  check(query: object, bytes: number): void {
+  check({ countedBytes }: Consumer, bytes: number): void {
     const queryMax = Math.floor(this.#bytesMax * QUERY_SHARE);
     if (bytes > queryMax) throw tooMuch(`its rows take more than ${queryMax} bytes`);
-    const others = this.#bytes - (this.#bytesOf.get(query) ?? 0);
+    const others = this.#bytes - countedBytes;
     if (others + bytes <= this.#bytesMax) return;
     throw tooMuch(`the rows of all live queries take more than ${this.#bytesMax} bytes`);
   }
 
   /** Records the memory that a query uses; 0 for a query that has ended. */
-  set(query: object, bytes: number): void {
-    this.#bytes += bytes - (this.#bytesOf.get(query) ?? 0);
-    if (bytes === 0) this.#bytesOf.delete(query);
-    else this.#bytesOf.set(query, bytes);
+  set(consumer: Consumer, bytes: number): void {
+    this.#bytes += bytes - consumer.countedBytes;
+    consumer.countedBytes = bytes;
   }
 
   /** Records a further holder of an index. */
   hold(index: object): void {
-    this.#holders.set(index, (this.#holders.get(index) ?? 0) + 1);
+    const held = this.#indexes.get(index) ?? { countedBytes: 0, holderCount: 0 };
+    held.holderCount += 1;
+    this.#indexes.set(index, held);
   }
 
   /** Ends {@linkcode hold}. The last holder gives the memory back. */
   release(index: object): void {
-    const left = (this.#holders.get(index) ?? 1) - 1;
-    if (left > 0) {
-      this.#holders.set(index, left);
-      return;
-    }
-    this.#holders.delete(index);
-    this.set(index, 0);
+    const held = this.#indexes.get(index);
+    if (held === undefined) return;
+    held.holderCount -= 1;
+    if (held.holderCount > 0) return;
+    this.#indexes.delete(index);
+    this.set(held, 0);
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * The rows of a result by key, as an immutable value. A later version takes memory only for its
- * changes.
+ * The rows of a result by key, as an immutable value. Few rows are a list, because most of
+ * thousands of followers have few, and a Map takes 400 bytes. Of many rows, a later version takes
+ * memory only for its changes:
  *
  *     oldest ──old rows──► older ──old rows──► newest: a Map
  *
@@ -21,21 +22,93 @@ export interface KeptRow {
   readonly seq: Seq;
 }
 
+/** One version of the rows. */
+export interface StateRows {
+  readonly size: number;
+  /** The approximate memory of all rows. */
+  readonly bytes: number;
+  get(key: string): KeptRow | undefined;
+  has(key: string): boolean;
+  values(): IterableIterator<KeptRow>;
+  /** Returns the rows after a change. An undefined row removes its key. */
+  with(changed: OldRows, bytes: number): StateRows;
+  /**
+   * Returns the rows that differ in a later version, as they are in this version. Returns undefined
+   * if the later version has to be compared as a whole.
+   */
+  changedUntil(other: StateRows): OldRows | undefined;
+}
+
+/** Up to this many rows, a search through a list takes no longer than a look into a Map. */
+const FEW_ROWS_MAX = 8;
+
+/** @param bytes The approximate memory of all rows. */
+export function stateRows(rows: Map<string, KeptRow>, bytes: number): StateRows {
+  if (rows.size > FEW_ROWS_MAX) return new ManyRows(rows, bytes);
+  return new FewRows([...rows.values()], bytes);
+}
+
 /** Rows by key, as they were before a change; undefined for a key that did not exist. */
 type OldRows = ReadonlyMap<string, KeptRow | undefined>;
 
+class FewRows implements StateRows {
+  readonly #rows: readonly KeptRow[];
+  readonly bytes: number;
+
+  constructor(rows: readonly KeptRow[], bytes: number) {
+    this.#rows = rows;
+    this.bytes = bytes;
+  }
+
+  get size(): number {
+    return this.#rows.length;
+  }
+
+  get(key: string): KeptRow | undefined {
+    return this.#rows.find((row) => row.key === key);
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined;
+  }
+
+  values(): IterableIterator<KeptRow> {
+    return this.#rows.values();
+  }
+
+  with(changed: OldRows, bytes: number): StateRows {
+    const rows = new Map(this.#rows.map((row) => [row.key, row]));
+    change(rows, changed);
+    return stateRows(rows, bytes);
+  }
+
+  changedUntil(other: StateRows): OldRows | undefined {
+    return other === this ? new Map() : undefined;
+  }
+}
+
+/** Replaces rows by key. An undefined row removes its key. */
+function change(rows: Map<string, KeptRow>, changed: OldRows): void {
+  for (const [key, row] of changed) {
+    if (row === undefined) rows.delete(key);
+    else rows.set(key, row);
+  }
+}
+
 interface Later {
-  readonly rows: StateRows;
+  readonly rows: ManyRows;
   readonly old: OldRows;
 }
 
-export class StateRows {
+class ManyRows implements StateRows {
+  readonly bytes: number;
   #rows: Map<string, KeptRow> | undefined;
   #later: Later | undefined;
   #isIterated = false;
 
-  constructor(rows: Map<string, KeptRow>) {
+  constructor(rows: Map<string, KeptRow>, bytes: number) {
     this.#rows = rows;
+    this.bytes = bytes;
   }
 
   get size(): number {
@@ -55,27 +128,19 @@ export class StateRows {
     return this.#own().values();
   }
 
-  /** Returns the rows after a change. An undefined row removes its key. */
-  with(changed: ReadonlyMap<string, KeptRow | undefined>): StateRows {
+  with(changed: OldRows, bytes: number): StateRows {
     const own = this.#own();
     const isKept = this.#isIterated || this.#later !== undefined;
     const rows = isKept ? new Map(own) : own;
     const old = new Map<string, KeptRow | undefined>();
-    for (const [key, row] of changed) {
-      old.set(key, own.get(key));
-      if (row === undefined) rows.delete(key);
-      else rows.set(key, row);
-    }
-    const next = new StateRows(rows);
+    for (const key of changed.keys()) old.set(key, own.get(key));
+    change(rows, changed);
+    const next = new ManyRows(rows, bytes);
     this.#later ??= { rows: next, old };
     if (!isKept) this.#rows = undefined;
     return next;
   }
 
-  /**
-   * Returns the rows that differ in a later version, as they are in this version. Returns undefined
-   * if the other version was not derived from this one.
-   */
   changedUntil(other: StateRows): OldRows | undefined {
     const changed = new Map<string, KeptRow | undefined>();
     if (other === this) return changed;
@@ -98,12 +163,7 @@ export class StateRows {
     const base = later === undefined ? undefined : later.rows.#rows;
     assert(base !== undefined, "a version without rows has a later one with rows");
     const rows = new Map(base);
-    for (const { old } of steps.toReversed()) {
-      for (const [key, row] of old) {
-        if (row === undefined) rows.delete(key);
-        else rows.set(key, row);
-      }
-    }
+    for (const { old } of steps.toReversed()) change(rows, old);
     this.#rows = rows;
     return rows;
   }

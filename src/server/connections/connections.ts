@@ -97,7 +97,7 @@ export class Connections implements ConnectionAccess {
 
   add(connection: OpenConnection): void {
     this.#open.add(connection);
-    this.#arrivals.add();
+    this.#arrivals.add(1);
     const { address } = connection;
     const known = this.#byAddress.get(address);
     if (known === undefined) this.#byAddress.set(address, { address, count: 1 });

@@ -28,7 +28,7 @@ import type { GroupAccess } from "./join_routes.ts";
 import type { JoinShape } from "./join_shape.ts";
 import { isKeyType } from "./key_types.ts";
 import { KeyedBlock } from "./keyed_block.ts";
-import { MaintainedResult, type MaintainedResultOptions } from "./maintained_result.ts";
+import { type FollowedPart, MaintainedResult, partWithoutRows } from "./maintained_result.ts";
 import { NotMaintained } from "./not_maintained.ts";
 import { type JoinPlanOptions, PlannedJoins, type PlanValues } from "./planned_joins.ts";
 import type { StepContexts } from "./query_at.ts";
@@ -73,8 +73,8 @@ export class MaintainedQuery {
   readonly #partition: readonly ((context: ExecutionContext) => Row[number])[];
   readonly #stages: Stages;
   readonly #window: RowWindowOptions | undefined;
-  /** The parts of results without groups and windows, which keep nothing of their own. */
-  #plain: MaintainedResultOptions | undefined;
+  /** The part of results without groups and windows. */
+  #plain: FollowedPart | undefined;
   /** The access by which the rows of a group are found, to compute a minimum again. */
   readonly #groupAccess: GroupAccess | undefined;
 
@@ -133,12 +133,12 @@ export class MaintainedQuery {
    * @param partition The partition that concerns the subscriber.
    * @param newContexts Creates contexts with the values of the subscriber.
    */
-  newResult(partition: string, newContexts: () => StepContexts): MaintainedResult {
+  newResult(partition: string, newContexts: () => StepContexts): FollowedPart {
     const { block, groups, rowsOf } = this.#stages;
     const access = this.#groupAccess;
     if (groups === undefined && this.#window === undefined && block === undefined) {
-      this.#plain ??= { groups, rowsOf, window: undefined, readGroup: undefined };
-      return new MaintainedResult(this.#plain);
+      this.#plain ??= partWithoutRows(rowsOf);
+      return this.#plain;
     }
     const ofBlock = (joined: JoinChanges): RowChanges => {
       const contexts = newContexts();

@@ -39,7 +39,26 @@ export interface MaintainedResultOptions {
 /** The approximate memory of a row that a window keeps in addition to the result. */
 const WINDOW_ROW_BYTES = 200;
 
-export class MaintainedResult {
+/** The part of a maintained query that a subscriber follows. */
+export interface FollowedPart {
+  /** The approximate memory that is kept in addition to the rows of the result. */
+  readonly bytes: number;
+  /** Begins with the rows of the seed. Returns the rows of the result. */
+  begin(seeds: readonly Row[]): readonly Row[];
+  /** Follows changes. Returns undefined if the result has to begin again. */
+  apply(joined: JoinChanges): RowChanges | undefined;
+}
+
+/** Returns the part of a query that keeps no rows of its own. All subscribers share it. */
+export function partWithoutRows(rowsOf: MaintainedResultOptions["rowsOf"]): FollowedPart {
+  return {
+    bytes: 0,
+    begin: (seeds) => seeds,
+    apply: (joined) => unlessRefused(() => rowsOf(joined)),
+  };
+}
+
+export class MaintainedResult implements FollowedPart {
   readonly #options: MaintainedResultOptions;
   #isFollowed = false;
 
@@ -47,13 +66,11 @@ export class MaintainedResult {
     this.#options = options;
   }
 
-  /** The approximate memory that is kept in addition to the rows of the result. */
   get bytes(): number {
     const { groups, window } = this.#options;
     return (groups?.bytes ?? 0) + (window?.rowCount ?? 0) * WINDOW_ROW_BYTES;
   }
 
-  /** Begins with the rows of the seed. Returns the rows of the result. */
   begin(seeds: readonly Row[]): readonly Row[] {
     const { groups, window } = this.#options;
     this.#isFollowed = true;
@@ -63,19 +80,12 @@ export class MaintainedResult {
     return window.shown;
   }
 
-  /** Follows changes. Returns undefined if the result has to begin again. */
   apply(joined: JoinChanges): RowChanges | undefined {
     if (!this.#isFollowed) return undefined;
     this.#isFollowed = false;
-    try {
-      const changes = this.#changesOf(joined);
-      this.#isFollowed = changes !== undefined;
-      return changes;
-    } catch (error) {
-      // The subsequent evaluation finds the rows, or reports why it cannot.
-      if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
-      throw error;
-    }
+    const changes = unlessRefused(() => this.#changesOf(joined));
+    this.#isFollowed = changes !== undefined;
+    return changes;
   }
 
   #changesOf(joined: JoinChanges): RowChanges | undefined {
@@ -90,5 +100,16 @@ export class MaintainedResult {
       window.begin(groups.rows());
     }
     return changesOfRows(before, window.shown);
+  }
+}
+
+/** Returns undefined if changes cannot be followed. The subsequent evaluation finds the rows. */
+function unlessRefused(follow: () => RowChanges | undefined): RowChanges | undefined {
+  try {
+    return follow();
+  } catch (error) {
+    // If the evaluation cannot find the rows either, it reports why.
+    if (error instanceof CannotFollow || error instanceof DatabaseError) return undefined;
+    throw error;
   }
 }

@@ -483,6 +483,10 @@ export interface ResultMaintainer {
 /** A materialised query. */
 export interface ResultPlan {
   readonly principal: Principal;
+  /** The request of a subscriber to these rows, from which the query can be planned again. */
+  readonly sql: string;
+  readonly params: readonly SqlParameter[];
+  readonly namespace: string;
   readonly tables: readonly ResultTable[];
   /**
    * Whether the rows of the query change without a commit, as the rows of system views and of

@@ -50,6 +50,18 @@ export function typedParameters(
 }
 
 /**
+ * Returns parameters with an integer as a number, whether or not its digits were sent as text, so
+ * that equal parameters have one form and take little memory.
+ */
+export function shortParameters(params: readonly SqlParameter[]): readonly SqlParameter[] {
+  return params.map((given) => {
+    if (typeof given !== "object" || given === null || !("number" in given)) return given;
+    const value = Number(given.number);
+    return Number.isSafeInteger(value) && String(value) === given.number ? value : given;
+  });
+}
+
+/**
  * Requires that the statements use every parameter number up to the highest. @throws
  * {DatabaseError} INVALID_PARAMETER
  */

@@ -12,8 +12,8 @@ import type { BoundSelect } from "../bind/bound.ts";
 import type { BoundExpression } from "../bind/bound_expressions.ts";
 import { ownerOf } from "../execute/operators/scan.ts";
 import type { SelectStatement } from "../parse/ast/ast.ts";
-import type { LiveRequest, ResultTable } from "../ports/engine.ts";
-import { typedParameters } from "../ports/parameters.ts";
+import type { LiveRequest, ResultTable, SqlParameter } from "../ports/engine.ts";
+import { shortParameters, typedParameters } from "../ports/parameters.ts";
 import { authorize } from "../rights/requirements.ts";
 import type { ClockTerms } from "./clock_terms.ts";
 import {
@@ -40,6 +40,8 @@ import type { PreparedQuery } from "./prepared.ts";
 export interface WholeQuery {
   readonly text: FollowedText;
   readonly way: LiveRequest["way"];
+  /** The values of the parameters as the subscriber sent them. */
+  readonly params: LiveRequest["params"];
   readonly slots: readonly Value[];
   /** The caller, with an owner number. */
   readonly principal: Principal;
@@ -68,7 +70,8 @@ export function planFollowedQuery(
   { ledger, principal, texts }: WholeQueryCaller,
 ): WholeQuery {
   const { catalog, limits } = deps;
-  const { types, values } = typedParameters(request.params, limits);
+  const params = shortParameters(request.params);
+  const { types, values } = typedParameters(params, limits);
   const namespace = request.namespace ?? DEFAULT_NAMESPACE;
   const owned = withOwner(catalog, principal);
   const place = { sql: request.sql, types, namespace };
@@ -85,7 +88,8 @@ export function planFollowedQuery(
   const query: WholeQuery = {
     text,
     way: request.way,
-    slots: values,
+    params,
+    slots: isSame(values, params) ? params : values,
     principal: owned,
     tables,
     nextChanges: nextChangesOf(deps, clockTerms, owned),
@@ -100,6 +104,14 @@ export function planFollowedQuery(
   };
   if (request.way === "maintained") requireMaintained(maintainedPlanOf(query));
   return query;
+}
+
+/** Returns whether parameters are stored as they were sent, so that one list serves for both. */
+function isSame(
+  values: readonly Value[],
+  params: LiveRequest["params"],
+): params is Extract<SqlParameter, Value>[] {
+  return values.every((value, index) => Object.is(value, params[index]));
 }
 
 const NO_CHANGES: readonly NextChange[] = [];

@@ -55,6 +55,7 @@ import { mayReadTombstones } from "./tombstone_reads.ts";
 
 /** A bound materialised query, for any subscriber. */
 export interface FollowedText {
+  readonly sql: string;
   /** The query as its author wrote it. */
   readonly written: SelectStatement;
   readonly node: SelectStatement;
@@ -157,6 +158,7 @@ export function newFollowedText(
   const clockTerms = clockTermsOf(select);
   const called = [...callsIn(select)].map(({ name }) => name);
   return {
+    sql,
     written,
     node,
     select,

@@ -48,7 +48,12 @@ import type {
   RowSearch,
 } from "../ports/engine.ts";
 import type { SqlLimits } from "../ports/environment.ts";
-import { parseLimitsOf, requireNoGap, typedParameters } from "../ports/parameters.ts";
+import {
+  parseLimitsOf,
+  requireNoGap,
+  shortParameters,
+  typedParameters,
+} from "../ports/parameters.ts";
 import { fieldsOf } from "../result/result.ts";
 import { authorize, meetsAll } from "../rights/requirements.ts";
 import { type BindingDeps, dmlDepsOf } from "./binding_deps.ts";
@@ -498,7 +503,14 @@ export function fingerprintOf(
   );
   const rules = policies.length === 0 ? [] : [{ policies }];
   return shortKey(
-    JSON.stringify([namespace, sql.trim(), params, way ?? null, ...identity, ...rules]),
+    JSON.stringify([
+      namespace,
+      sql.trim(),
+      shortParameters(params),
+      way ?? null,
+      ...identity,
+      ...rules,
+    ]),
   );
 }
 
@@ -512,11 +524,19 @@ function claimsOf({ claims }: Principal): readonly unknown[] {
   return claims === undefined ? [] : [claims];
 }
 
+/** All subscriptions of a connection have one principal, so they share its copy with the owner. */
+const OWNED = new WeakMap<Principal, { readonly catalog: Catalog; readonly owned: Principal }>();
+
 /**
  * Assigns an owner number to a user who subscribes to their own rows, so that even their first row
  * is delivered.
  */
 export function withOwner(catalog: Catalog, principal: Principal): Principal {
   if (principal.owner !== undefined) return principal;
-  return { ...principal, owner: catalog.ownerNumber(principal.userId, { create: true }) };
+  const known = OWNED.get(principal);
+  if (known?.catalog === catalog) return known.owned;
+  const owner = catalog.ownerNumber(principal.userId, { create: true });
+  const owned = { ...principal, owner };
+  OWNED.set(principal, { catalog, owned });
+  return owned;
 }

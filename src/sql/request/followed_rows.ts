@@ -10,12 +10,11 @@ import type { Row, Value } from "../../types/mod.ts";
 import type { ExecutionContext } from "../execute/context/execution_context.ts";
 import { cancelRequest, newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
 import type { IndexedChanges } from "../maintain/join_changes.ts";
-import type { MaintainedResult } from "../maintain/maintained_result.ts";
+import type { FollowedPart } from "../maintain/maintained_result.ts";
 import type { StepContexts } from "../maintain/query_at.ts";
 import type {
   IndexInMemory,
   JoinChanges,
-  LiveRequest,
   ResultChanges,
   ResultEvaluation,
   ResultMaintainer,
@@ -39,82 +38,86 @@ export type FollowedRowsDeps = StatementDeps & Pick<SqlEnvironment, "activity" |
 /**
  * A planned query with the means to evaluate it. It contains only what differs between subscribers.
  */
-export class FollowedResult implements ResultPlan {
+export class FollowedResult implements ResultPlan, WholeQuery {
   readonly #deps: FollowedRowsDeps;
-  readonly #query: WholeQuery;
-  readonly #request: LiveRequest;
+  readonly text: WholeQuery["text"];
+  readonly way: WholeQuery["way"];
+  readonly params: WholeQuery["params"];
+  readonly slots: WholeQuery["slots"];
+  readonly principal: WholeQuery["principal"];
+  readonly tables: WholeQuery["tables"];
+  readonly nextChanges: WholeQuery["nextChanges"];
+  readonly fingerprint: string;
+  readonly claimsKey: WholeQuery["claimsKey"];
 
-  constructor(deps: FollowedRowsDeps, query: WholeQuery, request: LiveRequest) {
+  constructor(deps: FollowedRowsDeps, query: WholeQuery) {
     this.#deps = deps;
-    this.#query = query;
-    this.#request = request;
+    this.text = query.text;
+    this.way = query.way;
+    this.params = query.params;
+    this.slots = query.slots;
+    this.principal = query.principal;
+    this.tables = query.tables;
+    this.nextChanges = query.nextChanges;
+    this.fingerprint = query.fingerprint;
+    this.claimsKey = query.claimsKey;
   }
 
-  get principal(): ResultPlan["principal"] {
-    return this.#query.principal;
+  get sql(): string {
+    return this.text.sql;
   }
 
-  get tables(): ResultPlan["tables"] {
-    return this.#query.tables;
-  }
-
-  get fingerprint(): string {
-    return this.#query.fingerprint;
-  }
-
-  get claimsKey(): string | undefined {
-    return this.#query.claimsKey;
+  get namespace(): string {
+    return this.text.namespace;
   }
 
   get changesByTime(): boolean {
-    return this.#query.text.changesByTime;
+    return this.text.changesByTime;
   }
 
   get readsClock(): boolean {
-    return this.#query.nextChanges.length > 0;
+    return this.nextChanges.length > 0;
   }
 
   get fields(): ResultPlan["fields"] {
-    return this.#query.text.fields;
+    return this.text.fields;
   }
 
   get rowSeq(): ResultPlan["rowSeq"] {
-    return this.#query.text.rowSeq;
+    return this.text.rowSeq;
   }
 
   get keyFields(): ResultPlan["keyFields"] {
-    return this.#query.text.keyFields;
+    return this.text.keyFields;
   }
 
   get sort(): ResultPlan["sort"] {
-    return this.#query.text.sort;
+    return this.text.sort;
   }
 
   get viewsChangedSeq(): number {
-    return this.#query.text.viewsChangedSeq;
+    return this.text.viewsChangedSeq;
   }
 
   get mayRead(): ResultPlan["mayRead"] {
-    return this.#query.text.mayRead;
+    return this.text.mayRead;
   }
 
   expiredBetween(after: Seq, upTo: Seq): ReturnType<ResultPlan["expiredBetween"]> {
-    const { expiring, fields } = this.#query.text;
+    const { expiring, fields } = this.text;
     return expiredIn(expiring, this.#deps, { fields, range: { after, upTo } });
   }
 
   evaluate(at?: Seq): ResultEvaluation {
     const isVisible = at === undefined || at <= this.#deps.store.visibleSeq;
     assert(isVisible, "an earlier seq is visible");
-    const evaluating = { request: this.#request, at, statement: this.#query.text };
-    const { cancel, result } = evaluate(this.#deps, this.#query, evaluating);
+    const { cancel, result } = evaluate(this.#deps, this, { at, statement: this.text });
     return { result: result.then(cellsOf), cancel };
   }
 
   maintainer(): ResultMaintainer | undefined {
-    const plan = maintainedPlanOf(this.#query);
-    if (typeof plan === "string") return undefined;
-    return new Maintainer(this.#deps, this.#query, { plan, request: this.#request });
+    const plan = maintainedPlanOf(this);
+    return typeof plan === "string" ? undefined : new Maintainer(this.#deps, this, plan);
   }
 }
 
@@ -131,30 +134,21 @@ function cellsOf({ rows, ...state }: StatementRows): ResultRows {
 class Maintainer implements ResultMaintainer {
   readonly #deps: FollowedRowsDeps;
   readonly #query: WholeQuery;
-  readonly #plan: MaintainedPlan;
-  readonly #request: LiveRequest;
-  readonly #result: MaintainedResult;
+  readonly #shared: MaintainedPlan["shared"];
+  readonly partition: string;
+  readonly #result: FollowedPart;
 
-  constructor(
-    deps: FollowedRowsDeps,
-    query: WholeQuery,
-    { plan, request }: { plan: MaintainedPlan; request: LiveRequest },
-  ) {
+  constructor(deps: FollowedRowsDeps, query: WholeQuery, { partition, shared }: MaintainedPlan) {
     this.#deps = deps;
     this.#query = query;
-    this.#plan = plan;
-    this.#request = request;
-    const { slots, principal, text } = query;
-    const newContexts = (): StepContexts => text.maintained.newContexts({ principal, slots });
-    this.#result = plan.shared.query.newResult(plan.partition, newContexts);
+    this.#shared = shared;
+    this.partition = partition;
+    const newContexts = (): StepContexts => query.text.maintained.newContexts(query);
+    this.#result = shared.query.newResult(partition, newContexts);
   }
 
   get source(): IndexedChanges {
-    return this.#plan.shared.query.changes;
-  }
-
-  get partition(): string {
-    return this.#plan.partition;
+    return this.#shared.query.changes;
   }
 
   get bytes(): number {
@@ -171,12 +165,9 @@ class Maintainer implements ResultMaintainer {
   }
 
   begin(): ResultEvaluation {
-    const { seed } = this.#plan.shared;
-    const request = this.#request;
     const { cancel, result } = evaluate(this.#deps, this.#query, {
-      request,
       at: undefined,
-      statement: seed,
+      statement: this.#shared.seed,
     });
     return {
       result: result.then(({ rows, ...state }) => {
@@ -199,7 +190,6 @@ class Maintainer implements ResultMaintainer {
 }
 
 interface Evaluating {
-  readonly request: LiveRequest;
   /** The seq at which to read; undefined for the newest visible seq. */
   readonly at: Seq | undefined;
   readonly statement: StatementToRun;
@@ -208,7 +198,7 @@ interface Evaluating {
 function evaluate(
   deps: FollowedRowsDeps,
   query: WholeQuery,
-  { at, request, statement }: Evaluating,
+  { at, statement }: Evaluating,
 ): { readonly result: Promise<StatementRows>; readonly cancel: () => void } {
   const { activity, clock, limits } = deps;
   const ledger = newLedger(clock.monotonicMs(), {
@@ -216,8 +206,9 @@ function evaluate(
     timeoutMsDefault: limits.timeoutMs,
     timeoutMsMax: limits.timeoutMsMax,
   });
-  const { principal } = query;
-  const running = activity.running.begin({ userId: principal.userId, sql: request.sql, ledger });
+  const { principal, text } = query;
+  const request = { sql: text.sql };
+  const running = activity.running.begin({ userId: principal.userId, sql: text.sql, ledger });
   const result = (async (): Promise<StatementRows> => {
     try {
       return await rowsOf(deps, query, { ledger, at, statement });

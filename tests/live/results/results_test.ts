@@ -336,6 +336,43 @@ test("a slow client receives the net difference once it reads again", async () =
   ]);
 });
 
+test("a result has the rows of the SELECT while it grows from few rows to many and shrinks again", async () => {
+  const sql =
+    "SELECT m.id, r.id AS place, r.name FROM app.messages m JOIN app.rooms r ON r.id = m.room";
+  const slow = await current(follow(sql));
+  const follower = await current(follow(sql));
+  const select = async (): Promise<unknown[][]> => sorted(await run(sql));
+  for (let id = 100; id < 110; id += 1) {
+    slow.isFull = id % 3 !== 0;
+    await run(`INSERT INTO app.messages VALUES (${id}, ${1 + (id % 2)}, 'new', 0)`);
+    expect(cellsOf(await current(follower))).toEqual(await select());
+    slow.drain();
+    expect(cellsOf(await current(slow))).toEqual(await select());
+  }
+  for (let id = 100; id < 110; id += 1) {
+    slow.isFull = id % 3 !== 0;
+    await run(`DELETE FROM app.messages WHERE id = ${id}; UPDATE app.rooms SET name = 'n${id}'`);
+    expect(cellsOf(await current(follower))).toEqual(await select());
+    slow.drain();
+    expect(cellsOf(await current(slow))).toEqual(await select());
+  }
+});
+
+test("subscribers share a result whether the digits of a parameter are sent or its value", async () => {
+  const sql = "SELECT r.name FROM app.messages m JOIN app.rooms r ON r.id = m.room WHERE m.id = $1";
+  const first = await current(follow(sql, { params: [10] }));
+  const second = await current(follow(sql, { params: [{ number: "10" }] }));
+  expect(cellsOf(second)).toEqual(cellsOf(first));
+  const { results } = await database.sql.execute(root, {
+    sql: `EXPLAIN SUBSCRIBE TO ${sql}`,
+    params: [10],
+  });
+  const lines = results.at(-1)?.rows?.flat() ?? [];
+  expect(lines.filter((line) => String(line).includes("open subscription"))).toEqual([
+    expect.stringContaining("2 open subscription(s)"),
+  ]);
+});
+
 describe("definitions and rights", () => {
   const JOIN = "SELECT r.name, m.text FROM app.rooms r JOIN app.messages m ON m.room = r.id";
   const ENDINGS: readonly (readonly [string, string, string, string])[] = [
