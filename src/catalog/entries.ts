@@ -315,6 +315,8 @@ export interface ViewEntry {
   readonly views: readonly ViewOfView[];
   /** Present if the view runs with the rights of its owner; absent if with those of its reader. */
   readonly ownRights?: ViewRights | undefined;
+  /** WITH CHECK OPTION; absent if the view has none. */
+  readonly checkOption?: "cascaded" | "local" | undefined;
   /** The text of COMMENT ON; absent if there is none. */
   readonly comment?: string | undefined;
   readonly createdBy: string;

@@ -73,7 +73,7 @@ function optionNamed(setting: Omit<OptionSetting, "value">): (typeof NAMES)[numb
   throw new DatabaseError(
     "INVALID_OPTION",
     given === "CHECK_OPTION"
-      ? "Cannot set CHECK_OPTION of a view: views are read-only"
+      ? "Cannot set CHECK_OPTION of a view: WITH CHECK OPTION follows its query"
       : `Cannot set option ${JSON.stringify(setting.name)} of a view: it must be one of ${NAMES.join(", ")}`,
     placeOf(setting),
   );

@@ -121,6 +121,7 @@ export function createView(
       name,
       sql: node.source,
       searchNamespace: call.namespace,
+      checkOption: node.checkOption,
       comment: before?.comment,
       createdBy: call.principal.userId,
       createdAtMs: before?.createdAtMs ?? nowMs,

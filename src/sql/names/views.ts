@@ -12,10 +12,11 @@ import type { Catalog, ColumnEntry, TableEntry, ViewEntry } from "../../catalog/
 import type { DataType } from "../../types/mod.ts";
 import { StatementBinding } from "../bind/binding.ts";
 import type { Requirement, SystemView, ViewOwner } from "../bind/bound.ts";
+import { boundView, writtenView } from "../bind/change/view_target.ts";
 import { typesOf, withTypes } from "../bind/expression/type_names.ts";
 import { bindInSteps, bindQuery } from "../bind/query/select_binder.ts";
 import type { RelationSource, ViewRelation } from "../bind/query/select_deps.ts";
-import { rightsBy } from "../bind/row_rights.ts";
+import { everyRow, rightsBy } from "../bind/row_rights.ts";
 import type { AstNode, SelectStatement } from "../parse/ast/ast.ts";
 import { PARSE_LIMITS, parseStatements } from "../parse/parser.ts";
 import { meetsOwn, ownersMeet } from "../rights/requirements.ts";
@@ -65,6 +66,7 @@ export function viewRelation(
     shown,
     source: sourceIn(entry, deps),
     ownRights: entry.ownRights,
+    checkOption: entry.checkOption,
   };
 }
 
@@ -181,10 +183,35 @@ export function shapeOf(entry: ViewEntry, deps: ViewDeps): ViewShape {
   };
 }
 
+/**
+ * Returns the names of the columns that can be written through a view; empty if the view cannot be
+ * written.
+ */
+function writtenColumns(entry: ViewEntry, deps: ViewDeps): ReadonlySet<string> {
+  const statement = new StatementBinding([]);
+  const rights = everyRow((tableId) => deps.catalog.tableById(tableId));
+  const view = viewRelation(entry, deps);
+  const place = { statement, source: view.source, rights, bindInSteps, isOutermost: false };
+  const node = { _location: { start: 0, end: 0 } };
+  try {
+    const { table } = writtenView(view, node, place);
+    const base = table.columns.map(({ columnId, name, type }) =>
+      statement.newColumn({ name, type, origin: { table, columnId } }),
+    );
+    const { columns } = boundView(view, base, { deps: place, isCascaded: false, node });
+    return new Set(columns.flatMap(({ name, origin }) => (origin === undefined ? [] : [name])));
+  } catch (error) {
+    if (error instanceof DatabaseError) return new Set();
+    throw error;
+  }
+}
+
 /** A view that a caller may read, with its current columns. */
 export interface ShownView {
   readonly entry: ViewEntry;
   readonly columns: ViewShape["columns"];
+  /** The names of the columns that can be written through the view. */
+  readonly written: () => ReadonlySet<string>;
 }
 
 /** Returns the views that the caller may read, ordered by namespace and name. */
@@ -198,7 +225,9 @@ export function visibleViews(
     if (shape === undefined) return [];
     if (!mayReadView(principal, entry, catalog.namespace(entry.namespace))) return [];
     const { columns, requirements } = shape;
-    return meetsOwn(requirements, principal, catalog) ? [{ entry, columns }] : [];
+    if (!meetsOwn(requirements, principal, catalog)) return [];
+    const written = (): ReadonlySet<string> => writtenColumns(entry, depsOf(catalog, systemView));
+    return [{ entry, columns, written }];
   });
 }
 

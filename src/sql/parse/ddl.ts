@@ -444,7 +444,25 @@ export function parseCreateView(
   const at = cursor.start;
   const query = parseQuery(cursor);
   const source = cursor.text.slice(at, cursor.end);
-  if (cursor.is("with")) cursor.refuse("WITH CHECK OPTION", "views are read-only");
+  const checkOption = acceptCheckOption(cursor);
   const _location = cursor.since(start);
-  return { type: "create view", orReplace, name, columnNames, options, query, source, _location };
+  const view = {
+    type: "create view",
+    orReplace,
+    name,
+    columnNames,
+    options,
+    query,
+    source,
+  } as const;
+  return checkOption === undefined ? { ...view, _location } : { ...view, checkOption, _location };
+}
+
+/** Reads `WITH [CASCADED | LOCAL] CHECK OPTION`. */
+function acceptCheckOption(cursor: Cursor): CreateViewStatement["checkOption"] {
+  if (!cursor.accept("with")) return undefined;
+  const option = cursor.accept("local") ? "local" : "cascaded";
+  if (option === "cascaded") cursor.accept("cascaded");
+  cursor.expectAll("check", "option");
+  return option;
 }

@@ -72,13 +72,19 @@ interface Relation {
   readonly namespace: string;
   readonly name: string;
   readonly type: "BASE TABLE" | "VIEW" | "SYSTEM VIEW";
+  /** Whether INSERT, UPDATE and DELETE accept it. */
+  readonly isWritten: boolean;
   readonly columns: readonly ShownColumn[];
 }
 
-type ShownColumn = Pick<
-  ColumnEntry,
-  "name" | "type" | "notNull" | "generatedAlways" | "generatedSql" | "identity" | "defaultSql"
->;
+interface ShownColumn
+  extends Pick<
+    ColumnEntry,
+    "name" | "type" | "notNull" | "generatedAlways" | "generatedSql" | "identity" | "defaultSql"
+  > {
+  /** Whether statements may write it. */
+  readonly isWritten?: boolean;
+}
 
 function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
   const { catalog, systemViews } = deps;
@@ -88,17 +94,23 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
       namespace: table.namespace,
       name: table.name,
       type: "BASE TABLE",
-      columns: [...shownColumnsOf(table), ...systemColumnsOf(table)],
+      isWritten: true,
+      columns: [...shownColumnsOf(table).map(writtenColumn), ...systemColumnsOf(table)],
     }),
   );
-  const views = viewsSeenBy(deps, principal).map(
-    ({ columns, entry }): Relation => ({
+  const views = viewsSeenBy(deps, principal).map(({ columns, entry, written }): Relation => {
+    const names = written();
+    return {
       namespace: entry.namespace,
       name: entry.name,
       type: "VIEW",
-      columns: columns.map(plainColumn),
-    }),
-  );
+      isWritten: names.size > 0,
+      columns: columns.map((column) => ({
+        ...plainColumn(column),
+        isWritten: names.has(column.name),
+      })),
+    };
+  });
   const system = [...systemViews].flatMap(([name, each]): Relation[] => {
     if (!each.isOpen && !mayRun(principal, "inspect")) return [];
     const dot = name.indexOf(".");
@@ -107,6 +119,7 @@ function relationsSeenBy(deps: SchemaViewDeps, call: SystemCall): Relation[] {
         namespace: name.slice(0, dot),
         name: name.slice(dot + 1),
         type: "SYSTEM VIEW",
+        isWritten: false,
         columns: each.columns.map(plainColumn),
       },
     ];
@@ -122,8 +135,16 @@ function findSystemView({ systemViews }: SchemaViewDeps): ViewDeps["systemView"]
   return (namespace, name) => systemViews.get(`${namespace}.${name}`);
 }
 
+function writtenColumn(column: ColumnEntry): ShownColumn {
+  return { ...column, isWritten: true };
+}
+
 function plainColumn({ name, type }: { name: string; type: DataType }): ShownColumn {
   return { name, type, notNull: false, generatedAlways: false };
+}
+
+function yesOrNo(is: boolean): string {
+  return is ? "YES" : "NO";
 }
 
 function schemata({ catalog }: SchemaViewDeps): SystemView {
@@ -156,12 +177,12 @@ function tables(deps: SchemaViewDeps): SystemView {
       ["is_insertable_into", TEXT],
     ],
     (call) =>
-      relationsSeenBy(deps, call).map(({ name, namespace, type }) => [
+      relationsSeenBy(deps, call).map(({ isWritten, name, namespace, type }) => [
         CATALOG,
         namespace,
         name,
         type,
-        type === "BASE TABLE" ? "YES" : "NO",
+        yesOrNo(isWritten),
       ]),
     OPEN,
   );
@@ -188,6 +209,7 @@ function columnsOfSchema(deps: SchemaViewDeps): SystemView {
       ["identity_generation", TEXT],
       ["is_generated", TEXT],
       ["generation_expression", TEXT],
+      ["is_updatable", TEXT],
     ],
     (call) => columnRows(relationsSeenBy(deps, call)),
     OPEN,
@@ -220,6 +242,12 @@ function viewsOfSchema(deps: SchemaViewDeps): SystemView {
       ["table_schema", TEXT],
       ["table_name", TEXT],
       ["view_definition", TEXT],
+      ["check_option", TEXT],
+      ["is_updatable", TEXT],
+      ["is_insertable_into", TEXT],
+      ["is_trigger_updatable", TEXT],
+      ["is_trigger_deletable", TEXT],
+      ["is_trigger_insertable_into", TEXT],
       ["security_invoker", BOOLEAN],
       ["access_level", TEXT],
       ["view_owner", TEXT],
@@ -227,16 +255,23 @@ function viewsOfSchema(deps: SchemaViewDeps): SystemView {
     ],
     (call) => {
       const principal = principalOf(call);
-      return viewsSeenBy(deps, principal).map(({ entry }) => {
-        const { name, namespace, ownRights, sql } = entry;
+      return viewsSeenBy(deps, principal).map(({ entry, written }) => {
+        const { checkOption = "none", name, namespace, ownRights, sql } = entry;
         const holder = catalog.namespace(namespace);
         const isShown = mayRun(principal, "inspect") || ownsNamespace(principal, holder);
         const isInForce = isViewInForce(entry, catalog, findSystemView(deps));
+        const isWritten = yesOrNo(written().size > 0);
         return [
           CATALOG,
           namespace,
           name,
           isShown ? sql : null,
+          checkOption.toUpperCase(),
+          isWritten,
+          isWritten,
+          "NO",
+          "NO",
+          "NO",
           ownRights === undefined,
           ownRights?.accessLevel ?? null,
           isShown ? (ownRights?.owner ?? null) : null,
@@ -454,7 +489,7 @@ function columnRow(
   column: ShownColumn,
   ordinal: number,
 ): Row {
-  const { defaultSql, generatedSql, name, notNull, type } = column;
+  const { defaultSql, generatedSql, isWritten = false, name, notNull, type } = column;
   const [precision, scale] = numericShape(type);
   const identity = identityOf(column);
   return [
@@ -476,6 +511,7 @@ function columnRow(
     identity?.toUpperCase() ?? null,
     generatedSql === undefined ? "NEVER" : "ALWAYS",
     generatedSql ?? null,
+    yesOrNo(isWritten),
   ];
 }
 

@@ -273,7 +273,10 @@ test.each([
   ],
   ["SET (security_invoker = maybe)", `Cannot set SECURITY_INVOKER to "maybe"`],
   ["SET (security_barrier = 7)", "Cannot set SECURITY_BARRIER to"],
-  ["SET (check_option = local)", "Cannot set CHECK_OPTION of a view: views are read-only"],
+  [
+    "SET (check_option = local)",
+    "Cannot set CHECK_OPTION of a view: WITH CHECK OPTION follows its query",
+  ],
   ["SET (fillfactor = 7)", `Cannot set option "fillfactor" of a view: it must be one of`],
   ["SET (security_invoker = true, security_invoker = false)", "Cannot set SECURITY_INVOKER twice"],
   ["RESET (ttl_seconds)", `Cannot set option "ttl_seconds" of a view`],

@@ -59,9 +59,11 @@ const VIEWS: Readonly<Record<string, string>> = {
     "table_catalog, table_schema, table_name, column_name, ordinal_position i, column_default, " +
     "is_nullable, data_type, character_maximum_length i, numeric_precision i, numeric_scale i, " +
     "datetime_precision i, udt_schema, udt_name, is_identity, identity_generation, is_generated, " +
-    "generation_expression",
+    "generation_expression, is_updatable",
   "information_schema.views":
-    "table_catalog, table_schema, table_name, view_definition, security_invoker B, access_level, view_owner, is_in_force B",
+    "table_catalog, table_schema, table_name, view_definition, check_option, is_updatable, " +
+    "is_insertable_into, is_trigger_updatable, is_trigger_deletable, is_trigger_insertable_into, " +
+    "security_invoker B, access_level, view_owner, is_in_force B",
   "information_schema.table_constraints": `${CONSTRAINT}, constraint_type, is_deferrable, initially_deferred`,
   "information_schema.key_column_usage": `${CONSTRAINT}, column_name, ordinal_position i, position_in_unique_constraint i`,
   "information_schema.check_constraints": `${CONSTRAINT}, check_clause`,

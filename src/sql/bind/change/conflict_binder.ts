@@ -21,6 +21,7 @@ import { Scope } from "../scope.ts";
 import { conjunctsOf } from "../walk.ts";
 import { type BoundSet, bindSets, type DmlDeps, nameOf, type Target } from "./dml_target.ts";
 import { asKeysOf, guardsFor, indexContext } from "./index_terms.ts";
+import { withValues } from "./view_target.ts";
 
 /**
  * The keys whose conflicts are handled: the primary key, a unique index, or all of them. Other
@@ -44,7 +45,7 @@ export function bindConflict(
 ): BoundConflict {
   const { statement } = deps;
   const { table } = target;
-  const conflictTarget = targetOf(action, table);
+  const conflictTarget = targetOf(action, target.named);
   if (action.do === "do nothing") {
     return { target: conflictTarget, action: "nothing", columns: [], sets: [], where: undefined };
   }
@@ -55,7 +56,7 @@ export function bindConflict(
       { position: action._location.start },
     );
   }
-  const excluded = table.columns.map(({ columnId, name, type }) =>
+  const excluded = target.named.columns.map(({ columnId, name, type }) =>
     statement.newColumn({ name, type, origin: { table, columnId } }),
   );
   const proposed = {
@@ -81,8 +82,11 @@ export function bindConflict(
     target: conflictTarget,
     action: "update",
     columns: [...target.columns, ...excluded],
-    sets: bindSets(action.do.sets, { table, columns: kept }, context),
-    where: action.where === undefined ? undefined : bindCondition(action.where, context),
+    sets: bindSets(action.do.sets, { ...target, columns: kept }, context),
+    where:
+      action.where === undefined
+        ? undefined
+        : withValues(bindCondition(action.where, context), target.view?.values ?? new Map()),
   };
 }
 

@@ -4,7 +4,7 @@
  */
 import { defined } from "../../../base/assert.ts";
 import { DatabaseError } from "../../../base/errors.ts";
-import type { ColumnEntry, TableEntry } from "../../../catalog/mod.ts";
+import { type ColumnEntry, shownColumnsOf, type TableEntry } from "../../../catalog/mod.ts";
 import type { Expr, Name, QNameAliased, SetStatement } from "../../parse/ast/ast.ts";
 import type { ExpressionContext, StatementBinding } from "../binding.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
@@ -15,9 +15,12 @@ import { bindRowQuery } from "../expression/subquery_binder.ts";
 import { tableResult } from "../query/from_binder.ts";
 import type { FromResult } from "../query/join_binder.ts";
 import { noteRows, storedRule } from "../query/row_rules.ts";
-import { queriesAround, type SelectDeps } from "../query/select_deps.ts";
+import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
+import { Scope } from "../scope.ts";
 import { storedNumber } from "../stored_numbers.ts";
+import { conjunctionOf } from "../walk.ts";
 import { withAssignedPart } from "./assigned_parts.ts";
+import { boundView, type ViewOverTable, withValues, writtenView } from "./view_target.ts";
 
 /** A value for a column, or its default. */
 export type BoundCell = BoundExpression | "default";
@@ -37,7 +40,17 @@ export interface DmlDeps extends SelectDeps {
 export interface Target {
   readonly table: TableEntry;
   readonly from: FromResult;
+  /** The columns of the table. */
   readonly columns: readonly BoundColumn[];
+  /**
+   * The table with the names that the statement may write: its own, or those of the view through
+   * which it is written.
+   */
+  readonly named: TableEntry;
+  /** The positions that INSERT without a list fills, in order. */
+  readonly order: readonly number[];
+  /** The view through which the table is written. */
+  readonly view?: ViewOverTable & { readonly relation: ViewRelation };
 }
 
 /**
@@ -58,13 +71,8 @@ export function bindTarget(
       { position: name._location.start },
     );
   }
-  if (source.view(name) !== undefined) {
-    throw new DatabaseError(
-      "READ_ONLY_OBJECT",
-      `Cannot write ${namespace}.${name.name}: it is a view`,
-      { position: name._location.start, hint: "write to its tables" },
-    );
-  }
+  const relation = source.view(name);
+  if (relation !== undefined) return bindViewTarget(relation, { commands, deps, name });
   const table = source.table(name, name);
   statement.requirements.push({ action: "write", table });
   noteRows(table, deps);
@@ -75,11 +83,80 @@ export function bindTarget(
     statement,
     node: name,
   });
-  const [relation] = from.scope.relations;
   return {
     table,
     from,
-    columns: [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])],
+    columns: columnsOf(from),
+    named: table,
+    order: shownColumnsOf(table).map((_, position) => position),
+  };
+}
+
+function columnsOf({ scope }: FromResult): readonly BoundColumn[] {
+  const [relation] = scope.relations;
+  return [...(relation?.columns ?? []), ...(relation?.systemColumns ?? [])];
+}
+
+function shownAs(column: ColumnEntry, name: string): ColumnEntry {
+  return { ...column, name };
+}
+
+/** Binds the table of a view as the target, with the columns and conditions of the view. */
+function bindViewTarget(
+  relation: ViewRelation,
+  {
+    commands,
+    deps,
+    name,
+  }: { commands: Parameters<typeof storedRule>[1]; deps: DmlDeps; name: QNameAliased },
+): Target {
+  const { statement } = deps;
+  const { table } = writtenView(relation, name, deps);
+  const [namespace = ""] = relation.name.split(".");
+  const { viewOwner } = deps.rights;
+  const { ownRights } = relation;
+  const read = { action: "read-view", name: relation.name, namespace } as const;
+  statement.requirements.push({ ...read, ownRights, viewOwner });
+  statement.requirements.push({ action: "write", table });
+  noteRows(table, deps);
+  const within = { deps, node: name, isCascaded: false };
+  let view: ViewOverTable = { columns: [], values: new Map(), conditions: [] };
+  const from = tableResult(table, {
+    alias: name.alias ?? name.name,
+    isAliased: name.alias !== undefined,
+    ruleOf: (columns) => {
+      view = boundView(relation, columns, within);
+      const rule = storedRule({ table, columns, node: name }, commands, deps);
+      const conditions = view.conditions.map(({ condition }) => condition);
+      return conjunctionOf(rule === undefined ? conditions : [rule, ...conditions]);
+    },
+    statement,
+    node: name,
+  });
+  const columns = columnsOf(from);
+  const writable = view.columns.map(({ origin }) =>
+    table.columns.findIndex(({ columnId }) => columnId === origin?.columnId),
+  );
+  const names = new Map(writable.map((position, i) => [position, view.columns[i]?.name]));
+  const scope = new Scope([
+    {
+      alias: name.alias ?? name.name,
+      namespace: name.alias === undefined ? namespace : undefined,
+      columns: view.columns,
+      systemColumns: [],
+    },
+  ]);
+  return {
+    table,
+    from: { ...from, scope },
+    columns,
+    named: {
+      ...table,
+      // No statement can name a column that the view does not show.
+      columns: table.columns.map((column, at) => shownAs(column, names.get(at) ?? "")),
+    },
+    order: writable,
+    view: { ...view, relation },
   };
 }
 
@@ -160,7 +237,12 @@ export function generatedAlways(
  */
 export function bindSets(
   sets: readonly SetStatement[],
-  { columns, table }: { table: TableEntry; columns: readonly BoundColumn[] },
+  {
+    columns,
+    named,
+    table,
+    view,
+  }: Pick<Target, "named" | "table" | "view"> & { columns: readonly BoundColumn[] },
   context: ExpressionContext,
 ): BoundSet[] {
   checkTwice(assignedColumns(sets));
@@ -171,11 +253,11 @@ export function bindSets(
     if (set.type === "set") {
       const { value: node } = set;
       const isKept =
-        set.subscripts === undefined && isKey(table, set.column) && node.type === "ref";
+        set.subscripts === undefined && isKey(named, set.column) && node.type === "ref";
       if (isKept && namesItself(bindExpression(node, cellPlace), set.column, columns)) return [];
-      const position = settablePosition(table, set.column);
+      const position = settablePosition(named, set.column);
       if (set.subscripts !== undefined) {
-        const before = parts.get(position) ?? targetColumn(context, position);
+        const before = parts.get(position) ?? targetColumn(context, set.column);
         parts.set(position, withAssignedPart(before, set, context));
         return [];
       }
@@ -183,7 +265,7 @@ export function bindSets(
       const bound = bindExpression(node, cellPlace);
       return [{ position, value: assignedBySet(bound, { table, position, node, statement }) }];
     }
-    const positions = set.columns.map((column) => settablePosition(table, column));
+    const positions = set.columns.map((column) => settablePosition(named, column));
     const values = bindRowQuery(set.select, { width: positions.length, context });
     return positions.map((position, i) => {
       const value = defined(values[i], "a row query has a value for each column");
@@ -195,7 +277,12 @@ export function bindSets(
     const column = defined(table.columns[position], "an assigned column exists").name;
     return { position, value: castInColumn(value, { column, source: "set" }) };
   });
-  return [...whole, ...ofParts];
+  const all = [...whole, ...ofParts];
+  if (view === undefined) return all;
+  return all.map(({ position, value }) => ({
+    position,
+    value: value === "default" ? value : withValues(value, view.values),
+  }));
 }
 
 /** Lists the columns that are assigned. A column that is assigned in parts is listed once. */
@@ -211,8 +298,8 @@ function assignedColumns(sets: readonly SetStatement[]): Name[] {
 }
 
 /** Returns a column of the row that is changed. The target is the first relation in scope. */
-function targetColumn({ scope }: ExpressionContext, position: number): BoundExpression {
-  const column = scope.relations[0]?.columns[position];
+function targetColumn({ scope }: ExpressionContext, { name }: Name): BoundExpression {
+  const column = scope.relations[0]?.columns.find((each) => each.name === name);
   return columnValue(defined(column, "the target has the columns of its table"));
 }
 
@@ -226,7 +313,8 @@ function namesItself(
   { name }: Name,
   columns: readonly BoundColumn[],
 ): boolean {
-  return bound.kind === "column" && bound.column.name === name && columns.includes(bound.column);
+  if (bound.kind !== "column" || bound.column.name !== name) return false;
+  return columns.some(({ id }) => id === bound.column.id);
 }
 
 /**

@@ -14,6 +14,7 @@ import {
 import { isNumeric, TEXT } from "../../../types/mod.ts";
 import { isTableFunction } from "../../functions/table/table_functions.ts";
 import type {
+  AstNode,
   CopySettings,
   CopySourceStatement,
   Expr,
@@ -89,21 +90,18 @@ export interface BoundInsert {
  */
 export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<void, BoundInsert> {
   const target = bindTarget(insert.into, [], deps);
-  const { table } = target;
+  const { named, table } = target;
   if (table.kind === "stream" && insert.onConflict !== undefined) {
     throw notUpdatable(table, "ON CONFLICT", insert);
   }
-  const listed = insert.columns?.map((name) => positionOf(table, name));
+  const listed = insert.columns?.map((name) => positionOf(named, name));
   checkTwice(insert.columns ?? []);
   const given = insert.insert;
   if (given.type === "copy source") return bindCopy(insert, given, { target, deps });
   const source = yield* bindSource(given, deps);
   const { width } = source;
-  const targets =
-    listed ??
-    shownColumnsOf(table)
-      .slice(0, width)
-      .map((_, position) => position);
+  const targets = listed ?? target.order.slice(0, width);
+  if (targets.includes(-1)) throw computedColumn(target, targets.indexOf(-1), insert);
   if (width !== targets.length) {
     const more = width > targets.length ? "more" : "fewer";
     throw new DatabaseError(
@@ -121,14 +119,22 @@ export function* bindInsert(insert: InsertStatement, deps: DmlDeps): Generator<v
     source: "next" in placed ? yield* placed : placed,
     conflict:
       insert.onConflict === undefined ? undefined : bindConflict(insert.onConflict, target, deps),
-    guard: guardOf(insert, table, deps),
+    guard: guardOf(insert, target, deps),
     returning: bindReturning(insert.returning, { target, from: target.from, deps }),
   };
 }
 
+function computedColumn({ view }: Target, at: number, { insert }: InsertStatement): DatabaseError {
+  return new DatabaseError(
+    "INVALID_OPERATION",
+    `Cannot insert into column "${view?.columns[at]?.name}" of view ${view?.relation.name}: the view computes it`,
+    { position: insert._location.start, hint: "list the columns that the statement fills" },
+  );
+}
+
 function guardOf(
   { insert, into, onConflict, returning }: InsertStatement,
-  table: TableEntry,
+  { table, view }: Target,
   deps: DmlDeps,
 ): BoundGuard | undefined {
   const conflictOfCopy = insert.type === "copy source" ? insert.options.onConflict : undefined;
@@ -136,7 +142,7 @@ function guardOf(
   const updates = conflictOfCopy === "update" || (action !== undefined && action !== "do nothing");
   const returns = returning !== undefined;
   const change = { table, node: into, inserts: true, updates, replaces: updates, returns };
-  return bindGuard(change, deps);
+  return bindGuard({ ...change, view: view?.relation }, deps);
 }
 
 /**
@@ -150,6 +156,7 @@ function bindCopy(
 ): BoundInsert {
   const { columns, into, _location } = insert;
   const { table } = target;
+  if (target.view !== undefined) throw notCopied(target.view.relation.name, into);
   const targets =
     columns?.map((name) => positionOf(table, name)) ??
     shownColumnsOf(table).map((_, position) => position);
@@ -185,9 +192,16 @@ function bindCopy(
     targets: columns === undefined ? written.filter((at) => !isFile(table, at)) : written,
     source: { kind: "copy", options },
     conflict: action === undefined ? undefined : bindConflict(action, target, deps),
-    guard: guardOf(insert, table, deps),
+    guard: guardOf(insert, target, deps),
     returning: undefined,
   };
+}
+
+function notCopied(view: string, { _location }: AstNode): DatabaseError {
+  return new DatabaseError("READ_ONLY_OBJECT", `Cannot copy into view ${view}`, {
+    position: _location.start,
+    hint: "copy into its table",
+  });
 }
 
 function isComputed({ generatedSql }: ColumnEntry): boolean {

@@ -75,6 +75,13 @@ export interface BoundMerge {
 
 export function bindMerge(merge: MergeStatement, deps: DmlDeps): BoundMerge {
   const target = bindTarget(merge.into, ["select"], deps);
+  if (target.view !== undefined) {
+    throw new DatabaseError(
+      "READ_ONLY_OBJECT",
+      `Cannot run MERGE on view ${target.view.relation.name}`,
+      { position: merge.into._location.start, hint: "merge into its table" },
+    );
+  }
   const { table } = target;
   if (table.kind === "stream") throw notUpdatable(table, "MERGE", merge);
   requireReachable(merge.clauses);
@@ -218,7 +225,7 @@ function bindChoice(merge: MergeStatement, target: Target, deps: DmlDeps): Chose
     choice,
     source: renewedScope(source.scope, again),
     target: {
-      table: target.table,
+      ...target,
       columns: target.columns.map(again),
       from: {
         from: defined(rows.from, "it has rows"),

@@ -6,6 +6,7 @@ import type { FromResult } from "../query/join_binder.ts";
 import { bindSelectedColumns } from "../query/select_binder.ts";
 import { columnIdsIn } from "../walk.ts";
 import { type DmlDeps, placeIn, type Target } from "./dml_target.ts";
+import { withValues } from "./view_target.ts";
 
 export interface BoundReturning {
   /**
@@ -32,11 +33,19 @@ export function bindReturning(
   }: { target: Target; from: FromResult; deps: DmlDeps; mergeAction?: BoundColumn },
 ): BoundReturning | undefined {
   if (returning === undefined) return undefined;
-  const outputs = bindSelectedColumns(returning, {
+  const selected = bindSelectedColumns(returning, {
     context: { ...placeIn(from, { clause: "RETURNING", deps }), mergeAction },
     // The `*` of a WITH entry covers only the declared columns, as it does in a query.
     withSystemColumns: deps.isOutermost,
   });
+  const { view } = target;
+  const outputs =
+    view === undefined
+      ? selected
+      : selected.map(({ expression, name }) => ({
+          name,
+          expression: withValues(expression, view.values),
+        }));
   const used = new Set<number>();
   for (const { expression } of outputs) columnIdsIn(expression, used);
   const [, ...others] = from.scope.relations;

@@ -19,9 +19,10 @@ import { nameText } from "../../parse/print/print_expressions.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { bindCondition } from "../expression/expression_binder.ts";
 import { newRule, noteRows, type RuledTable, storedRule } from "../query/row_rules.ts";
-import { queriesAround, type RelationSource } from "../query/select_deps.ts";
+import { queriesAround, type RelationSource, type ViewRelation } from "../query/select_deps.ts";
 import { Scope } from "../scope.ts";
 import type { DmlDeps } from "./dml_target.ts";
+import { boundView } from "./view_target.ts";
 
 /** A condition on rows that are written. */
 export interface RowTest {
@@ -30,6 +31,8 @@ export interface RowTest {
   readonly condition: BoundExpression;
   /** The names of these policies. */
   readonly policies: readonly string[];
+  /** The view whose WITH CHECK OPTION sets the condition instead. */
+  readonly view?: string;
 }
 
 /**
@@ -69,6 +72,8 @@ export interface GuardedChange {
   readonly removes?: boolean;
   /** Whether it returns the rows that it writes. */
   readonly returns: boolean;
+  /** The view through which the rows are written. */
+  readonly view?: ViewRelation | undefined;
 }
 
 /** Returns the conditions; undefined if no policy concerns the rows. */
@@ -80,19 +85,26 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
     const parent = rights.tableById(key.tableId);
     return parent === undefined || rights.policiesFor(parent) === undefined ? [] : { key, parent };
   });
-  if (!hasRules && parents.length === 0) return undefined;
+  if (!hasRules && parents.length === 0 && change.view === undefined) return undefined;
   const columns = table.columns.map(({ columnId, name, type }) =>
     statement.newColumn({ name, type, origin: { table, columnId } }),
   );
   const ruled: RuledTable = { table, columns, node };
   const isRead = change.returns ? [storedTest(ruled, "select", deps)] : [];
+  const ofView = (command: RowTest["command"]): readonly RowTest[] =>
+    change.view === undefined ? [] : viewTests(change.view, { command, deps, ruled });
   return {
     table,
     columns,
-    inserted: testsIf(change.inserts, [newTest(ruled, "insert", deps), ...isRead]),
+    inserted: testsIf(change.inserts, [
+      newTest(ruled, "insert", deps),
+      ...isRead,
+      ...ofView("insert"),
+    ]),
     updated: testsIf(change.updates, [
       newTest(ruled, "update", deps),
       storedTest(ruled, "select", deps),
+      ...ofView("update"),
     ]),
     replaced: testsIf(change.replaces, [
       storedTest(ruled, "select", deps),
@@ -105,6 +117,18 @@ export function bindGuard(change: GuardedChange, deps: DmlDeps): BoundGuard | un
       condition: parentCondition(key, parent, { deps, ruled }),
     })),
   };
+}
+
+/** Returns the conditions that WITH CHECK OPTION of a view, or of views in it, demands. */
+function viewTests(
+  view: ViewRelation,
+  { command, deps, ruled }: { command: RowTest["command"]; deps: DmlDeps; ruled: RuledTable },
+): readonly RowTest[] {
+  const { columns, node } = ruled;
+  return boundView(view, columns, { deps, node, isCascaded: false }).conditions.flatMap(
+    ({ condition, isChecked, view: name }) =>
+      isChecked ? [{ command, condition, policies: [], view: name }] : [],
+  );
 }
 
 function testsIf(

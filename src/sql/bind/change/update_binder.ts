@@ -11,6 +11,7 @@ import type { TableEntry } from "../../../catalog/mod.ts";
 import { DELETED_COLUMN_ID, SEQ_COLUMN_ID } from "../../../storage/mod.ts";
 import { BOOLEAN } from "../../../types/mod.ts";
 import type { DeleteStatement, Expr, From, UpdateStatement } from "../../parse/ast/ast.ts";
+import type { ExpressionContext } from "../binding.ts";
 import type { BoundSelect } from "../bound.ts";
 import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
 import { columnOutput, columnValue, plainSelect } from "../bound_nodes.ts";
@@ -28,6 +29,7 @@ import {
 } from "./dml_target.ts";
 import { type BoundReturning, bindReturning } from "./returning_binder.ts";
 import { type BoundGuard, bindGuard } from "./row_guard.ts";
+import { withValues } from "./view_target.ts";
 
 export interface BoundUpdate {
   readonly kind: "update";
@@ -72,7 +74,10 @@ export function bindUpdate(update: UpdateStatement, deps: DmlDeps): BoundUpdate 
       deps,
     }),
     sets: sets.map(({ position, value }) => ({ position, isDefault: value === "default" })),
-    guard: bindGuard({ table, node: update.table, updates: true, returns: false }, deps),
+    guard: bindGuard(
+      { table, node: update.table, updates: true, returns: false, view: target.view?.relation },
+      deps,
+    ),
     returning,
   };
 }
@@ -126,10 +131,21 @@ function rowsOf(
   const context = placeIn(from, { clause: "WHERE", deps });
   const rows = plainSelect({
     from: from.from,
-    where: where === undefined ? undefined : liveOnly(bindCondition(where, context), columns),
+    where: where === undefined ? undefined : whereOf(where, { context, target }),
     outputs: [...declared, ...extra.map((expression) => ({ name: "", expression }))],
   });
   return from === target.from ? rows : { ...rows, distinct: { on: identityOf(target) } };
+}
+
+function whereOf(
+  where: Expr,
+  { context, target }: { context: ExpressionContext; target: Target },
+): BoundExpression {
+  const condition = bindCondition(where, context);
+  return liveOnly(
+    target.view === undefined ? condition : withValues(condition, target.view.values),
+    target.columns,
+  );
 }
 
 /** Returns the columns that identify a row of the table, however many rows of FROM it matches. */

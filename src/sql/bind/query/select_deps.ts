@@ -36,6 +36,8 @@ export interface ViewRelation {
   readonly source: RelationSource;
   /** The rights with which the query is read; undefined for those of the reader. */
   readonly ownRights: ViewRights | undefined;
+  /** Whether rows that are written through the view must meet its conditions. */
+  readonly checkOption?: "cascaded" | "local" | undefined;
 }
 
 export interface SelectDeps {

@@ -170,9 +170,15 @@ function referring(
 
 function refused(
   table: TableEntry,
-  { command, policies }: RowTest,
+  { command, policies, view }: RowTest,
   tested: "new" | "stored",
 ): DatabaseError {
+  if (view !== undefined) {
+    return new DatabaseError(
+      "CHECK_VIOLATION",
+      `Cannot write a row of ${nameOf(table)}: it does not meet the condition of view ${view}, which has WITH CHECK OPTION`,
+    );
+  }
   const word = command.toUpperCase();
   const why =
     policies.length === 0

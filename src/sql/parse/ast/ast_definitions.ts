@@ -486,6 +486,8 @@ export interface CreateViewStatement extends AstNode {
   readonly query: SelectStatement;
   /** The text of the query, which the catalog stores (extension). */
   readonly source: string;
+  /** WITH CHECK OPTION. */
+  readonly checkOption?: "cascaded" | "local" | undefined;
 }
 
 /** The statements `ALTER VIEW name RENAME TO to`, `… SET (…)` and `… RESET (…)`. */

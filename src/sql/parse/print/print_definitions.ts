@@ -103,7 +103,10 @@ export function definitionText(statement: DefinitionStatement): string {
       const replace = flag(statement.orReplace, "OR REPLACE ");
       const query = queryText(statement.query);
       const view = `${qnameText(statement.name)}${columns}${withOptions(statement.options)}`;
-      return `CREATE ${replace}VIEW ${view} AS ${query}`;
+      const { checkOption } = statement;
+      const check =
+        checkOption === undefined ? "" : ` WITH ${checkOption.toUpperCase()} CHECK OPTION`;
+      return `CREATE ${replace}VIEW ${view} AS ${query}${check}`;
     }
     default:
       return otherText(statement);

@@ -27,7 +27,7 @@ const FUNCTION_ONLY = [
 // Words that may be the name of anything.
 const UNRESERVED = [
   "abort absolute access ack action add after aggregate alter always at auto_increment backup asensitive backward before begin between bit breadth by call",
-  "cache cascade char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
+  "cache cascade cascaded char character characteristics checkpoint clear close cluster coalesce collation columns comment comments commit",
   "committed compact compression concurrently conflict connection constraints consume consumer continue copy cube current currval cursor cycle data",
   "database day deallocate declare defaults deferred delete depth describe discard domain double drop earliest email enum escape",
   "event exclude excluding execute exists expires explain export expression extended extension external extract filter first",
@@ -35,7 +35,7 @@ const UNRESERVED = [
   "immediate import include including increment index indexes inherit inherits insensitive insert integer internal interval invitation invitations isolation job json key kill",
   "language last lastval latest level listen live load local lock locked manifest match matched materialized maxvalue merge metadata minute minvalue",
   "modify month move name namespace namespaces national nchar never next nextval nfc nfd nfkc nfkd no none",
-  "normalize normalized nothing notify nowait nulls oauth of offsets operator options ordinality others over overlay overriding owned",
+  "normalize normalized nothing notify nowait nulls oauth of offsets operator option options ordinality others over overlay overriding owned",
   "owner partial partition partitions password permissive policies policy position preceding precision prepare prior procedure",
   "publication purge qualify query range read reassign recursive refresh reindex relative release rename",
   "repeatable replace reset restart restore restrict restrictive revoke role rollback rollup routine row rows rule",

@@ -1,0 +1,218 @@
+/**
+ * Binds a view as the target of INSERT, UPDATE and DELETE. As in PostgreSQL, a view can be written
+ * if it selects from one table or one such view, and each of its rows is one row of that table: no
+ * join, DISTINCT, GROUP BY, HAVING, LIMIT, set operation, WITH, aggregate or window function.
+ *
+ * The view stands for its table: the statement finds only rows that meet the conditions of the
+ * view, and sees the columns of the view. A column that the view computes can be read and not
+ * written. WITH CHECK OPTION makes the conditions tests of the rows that are written.
+ */
+import { DatabaseError } from "../../../base/errors.ts";
+import type { TableEntry } from "../../../catalog/mod.ts";
+import { isAggregate } from "../../functions/aggregate/aggregates.ts";
+import { isTableFunction } from "../../functions/table/table_functions.ts";
+import { isWindowName } from "../../functions/window_functions.ts";
+import type {
+  FromTable,
+  SelectedColumn,
+  SelectFromStatement,
+  SelectStatement,
+} from "../../parse/ast/ast.ts";
+import { holdsQuery } from "../../parse/ast/query_nodes.ts";
+import { directPartsOf, partsOf, relocated } from "../../parse/ast/tree_parts.ts";
+import type { BoundColumn, BoundExpression } from "../bound_expressions.ts";
+import { bindCondition, bindExpression } from "../expression/expression_binder.ts";
+import { queriesAround, type SelectDeps, type ViewRelation } from "../query/select_deps.ts";
+import { Scope } from "../scope.ts";
+import { mapChildren } from "../walk.ts";
+
+/** A position in the statement, at which all errors of the view are reported. */
+interface ViewPosition {
+  readonly _location: { readonly start: number; readonly end: number };
+}
+
+/** The view that a statement names as its target. */
+export interface WrittenView {
+  readonly view: ViewRelation;
+  /** The table whose rows the view shows. */
+  readonly table: TableEntry;
+}
+
+/** A condition of a view that rows must meet. */
+export interface ViewCondition {
+  /** The qualified name of the view. */
+  readonly view: string;
+  readonly condition: BoundExpression;
+  /** Whether WITH CHECK OPTION applies to it. */
+  readonly isChecked: boolean;
+}
+
+/** A view over the columns of its table. */
+export interface ViewOverTable {
+  /** The columns of the view. A column that is not computed has the id of the table's column. */
+  readonly columns: readonly BoundColumn[];
+  /** The values of computed columns, by the ids of these. */
+  readonly values: ReadonlyMap<number, BoundExpression>;
+  readonly conditions: readonly ViewCondition[];
+}
+
+/** Finds the table of a view. @throws {DatabaseError} READ_ONLY_OBJECT */
+export function writtenView(view: ViewRelation, node: ViewPosition, deps: SelectDeps): WrittenView {
+  return { view, table: tableOf(view, node, deps) };
+}
+
+function tableOf(view: ViewRelation, node: ViewPosition, deps: SelectDeps): TableEntry {
+  const { item } = blockOf(view, node);
+  if (view.ownRights !== undefined) {
+    throw readOnly(view, node, "it runs with the rights of its owner");
+  }
+  const inner = view.source.view(item.name);
+  if (inner !== undefined) return tableOf(inner, node, deps);
+  const { tableId } = view.source.table(item.name, node);
+  const table = deps.rights.tableById(tableId);
+  if (table === undefined) throw readOnly(view, node, "its table was dropped");
+  return table;
+}
+
+/**
+ * Binds a view over the columns of its table.
+ *
+ * @param base The columns of the table in the statement.
+ * @param isCascaded Whether a view around this one checks its conditions.
+ */
+export function boundView(
+  view: ViewRelation,
+  base: readonly BoundColumn[],
+  { deps, isCascaded, node }: { deps: SelectDeps; isCascaded: boolean; node: ViewPosition },
+): ViewOverTable {
+  const { block, item } = blockOf(view, node);
+  const isChecked = isCascaded || view.checkOption !== undefined;
+  const within = { deps, node, isCascaded: isCascaded || view.checkOption === "cascaded" };
+  const inner = innerOf(view, item, base, within);
+  const context = {
+    statement: deps.statement,
+    scope: new Scope([
+      {
+        alias: item.name.alias ?? item.name.name,
+        namespace: undefined,
+        columns: renamedColumns(inner.columns, item),
+        systemColumns: [],
+      },
+    ]),
+    clause: "a view",
+    sink: undefined,
+    ...queriesAround({ ...deps, source: view.source, isOutermost: false, keepsUntyped: false }),
+  };
+  const values = new Map<number, BoundExpression>();
+  const outputs = (block.columns ?? []).flatMap(({ alias, expr }): readonly BoundColumn[] => {
+    if (expr.type === "ref" && expr.star === true) return inner.columns;
+    const bound = bindExpression(relocated(expr, node._location), context);
+    if (bound.kind === "column") return [bound.column];
+    const { type } = bound;
+    const column = deps.statement.newColumn({ name: alias?.name ?? "", type });
+    values.set(column.id, withValues(bound, inner.values));
+    return [column];
+  });
+  for (const { id } of outputs) {
+    const value = inner.values.get(id);
+    if (value !== undefined) values.set(id, value);
+  }
+  const named = outputs.map((column, i) => withName(column, view.columnNames[i] ?? column.name));
+  const { shown } = view;
+  const columns =
+    shown === undefined
+      ? named
+      : shown.flatMap((name) => named.find((column) => column.name === name) ?? []);
+  if (block.where === undefined) return { columns, values, conditions: inner.conditions };
+  const where = bindCondition(relocated(block.where, node._location), context);
+  const condition = withValues(where, inner.values);
+  const own = { view: view.name, condition, isChecked };
+  return { columns, values, conditions: [...inner.conditions, own] };
+}
+
+/** Binds the table or the view from which a view selects. */
+function innerOf(
+  view: ViewRelation,
+  item: FromTable,
+  base: readonly BoundColumn[],
+  within: { deps: SelectDeps; isCascaded: boolean; node: ViewPosition },
+): ViewOverTable {
+  const inner = view.source.view(item.name);
+  if (inner !== undefined) return boundView(inner, base, within);
+  const table = view.source.table(item.name, within.node);
+  const columns = table.columns.flatMap(({ columnId, isHidden, name }): BoundColumn[] => {
+    const column = base.find(({ origin }) => origin?.columnId === columnId);
+    return column === undefined || isHidden === true ? [] : [{ ...column, name }];
+  });
+  return { columns, values: new Map(), conditions: [] };
+}
+
+function renamedColumns(columns: readonly BoundColumn[], { name }: FromTable): BoundColumn[] {
+  return columns.map((column, i) => withName(column, name.columnNames?.[i]?.name ?? column.name));
+}
+
+function withName(column: BoundColumn, name: string): BoundColumn {
+  return { ...column, name };
+}
+
+/** Replaces computed columns of a view by their values. @throws {DatabaseError} */
+export function withValues(
+  expression: BoundExpression,
+  values: ReadonlyMap<number, BoundExpression>,
+): BoundExpression {
+  if (values.size === 0) return expression;
+  const replaced = (each: BoundExpression): BoundExpression =>
+    (each.kind === "column" ? values.get(each.column.id) : undefined) ??
+    mapChildren(each, replaced);
+  return replaced(expression);
+}
+
+/** Returns the query of a view, and the only item of its FROM. @throws {DatabaseError} */
+function blockOf(
+  view: ViewRelation,
+  node: ViewPosition,
+): { readonly block: SelectFromStatement; readonly item: FromTable } {
+  const reason = reasonAgainst(view.query);
+  const block = view.query;
+  const [item] = block.type === "select" ? (block.from ?? []) : [];
+  if (reason !== undefined || block.type !== "select" || item?.type !== "table") {
+    throw readOnly(view, node, reason ?? "it does not select from one table");
+  }
+  return { block, item };
+}
+
+/** Returns why a view cannot be written; undefined if nothing in its own query is against it. */
+function reasonAgainst(query: SelectStatement): string | undefined {
+  if (query.type !== "select") return "it is not a single SELECT from one table";
+  const [item, ...others] = query.from ?? [];
+  if (item?.type !== "table" || others.length > 0) return "it does not select from one table";
+  if (item.systemTime !== undefined) return "it reads an earlier state";
+  if (query.distinct !== undefined && query.distinct !== "all") return "it has DISTINCT";
+  if (query.groupBy !== undefined) return "it has GROUP BY";
+  if (query.having !== undefined) return "it has HAVING";
+  if (query.limit !== undefined) return "it has LIMIT or OFFSET";
+  return reasonInColumns(query.columns ?? []);
+}
+
+function reasonInColumns(columns: readonly SelectedColumn[]): string | undefined {
+  for (const part of partsOf(columns, ownParts)) {
+    const call: { readonly type?: unknown; readonly function?: { readonly name?: unknown } } = part;
+    const name = call.type === "call" ? call.function?.name : undefined;
+    if (typeof name !== "string") continue;
+    if ("over" in part && part.over !== undefined) return "it has a window function";
+    if (isAggregate(name) || isWindowName(name)) return "it has an aggregate";
+    if (isTableFunction(name)) return "it has a function that returns several rows";
+  }
+  return undefined;
+}
+
+function ownParts(part: object): readonly unknown[] {
+  return holdsQuery(part) ? [] : directPartsOf(part);
+}
+
+function readOnly({ name }: ViewRelation, node: ViewPosition, reason: string): DatabaseError {
+  return new DatabaseError("READ_ONLY_OBJECT", `Cannot write view ${name}: ${reason}`, {
+    position: node._location.start,
+    hint: "write to its tables",
+  });
+}

@@ -1,0 +1,190 @@
+/** INSERT, UPDATE and DELETE through views, and WITH CHECK OPTION. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { TestEngine } from "../support/sql_engine.ts";
+
+let engine: TestEngine;
+
+beforeAll(async () => {
+  engine = await TestEngine.open();
+  await engine.run(
+    "CREATE NAMESPACE app;" +
+      "CREATE USER ann WITH PASSWORD 'Correct-horse-9' ROLE user;" +
+      "CREATE TABLE app.t (a INT PRIMARY KEY, b TEXT DEFAULT 'none', c INT);" +
+      "CREATE VIEW app.v AS SELECT a, b FROM app.t WHERE a > 0;" +
+      "CREATE VIEW app.r AS SELECT b AS bb, a AS aa, a + 100 AS big, lower(b) AS low" +
+      " FROM app.t x WHERE x.a < 10;" +
+      "CREATE VIEW app.k AS SELECT * FROM app.r WHERE aa > 5 WITH CHECK OPTION;" +
+      "CREATE VIEW app.l AS SELECT * FROM app.v WHERE b <> 'x' WITH LOCAL CHECK OPTION",
+  );
+});
+afterAll(() => engine[Symbol.asyncDispose]());
+beforeEach(() =>
+  engine.run(
+    "DELETE FROM app.t WHERE true; INSERT INTO app.t VALUES (-1,'A',1), (1,'B',2), (2,'C',3)",
+  ),
+);
+
+const all = (): Promise<unknown> => engine.rows("SELECT a, b, c FROM app.t ORDER BY a");
+
+test("UPDATE and DELETE find only the rows of the view", async () => {
+  await engine.run("UPDATE app.v SET b = b || '!'; DELETE FROM app.v WHERE a IN (-1, 2)");
+  expect(await all()).toEqual([
+    [-1, "A", 1],
+    [1, "B!", 2],
+  ]);
+});
+
+test("INSERT fills the columns of the view in its order, and the others with their defaults", async () => {
+  expect(await engine.rows("INSERT INTO app.v VALUES (3, 'D') RETURNING *")).toEqual([[3, "D"]]);
+  await engine.run("INSERT INTO app.v (a) VALUES (4); INSERT INTO app.r (aa, bb) SELECT 5, 'E'");
+  expect(await engine.rows("SELECT a, b, c FROM app.t WHERE a > 2 ORDER BY a")).toEqual([
+    [3, "D", null],
+    [4, "none", null],
+    [5, "E", null],
+  ]);
+});
+
+test("renamed and computed columns are read in SET, WHERE and RETURNING", async () => {
+  expect(
+    await engine.rows("UPDATE app.r SET bb = low || aa WHERE big = 101 RETURNING r.*"),
+  ).toEqual([["b1", 1, 101, "b1"]]);
+  expect(await engine.rows("DELETE FROM app.r AS z WHERE z.low = 'c' RETURNING z.aa")).toEqual([
+    [2],
+  ]);
+});
+
+test("FROM, ON CONFLICT, and a changing WITH", async () => {
+  await engine.run(
+    "UPDATE app.v SET b = s.x FROM (VALUES (1, 'from')) AS s (n, x) WHERE v.a = s.n",
+  );
+  await engine.run(
+    "INSERT INTO app.v VALUES (2, 'new') ON CONFLICT (a) DO UPDATE SET b = excluded.b || v.b",
+  );
+  expect(
+    await engine.rows(
+      "WITH x AS (UPDATE app.v SET b = b || '+' RETURNING *) SELECT * FROM x ORDER BY a",
+    ),
+  ).toEqual([
+    [1, "from+"],
+    [2, "newC+"],
+  ]);
+});
+
+test("a view of a USER table writes the rows of the caller", async () => {
+  await engine.run(
+    "CREATE USER TABLE app.own (id INT PRIMARY KEY, v INT);" +
+      "CREATE VIEW app.own_low AS SELECT * FROM app.own WHERE v < 10;" +
+      "INSERT INTO app.own VALUES (1, 1)",
+  );
+  await engine.run(
+    "EXECUTE AS USER 'ann' (INSERT INTO app.own_low VALUES (1, 2)); EXECUTE AS USER 'ann' (UPDATE app.own_low SET v = 3)",
+  );
+  expect(await engine.rows("SELECT v FROM app.own")).toEqual([[1]]);
+});
+
+test("policies of the table hold for writes through a view", async () => {
+  await engine.run(
+    "CREATE TABLE app.posts (id INT PRIMARY KEY, author TEXT, text TEXT) WITH (ACCESS_LEVEL = 'RESTRICTED');" +
+      "CREATE POLICY mine ON app.posts USING (author = CURRENT_USER);" +
+      "CREATE VIEW app.short AS SELECT id, author, text FROM app.posts WHERE length(text) < 5;" +
+      "INSERT INTO app.posts VALUES (1, 'ann', 'a'), (2, 'ben', 'b')",
+  );
+  await engine.run("EXECUTE AS USER 'ann' (UPDATE app.short SET text = 'z')");
+  expect(
+    await engine.failure("EXECUTE AS USER 'ann' (INSERT INTO app.short VALUES (3, 'ben', 'c'))"),
+  ).toStartWith("PERMISSION_DENIED");
+  expect(await engine.rows("SELECT id, text FROM app.posts ORDER BY id")).toEqual([
+    [1, "z"],
+    [2, "b"],
+  ]);
+});
+
+describe("WITH CHECK OPTION", () => {
+  test.each([
+    ["a row beyond the view", "INSERT INTO app.k (aa, bb) VALUES (2, 'x')", "app.k"],
+    ["a row beyond a view in it", "INSERT INTO app.k (aa, bb) VALUES (1000, 'x')", "app.r"],
+    ["LOCAL tests the view itself", "UPDATE app.l SET b = 'x' WHERE a = 1", "app.l"],
+    ["NULL is not true", "INSERT INTO app.l VALUES (7, NULL)", "app.l"],
+  ])("%s", async (_what, sql, view) => {
+    const before = await all();
+    const { error } = await engine.ask(sql);
+    expect(error?.code).toBe("CHECK_VIOLATION");
+    expect(error?.message).toContain(`the condition of view ${view},`);
+    expect(await all()).toEqual(before);
+  });
+
+  test("rows that meet the conditions are written, and LOCAL tests no view in the view", async () => {
+    await engine.run(
+      "INSERT INTO app.k (aa, bb) VALUES (8, 'H'); INSERT INTO app.l VALUES (-7, 'G')",
+    );
+    await engine.run("UPDATE app.k SET bb = 'I' WHERE low = 'h'");
+    expect(await engine.rows("SELECT b FROM app.t WHERE a IN (8, -7) ORDER BY a")).toEqual([
+      ["G"],
+      ["I"],
+    ]);
+  });
+});
+
+describe("refused", () => {
+  test.each([
+    ["SELECT DISTINCT a FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT count(*) AS n FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a FROM app.t GROUP BY a", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a FROM app.t LIMIT 1", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a, row_number() OVER () AS n FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a, generate_series(1, 2) AS n FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT t.a FROM app.t, app.v", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a FROM app.t UNION SELECT 1", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["WITH w AS (SELECT 1) SELECT a FROM app.t", "DELETE FROM app.bad", "READ_ONLY_OBJECT"],
+    ["SELECT a FROM app.t", "UPDATE app.bad SET c = 1", "COLUMN_NOT_FOUND"],
+    ["SELECT a, b || 'x' AS d FROM app.t", "UPDATE app.bad SET d = 'y'", "COLUMN_NOT_FOUND"],
+    [
+      "SELECT b || 'x' AS d, a FROM app.t",
+      "INSERT INTO app.bad VALUES ('y', 9)",
+      "INVALID_OPERATION",
+    ],
+    ["SELECT a FROM app.t", "INSERT INTO app.bad (a) VALUES (9) RETURNING c", "COLUMN_NOT_FOUND"],
+    [
+      "SELECT a FROM app.t",
+      "MERGE INTO app.bad USING app.t ON bad.a = t.a WHEN MATCHED THEN DELETE",
+      "READ_ONLY_OBJECT",
+    ],
+  ])("%s: %s", async (query, sql, code) => {
+    await engine.run(`DROP VIEW IF EXISTS app.bad; CREATE VIEW app.bad AS ${query}`);
+    expect(await engine.failure(sql)).toStartWith(code);
+  });
+});
+
+test("a view that runs with the rights of its owner is not written, nor a view of it", async () => {
+  await engine.run(
+    "CREATE VIEW app.owned WITH (security_invoker = false) AS SELECT a, b FROM app.t;" +
+      "CREATE VIEW app.over AS SELECT * FROM app.owned",
+  );
+  for (const view of ["owned", "over"]) {
+    const { error } = await engine.ask(`DELETE FROM app.${view}`);
+    expect([error?.code, error?.message]).toEqual([
+      "READ_ONLY_OBJECT",
+      "Cannot write view app.owned: it runs with the rights of its owner",
+    ]);
+  }
+});
+
+test("information_schema names the views and columns that can be written", async () => {
+  const views = "SELECT table_name, is_updatable, check_option FROM information_schema.views";
+  expect(await engine.rows(`${views} WHERE table_name IN ('v', 'k', 'l') ORDER BY 1`)).toEqual([
+    ["k", "YES", "CASCADED"],
+    ["l", "YES", "LOCAL"],
+    ["v", "YES", "NONE"],
+  ]);
+  expect(
+    await engine.rows(
+      "SELECT column_name, is_updatable FROM information_schema.columns" +
+        " WHERE table_name = 'r' ORDER BY ordinal_position",
+    ),
+  ).toEqual([
+    ["bb", "YES"],
+    ["aa", "YES"],
+    ["big", "NO"],
+    ["low", "NO"],
+  ]);
+});
