@@ -32,6 +32,7 @@ import { PasswordHasher, type PasswordPolicy } from "./password.ts";
 import { mayExecuteAs, requireMessages, requireTokenToAct } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
 import { ProviderLogins } from "./provider_logins.ts";
+import { ProviderLogouts } from "./provider_logouts.ts";
 import { ProviderUsers } from "./provider_users.ts";
 import { type CreateTokenRequest, ServiceTokens } from "./service_tokens.ts";
 import { type OnRevoked, SessionEnds } from "./session_ends.ts";
@@ -103,6 +104,8 @@ export class Auth {
   readonly ownAccount: OwnAccount;
   /** Logins in the browser through providers. */
   readonly providerLogins: ProviderLogins;
+  /** Log-outs that providers report. */
+  readonly providerLogouts: ProviderLogouts;
   readonly #externalTokens: ExternalTokens;
   readonly #bearers: Bearers;
 
@@ -163,6 +166,7 @@ export class Auth {
       users: this.#users,
     };
     this.providerLogins = new ProviderLogins({ ...forAccounts, mayLink: settings.oidc.mayLink });
+    this.providerLogouts = new ProviderLogouts(known);
     this.links = new AccountLinks(forAccounts);
     this.#signUps = new SignUps({ ...forAccounts, links: this.links });
     this.ownAccount = new OwnAccount(forAccounts);

@@ -27,6 +27,7 @@ import type { LastSeen } from "./last_seen.ts";
 import type { AuthBucket } from "./login_guard.ts";
 import { claimTexts, endMsOf, isEarly } from "./oidc/token_claims.ts";
 import type { Principal } from "./principal.ts";
+import { isSessionEnded } from "./provider_sessions.ts";
 import type { ProviderUsers } from "./provider_users.ts";
 import { looksLikeServiceToken, type ServiceTokens, scopeOf, sessionOf } from "./service_tokens.ts";
 import { type Sessions, type TokenSource, unauthorized } from "./sessions.ts";
@@ -329,7 +330,7 @@ export class Bearers {
 
   /** Returns the user of a token, whose account may be created now. @throws {AuthError} */
   #userOfExternal(token: ExternalToken, caller: Caller): UserEntry | undefined {
-    if (this.#options.catalog.isRevoked(token.sessionId)) return undefined;
+    if (isSessionEnded(this.#options.catalog, token.sessionId)) return undefined;
     try {
       return this.#options.providerUsers.admit(token.identity, caller);
     } catch (error) {
@@ -342,7 +343,7 @@ export class Bearers {
   /** Returns the user of a token whose session stands, whatever its times. */
   #standingUserOf({ identity, sessionId }: ExternalToken): UserEntry | undefined {
     const { catalog, providerUsers } = this.#options;
-    return catalog.isRevoked(sessionId) ? undefined : providerUsers.linkedTo(identity);
+    return isSessionEnded(catalog, sessionId) ? undefined : providerUsers.linkedTo(identity);
   }
 
   /**

@@ -29,6 +29,7 @@ import {
   type TokenTimes,
   timesFrom,
 } from "./oidc/token_claims.ts";
+import { providerPart } from "./provider_sessions.ts";
 import { isOwnToken } from "./token.ts";
 
 /** A token that a trusted issuer signed for this server. */
@@ -132,7 +133,8 @@ function acceptedToken(
     payload["events"] === undefined;
   if (!isAcceptable || times === undefined || identity === undefined) return undefined;
   const signedPart = token.slice(0, token.lastIndexOf("."));
-  return { identity, times, sessionId: EXTERNAL_SESSION + hashOf(signedPart) };
+  const ends = providerPart(identity, Math.floor(times.issuedAt * 1000));
+  return { identity, times, sessionId: EXTERNAL_SESSION + hashOf(signedPart) + ends };
 }
 
 /** The beginning of the ids of these sessions. The id of a login has no blank. */

@@ -42,7 +42,7 @@ export {
   secretFault,
 } from "./secret.ts";
 export type { CreateTokenRequest } from "./service_tokens.ts";
-export type { Revocation } from "./session_ends.ts";
+export { concerns, type Revocation } from "./session_ends.ts";
 export {
   type AlterUserRequest,
   type CreateUserRequest,

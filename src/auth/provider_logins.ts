@@ -36,7 +36,7 @@ import {
 } from "./oidc/code_flow.ts";
 import { ProviderError } from "./oidc/provider_fetch.ts";
 import type { LoginProvider, Providers } from "./oidc/providers.ts";
-import { claimTexts, type ExternalIdentity } from "./oidc/token_claims.ts";
+import type { ExternalIdentity } from "./oidc/token_claims.ts";
 import type { Principal } from "./principal.ts";
 import type { ProviderUsers } from "./provider_users.ts";
 import { isServiceSession } from "./service_tokens.ts";
@@ -291,8 +291,7 @@ export class ProviderLogins {
     const user = providerUsers.admit(identity, caller);
     this.#audit(identity, user, caller);
     if (user === undefined) return undefined;
-    const external = claimTexts(identity);
-    return await sessions.begin(user, Object.keys(external).length === 0 ? undefined : external);
+    return await sessions.begin(user, identity);
   }
 
   /**

@@ -4,9 +4,27 @@
  */
 
 /** The ended session of a user; without a session id, all sessions of the user. */
-export interface Revocation {
+export interface UserRevocation {
   readonly userId: string;
   readonly sessionId: string | undefined;
+}
+
+/** The sessions of any users that a provider has ended. */
+export interface ProviderRevocation {
+  readonly userId?: undefined;
+  readonly isEnded: (sessionId: string) => boolean;
+}
+
+export type Revocation = UserRevocation | ProviderRevocation;
+
+/** Returns whether a revocation ends a session of a user. */
+export function concerns(
+  revocation: Revocation,
+  { sessionId, userId }: { readonly userId: string; readonly sessionId: string },
+): boolean {
+  if (revocation.userId === undefined) return revocation.isEnded(sessionId);
+  if (revocation.userId !== userId) return false;
+  return revocation.sessionId === undefined || revocation.sessionId === sessionId;
 }
 
 export type OnRevoked = (revocation: Revocation) => void;
@@ -22,6 +40,11 @@ export class SessionEnds {
 
   endSession(userId: string, sessionId: string): void {
     for (const listener of this.#listeners) listener({ userId, sessionId });
+  }
+
+  /** Reports the end of all sessions whose ids satisfy a condition. */
+  endEvery(isEnded: (sessionId: string) => boolean): void {
+    for (const listener of this.#listeners) listener({ isEnded });
   }
 
   endUser(userId: string): void {

@@ -25,6 +25,8 @@ import type { LoginBody } from "../protocol/mod.ts";
 import { answerFromUser, type Caller, hasAdminUi, rfc3339 } from "./answers.ts";
 import { type OnAudit, sourceOf } from "./audit.ts";
 import { AuthError } from "./auth_error.ts";
+import { claimTexts, type ExternalIdentity } from "./oidc/token_claims.ts";
+import { isSessionEnded, providerPart } from "./provider_sessions.ts";
 import type { SessionEnds } from "./session_ends.ts";
 import { type ExternalClaims, provenEmailOf, type TokenClaims, type Tokens } from "./token.ts";
 
@@ -79,10 +81,19 @@ export class Sessions {
    * Begins a session for a user who has given the correct password, or whom a provider has
    * identified.
    *
-   * @param external The claims of the provider, which all tokens of the session have.
+   * @param identity The person whom a provider has identified. All tokens of the session have the
+   *   claims of the provider, which can end the session.
    */
-  async begin(user: UserEntry, external?: ExternalClaims): Promise<LoginBody> {
-    return this.#answer(this.#withLoginNoted(user), { sessionId: this.#newId(), external });
+  async begin(user: UserEntry, identity?: ExternalIdentity): Promise<LoginBody> {
+    const id = this.#newId();
+    const noted = this.#withLoginNoted(user);
+    if (identity === undefined) {
+      return this.#answer(noted, { sessionId: id, external: undefined });
+    }
+    const claims = claimTexts(identity);
+    const external = Object.keys(claims).length === 0 ? undefined : claims;
+    const sessionId = id + providerPart(identity, this.#options.clock.nowMs());
+    return this.#answer(noted, { sessionId, external });
   }
 
   /**
@@ -216,14 +227,16 @@ export class Sessions {
     const user = catalog.user(claims.userId);
     if (user === undefined) return undefined;
     if (user.tokenVersion !== claims.tokenVersion || user.role !== claims.role) return undefined;
-    return catalog.isRevoked(claims.sessionId) ? undefined : user;
+    return isSessionEnded(catalog, claims.sessionId) ? undefined : user;
   }
 
   #retireParent({ expiresAt, parentId, tokenId }: TokenClaims): void {
     const { catalog, clock } = this.#options;
     if (parentId === undefined || catalog.isRevoked(parentId)) return;
     // The parent was issued earlier, so it also expires earlier.
-    catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, tokenId);
+    catalog.revoke(parentId, expiresAt * 1000 + REVOCATION_MARGIN_MS, {
+      successorId: tokenId,
+    });
     putNewest(this.#retiredMs, [parentId, clock.monotonicMs()], RETIRED_COUNT_MAX);
   }
 

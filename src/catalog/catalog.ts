@@ -68,6 +68,13 @@ export interface SetupUsers {
   readonly dba: NewUser;
 }
 
+export interface RevokeOptions {
+  /** The token whose use retires this one. */
+  readonly successorId?: string;
+  /** Whether an id that was revoked before gets the time of this revocation. */
+  readonly isAnew?: boolean;
+}
+
 /** Other entries that change in the same transaction as a table. */
 export interface Dependents {
   /** The views to drop. */
@@ -314,7 +321,7 @@ export interface Catalog {
    * Stores a revoked token or session id until `expiresAtMs`.
    * @param successorId The token whose use revokes this one.
    */
-  revoke(id: string, expiresAtMs: number, successorId?: string): void;
+  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void;
 
   file(fileId: string): FileEntry | undefined;
   /**

@@ -11,7 +11,14 @@ import type { Log } from "../base/log.ts";
 import type { Seq } from "../base/seq.ts";
 import type { Whole } from "../types/mod.ts";
 import { Accounts } from "./accounts.ts";
-import type { Catalog, Dependents, NewUser, SetupUsers, UserChange } from "./catalog.ts";
+import type {
+  Catalog,
+  Dependents,
+  NewUser,
+  RevokeOptions,
+  SetupUsers,
+  UserChange,
+} from "./catalog.ts";
 import { type CounterName, Counters } from "./counters.ts";
 import type { DefinedType } from "./defined_types.ts";
 import { Definitions } from "./definitions.ts";
@@ -489,8 +496,8 @@ export class CatalogDatabase implements Catalog {
     return this.#revocations.revocation(id);
   }
 
-  revoke(id: string, expiresAtMs: number, successorId?: string): void {
-    this.#revocations.revoke(id, expiresAtMs, successorId);
+  revoke(id: string, expiresAtMs: number, options?: RevokeOptions): void {
+    this.#revocations.revoke(id, expiresAtMs, options);
   }
 
   file(fileId: string): FileEntry | undefined {

@@ -5,6 +5,7 @@
  * jump. Whenever an entry is added, a few old entries are removed.
  */
 import { type Clock, HOUR_MS } from "../base/clock.ts";
+import type { RevokeOptions } from "./catalog.ts";
 import { allSealed, putSealed, removeSealed } from "./records.ts";
 import type { SqliteFile } from "./sqlite_file.ts";
 
@@ -50,14 +51,19 @@ export class Revocations {
 
   /**
    * Revokes an id. If it was revoked before, the time and the successor of that revocation are
-   * kept.
+   * kept, unless it is revoked anew.
    */
-  revoke(id: string, expiresAtMs: number, successorId?: string): void {
+  revoke(
+    id: string,
+    expiresAtMs: number,
+    { isAnew = false, successorId }: RevokeOptions = {},
+  ): void {
     const before = this.#entries.get(id);
     const successor = before === undefined ? successorId : before.successorId;
+    const nowMs = this.#clock.nowMs();
     const entry = {
       id,
-      revokedAtMs: before?.revokedAtMs ?? this.#clock.nowMs(),
+      revokedAtMs: isAnew ? nowMs : (before?.revokedAtMs ?? nowMs),
       expiresAtMs: Math.max(expiresAtMs, before?.expiresAtMs ?? 0),
       ...(successor === undefined ? {} : { successorId: successor }),
     };

@@ -60,7 +60,9 @@ export class LocalSqlEngine implements SqlEngine {
       // The statements of a dropped user end, too. The caller waits for the end of the statements
       // of a user with a new password.
       const { activity, catalog } = environment;
-      if (catalog.user(it.userId) === undefined) activity.running.endUser(it.userId);
+      const { userId } = it;
+      if (userId === undefined) return;
+      if (catalog.user(userId) === undefined) activity.running.endUser(userId);
     });
     this.#activity = environment.activity;
     this.#texts = new FollowedTexts(this.#deps.catalog);

@@ -699,9 +699,9 @@ test("CatalogDatabase.revoke keeps the time and the successor of the first call"
   const path = freshPath();
   const catalog = openCatalog(path, clock);
   const firstMs = clock.nowMs();
-  catalog.revoke("a", firstMs + 1000, "b");
+  catalog.revoke("a", firstMs + 1000, { successorId: "b" });
   clock.advance(500);
-  catalog.revoke("a", firstMs + 9000, "c");
+  catalog.revoke("a", firstMs + 9000, { successorId: "c" });
 
   const kept = { id: "a", revokedAtMs: firstMs, expiresAtMs: firstMs + 9000, successorId: "b" };
   expect(catalog.revocation("a")).toEqual(kept);

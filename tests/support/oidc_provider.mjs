@@ -35,7 +35,7 @@ const provider = new Provider(settings.issuer ?? address, {
   conformIdTokenClaims: settings.conformIdTokenClaims ?? false,
   scopes: ["openid", "email", "profile"],
   pkce: { required: () => true },
-  features: { devInteractions: { enabled: false } },
+  features: { devInteractions: { enabled: false }, backchannelLogout: { enabled: true } },
   interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
   findAccount: (_context, sub) => {
     const claims = settings.accounts[sub];

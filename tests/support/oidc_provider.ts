@@ -205,10 +205,17 @@ export class Browser {
     throw new Error(`Too many redirects: ${steps.join(" ")}`);
   }
 
-  async #request(url: URL): Promise<Response> {
+  /** Sends a form of a page, as its button does. */
+  async send(address: string, form: Readonly<Record<string, string>>): Promise<Response> {
+    const body = new URLSearchParams(form);
+    return await this.#request(new URL(address), { method: "POST", body });
+  }
+
+  async #request(url: URL, init: RequestInit = {}): Promise<Response> {
     const response = await fetch(url, {
       redirect: "manual",
       headers: { Cookie: this.cookiesFor(url), Accept: "text/html" },
+      ...init,
       ...(this.#ca === undefined ? {} : { tls: { ca: this.#ca } }),
     });
     const cookies = this.#jar.get(url.hostname) ?? new Map<string, never>();

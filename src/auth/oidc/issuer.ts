@@ -65,6 +65,9 @@ const ALGORITHMS: string[] = [
   "Ed25519",
 ];
 
+/** The types of tokens that report a log-out. */
+export const LOGOUT_TYPES: ReadonlySet<string> = new Set(["jwt", "logout+jwt"]);
+
 /** The types of tokens that identify a user. Other types have other purposes, such as a log-out. */
 const TYPES: ReadonlySet<string> = new Set(["jwt", "at+jwt", "application/at+jwt"]);
 
@@ -109,13 +112,16 @@ export class Issuer {
   }
 
   /**
-   * Verifies the signature of a token, and nothing else.
+   * Verifies the type and the signature of a token, and nothing else.
    *
    * @returns Undefined if the issuer has not signed the token.
    * @throws {ProviderError} If the keys cannot be fetched.
    */
-  async verified(token: string): Promise<VerifiedToken | undefined> {
-    if (!hasUsableHeader(token)) return undefined;
+  async verified(
+    token: string,
+    types: ReadonlySet<string> = TYPES,
+  ): Promise<VerifiedToken | undefined> {
+    if (!hasUsableHeader(token, types)) return undefined;
     const keys = await this.#keys.get();
     try {
       return await this.#verifiedBy(keys, token);
@@ -146,11 +152,11 @@ export class Issuer {
   }
 }
 
-function hasUsableHeader(token: string): boolean {
+function hasUsableHeader(token: string, types: ReadonlySet<string>): boolean {
   try {
     const { kid, typ } = decodeProtectedHeader(token);
     const type = typ?.toLowerCase();
-    return typeof kid === "string" && (type === undefined || TYPES.has(type));
+    return typeof kid === "string" && (type === undefined || types.has(type));
   } catch {
     // A text without a readable header is not a token. The caller reports that.
     return false;

@@ -30,6 +30,8 @@ export interface TrustedIssuer {
 export interface ExternalIdentity {
   readonly provider: TrustedIssuer;
   readonly subject: string;
+  /** The id of the session at the issuer, if the token names one. */
+  readonly providerSession: string | undefined;
   /** The address, if the issuer has verified it. */
   readonly email: string | undefined;
   /** The value of the claim `user_claim`. */
@@ -76,7 +78,7 @@ export function identityFrom(
   payload: ProviderObject,
   provider: TrustedIssuer,
 ): ExternalIdentity | undefined {
-  const { email, email_verified: isVerified, sub } = payload;
+  const { email, email_verified: isVerified, sid, sub } = payload;
   if (typeof sub !== "string" || sub === "" || sub.length > SUBJECT_LENGTH_MAX) return undefined;
   if (!sub.isWellFormed()) return undefined;
   const isUsable =
@@ -87,6 +89,7 @@ export function identityFrom(
   return {
     provider,
     subject: sub,
+    providerSession: typeof sid === "string" && sid !== "" ? sid : undefined,
     email: address,
     userName: typeof named === "string" && named !== "" ? named : undefined,
     claims: claimsFrom(payload, claims),

@@ -8,7 +8,7 @@
  * the last connections stay open until their slice. Each tick visits a tenth of all connections, so
  * that connections that were opened together, for example after a restart, are not pinged together.
  */
-import type { Revocation } from "../../auth/mod.ts";
+import { concerns, type Revocation } from "../../auth/mod.ts";
 import { Arrivals } from "../../base/arrivals.ts";
 import { assert } from "../../base/assert.ts";
 import type { OnBug } from "../../base/bugs.ts";
@@ -137,10 +137,11 @@ export class Connections implements ConnectionAccess {
    * Ends the open connections of one session, or of all sessions of a user. If there are many, some
    * end in this time slice and the others in later ones.
    */
-  revoke({ userId, sessionId }: Revocation): void {
+  revoke(revocation: Revocation): void {
     const revoked = [...this.#open].filter(({ principal }) => {
-      if (principal === undefined || principal.actorId !== userId) return false;
-      return sessionId === undefined || principal.sessionId === sessionId;
+      if (principal === undefined) return false;
+      const { actorId: userId, sessionId } = principal;
+      return concerns(revocation, { userId, sessionId });
     });
     this.#inSlices(revoked.values(), { visit: (connection) => connection.revoke() });
   }

@@ -8,7 +8,7 @@ const LIMITED = { 429: ["rate_limited"], 500: ["internal_error"] } as const;
 const PROVIDER = inPath("provider", "The name of a section oidc.providers of the configuration");
 
 export const PROVIDER_OPERATIONS: Readonly<
-  Record<"callback" | "link" | "login" | "token", Operation>
+  Record<"callback" | "link" | "login" | "logout" | "token", Operation>
 > = {
   login: {
     id: "beginProviderLogin",
@@ -42,6 +42,33 @@ export const PROVIDER_OPERATIONS: Readonly<
     parameters: [PROVIDER],
     answers: { 302: { description: "To the page that began the login", headers: SESSION_COOKIES } },
     errors: { 404: ["not_found"], ...LIMITED },
+  },
+  logout: {
+    id: "endProviderSession",
+    tag: "auth",
+    summary: "Receive the end of a session from a provider",
+    description:
+      "OpenID Connect Back-Channel Logout: the address of a client's backchannel_logout_uri. Ends the " +
+      "sessions that began with the session of the provider or, without one, all of the person.",
+    access: "anyone",
+    parameters: [PROVIDER],
+    body: {
+      content: {
+        "application/x-www-form-urlencoded": {
+          type: "object",
+          required: ["logout_token"],
+          properties: { logout_token: { type: "string", description: "A signed log-out token" } },
+        },
+      },
+      required: true,
+    },
+    answers: { 200: { description: "The sessions have ended" } },
+    errors: {
+      400: ["invalid_request"],
+      404: ["not_found"],
+      415: ["unsupported_media_type"],
+      ...LIMITED,
+    },
   },
   token: {
     id: "exchangeProviderCode",

@@ -12,6 +12,7 @@ import { HttpError } from "../http/http_error.ts";
 import { jsonFault } from "../http/json_fault.ts";
 import {
   declaredBytes,
+  mediaType,
   objectOf,
   parseJson,
   readBody,
@@ -44,6 +45,8 @@ export interface AuthRouteOptions {
  * passwords of 4096 characters, each written as a six-byte escape, take 48 KiB.
  */
 const BODY_BYTES_MAX = 64 * 1024;
+
+const FORM = "application/x-www-form-urlencoded";
 
 const TAKES = "this endpoint accepts application/json";
 
@@ -93,6 +96,27 @@ export async function bodyOf(
   refusePacked(exchange.request.headers);
   const fault = text === undefined ? "it is not UTF-8" : jsonFault(text);
   throw new HttpError(400, "invalid_request", `Cannot read the body: ${fault}; ${TAKES}`);
+}
+
+/**
+ * Reads a form, as other servers send it. @throws {HttpError} unsupported_media_type,
+ * invalid_request
+ */
+export async function formOf(
+  exchange: Exchange,
+  options: AuthRouteOptions,
+): Promise<URLSearchParams> {
+  const type = mediaType(exchange.request.headers.get("content-type") ?? "");
+  if (type !== FORM) {
+    throw new HttpError(
+      415,
+      "unsupported_media_type",
+      `Cannot read a body of type "${type}": this endpoint accepts ${FORM}`,
+    );
+  }
+  const text = textFromUtf8(await bytesOf(exchange, options));
+  if (text !== undefined) return new URLSearchParams(text);
+  throw new HttpError(400, "invalid_request", "Cannot read the body: it is not UTF-8");
 }
 
 /** @throws {HttpError} invalid_request, if there is a fault. */

@@ -5,6 +5,7 @@
  *
  *     GET  {provider}/login      to the provider
  *     GET  {provider}/callback   from the provider, to the page that began the login
+ *     POST {provider}/backchannel_logout   from the provider, when it has ended a session
  *     POST token, link           the code of an application, for a session or for a link
  */
 import type { LoginStep } from "../../auth/mod.ts";
@@ -22,6 +23,7 @@ import {
   bodyOf,
   callerOf,
   cookieOptions,
+  formOf,
   loggedIn,
 } from "./auth_requests.ts";
 
@@ -75,6 +77,14 @@ export function providerPaths(options: ProviderRouteOptions): readonly PrefixRou
   return [
     {
       ...shared,
+      method: "POST",
+      suffix: "/backchannel_logout",
+      template: "{provider}/backchannel_logout",
+      operation: PROVIDER_OPERATIONS.logout,
+      handle: (exchange, name) => endProviderSession(exchange, name, options),
+    },
+    {
+      ...shared,
       suffix: "/login",
       template: "{provider}/login",
       operation: PROVIDER_OPERATIONS.login,
@@ -88,6 +98,18 @@ export function providerPaths(options: ProviderRouteOptions): readonly PrefixRou
       handle: (exchange, name) => endLogin(exchange, name, options),
     },
   ];
+}
+
+async function endProviderSession(
+  exchange: Exchange,
+  name: string,
+  options: ProviderRouteOptions,
+): Promise<Response> {
+  const form = await formOf(exchange, options);
+  const token = form.get("logout_token") ?? "";
+  const isKnown = await options.auth.providerLogouts.end(name, token, exchange);
+  if (!isKnown) throw unknownProvider(name);
+  return empty(exchange, 200, { "Cache-Control": "no-store" });
 }
 
 async function beginLogin(

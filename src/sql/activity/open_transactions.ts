@@ -15,7 +15,7 @@
  *   can query them.
  * - All state is in memory: after a crash, nothing of an open transaction remains.
  */
-import type { Principal } from "../../auth/mod.ts";
+import { concerns, type Principal, type Revocation } from "../../auth/mod.ts";
 import type { CancelTimer, Clock } from "../../base/clock.ts";
 import { DatabaseError } from "../../base/errors.ts";
 import type { Random } from "../../base/random.ts";
@@ -220,11 +220,10 @@ export class OpenTransactions {
     return true;
   }
 
-  /** Ends the transactions of a session, or of all sessions of a user if no session id is given. */
-  endSession({ sessionId, userId }: { userId: string; sessionId: string | undefined }): void {
+  /** Ends the transactions of the sessions that have ended. */
+  endSession(revocation: Revocation): void {
     for (const entry of this.#open.values()) {
-      if (entry.userId !== userId) continue;
-      if (sessionId !== undefined && entry.sessionId !== sessionId) continue;
+      if (!concerns(revocation, entry)) continue;
       this.#end(entry, "rolled back because its session ended");
     }
   }

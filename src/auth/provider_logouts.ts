@@ -1,0 +1,141 @@
+/**
+ * Log-outs that a provider reports (OpenID Connect Back-Channel Logout 1.0).
+ *
+ *     provider ──POST logout_token──► signature, claims ──► sessions of the person end
+ *
+ * Invariants:
+ * - Only the provider itself ends sessions, and only those of its own logins.
+ * - A log-out token works once. An ID token or an access token is no log-out token: it has no
+ *   `events`, and a log-out token has no `nonce`.
+ */
+import { type Clock, HOUR_MS } from "../base/clock.ts";
+import type { Catalog } from "../catalog/mod.ts";
+import type { Caller } from "./answers.ts";
+import { type OnAudit, sourceOf } from "./audit.ts";
+import { AuthError } from "./auth_error.ts";
+import type { AuthBucket } from "./login_guard.ts";
+import { LOGOUT_TYPES } from "./oidc/issuer.ts";
+import { ProviderError, type ProviderObject } from "./oidc/provider_fetch.ts";
+import type { LoginProvider, Providers } from "./oidc/providers.ts";
+import { endMsOf, isEarly, isFor, timesFrom } from "./oidc/token_claims.ts";
+import { endProviderSessions, type ProviderSession } from "./provider_sessions.ts";
+import { linkText } from "./provider_users.ts";
+import type { SessionEnds } from "./session_ends.ts";
+
+export interface ProviderLogoutsOptions {
+  catalog: Catalog;
+  clock: Clock;
+  providers: Providers;
+  sessionEnds: SessionEnds;
+  bucket: AuthBucket;
+  onAudit: OnAudit;
+  refreshLifetimeSeconds: number;
+}
+
+const EVENT = "http://schemas.openid.net/event/backchannel-logout";
+
+/** The longest values of claims, as OpenID Connect defines them for subjects. */
+const TEXT_LENGTH_MAX = 255;
+
+/** The minimum time for which an ended session is remembered, for tokens of the provider itself. */
+const KEPT_MS_MIN: number = 24 * HOUR_MS;
+
+const RETRY_SECONDS = 10;
+
+export class ProviderLogouts {
+  readonly #options: ProviderLogoutsOptions;
+
+  constructor(options: ProviderLogoutsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Ends the sessions that a log-out token names.
+   *
+   * @returns false if there is no such provider.
+   * @throws {AuthError} invalid_request, rate_limited, AUTHENTICATION_ERROR
+   */
+  async end(name: string, token: string, caller: Caller): Promise<boolean> {
+    const { bucket, providers } = this.#options;
+    const provider = providers.named(name);
+    if (provider === undefined) return false;
+    const payload = await payloadOf(provider, token);
+    const ended = payload === undefined ? undefined : this.#endedBy(provider, payload);
+    if (payload === undefined || ended === undefined) throw bucket.failedToken(refused(), caller);
+    this.#end(ended, caller);
+    return true;
+  }
+
+  /** Returns what a token ends; undefined if the token is not acceptable. */
+  #endedBy(
+    { issuer, link, settings: { clientId } }: LoginProvider,
+    payload: ProviderObject,
+  ): ProviderSession | undefined {
+    const { catalog, clock } = this.#options;
+    const { events, iss, jti, nonce, sid, sub } = payload;
+    const nowMs = clock.nowMs();
+    const times = timesFrom(payload);
+    const [subject, session] = [sub, sid].map((claim) => (isText(claim) ? claim : undefined));
+    const isAcceptable =
+      times !== undefined &&
+      nowMs < endMsOf(times) &&
+      !isEarly(times, nowMs) &&
+      iss === issuer &&
+      isFor(payload, clientId) &&
+      isText(jti) &&
+      hasEvent(events) &&
+      nonce === undefined &&
+      (subject !== undefined || session !== undefined);
+    if (!isAcceptable) return undefined;
+    const used = `logout ${JSON.stringify([link, jti])}`;
+    if (catalog.isRevoked(used)) return undefined;
+    catalog.revoke(used, endMsOf(times));
+    return { link, subject, session };
+  }
+
+  #end(ended: ProviderSession, caller: Caller): void {
+    const { catalog, clock, onAudit, refreshLifetimeSeconds } = this.#options;
+    const keptMs = Math.max(refreshLifetimeSeconds * 1000, KEPT_MS_MIN);
+    endProviderSessions(this.#options, ended, clock.nowMs() + keptMs);
+    const { link, subject } = ended;
+    const user = subject === undefined ? undefined : catalog.userByLink(linkText(link, subject));
+    const target = user?.userId ?? `${link} ${subject ?? "session"}`;
+    const about = { actor: link, target, ...(user === undefined ? {} : { subject: user.userId }) };
+    const source = sourceOf(caller, { provider: link });
+    onAudit({ ...source, ...about, action: "logout", outcome: "ok" });
+  }
+}
+
+/** @throws {AuthError} AUTHENTICATION_ERROR, if the keys of the provider cannot be had. */
+async function payloadOf(
+  { keys }: LoginProvider,
+  token: string,
+): Promise<ProviderObject | undefined> {
+  try {
+    return (await keys.verified(token, LOGOUT_TYPES))?.payload;
+  } catch (error) {
+    if (!(error instanceof ProviderError)) throw error;
+    throw new AuthError(
+      "AUTHENTICATION_ERROR",
+      "The log-out token cannot be verified because the keys of its provider cannot be fetched; try again later",
+      { retryAfterSeconds: RETRY_SECONDS },
+    );
+  }
+}
+
+function hasEvent(events: unknown): boolean {
+  if (typeof events !== "object" || events === null) return false;
+  const event = (events as ProviderObject)[EVENT];
+  return typeof event === "object" && event !== null;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.length <= TEXT_LENGTH_MAX;
+}
+
+function refused(): AuthError {
+  return new AuthError(
+    "invalid_request",
+    "The log-out token is not valid: it was not signed by the provider for this server, has expired, was used before, or is no log-out token",
+  );
+}

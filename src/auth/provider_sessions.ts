@@ -1,0 +1,93 @@
+/**
+ * The sessions of people whom a provider has identified, and their end at the provider.
+ *
+ *     id of a session    random . provider's session . person . time of the beginning
+ *                                         │                │
+ *     revocations        ◄── ended ───────┴────────────────┘
+ *
+ * Sessions are not stored, so the id of each one says by which events of its provider it ends. A
+ * session has ended if one of its keys was revoked after it began; a later login begins another
+ * session, which stands.
+ */
+import type { Catalog } from "../catalog/mod.ts";
+import type { ExternalIdentity } from "./oidc/token_claims.ts";
+import type { SessionEnds } from "./session_ends.ts";
+
+/** A session at a provider, or all sessions of a person there. */
+export interface ProviderSession {
+  /** The name of the provider in the links of accounts. */
+  readonly link: string;
+  readonly subject: string | undefined;
+  /** The provider's id of the session; undefined for all sessions of the person. */
+  readonly session: string | undefined;
+}
+
+/** The characters of a key. They have 96 bits, so that nobody finds two texts with one key. */
+const KEY_CHARS = 16;
+
+/** The beginning of the ids under which ended sessions are revoked. */
+const ENDED = "provider ";
+
+/**
+ * Returns the end of the id of a person's session. @param beganAtMs The time of the beginning, in
+ * Unix milliseconds.
+ */
+export function providerPart(
+  { provider: { link }, providerSession, subject }: ExternalIdentity,
+  beganAtMs: number,
+): string {
+  const session = sessionKey({ link, subject, session: providerSession });
+  return `.${session}.${personKey(link, subject)}.${beganAtMs.toString(36)}`;
+}
+
+/** Returns true if a session was ended, here or at its provider. */
+export function isSessionEnded(
+  catalog: Pick<Catalog, "isRevoked" | "revocation">,
+  sessionId: string,
+): boolean {
+  if (catalog.isRevoked(sessionId)) return true;
+  if (!sessionId.includes(".")) return false;
+  const [, session, person, time = "", ...more] = sessionId.split(".");
+  if (session === undefined || person === undefined || more.length > 0) return false;
+  const beganAtMs = Number.parseInt(time, 36);
+  return [session, person].some((key) => {
+    const revokedAtMs = catalog.revocation(ENDED + key)?.revokedAtMs;
+    return revokedAtMs !== undefined && beganAtMs <= revokedAtMs;
+  });
+}
+
+/**
+ * Ends sessions that a provider has ended. @param untilMs When the last of their tokens has
+ * expired.
+ */
+export function endProviderSessions(
+  { catalog, sessionEnds }: { readonly catalog: Catalog; readonly sessionEnds: SessionEnds },
+  ended: ProviderSession,
+  untilMs: number,
+): void {
+  for (const key of keysOf(ended)) catalog.revoke(ENDED + key, untilMs, { isAnew: true });
+  sessionEnds.endEvery((sessionId) => isSessionEnded(catalog, sessionId));
+}
+
+function keysOf({ link, session, subject }: ProviderSession): string[] {
+  if (session === undefined) return subject === undefined ? [] : [personKey(link, subject)];
+  const keys = [sessionKey({ link, subject, session })];
+  // A session whose ID token did not name it ends with every session of its person.
+  if (subject !== undefined) keys.push(sessionKey({ link, subject, session: undefined }));
+  return keys;
+}
+
+function sessionKey({ link, session, subject }: ProviderSession): string {
+  return session === undefined
+    ? keyOf(["unnamed session", link, subject ?? ""])
+    : keyOf(["session", link, session]);
+}
+
+function personKey(link: string, subject: string): string {
+  return keyOf(["person", link, subject]);
+}
+
+function keyOf(texts: readonly string[]): string {
+  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(texts)).digest("base64url");
+  return digest.slice(0, KEY_CHARS);
+}
