@@ -10,8 +10,10 @@
  * the files of a complete run are in memory if there is room.
  *
  * The workers do not optimise functions at length, which pays off only in long-running processes
- * and takes a quarter of the processor time, in a thorough run too. The servers that tests start
- * are not affected.
+ * and takes a quarter of the processor time. They return freed memory to the system after a second,
+ * because returning it at once and asking for it again takes a sixth. Both hold in a thorough run
+ * too. The servers that tests start have the same settings, but not in a thorough run
+ * (`tests/support/server_process.ts`).
  *
  * The test files of a worker share one module registry. This is safe because no test replaces a
  * module, and it saves a quarter of the run, which loading the sources for each of 300 files takes.
@@ -174,6 +176,7 @@ function memoryFolder(): string | undefined {
 /** The settings for the workers. */
 const QUICK_START: Readonly<Record<string, string>> = {
   BUN_JSC_useFTLJIT: "0",
+  MIMALLOC_PURGE_DELAY: "1000",
 };
 
 const { options, words: args } = readArguments(

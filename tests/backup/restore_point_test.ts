@@ -331,7 +331,7 @@ async function endOfArchive(world: World): Promise<number> {
   return (JSON.parse(body) as { lastSeq: number }).lastSeq;
 }
 
-const RANDOM_POINTS = amountOf({ usual: 2, thorough: 14 });
+const RANDOM_POINTS = amountOf({ usual: 1, thorough: 14 });
 
 test("a backup made under load is restored to many seqs from archive and log, always with the right rows", async () => {
   const world = await theWorld();

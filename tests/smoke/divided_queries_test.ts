@@ -22,7 +22,7 @@ function pairs(otherCount: number): string {
   return `SELECT count(*) FROM d.t x, d.few y WHERE x.a + y.id = -1 AND y.id <= ${otherCount}`;
 }
 
-const STEPS = amountOf({ usual: 8, thorough: 20 });
+const STEPS = amountOf({ usual: 4, thorough: 20 });
 
 let server: ServerProcess;
 /** The number of times that the short form of the endless query has run. */

@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { preparedServer } from "../../scripts/prepare.mjs";
 import type { SchemaField } from "../../src/protocol/mod.ts";
+import { isThorough } from "./thoroughness.ts";
 
 const ROOT: string = join(import.meta.dir, "../..");
 
@@ -378,10 +379,12 @@ export class ServerProcess {
 
 /**
  * Returns the variables that a program needs to run at all, but none that could configure the
- * server.
+ * server. A server of a normal run also has the settings of the workers, which spare processor
+ * time.
  */
 function inheritedEnvironment(): Record<string, string> {
   const names = ["PATH", "HOME", "TMPDIR", "LANG", "TZ"];
+  if (!isThorough) names.push("BUN_JSC_useFTLJIT", "MIMALLOC_PURGE_DELAY");
   return Object.fromEntries(
     names.flatMap((name) => {
       const value = process.env[name];

@@ -133,8 +133,8 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
 ];
 
 /** The range of the test in a thorough run: two hours, and then three days. */
-const MINUTES = amountOf({ usual: 40, thorough: 120 });
-const HOURS = amountOf({ usual: 40, thorough: 72 });
+const MINUTES = amountOf({ usual: 16, thorough: 120 });
+const HOURS = amountOf({ usual: 26, thorough: 72 });
 
 /** The milliseconds around each minute, and then around each hour. */
 const STEPS_MS: readonly number[] = [

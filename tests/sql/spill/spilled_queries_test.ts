@@ -189,7 +189,7 @@ describe("a statement beyond its memory", () => {
   });
 });
 
-const ROUNDS = amountOf({ usual: 4, thorough: 25 });
+const ROUNDS = amountOf({ usual: 2, thorough: 25 });
 const SEED = Number(process.env["SEED"] ?? 20_261_122);
 
 test(`random queries have the same result with little memory as with much (seed ${SEED})`, async () => {
