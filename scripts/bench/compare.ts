@@ -9,7 +9,8 @@
  *
  * With `--write`, the figures also replace the rows of their table in docs/performance.md: one
  * table covers live delivery and the snapshot, and another covers the rest. The rows of jobs that
- * `--only` leaves out stay unchanged. The rows of `live_sql` take one round and are only printed.
+ * `--only` leaves out stay unchanged. The rows of `live_sql` and `policies` take one round and are
+ * only printed.
  */
 
 import { cpus } from "node:os";
@@ -27,6 +28,7 @@ import {
 } from "./compare/jobs.ts";
 import { liveLines, USER_COUNT } from "./compare/live_jobs.ts";
 import { EARLIER, mergedTable } from "./compare/merged_table.ts";
+import { POLICY_JOBS } from "./compare/policies.ts";
 import { recoveryLine } from "./compare/recovery.ts";
 import { tableOf } from "./compare/report.ts";
 import { scanLines } from "./compare/scans.ts";
@@ -45,12 +47,20 @@ const JOBS = [
   "snapshot",
   "live",
   "live_sql",
+  "policies",
   "storage",
   "scan",
 ];
 
 /** These jobs start the servers that they measure. */
-const ALONE: ReadonlySet<string> = new Set(["idle", "text", "background", "recovery", "live_sql"]);
+const ALONE: ReadonlySet<string> = new Set([
+  "idle",
+  "text",
+  "background",
+  "recovery",
+  "live_sql",
+  "policies",
+]);
 
 /** The server returns the memory of its startup to the system within some seconds. */
 const IDLE_MS = 5000;
@@ -89,6 +99,11 @@ if (wanted.some((job) => !ALONE.has(job))) await measureBesidePeers();
 if (wanted.includes("live_sql")) {
   for (const [name, job] of Object.entries(LIVE_SQL_JOBS)) {
     wholes.push(...(await noted(`live_sql, ${name}`, { isQuick, seconds: isQuick ? 1 : 3 }, job)));
+  }
+}
+if (wanted.includes("policies")) {
+  for (const [name, job] of Object.entries(POLICY_JOBS)) {
+    wholes.push(...(await noted(`policies, ${name}`, { isQuick }, job)));
   }
 }
 for (const measured of [lines, followed, wholes]) {

@@ -7,14 +7,16 @@
  * caller, whether rows, messages, errors, plans or catalogs, may contain a canary that the caller
  * may not see. One table has policies that depend on memberships, and these memberships change; in
  * half of the rounds, the table is a STREAM table whose rows expire. The rules are also evaluated
- * separately from the statements. Queries and changes also run in a second database in which the
- * caller is alone, and must have the same result, because rows that a caller cannot see must not be
- * countable either. A leak is printed with its seed, and the script exits with 1. The same seed
- * sends the same statements: the last line contains a digest of all of them.
+ * separately from the statements. Views with the rights of their owner show some columns and rows
+ * of this table to callers who may not see it; the owners, and their roles, change. Queries and
+ * changes also run in a second database in which the caller is alone, and must have the same
+ * result, because rows that a caller cannot see must not be countable either. A leak is printed
+ * with its seed, and the script exits with 1. The same seed sends the same statements: the last
+ * line contains a digest of all of them.
  *
  * With `--inject`, the script injects one fault after the other: some scans, reads by key and
- * change reads use another owner, a policy shows rows that it should hide, and policies are lost
- * when rows expire. The script exits with 1 unless it finds each of them.
+ * change reads use another owner, a policy or a view shows rows that it should hide, and policies
+ * are lost when rows expire. The script exits with 1 unless it finds each of them.
  */
 
 import { countOption, flag, readOptions, seedOption } from "../../scripts/support/arguments.ts";

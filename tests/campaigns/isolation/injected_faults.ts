@@ -7,12 +7,12 @@ const READS = ["scan", "lookup", "changes"] as const;
 type LeakyRead = (typeof READS)[number];
 
 /**
- * A leaky read, a policy that the campaign does not know about, or the loss of policies when rows
- * expire.
+ * A leaky read, a policy or a view that shows more than the campaign knows, or the loss of policies
+ * when rows expire.
  */
-export type InjectedFault = LeakyRead | "policy" | "expiry";
+export type InjectedFault = LeakyRead | "policy" | "view" | "expiry";
 
-export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy", "expiry"];
+export const INJECTED_FAULTS: readonly InjectedFault[] = [...READS, "policy", "view", "expiry"];
 
 /** The average number of reads between two faults. Changes are rarely read. */
 const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
@@ -21,9 +21,13 @@ const INJECTED_EVERY: Readonly<Record<LeakyRead, number>> = {
   changes: 2,
 };
 
+function isRead(injected: InjectedFault): injected is LeakyRead {
+  return READS.some((each) => each === injected);
+}
+
 /** Makes some reads of a store return another owner's rows. */
 export function leakFrom(store: Store, injected: InjectedFault): void {
-  if (injected === "policy" || injected === "expiry") return;
+  if (!isRead(injected)) return;
   let calls = 0;
   const ownerFor = (tableId: number, owner: number): number => {
     calls += 1;

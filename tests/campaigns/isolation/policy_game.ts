@@ -7,6 +7,7 @@ import type { Chance } from "../../../scripts/support/chance.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { ExpirySweep, type SqlResponse } from "../../../src/sql/mod.ts";
 import { postForm } from "./policy_forms.ts";
+import { ShownView } from "./shown_view.ts";
 import { CALLERS, type Caller, type World } from "./world.ts";
 
 const ROOMS = 5;
@@ -43,6 +44,7 @@ interface Policy {
 interface Post {
   readonly id: string;
   readonly text: string;
+  readonly author: string;
   readonly mark: string;
 }
 
@@ -50,6 +52,17 @@ interface Post {
 interface Before {
   readonly posts: readonly Post[];
   readonly changeable: ReadonlySet<string>;
+}
+
+/** Matches statements that read the view with the rights of its owner. */
+const READS_VIEW = /\bmine\b/;
+
+function areSameSets(
+  some: ReadonlySet<string> | undefined,
+  others: ReadonlySet<string> | undefined,
+): boolean {
+  if (some === undefined || others === undefined) return some === others;
+  return some.size === others.size && some.isSubsetOf(others);
 }
 
 const MEMBERS =
@@ -69,12 +82,15 @@ export interface PolicyGameParts {
   readonly areBrief: boolean;
   /** Whether some rows are visible through a policy that the campaign does not know about. */
   readonly hasForgottenPolicy: boolean;
+  /** Whether a view shows posts that the campaign does not know about. */
+  readonly viewShowsMore: boolean;
   /** Whether the posts lose their policies when the first of them expire. */
   readonly expiryOpens: boolean;
 }
 
 export class PolicyGame {
   readonly #parts: PolicyGameParts;
+  readonly #view: ShownView;
   #policies: Policy[] = [];
   #labels = 0;
   #names = 0;
@@ -82,28 +98,35 @@ export class PolicyGame {
   #isOpen = false;
   /** The marks of all posts that have ever existed. */
   readonly #allMarks = new Set<string>();
-  /** The marks that subscriptions may have sent to each caller. */
+  /** The marks that subscriptions to the posts may have sent to each caller. */
   readonly #shown = new Map<string, Set<string>>();
+  /** The marks that subscriptions to the view may have sent to each caller besides. */
+  readonly #shownByView = new Map<string, Set<string>>();
   #posts: readonly Post[] = [];
   /** The numbers of the posts that each caller sees. */
   #visible = new Map<string, ReadonlySet<string>>();
+  /** The numbers of the posts that the view shows; undefined for a caller who may not read it. */
+  #mine = new Map<string, ReadonlySet<string> | undefined>();
   /** The callers whose separate database contains other posts than the ones they see now. */
   readonly #stale = new Set<string>();
 
-  private constructor(parts: PolicyGameParts) {
+  private constructor(parts: PolicyGameParts, view: ShownView) {
     this.#parts = parts;
+    this.#view = view;
   }
 
   static async open(parts: PolicyGameParts): Promise<PolicyGame> {
-    const game = new PolicyGame(parts);
     const { all, lonely } = parts;
     const [kind, ttl] = parts.areBrief ? ["STREAM ", `, TTL_SECONDS = ${TTL_SECONDS}`] : ["", ""];
     await all.prepare(
       `${MEMBERS}; CREATE ${kind}${POSTS} WITH (ACCESS_LEVEL = 'RESTRICTED'${ttl}); ${HEADS}`,
     );
     for (const world of lonely.values()) {
-      await world.prepare(`CREATE ${POSTS} WITH (ACCESS_LEVEL = 'PUBLIC'); ${HEADS}`);
+      await world.prepare(
+        `CREATE ${POSTS} WITH (ACCESS_LEVEL = 'PUBLIC'); ${HEADS}; CREATE TABLE mine (id INT PRIMARY KEY, mark TEXT) WITH (ACCESS_LEVEL = 'PUBLIC')`,
+      );
     }
+    const game = new PolicyGame(parts, await ShownView.open(parts, parts.viewShowsMore));
     const reference = parts.areBrief ? "" : " REFERENCES posts (id)";
     await all.prepare(
       `CREATE TABLE notes (id INT PRIMARY KEY, post INT${reference}) WITH (ACCESS_LEVEL = 'RESTRICTED'); CREATE POLICY every ON notes USING (true)`,
@@ -122,10 +145,25 @@ export class PolicyGame {
   async showAlone(caller: Caller): Promise<void> {
     if (!this.#stale.delete(caller.name)) return;
     const world = this.#parts.lonely.get(caller.name);
-    const seen = this.#visible.get(caller.name) ?? new Set();
-    const rows = this.#posts.filter(({ id }) => seen.has(id)).map(({ text }) => text);
-    const insert = rows.length === 0 ? "" : `; INSERT INTO posts VALUES ${rows.join(", ")}`;
-    await world?.prepare(`DELETE FROM posts${insert}`);
+    const seen = this.#visible.get(caller.name);
+    const mine = this.#mine.get(caller.name);
+    const posts = this.#posts.filter(({ id }) => seen?.has(id) === true).map(({ text }) => text);
+    const own = this.#posts.flatMap(({ id, mark }) =>
+      mine?.has(id) === true ? `(${id}, '${mark}')` : [],
+    );
+    for (const [table, rows] of [
+      ["posts", posts],
+      ["mine", own],
+    ] as const) {
+      const insert = rows.length === 0 ? "" : `; INSERT INTO ${table} VALUES ${rows.join(", ")}`;
+      await world?.prepare(`DELETE FROM ${table}${insert}`);
+    }
+  }
+
+  /** Whether a caller may read the posts, and the view of them, that a statement names. */
+  knows(caller: Caller, sql: string): boolean {
+    if (/\b(?:posts|heads)\b/.test(sql) && !this.knowsPosts(caller)) return false;
+    return !READS_VIEW.test(sql) || this.#mine.get(caller.name) !== undefined;
   }
 
   /**
@@ -136,22 +174,31 @@ export class PolicyGame {
     return role === "dba" || this.#policiesFor(role, "SELECT").length > 0;
   }
 
-  /** Returns the marks of posts that none of these callers sees. */
-  hiddenFrom(callers: readonly Caller[]): readonly string[] {
-    const seen = new Set(callers.flatMap(({ name }) => [...(this.#visible.get(name) ?? [])]));
+  /** Returns the marks of posts that no statement like this one shows to one of these callers. */
+  hiddenFrom(callers: readonly Caller[], sql: string): readonly string[] {
+    const readsView = READS_VIEW.test(sql);
+    const seen = new Set(
+      callers.flatMap(({ name }) => [
+        ...(this.#visible.get(name) ?? []),
+        ...((readsView ? this.#mine.get(name) : undefined) ?? []),
+      ]),
+    );
     return this.#posts.flatMap(({ id, mark }) => (seen.has(id) ? [] : [mark]));
   }
 
-  /** Returns the marks that a caller has not been able to see since the first statement. */
-  neverShownTo({ name }: Caller): readonly string[] {
+  /** Returns the marks that no statement like this one could show to a caller so far. */
+  neverShownTo({ name }: Caller, sql: string): readonly string[] {
     const shown = this.#shown.get(name);
-    return [...this.#allMarks].filter((mark) => shown?.has(mark) !== true);
+    const byView = READS_VIEW.test(sql) ? this.#shownByView.get(name) : undefined;
+    return [...this.#allMarks].filter(
+      (mark) => shown?.has(mark) !== true && byView?.has(mark) !== true,
+    );
   }
 
   /** Changes the policies, the memberships, an owner, or the posts, which may also expire. */
   async move(): Promise<void> {
     const { all, areBrief, chance } = this.#parts;
-    switch (chance.below(areBrief ? 9 : 8)) {
+    switch (chance.below(areBrief ? 10 : 9)) {
       case 0:
         await this.#createPolicy();
         break;
@@ -175,6 +222,9 @@ export class PolicyGame {
         break;
       }
       case 8:
+        await this.#view.move();
+        break;
+      case 9:
         await this.#expire();
         break;
       default:
@@ -192,7 +242,7 @@ export class PolicyGame {
     const form = postForm(chance, {
       id: chance.below(POSTS_MAX),
       room: chance.below(ROOMS),
-      hidden: this.hiddenFrom([owner])[0] ?? "none",
+      hidden: this.hiddenFrom([owner], "")[0] ?? "none",
       owner: owner.name,
       label: this.#newLabel(),
       mayDefine: caller.role === "dba" || owner.role === "dba",
@@ -241,6 +291,7 @@ export class PolicyGame {
     this.#posts = rows.map(([id, room, author, mark]) => ({
       id: String(id),
       text: `(${String(id)}, ${String(room)}, '${String(author)}', '${String(mark)}')`,
+      author: String(author),
       mark: String(mark),
     }));
     const marks = new Set(this.#posts.map(({ mark }) => mark));
@@ -250,12 +301,23 @@ export class PolicyGame {
     for (const caller of CALLERS) {
       const seen = await this.#idsWhere(caller, ["SELECT"]);
       const known = this.#visible.get(caller.name) ?? new Set();
-      const areSame = known.size === seen.size && [...seen].every((id) => known.has(id));
+      const mine = this.#view.postsFor(caller, {
+        isKnown: this.knowsPosts(caller),
+        visible: seen,
+        written: new Set(
+          this.#posts.flatMap(({ author, id }) => (author === caller.name ? id : [])),
+        ),
+      });
+      const areSame = areSameSets(known, seen) && areSameSets(this.#mine.get(caller.name), mine);
       if (!areSame || !areSamePosts) this.#stale.add(caller.name);
       this.#visible.set(caller.name, seen);
+      this.#mine.set(caller.name, mine);
       const shown = this.#shown.get(caller.name) ?? new Set();
       for (const { id, mark } of this.#posts) if (seen.has(id)) shown.add(mark);
       this.#shown.set(caller.name, shown);
+      const byView = this.#shownByView.get(caller.name) ?? new Set();
+      for (const { id, mark } of this.#posts) if (mine?.has(id) === true) byView.add(mark);
+      this.#shownByView.set(caller.name, byView);
     }
   }
 

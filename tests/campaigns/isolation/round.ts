@@ -51,7 +51,7 @@ export class Round implements AsyncDisposable {
   /** The stored tables. Their columns do not include `mark`, which its default fills. */
   readonly #tables: StoredTable[] = [];
   #game: PolicyGame | undefined;
-  #watchers: { readonly caller: Caller; readonly watcher: Watcher }[] = [];
+  #watchers: { readonly caller: Caller; readonly watcher: Watcher; readonly sql: string }[] = [];
 
   private constructor(
     seed: number,
@@ -128,15 +128,15 @@ export class Round implements AsyncDisposable {
       },
       areBrief: this.#injected === "expiry" || chance.below(2) === 0,
       hasForgottenPolicy: this.#injected === "policy",
+      viewShowsMore: this.#injected === "view",
       expiryOpens: this.#injected === "expiry",
     });
     if (this.#injected !== undefined) leakFrom(this.#all.database.store, this.#injected);
+    const sql = "SELECT * FROM t1 WHERE mark IS NOT NULL";
     this.#watchers = CALLERS.map((caller) => ({
       caller,
-      watcher: watch(this.#all, caller.name, {
-        id: caller.name,
-        sql: "SELECT * FROM t1 WHERE mark IS NOT NULL",
-      }),
+      sql,
+      watcher: watch(this.#all, caller.name, { id: caller.name, sql }),
     }));
   }
 
@@ -201,7 +201,7 @@ export class Round implements AsyncDisposable {
     const sql = textOf(plain);
     const wrapped = owner === caller ? sql : `EXECUTE AS USER '${owner.name}' (${sql})`;
     const isInTransaction = chance.below(6) === 0;
-    const readsPosts = /\b(?:posts|heads)\b/.test(sql);
+    const readsPosts = /\b(?:posts|heads|mine)\b/.test(sql);
     if (readsPosts) await this.#game?.showAlone(owner);
     const way = (text: string): string => (isInTransaction ? `BEGIN; ${text}; COMMIT` : text);
     const found = await this.#all.ask(caller.name, way(wrapped));
@@ -212,9 +212,9 @@ export class Round implements AsyncDisposable {
     if (readsPosts) {
       // A service that acts for another user has only the rights of role user.
       if (owner !== caller && owner.role !== "user") return;
-      const marks = this.#game?.hiddenFrom([caller, owner]) ?? [];
+      const marks = this.#game?.hiddenFrom([caller, owner], sql) ?? [];
       this.#judgeMarks(wrapped, textOfAnswer(found), { caller, marks });
-      if (this.#game?.knowsPosts(owner) !== true) return;
+      if (this.#game?.knows(owner, sql) !== true) return;
     }
     this.#totals.compared += 1;
     const difference = differenceOf(found, alone);
@@ -237,6 +237,7 @@ export class Round implements AsyncDisposable {
         ],
       },
       { name: "heads", columns: [{ name: "id", sort: "int" }, mark] },
+      { name: "mine", columns: [{ name: "id", sort: "int" }, mark] },
     ];
   }
 
@@ -266,10 +267,13 @@ export class Round implements AsyncDisposable {
     // A service that acts for another user has only the rights of role user.
     const users = acted.filter(({ role }) => role === "user");
     const owner = users.length === 0 ? caller : chance.pick(users);
-    const hidden = this.#game?.hiddenFrom([caller, owner]) ?? [];
+    const hiddenBy = [false, true].map((readsView) =>
+      this.#game?.hiddenFrom([caller, owner], readsView ? "mine" : ""),
+    );
     const asked = await this.#game?.ask(caller, owner);
     if (asked === undefined) return;
     const { answer, sql } = asked;
+    const hidden = hiddenBy[sql.includes("mine") ? 1 : 0] ?? [];
     // A caller's own text may be returned.
     this.#judgeMarks(sql, textOfAnswer(answer), {
       caller,
@@ -294,22 +298,24 @@ export class Round implements AsyncDisposable {
       "SELECT p.id, p.mark, b.mark AS of_board FROM posts p LEFT JOIN board b ON b.id = p.id",
       "SELECT room, count(*) AS n, max(mark) AS newest FROM posts GROUP BY room",
       "SELECT id, mark FROM heads WHERE id > 3 ORDER BY id LIMIT 5",
+      "SELECT id, mark FROM mine",
+      "SELECT i.id, i.room, m.mark FROM ids i LEFT JOIN mine m ON m.id = i.id",
     ]);
     // A replay reads every existing change, whereas a snapshot reads rows.
     const options = this.#chance.below(2) === 0 ? { from_seq_id: 1 } : {};
     const watcher = watch(this.#all, caller.name, { id, sql, options });
-    this.#watchers.push({ caller, watcher });
+    this.#watchers.push({ caller, watcher, sql });
     if (this.#watchers.length > WATCHERS_MAX)
       this.#watchers.splice(CALLERS.length, 1)[0]?.watcher.close();
   }
 
   #readMessages(): void {
-    for (const { caller, watcher } of this.#watchers) {
+    for (const { caller, sql, watcher } of this.#watchers) {
       const text = watcher.taken();
       if (text === "") continue;
       this.#totals.messages += text.split("\n").length;
       this.#judge("a subscription", text, [caller]);
-      const marks = this.#game?.neverShownTo(caller) ?? [];
+      const marks = this.#game?.neverShownTo(caller, sql) ?? [];
       this.#judgeMarks("a subscription", text, { caller, marks });
     }
   }

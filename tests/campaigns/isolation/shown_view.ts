@@ -1,0 +1,100 @@
+/**
+ * A view that runs with the rights of its owner and shows each caller the posts that the caller
+ * wrote, whatever the policies are. Its owner, its level, and the owner's role change. Another view
+ * of the same kind, `ids`, never shows a mark.
+ */
+import type { Chance } from "../../../scripts/support/chance.ts";
+import type { Caller, World } from "./world.ts";
+
+const LEVELS = ["PUBLIC", "PUBLIC", "PRIVATE", "DBA"] as const;
+
+const ROLES: Readonly<Record<(typeof LEVELS)[number], readonly Caller["role"][]>> = {
+  PUBLIC: ["user", "service", "dba"],
+  PRIVATE: ["service", "dba"],
+  DBA: ["dba"],
+};
+
+/** A dba who is no caller, and who loses the role from time to time. */
+const OWNER = "vera";
+
+/** The posts of the campaign, as the view needs them. */
+export interface ShownPosts {
+  /** Whether the caller may read the posts themselves. */
+  readonly isKnown: boolean;
+  /** The numbers of the posts that the caller wrote. */
+  readonly written: ReadonlySet<string>;
+  /** The numbers of the posts that policies show to the caller. */
+  readonly visible: ReadonlySet<string>;
+}
+
+export class ShownView {
+  readonly #all: World;
+  readonly #chance: Chance;
+  #level: (typeof LEVELS)[number] = "PUBLIC";
+  #isOfReader = false;
+  #owner = OWNER;
+  #hasRole = true;
+
+  private constructor(all: World, chance: Chance) {
+    this.#all = all;
+    this.#chance = chance;
+  }
+
+  /**
+   * @param showsMore Whether the view also shows posts of others, of which the campaign does not
+   * know.
+   */
+  static async open(
+    { all, chance }: { all: World; chance: Chance },
+    showsMore: boolean,
+  ): Promise<ShownView> {
+    const view = new ShownView(all, chance);
+    const more = showsMore ? " OR id % 7 = 5" : "";
+    await all.prepare(`CREATE USER ${OWNER} INTERNAL ROLE dba`);
+    const { error } = await all.ask(
+      OWNER,
+      `CREATE VIEW mine WITH (security_invoker = false, access_level = 'PUBLIC') AS SELECT id, mark FROM posts WHERE author = CURRENT_USER()${more}; ` +
+        "CREATE VIEW ids WITH (security_invoker = false, access_level = 'PUBLIC') AS SELECT id, room FROM posts",
+    );
+    if (error !== undefined) throw new Error("Cannot create the views", { cause: error });
+    return view;
+  }
+
+  /**
+   * Returns the numbers of the posts that the view shows; undefined if the caller may not read it.
+   */
+  postsFor({ role }: Caller, posts: ShownPosts): ReadonlySet<string> | undefined {
+    const { isKnown, visible, written } = posts;
+    if (this.#isOfReader) return isKnown ? written.intersection(visible) : undefined;
+    const isInForce = this.#owner !== OWNER || this.#hasRole;
+    return isInForce && ROLES[this.#level].includes(role) ? written : undefined;
+  }
+
+  /** Changes the owner of the view, its level, whose rights it has, or the role of its owner. */
+  async move(): Promise<void> {
+    const chance = this.#chance;
+    switch (chance.below(4)) {
+      case 0:
+        this.#hasRole = !this.#hasRole;
+        await this.#all.prepare(`ALTER USER ${OWNER} SET ROLE ${this.#hasRole ? "dba" : "user"}`);
+        return;
+      case 1:
+        await this.#set(chance.pick(["root", "dora"]), "security_invoker = true");
+        this.#isOfReader = true;
+        return;
+      default: {
+        const level = chance.pick(LEVELS);
+        const owner = chance.pick(this.#hasRole ? ["root", "dora", OWNER] : ["root", "dora"]);
+        await this.#set(owner, `security_invoker = false, access_level = '${level}'`);
+        this.#level = level;
+        this.#owner = owner;
+        this.#isOfReader = false;
+      }
+    }
+  }
+
+  async #set(owner: string, options: string): Promise<void> {
+    const { error } = await this.#all.ask(owner, `ALTER VIEW mine SET (${options})`);
+    if (error !== undefined) throw new Error(`Cannot set ${options}`, { cause: error });
+  }
+}
