@@ -65,6 +65,13 @@ export class KeyedBlock {
     this.#keysOf = tuples.values(keys);
   }
 
+  /** Returns a line that says how the rows of a group are found. */
+  describe(): string[] {
+    const { index } = this.access.access;
+    const found = index === undefined ? "its key" : `index ${index.name}`;
+    return [`the rows of a group or partition that changes are computed again: found by ${found}`];
+  }
+
   /** Follows changes. @throws {CannotFollow} @throws {DatabaseError} */
   changes(joined: JoinChanges, contexts: StepContexts): RowChanges {
     const { after, upTo } = joined;

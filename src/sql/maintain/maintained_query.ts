@@ -108,14 +108,7 @@ export class MaintainedQuery {
 
   /** Returns lines that say how a change of each table is followed. */
   describe(): string[] {
-    const { block } = this.#stages;
-    if (block === undefined) return this.changes.describe();
-    const { index } = block.access.access;
-    const found = index === undefined ? "its key" : `index ${index.name}`;
-    return [
-      ...this.changes.describe(),
-      `the rows of a group or partition that changes are computed again: found by ${found}`,
-    ];
+    return [...this.changes.describe(), ...(this.#stages.block?.describe() ?? [])];
   }
 
   #tuplesOfGroup(

@@ -1,5 +1,6 @@
 /**
- * Plans how the result of UNION, INTERSECT or EXCEPT is kept up to date.
+ * Plans how the result of UNION, INTERSECT or EXCEPT is kept up to date, and that of a full join,
+ * which is the UNION ALL of two left joins.
  *
  *     block 0 ──± rows──┐
  *     block 1 ──± rows──┼──► how often each block has a row ──± rows──► window ──► result
@@ -8,26 +9,30 @@
  * The seed is a UNION ALL of all blocks, with the block index as its last column. If the query is a
  * UNION ALL itself, nothing is counted.
  *
- * Invariant: every block is a SELECT from joined tables, without its own grouping, order or limit.
+ * Invariant: every block is a SELECT without an order or limit. A block that does not only join and
+ * filter is evaluated again for the groups that a change touches (`keyed_block.ts`).
  */
 import type { Seq } from "../../base/seq.ts";
 import type { Row } from "../../types/mod.ts";
 import type { BoundRelation, BoundSelect } from "../bind/bound.ts";
 import { isPlainSelect } from "../bind/query/query_walk.ts";
 import type { Expr, SelectFromUnion, SelectStatement } from "../parse/ast/ast.ts";
-import { isSelectNode } from "../parse/ast/query_nodes.ts";
+import { isSelectNode, mapCore } from "../parse/ast/query_nodes.ts";
 import type { ChangeRange, JoinChanges } from "../ports/engine.ts";
+import { isExactQuery } from "./exactness.ts";
+import { blocksOfFullJoin } from "./full_join.ts";
 import { netChanges, type RowChanges } from "./groups.ts";
 import type { IndexedChanges } from "./join_changes.ts";
 import type { KeptIndex } from "./kept_index.ts";
 import { isKeyType } from "./key_types.ts";
+import { KeyedBlock } from "./keyed_block.ts";
 import { MaintainedResult } from "./maintained_result.ts";
 import { NotMaintained } from "./not_maintained.ts";
 import { type JoinPlanOptions, PlannedJoins, type PlanValues } from "./planned_joins.ts";
 import { RowWindow, type RowWindowOptions, type WindowTerm } from "./row_window.ts";
-import { withItemsBehind } from "./seed_statement.ts";
+import { limitedTo, withItemsBehind } from "./seed_statement.ts";
 import { SetRows, type SetTree } from "./set_rows.ts";
-import { windowOf } from "./window_bounds.ts";
+import { windowOf, windowRowsOf } from "./window_bounds.ts";
 
 export interface SetQueryOptions extends JoinPlanOptions {
   readonly node: SelectStatement;
@@ -42,6 +47,8 @@ export interface SetQueryOptions extends JoinPlanOptions {
 interface SetBlock {
   readonly joins: PlannedJoins;
   readonly rowsOf: (changes: JoinChanges) => RowChanges;
+  /** Returns lines that say how changes are followed. */
+  readonly describe: () => string[];
 }
 
 export class SetQuery {
@@ -54,17 +61,16 @@ export class SetQuery {
   /** @throws {NotMaintained} */
   constructor(options: SetQueryOptions) {
     const { bind, context, node, select, terms } = options;
-    this.#tree = treeOf(select, { next: 0 });
-    const tagged = taggedUnion(node, { next: 0 });
-    this.seed = isConcatenation(this.#tree) ? node : tagged;
-    const blocks = blocksIn(bind(tagged)).map((block): SetBlock => {
-      const joins = new PlannedJoins(block, options, false);
-      if (joins.shape.isInexact) {
-        throw new NotMaintained("a block of its set operation has rows that may differ");
-      }
-      return { joins, rowsOf: joins.rowsOf(block.outputs.map(({ expression }) => expression)) };
-    });
     this.#window = windowOf(select, { context, terms });
+    const joined = blocksOfFullJoin(select);
+    this.#tree = joined === undefined ? treeOf(select, { next: 0 }) : JOINED;
+    const tagged = joined === undefined ? taggedUnion(node, { next: 0 }) : node;
+    const isWindow = this.#window !== undefined;
+    this.seed = isConcatenation(this.#tree)
+      ? mapCore(node, (core) => (isWindow ? limitedTo(core, windowRowsOf(select, context)) : core))
+      : tagged;
+    const found = joined ?? blocksIn(isConcatenation(this.#tree) ? select : bind(tagged));
+    const blocks = found.map((block) => setBlockOf(block, options));
     this.changes = new ChangesOfBlocks(blocks);
     const { limit, offset } = select;
     const others = [limit, offset].flatMap((each) => each ?? []);
@@ -87,7 +93,7 @@ export class SetQuery {
   newResult(): MaintainedResult {
     return new MaintainedResult({
       groups: isConcatenation(this.#tree) ? undefined : new SetRows(this.#tree),
-      rowsOf: ({ tuples, weights }) => netChanges(tuples.map(withoutTag), weights),
+      rowsOf: ({ tuples, weights }) => netChanges(tuples, weights),
       window: this.#window === undefined ? undefined : new RowWindow(this.#window),
       readGroup: undefined,
     });
@@ -101,8 +107,31 @@ function isConcatenation(tree: SetTree): boolean {
   return operator === "union" && isAll && isConcatenation(left) && isConcatenation(right);
 }
 
-function withoutTag(row: Row): Row {
-  return row.slice(0, -1);
+/** The rows of a full join, as a set operation. */
+const JOINED: SetTree = { operator: "union", isAll: true, left: 0, right: 1 };
+
+/** @throws {NotMaintained} */
+function setBlockOf(block: BoundSelect, options: SetQueryOptions): SetBlock {
+  const joins = new PlannedJoins(block, options, false);
+  const { routes, shape, space } = joins;
+  const isPlain = isPlainSelect({ ...block, limit: undefined, offset: undefined });
+  if (shape.isInexact || !(isPlain || isExactQuery(block))) {
+    throw new NotMaintained("a block of its set operation has rows that may differ");
+  }
+  if (isPlain) {
+    const rowsOf = joins.rowsOf(block.outputs.map(({ expression }) => expression));
+    return { joins, rowsOf, describe: () => joins.changes.describe() };
+  }
+  const keyed = new KeyedBlock({ select: block, shape, routes, tuples: space.places });
+  const rowsOf = (joined: JoinChanges): RowChanges => {
+    const contexts = options.newContexts();
+    try {
+      return keyed.changes(joined, contexts);
+    } finally {
+      contexts.close();
+    }
+  };
+  return { joins, rowsOf, describe: () => [...joins.changes.describe(), ...keyed.describe()] };
 }
 
 /** The only partition of the changes. */
@@ -120,7 +149,7 @@ class ChangesOfBlocks implements IndexedChanges {
   }
 
   describe(): string[] {
-    return [...new Set(this.#blocks.flatMap(({ joins }) => joins.changes.describe()))];
+    return [...new Set(this.#blocks.flatMap(({ describe }) => describe()))];
   }
 
   commitsBetween(range: Pick<ChangeRange, "after" | "upTo">): Seq[] | undefined {
@@ -181,8 +210,10 @@ function isSetNode(node: SelectStatement): node is SelectFromUnion {
 function blocksIn(select: BoundSelect): readonly BoundSelect[] {
   const set = setIn(select);
   if (set === undefined) {
-    const isBlock = isPlainSelect(select) && select.from !== undefined;
-    if (!isBlock) throw new NotMaintained("a block of its set operation has grouping or order");
+    const { from, limit, offset } = select;
+    if (from === undefined) throw new NotMaintained("a block of its set operation reads no table");
+    const isLimited = limit !== undefined || offset !== undefined;
+    if (isLimited) throw new NotMaintained("a block of its set operation has LIMIT");
     return [select];
   }
   return [...blocksIn(set.left), ...blocksIn(set.right)];

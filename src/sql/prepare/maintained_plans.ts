@@ -13,6 +13,7 @@ import { StatementBinding } from "../bind/binding.ts";
 import type { BoundSelect } from "../bind/bound.ts";
 import { bindQuery } from "../bind/query/select_binder.ts";
 import { newLedger, type RequestLedger } from "../execute/context/request_ledger.ts";
+import { isFullJoin } from "../maintain/full_join.ts";
 import { KeptIndexes } from "../maintain/kept_index.ts";
 import { MaintainedQuery } from "../maintain/maintained_query.ts";
 import { CannotFollow, NotMaintained } from "../maintain/not_maintained.ts";
@@ -170,7 +171,7 @@ export class MaintainedPlans {
   }
 }
 
-/** Plans a single SELECT, or a set operation. @throws {NotMaintained} */
+/** Plans a single SELECT, a set operation or a full join. @throws {NotMaintained} */
 function maintainedQuery(
   node: SelectStatement,
   options: Omit<SetQueryOptions, "node" | "select"> &
@@ -178,8 +179,9 @@ function maintainedQuery(
 ): { readonly query: MaintainedQuery | SetQuery; readonly seedNode: SelectStatement } {
   const { bind } = options;
   const core = coreOf(node);
-  if (core === undefined) {
-    const query = new SetQuery({ ...options, node, select: bind(node) });
+  const select = bind(node);
+  if (core === undefined || isFullJoin(select)) {
+    const query = new SetQuery({ ...options, node, select });
     return { query, seedNode: query.seed };
   }
   const query = new MaintainedQuery({

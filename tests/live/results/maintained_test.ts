@@ -349,6 +349,32 @@ const QUERIES: readonly (readonly [what: string, sql: string])[] = [
     "UNION ALL",
     "SELECT id, total FROM shop.orders WHERE total > 5 UNION ALL SELECT i.order_id, i.n FROM shop.items i JOIN shop.orders o ON o.id = i.order_id",
   ],
+  [
+    "a full join",
+    "SELECT a.id, b.id AS boss_of, b.name FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss",
+  ],
+  [
+    "a full join with conditions",
+    "SELECT o.id, u.name FROM shop.orders o FULL JOIN shop.users u ON u.id = o.user_id AND o.total > 5 WHERE coalesce(u.city, 'rome') = 'rome'",
+  ],
+  [
+    "a full join of a join, in a window",
+    `SELECT o.id, u.name, p.place FROM (shop.orders o JOIN shop.users u ON u.id = o.user_id)
+     FULL JOIN shop.stock p ON p.product_id = u.id ORDER BY p.n DESC NULLS LAST LIMIT 4`,
+  ],
+  [
+    "UNION of groups",
+    "SELECT user_id, count(*) AS n FROM shop.orders GROUP BY user_id UNION SELECT id, 1 FROM shop.users",
+  ],
+  [
+    "UNION ALL of groups and windows",
+    `SELECT user_id, sum(total) AS n FROM shop.orders GROUP BY user_id HAVING count(*) > 1
+     UNION ALL SELECT order_id, max(n) FROM shop.items GROUP BY order_id`,
+  ],
+  [
+    "EXCEPT of groups",
+    "SELECT id, 2 AS n FROM shop.users EXCEPT SELECT user_id, count(*) FROM shop.orders GROUP BY user_id",
+  ],
   ["UNION", "SELECT user_id FROM shop.orders UNION SELECT id FROM shop.users WHERE city = 'rome'"],
   [
     "a window of UNION",
@@ -701,7 +727,15 @@ test.each([
     "SELECT sum(weight) FROM shop.items",
     "it has sum of a type that is not exact, and no key or index finds the rows of one group or partition",
   ],
-  ["SELECT a.id FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss", "it has a full join"],
+  [
+    "SELECT count(*) FROM shop.users a FULL JOIN shop.users b ON a.id = b.boss",
+    "it has a full join",
+  ],
+  ["SELECT id FROM shop.users FULL JOIN shop.orders USING (id)", "it has a full join with USING"],
+  [
+    "SELECT id FROM shop.users UNION SELECT count(*) FROM shop.orders",
+    "no key or index finds the rows of one group or partition",
+  ],
   [
     "SELECT row_number() OVER (ORDER BY id) FROM shop.users",
     "it has window functions, and no key or index finds the rows of one group or partition",

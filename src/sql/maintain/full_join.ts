@@ -1,0 +1,62 @@
+/**
+ * Divides a full join into two left joins, whose changes can be followed:
+ *
+ *     a FULL JOIN b ON c  =  a LEFT JOIN b ON c
+ *                            UNION ALL
+ *                            b LEFT JOIN a ON c WHERE a.key IS NULL
+ */
+
+import { BOOLEAN } from "../../types/mod.ts";
+import type { BoundFrom, BoundRelation, BoundSelect } from "../bind/bound.ts";
+import type { BoundExpression } from "../bind/bound_expressions.ts";
+import { columnValue } from "../bind/bound_nodes.ts";
+import { isPlainSelect } from "../bind/query/query_walk.ts";
+import { conjunctionOf, conjunctsOf } from "../bind/walk.ts";
+import { NotMaintained } from "./not_maintained.ts";
+
+/** Whether all rows of a query come from one full join, without grouping. */
+export function isFullJoin(select: BoundSelect): boolean {
+  const { from } = select;
+  const isPlain = isPlainSelect({ ...select, limit: undefined, offset: undefined });
+  return isPlain && from?.kind === "join" && from.join === "full";
+}
+
+/** Returns two blocks with the rows of a full join; undefined if a query is no full join. */
+export function blocksOfFullJoin(select: BoundSelect): readonly BoundSelect[] | undefined {
+  const { from, where } = select;
+  if (from?.kind !== "join" || from.join !== "full") return undefined;
+  if (from.merged !== undefined) throw new NotMaintained("it has a full join with USING");
+  const { left, right } = from;
+  const isMissing: BoundExpression = {
+    kind: "is",
+    type: BOOLEAN,
+    test: "null",
+    negated: false,
+    operand: keyOf(left),
+  };
+  return [
+    { ...select, from: { ...from, join: "left" } },
+    {
+      ...select,
+      from: { ...from, join: "left", left: right, right: left },
+      where: conjunctionOf([...conjunctsOf(where), isMissing]),
+    },
+  ];
+}
+
+/** Returns a column that is NULL only if the side has no row. @throws {NotMaintained} */
+function keyOf(from: BoundFrom): BoundExpression {
+  const table = firstTable(from);
+  const [keyId] = table?.table.primaryKey ?? [];
+  const column = table?.columns.find(({ origin }) => origin?.columnId === keyId);
+  if (keyId === undefined || column === undefined) {
+    throw new NotMaintained("it has a full join of something else than tables");
+  }
+  return columnValue(column);
+}
+
+/** Returns the table of a side that has a row in each of its rows. */
+function firstTable(from: BoundFrom): Extract<BoundRelation, { kind: "table" }> | undefined {
+  if (from.kind === "join") return from.join === "full" ? undefined : firstTable(from.left);
+  return from.relation.kind === "table" ? from.relation : undefined;
+}
